@@ -1,0 +1,55 @@
+# Everything happens in .venv; each target does the set-up that it needs.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip -q --disable-pip-version-check
+INSTALLED := .venv/installed
+
+.PHONY: install demo test long check format-check lint types format docs lock clean
+
+install: $(INSTALLED)
+
+$(INSTALLED): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "$(PYTHON) is Python %d.%d and tacit needs 3.11 or newer: make PYTHON=python3.11" % sys.version_info[:2])'
+	@echo "setting up .venv (once, a minute or two)"
+	@$(PYTHON) -m venv .venv
+	@$(PIP) install -r requirements.lock
+	@$(PIP) install --no-deps -e .
+	@touch $@
+
+demo: $(INSTALLED)
+	$(BIN)/tacit demo
+
+test: $(INSTALLED)
+	$(BIN)/python -m pytest -q
+
+long: $(INSTALLED)
+	$(BIN)/python -m pytest -q -m long
+
+check: format-check lint types test
+
+format-check: $(INSTALLED)
+	$(BIN)/ruff format --check .
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+
+types: $(INSTALLED)
+	$(BIN)/mypy
+
+format: $(INSTALLED)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(INSTALLED)
+	$(BIN)/python -m tests.render_cli
+
+# The newest versions that pyproject.toml allows, in a venv of their own; commit the result with what changed.
+lock:
+	rm -rf .venv-lock
+	$(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/python -m pip -q --disable-pip-version-check install -e '.[dev]'
+	.venv-lock/bin/python -m pip --disable-pip-version-check freeze --exclude-editable > requirements.lock
+	rm -rf .venv-lock
+
+clean:
+	rm -rf .venv .venv-lock .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist src/*.egg-info

@@ -1,0 +1,29 @@
+"""The command `tacit`: every sub-command in the file named after its subject.
+
+`data.py` brings text in, `account.py` proves, `train.py` trains and resumes (`trainer.py` does the work, `progress.py`
+shows it), `demo.py` is the main job, `report.py` shows and compares.
+"""
+
+import typer
+
+from tacit.cli import account, data, demo, report, train
+
+app = typer.Typer(
+    name="tacit",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Learn from what people type without seeing it.",
+)
+app.command("demo")(demo.demo)
+app.add_typer(data.app, name="data")
+app.command("train")(train.train)
+app.command("resume")(train.resume)
+app.add_typer(account.app, name="account")
+app.command("report")(report.report)
+app.command("compare")(report.compare)
+
+
+def main() -> None:
+    """The entry point of the `tacit` script."""
+    app()

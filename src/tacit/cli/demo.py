@@ -1,0 +1,50 @@
+"""`tacit demo`: the main job from end to end on text that every machine with Python has."""
+
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tacit.cli.console import console, speaks_plainly
+from tacit.cli.data import import_clients, progress_bar
+from tacit.cli.train import finish
+from tacit.cli.vocabularies import MANUALS, VocabularyChoice
+from tacit.runs import Run
+
+VOCABULARY = 5_000  # the manuals have too few words for the papers' 10,000
+
+
+@speaks_plainly
+def demo(
+    out: Annotated[Path, typer.Option(help="The run folder; an unfinished demo there is continued.")] = Path(
+        "runs/demo"
+    ),
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
+) -> None:
+    """Import a population, train a private next-word model, evaluate it, write report and statement."""
+    from tacit.cli.trainer import begin, use_cores  # JAX is loaded here; see train.py
+    from tacit.recipe import Recipe
+    from tacit.training import Hardware
+
+    hardware = Hardware()
+    use_cores(hardware)
+    if (out / "run.db").exists():
+        with Run.open(out) as run:
+            finish(run, hardware, json=json)
+        return
+    recipe = Recipe.from_toml((files("tacit") / "demo.toml").read_text(encoding="utf-8"), where="demo.toml")
+    cache = out.with_name(f"{out.name}-data")
+    if not json:
+        console.print("clients: the modules of this Python; their text: docstrings. Vocabulary: public manuals.")
+    with progress_bar(shown=not json) as progress:
+        import_clients(
+            "docstrings",
+            cache,
+            vocabulary=VocabularyChoice(public=(MANUALS,)),
+            vocabulary_size=VOCABULARY,
+            progress=progress,
+        )
+    recipe = recipe.model_copy(update={"data": recipe.data.model_copy(update={"cache": cache})})
+    with begin(recipe, out) as run:
+        finish(run, hardware, json=json)

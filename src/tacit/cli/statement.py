@@ -1,0 +1,292 @@
+"""What a run folder says about privacy: the guarantee as planned and as it happened, the price of every
+prefix of its rounds, and the statement.
+
+Everything is computed from the folder alone: what was released stands in the ledger, who took part in the
+log.
+"""
+
+import math
+import shlex
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from decimal import ROUND_CEILING, Context
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import AccountingError, RunError
+from tacit.privacy import Guarantee, Ledger, Participation, RoundRelease, Statement, StatementFacts
+from tacit.privacy.statement import Extrapolation, statement
+from tacit.privacy.strategy import Record, strategy_from_record
+from tacit.runs import Run
+
+# A tree's exact sensitivity takes up to 4 ms where clients come often, so a curve has at most this many points.
+CURVE_POINTS = 256
+PUBLIC_DATA = {  # by the vocabulary's kind
+    "public": ("the text that the vocabulary was counted in",),
+    "word list": ("the word list that became the vocabulary",),
+    "private": (),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spent:
+    """What the first `rounds` rounds of a run cost, under the participation that happened in them."""
+
+    rounds: int
+    zcdp: float
+    epsilon: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accounts:
+    """A run folder's promises, read once: `realised` is None while no round is released."""
+
+    planned: Guarantee
+    realised: Guarantee | None
+    ledger: Ledger
+    round_of: NDArray[np.int64]  # (participations,)
+    client_of: NDArray[np.int64]
+    delta: float
+
+    @property
+    def released(self) -> int:
+        return len(self.ledger.releases)
+
+
+@contextmanager
+def reading(run: Run) -> Iterator[None]:
+    """A damaged folder, or one with a value that is not as this version writes it, is a RunError."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        raise RunError(f"'{run.path}/run.db' is damaged ({error}); restore it from a copy.") from error
+    except (KeyError, TypeError) as error:
+        raise RunError(
+            f"'{run.path}/run.db' lacks or misnames a value ({error}); use the version that wrote it."
+        ) from error
+
+
+def accounts_of(run: Run, delta: float | None = None) -> Accounts:
+    """Planned and realised guarantee at `delta` (left out: the recipe's).
+
+    A run that is being trained may be read: rounds released after the first look are left out.
+    Raises: UnknownRelease where the ledger holds what the accountant does not understand, RunError where the
+    folder lacks a fact.
+    """
+    ledger = Ledger(tuple(RoundRelease.from_record(row.release) for row in run.rounds()))
+    released = len(ledger.releases)
+    round_of, client_of = run.participations()
+    seen = round_of < released
+    round_of, client_of = round_of[seen], client_of[seen]
+    realised = None
+    if released:
+        realised = ledger.guarantee(Participation.realised(released, round_of, client_of))
+    return Accounts(
+        planned=planned_guarantee(run),
+        realised=realised,
+        ledger=ledger,
+        round_of=round_of,
+        client_of=client_of,
+        delta=run.fact("delta") if delta is None else delta,
+    )
+
+
+def planned_guarantee(run: Run) -> Guarantee:
+    """What the run was asked to promise, before its first round."""
+    asked: dict[str, Any] = run.fact("guarantee")
+    return Guarantee(
+        participation=Participation(**run.fact("participation")),
+        strategy=None if asked["strategy"] is None else strategy_from_record(asked["strategy"]),
+        clip_norm=asked["clip_norm"],
+        noise_multiplier=asked["noise_multiplier"],
+    )
+
+
+def figures_of(guarantee: Guarantee | None, delta: float) -> Record | None:
+    """The figures of a guarantee as plain values; None where there is none, because nothing was released."""
+    if guarantee is None:
+        return None
+    served = guarantee.participation
+    return {
+        "rounds": served.rounds,
+        "min_separation": served.min_separation,
+        "rounds_between": served.rounds_between,
+        "max_participations": served.max_participations,
+        "sensitivity_squared": guarantee.sensitivity_squared,
+        "noise_multiplier": guarantee.noise_multiplier,
+        "clip_norm": guarantee.clip_norm,
+        "zcdp": guarantee.zcdp,
+        "epsilon": guarantee.epsilon(delta),
+        "delta": delta,
+    }
+
+
+def rounded_up(figure: float, digits: int = 4) -> str:
+    """So many significant digits, never below the figure: a guarantee is not to look better than it is."""
+    if math.isinf(figure):
+        return "infinite"
+    # Its own last bits may lie above what it stands for: 0.5 computed as 0.5000000000000001 is shown as 0.5.
+    kept = Context(prec=digits, rounding=ROUND_CEILING).create_decimal_from_float(figure * (1 - 1e-12))
+    return f"{float(kept):.{digits}g}"
+
+
+def spent(accounts: Accounts, rounds: Iterable[int] | None = None) -> list[Spent]:
+    """The price after each of `rounds` and after the last, from 0 rounds (free) on, in increasing order.
+
+    Each prefix is accounted by the separation and the count that happened in it, so the price never falls.
+    Left out, `rounds` is all of them. More than CURVE_POINTS are thinned evenly; the last always stays.
+    """
+    released = accounts.released
+    prices = [Spent(rounds=0, zcdp=0.0, epsilon=0.0)]
+    if accounts.realised is None:
+        return prices
+    chosen = range(1, released + 1) if rounds is None else rounds
+    wanted = sorted({each for each in chosen if 0 < each <= released} | {released})
+    if len(wanted) > CURVE_POINTS:
+        kept = np.linspace(0, len(wanted) - 1, CURVE_POINTS).round().astype(int)
+        wanted = [wanted[at] for at in kept]
+    separations, counts = _prefixes(released, accounts.round_of, accounts.client_of)
+    for first in wanted:
+        participation = Participation(
+            rounds=first,
+            min_separation=int(min(separations[first - 1], first)),
+            max_participations=int(counts[first - 1]),
+        )
+        guarantee = accounts.realised.with_participation(participation)
+        price = Spent(rounds=first, zcdp=guarantee.zcdp, epsilon=guarantee.epsilon(accounts.delta))
+        prices.append(price)
+    return prices
+
+
+def _prefixes(
+    released: int, round_of: NDArray[np.int64], client_of: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Smallest separation and largest count within the rounds 0..t, for every t: each (released,).
+
+    The separation is `released` as long as nobody came twice.
+    """
+    separations = np.full(released, released, np.int64)
+    counts = np.ones(released, np.int64)
+    order = np.lexsort((round_of, client_of))
+    when, who = round_of[order], client_of[order]
+    begins = np.flatnonzero(np.diff(who, prepend=-1))  # clients are numbered from 0
+    visits = np.diff(np.concatenate((begins, [who.size])))
+    nth = np.arange(who.size) - np.repeat(begins, visits) + 1  # the client's first, second, ... participation
+    np.maximum.at(counts, when, nth)
+    again = np.flatnonzero(nth > 1)
+    np.minimum.at(separations, when[again], when[again] - when[again - 1])
+    return np.minimum.accumulate(separations), np.maximum.accumulate(counts)
+
+
+def run_figures(run: Run, delta: float | None = None) -> Record:
+    """Planned beside realised, as plain values; what is extrapolated to a larger cohort is apart and says so."""
+    accounts = accounts_of(run, delta)
+    larger = extrapolation_of(run, accounts.planned)
+    extrapolated: Record | None = None
+    if larger is not None and accounts.realised is not None:
+        scaled = {
+            name: figures_of(replace(each, noise_multiplier=larger.noise_multiplier), accounts.delta)
+            for name, each in (("planned", accounts.planned), ("realised", accounts.realised))
+        }
+        extrapolated = {"report_goal": larger.report_goal, **scaled}
+    strategy = accounts.planned.strategy
+    return {
+        "run": str(run.path),
+        "finished": run.fact("finished"),
+        "private": accounts.planned.private,
+        "strategy": None if strategy is None else strategy.to_record(),
+        "released_rounds": accounts.released,
+        "planned": figures_of(accounts.planned, accounts.delta),
+        "realised": figures_of(accounts.realised, accounts.delta),
+        "zcdp": accounts.realised.zcdp if accounts.realised else 0.0,
+        "epsilon": accounts.realised.epsilon(accounts.delta) if accounts.realised else 0.0,
+        "delta": accounts.delta,
+        "extrapolated": extrapolated,
+    }
+
+
+def statement_of(run: Run) -> Statement:
+    """The privacy statement of what a run has released so far.
+
+    Raises: AccountingError before the first round.
+    """
+    accounts = accounts_of(run)
+    if accounts.realised is None:
+        raise AccountingError(
+            f"'{run.path}' has released no round, and nothing is to be stated about nothing; "
+            f"do a first round with `{resume_command(run)}`."
+        )
+    return statement(statement_facts(run, accounts, accounts.realised))
+
+
+def statement_facts(run: Run, accounts: Accounts, realised: Guarantee) -> StatementFacts:
+    """What the statement is made from, as the folder has it."""
+    planned, report_goal = accounts.planned, int(run.fact("report_goal"))
+    limits = planned.participation
+    vocabulary: dict[str, str] = run.fact("vocabulary")
+    return StatementFacts(
+        planned=planned,
+        realised=realised,
+        delta=accounts.delta,
+        population=run.fact("population"),
+        report_goal=report_goal,
+        cohort_rule=(
+            f"each round draws exactly {report_goal:,} clients uniformly among those who came fewer than "
+            f"{limits.max_participations:,} times and last came at least {limits.min_separation:,} rounds "
+            "before; when there are too few, the run stops"
+        ),
+        vocabulary_kind=vocabulary["kind"],
+        vocabulary_description=vocabulary["description"],
+        released=(
+            "the model after every round, and this report, with what it tells of rounds and evaluations "
+            "(see 2a for what of that has no guarantee)"
+        ),
+        looked_at=_looked_at(run),
+        public_data=PUBLIC_DATA[vocabulary["kind"]],
+        verify_command=account_run_command(run, accounts.delta),
+        key_source=run.fact("key_source"),
+        unit="client",
+        aggregation="simulated in the clear",
+        extrapolation=extrapolation_of(run, planned),
+    )
+
+
+def extrapolation_of(run: Run, guarantee: Guarantee) -> Extrapolation | None:
+    """The larger cohort that the run stands in for; None where it stands for itself, or adds no noise."""
+    larger, report_goal = run.fact("stands_in_for"), int(run.fact("report_goal"))
+    if larger is None or larger <= report_goal or not guarantee.private:
+        return None
+    return Extrapolation.scaled(guarantee, report_goal=report_goal, to=int(larger))
+
+
+def account_run_command(run: Run, delta: float) -> str:
+    """The command line that derives the figures from the run folder again."""
+    return f"tacit account run {shlex.quote(str(run.path))} --delta {delta!r}"
+
+
+def resume_command(run: Run) -> str:
+    """The command line that carries the run on."""
+    return f"tacit resume {shlex.quote(str(run.path))}"
+
+
+def created(run: Run) -> str:
+    """When the run began, in UTC, to the minute."""
+    return datetime.fromtimestamp(run.fact("created"), UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _looked_at(run: Run) -> tuple[str, ...]:
+    asked: dict[str, Any] = run.fact("evaluation")
+    return (
+        f"the text of up to {asked['clients']:,} validation clients every {asked['every']:,} rounds and of "
+        f"up to {asked['test_clients']:,} test clients at the end (accuracies without noise; none of these "
+        "clients is trained on)",
+        "of each round the mean training loss of its cohort, the share of clipped updates and the number of "
+        "dropped clients, without noise",
+        "the log of who took part when, for the realised MinS and MaxP",
+        "whatever was tried on the same clients before this run to choose its settings",
+    )

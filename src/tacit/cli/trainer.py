@@ -1,0 +1,208 @@
+"""From a recipe to a finished run folder: the rooms meet here.
+
+`begin` makes the folder, `carry_on` does the rounds it lacks and everything after the last; both may be killed at any
+instant. Resuming is `carry_on` on a folder found on disk, so an interrupted run takes the path of an uninterrupted one.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Protocol
+
+import jax
+import numpy as np
+from jax import Array
+from jax.flatten_util import ravel_pytree
+from safetensors.numpy import save
+
+import tacit
+from tacit.errors import InputError, RunError
+from tacit.evaluation.federated import Evaluation, HeldOut, evaluate
+from tacit.keyboard import model as cifg
+from tacit.keyboard.vocabulary import Vocabulary
+from tacit.mechanisms import fresh_key
+from tacit.population import Cache
+from tacit.population.cohorts import check_population
+from tacit.recipe import Recipe
+from tacit.runs import Metric, Run, write_whole
+from tacit.training import Cores, Hardware, Learner, RoundOutcome, generator_for, key_from_seed, train
+
+
+class Watcher(Protocol):
+    """Who is told how training goes."""
+
+    def round_done(self, outcome: RoundOutcome) -> None:
+        """A round was computed."""
+
+    def measured(self, rounds: int, split: str, metrics: dict[str, float]) -> None:
+        """The model after so many rounds was evaluated."""
+
+
+def use_cores(hardware: Hardware) -> None:
+    """Give JAX one CPU device per worker, each computing on one thread. Call before JAX computes anything: a process
+    that has computed already keeps the devices it has.
+    """
+    workers = hardware.workers or os.cpu_count() or 1
+    flags = os.environ.get("XLA_FLAGS", "")
+    if "xla_cpu_multi_thread_eigen" not in flags:
+        os.environ["XLA_FLAGS"] = f"{flags} --xla_cpu_multi_thread_eigen=false".strip()
+    with suppress(RuntimeError):
+        jax.config.update("jax_num_cpu_devices", workers)  # type: ignore[no-untyped-call]
+
+
+def begin(recipe: Recipe, out: Path) -> Run:
+    """A new run folder for a recipe, before its first round.
+
+    Raises: RecipeError, CacheError, ParticipationError, RunError: nothing is left on disk then.
+    """
+    cache = Cache.open(recipe.data.cache)
+    vocabulary = Vocabulary.load(cache.vocabulary_path)
+    plan = recipe.plan()
+    clients = cache.clients("train")
+    _check_held_out(cache)
+    check_population(plan.guarantee.participation, clients=len(clients), report_goal=plan.report_goal)
+    settings = recipe.model.settings(vocabulary.size)
+    seed = recipe.run.seed
+    guarantee = plan.guarantee
+    facts = {
+        "versions": {
+            "tacit": tacit.__version__,
+            "jax": jax.__version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        },
+        "created": time.time(),
+        "data": {
+            "cache": str(recipe.data.cache.resolve()),
+            "source": cache.manifest.source,
+            "vocabulary_sha256": vocabulary.sha256,
+            "vocabulary_size": vocabulary.size,
+            "cache_digest": cache_digest(cache),
+        },
+        "vocabulary": asdict(vocabulary.provenance),
+        "population": len(clients),
+        "report_goal": plan.report_goal,
+        "participation": asdict(guarantee.participation),
+        "guarantee": {
+            "strategy": None if guarantee.strategy is None else guarantee.strategy.to_record(),
+            "clip_norm": guarantee.clip_norm,
+            "noise_multiplier": guarantee.noise_multiplier,
+        },
+        "delta": recipe.privacy.delta,
+        "key_source": "operating system" if seed is None else f"fixed seed {seed}",
+        "parameters": settings.parameters,
+        "stands_in_for": recipe.privacy.stands_in_for,
+        "evaluation": recipe.evaluation.model_dump(),
+        "finished": False,
+    }
+    return Run.create(out, recipe.to_toml(), facts, fresh_key() if seed is None else key_from_seed(seed))
+
+
+def carry_on(run: Run, *, hardware: Hardware, watcher: Watcher, until: int | None = None) -> None:
+    """Do the rounds that the run lacks and, after the last, test and release the model.
+
+    until: stop after so many rounds, as if killed there. Raises: RunError when another process trains this run, or its
+    cache is not the one it began with.
+    """
+    with run.locked():
+        if run.fact("finished"):
+            _tidy(run)
+            return
+        recipe = Recipe.from_toml(run.recipe, where=str(run.path / "recipe.toml"))
+        cache = _same_cache(run)
+        learner = _learner(recipe, cache, run.noise_key)
+        cores = Cores(hardware)
+        measure = _measurer(run, recipe, cache, learner, cores, watcher)
+        model = train(run, learner, recipe.plan(), cores=cores, watch=watcher.round_done, measure=measure, until=until)
+        if run.rounds_done == recipe.rounds.rounds:
+            chosen = cache.clients("test")[: recipe.evaluation.test_clients]
+            tested = _evaluate(recipe, cache, chosen, learner, model, cores)
+            _record(run, watcher, run.rounds_done, "test", tested)
+            _release_model(run, recipe, cache, learner.unravel(model))
+            run.set_fact("finished", True)
+            _tidy(run)
+
+
+def cache_digest(cache: Cache) -> str:
+    """What identifies the tokenised text: whose it is, in which split, and which words the ids stand for."""
+    files = [f"{name} {file.sha256}" for name, file in sorted(cache.manifest.files.items())]
+    return hashlib.sha256("\n".join([*files, cache.manifest.vocabulary.sha256]).encode()).hexdigest()
+
+
+def _check_held_out(cache: Cache) -> None:
+    """Refuse now what would fail at the first evaluation, or after the last round."""
+    for split in ("validation", "test"):
+        if not len(cache.clients(split)):
+            raise InputError(
+                f"the cache '{cache.path}' has {cache.manifest.clients} clients and none of them is in the {split} "
+                "split, which is a tenth of many; import more clients."
+            )
+
+
+def _same_cache(run: Run) -> Cache:
+    data = run.fact("data")
+    cache = Cache.open(Path(data["cache"]))
+    if cache_digest(cache) != data["cache_digest"]:
+        raise RunError(
+            f"the cache '{cache.path}' is not the one that '{run.path}' began with (its text differs); "
+            "put the old cache back, or start a new run."
+        )
+    return cache
+
+
+def _learner(recipe: Recipe, cache: Cache, key: bytes) -> Learner:
+    settings = recipe.model.settings(cache.manifest.vocabulary.size)
+    seed = int(generator_for(key, "initial model").integers(2**31))
+    start, unravel = ravel_pytree(cifg.init(settings, key=jax.random.key(seed)))
+    return Learner(
+        start=np.asarray(start), unravel=unravel, loss=cifg.loss, cache=cache, clients=cache.clients("train")
+    )
+
+
+def _measurer(
+    run: Run, recipe: Recipe, cache: Cache, learner: Learner, cores: Cores, watcher: Watcher
+) -> Callable[[int, Array], None]:
+    """Evaluates on validation clients every so many rounds and after the last, each state once."""
+    every, last = recipe.evaluation.every, recipe.rounds.rounds
+    chosen = cache.clients("validation")[: recipe.evaluation.clients]
+    measured = {metric.round for metric in run.metrics() if metric.split == "validation"}
+
+    def measure(rounds: int, model: Array) -> None:
+        if rounds not in measured and (rounds % every == 0 or rounds == last):
+            _record(run, watcher, rounds, "validation", _evaluate(recipe, cache, chosen, learner, model, cores))
+            measured.add(rounds)
+
+    return measure
+
+
+def _evaluate(recipe: Recipe, cache: Cache, clients: Any, learner: Learner, model: Array, cores: Cores) -> Evaluation:
+    held_out = HeldOut.read(cache, clients, sentences=recipe.evaluation.sentences, words=recipe.client.words)
+    return evaluate(learner.unravel(model), held_out, cores=cores)
+
+
+def _record(run: Run, watcher: Watcher, rounds: int, split: str, evaluation: Evaluation) -> None:
+    metrics = evaluation.metrics()
+    run.record_metrics([Metric(round=rounds, split=split, name=n, value=v) for n, v in metrics.items()])
+    watcher.measured(rounds, split, metrics)
+
+
+def _release_model(run: Run, recipe: Recipe, cache: Cache, model: cifg.Cifg) -> None:
+    """Write model/: the weights by name, the size of the network and the vocabulary."""
+    weights = {name: np.ascontiguousarray(array) for name, array in model._asdict().items()}
+    write_whole(run.path / "model" / "model.safetensors", save(weights))
+    settings = asdict(recipe.model.settings(cache.manifest.vocabulary.size))
+    write_whole(run.path / "model" / "settings.json", (json.dumps(settings, indent=1) + "\n").encode())
+    write_whole(run.path / "model" / "vocabulary.json", cache.vocabulary_path.read_bytes())
+
+
+def _tidy(run: Run) -> None:
+    """Destroy what could take the noise away again: the key, and the noise buffers in the checkpoints."""
+    run.destroy_noise_key()
+    for checkpoint in (run.path / "checkpoints").iterdir():
+        checkpoint.unlink()

@@ -1,0 +1,246 @@
+"""A backed-off trigram: the strongest language model without a network, to hold a trained one against.
+
+Interpolated modified Kneser-Ney smoothing, the best of the smoothings compared in Chen & Goodman, "An
+Empirical Study of Smoothing Techniques for Language Modeling", Harvard TR-10-98 (1998), section 3 (after
+Kneser & Ney, ICASSP 1995): every n-gram's count loses a discount that depends on it being 1, 2 or more,
+what is taken goes to the next shorter context, and a shorter context counts after how many different words
+it was seen, not how often.
+
+    p(w | u v) = (c(uvw) - D(c(uvw))) / c(uv.) + backoff(u v) * p(w | v),   likewise p(w | v) with p(w),
+    p(w)       = (c'(w) - D(c'(w))) / c'(.)   + backoff    / (V - 2)
+
+It counts everything the network is trained on: words, OOV and the end of a sentence (hence V - 2: padding
+and the beginning are never next). A sentence's first word has the context (BOS, BOS). Unlike the network
+it has no limit on the words of a sentence that it learns from.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import InputError
+from tacit.evaluation.federated import Evaluation, HeldOut
+from tacit.keyboard.metrics import SHOWN, Counts
+from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD, SPECIALS
+from tacit.population import Cache
+
+Ids = NDArray[np.int64]
+Reals = NDArray[np.float64]
+
+CONTEXTS_AT_ONCE = 1 << 15  # bounds the memory of ranking; changes nothing else
+UNRELIABLE = (
+    0.5,
+    1.0,
+    1.5,
+)  # discounts where the text is too small to estimate them, as KenLM's fallback has them
+
+
+class NGrams(NamedTuple):
+    """The n-grams of one length that were seen, sorted; a key is their ids as digits in base V."""
+
+    keys: Ids  # (n,) context * V + word
+    shares: Reals  # (n,) (count - discount) / the context's count
+    contexts: Ids  # (m,) the different contexts, sorted
+    starts: Ids  # (m + 1,): the n-grams of contexts[i] are keys[starts[i]:starts[i+1]]
+    backoffs: Reals  # (m,) the probability that a context leaves to the shorter one
+
+    def share(self, keys: Ids) -> Reals:
+        """The discounted share of each key, 0 where it was not seen."""
+        at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.where(self.keys[at] == keys, self.shares[at], 0.0)
+
+    def backoff(self, contexts: Ids) -> Reals:
+        """What each context leaves to the shorter one: all of it where the context was not seen."""
+        at = np.minimum(np.searchsorted(self.contexts, contexts), len(self.contexts) - 1)
+        return np.where(self.contexts[at] == contexts, self.backoffs[at], 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackedOffTrigram:
+    """A trained trigram model over ids 0..V-1."""
+
+    vocabulary: int  # V
+    unigram: Reals  # (V,) p(w), 0 for padding and the beginning
+    bigrams: NGrams
+    trigrams: NGrams
+
+    @classmethod
+    def train(cls, cache: Cache, clients: Ids, *, vocabulary: int, words: int | None = None) -> Self:
+        """Count the text of `clients`: all of it, or its first whole sentences of at most `words` words.
+
+        Clients are read in the order given; shuffle them before asking for a part. 20 million words of a 10k
+        vocabulary take seconds and below 2 GB. Raises: InputError when there is nothing to count.
+        """
+        trigrams, counts = count_trigrams(_text(cache, clients, words), vocabulary)
+        v, bigram = trigrams // vocabulary % vocabulary, trigrams % vocabulary**2
+        # Nothing stands before a beginning: what follows it counts as often as it was seen, as in KenLM.
+        bigrams, kinds = _sum_by(bigram, np.where(v == BOS, counts, 1))
+        seen, unigram = _sum_by(bigrams % vocabulary, np.ones_like(bigrams))
+        share, backoff = _discounted(unigram, np.zeros(1, np.int64))
+        probability = np.full(vocabulary, backoff[0] / (vocabulary - 2))
+        probability[seen] += share
+        probability[[PAD, BOS]] = 0.0
+        return cls(
+            vocabulary=vocabulary,
+            unigram=probability,
+            bigrams=_ngrams(bigrams, kinds, vocabulary),
+            trigrams=_ngrams(trigrams, counts, vocabulary),
+        )
+
+    def probability(self, u: Ids, v: Ids, w: Ids) -> Reals:
+        """p(w | u v), elementwise."""
+        context = u * self.vocabulary + v
+        share = self.trigrams.share(context * self.vocabulary + w)
+        return share + self.trigrams.backoff(context) * self._after_one(v, w)
+
+    def suggestions(self, u: Ids, v: Ids) -> Ids:
+        """The words to show after each context, best first, (n, 3): -1 where the vocabulary has fewer words.
+
+        Specials are never shown; of equal probabilities the smaller id comes first. Exact: words not seen
+        after u v are ranked by p(. | v) alone, so one is among its best three or has these three before it.
+        """
+        everywhere = np.lexsort((np.arange(self.vocabulary), -self.unigram))
+        everywhere = everywhere[everywhere >= SPECIALS][:SHOWN]
+        everywhere = np.pad(everywhere, (0, SHOWN - len(everywhere)), constant_values=-1)
+        one, of_one = np.unique(v, return_inverse=True)
+        after_one = _best(
+            self.bigrams,
+            one,
+            np.tile(everywhere, (len(one), 1)),
+            lambda context, w: self.unigram[w],
+            self.vocabulary,
+        )
+        two, of_two = np.unique(u * self.vocabulary + v, return_inverse=True)
+        last = np.zeros(len(two), np.int64)
+        last[of_two] = of_one
+        best = [np.zeros((0, SHOWN), np.int64)]
+        for start in range(0, len(two), CONTEXTS_AT_ONCE):
+            here = slice(start, start + CONTEXTS_AT_ONCE)
+            best.append(_best(self.trigrams, two[here], after_one[last[here]], self._after_two, self.vocabulary))
+        return np.concatenate(best)[of_two]
+
+    def evaluate(self, held_out: HeldOut) -> Evaluation:
+        """Count as `evaluation.evaluate` counts for a network, with the exclusions of `keyboard.metrics`."""
+        clients, _, length = held_out.sentences.shape
+        padded = held_out.sentences.reshape(-1, length).astype(np.int64)
+        targets = padded[:, 1:].reshape(-1)
+        v = padded[:, :-1].reshape(-1)
+        u = np.pad(padded[:, :-2], ((0, 0), (1, 0)), constant_values=BOS).reshape(-1)
+        client = np.repeat(np.arange(clients), len(targets) // max(clients, 1))
+        word = (targets != PAD) & (targets != BOS) & (targets != EOS)
+        known = np.flatnonzero(word & (targets != OOV))
+        u, v, wanted = u[known], v[known], targets[known]
+        hits = self.suggestions(u, v) == wanted[:, None]
+        nats = -np.log(self.probability(u, v, wanted))
+
+        def of_each(whose: Ids, weights: Any = None) -> list[float]:
+            return np.bincount(whose, weights, minlength=clients).tolist()  # type: ignore[no-any-return]
+
+        columns = (
+            of_each(client[word]),
+            of_each(client[word & (targets == OOV)]),
+            of_each(client[targets == EOS]),
+            of_each(client[known]),
+            of_each(client[known[hits[:, 0]]]),
+            of_each(client[known[hits.any(axis=1)]]),
+            of_each(client[known], nats),
+        )
+        each = tuple(Counts(*row).host() for row in zip(*columns, strict=True))
+        return Evaluation(total=sum(each, Counts()), clients=each)
+
+    def _after_one(self, v: Ids, w: Ids) -> Reals:
+        share = self.bigrams.share(v * self.vocabulary + w)
+        return share + self.bigrams.backoff(v) * self.unigram[w]
+
+    def _after_two(self, context: Ids, w: Ids) -> Reals:
+        return self._after_one(context % self.vocabulary, w)
+
+
+def count_trigrams(ids: Ids, vocabulary: int) -> tuple[Ids, Ids]:
+    """(keys, counts), sorted, of sentences that each begin with BOS; no trigram spans two of them."""
+    previous = ids[:-1]
+    before = np.concatenate([[BOS], ids[:-2]])
+    before = np.where(previous == BOS, BOS, before)
+    keys = (before * vocabulary + previous) * vocabulary + ids[1:]
+    return np.unique(keys[ids[1:] != BOS], return_counts=True)
+
+
+def discounts(counts: Ids) -> Reals:
+    """(4,): what a count of 0, 1, 2 and 3 or more loses [Chen & Goodman 1998, Eq. 26].
+
+    Where too little text makes the estimates undefined or negative, `UNRELIABLE`.
+    """
+    n1, n2, n3, n4 = np.bincount(np.minimum(counts, 5), minlength=6)[1:5].tolist()
+    if min(n1, n2, n3, n4) == 0:
+        return np.array([0.0, *UNRELIABLE])
+    y = n1 / (n1 + 2 * n2)
+    estimates = [k - (k + 1) * y * above / below for k, below, above in ((1, n1, n2), (2, n2, n3), (3, n3, n4))]
+    return np.array([0.0, *(estimates if min(estimates) >= 0 else UNRELIABLE)])
+
+
+def _discounted(counts: Ids, starts: Ids) -> tuple[Reals, Reals]:
+    """(shares (n,), backoffs (m,)) of the counts whose contexts begin at `starts` (m,)."""
+    taken = discounts(counts)[np.minimum(counts, 3)]
+    totals = np.add.reduceat(counts, starts)
+    sizes = np.diff(starts, append=len(counts))
+    return (counts - taken) / np.repeat(totals, sizes), np.add.reduceat(taken, starts) / totals
+
+
+def _ngrams(keys: Ids, counts: Ids, vocabulary: int) -> NGrams:
+    contexts, starts = np.unique(keys // vocabulary, return_index=True)
+    shares, backoffs = _discounted(counts, starts)
+    return NGrams(keys, shares, contexts, np.append(starts, len(keys)), backoffs)
+
+
+def _sum_by(keys: Ids, values: Ids) -> tuple[Ids, Ids]:
+    """(the different keys, sorted, and the sum of the values of each)."""
+    order = np.argsort(keys, kind="stable")
+    keys, starts = np.unique(keys[order], return_index=True)
+    return keys, np.add.reduceat(values[order], starts)
+
+
+def _best(ngrams: NGrams, contexts: Ids, fallback: Ids, lower: Callable[[Ids, Ids], Reals], vocabulary: int) -> Ids:
+    """The best words after each of the different `contexts`, (n, 3), given those after the shorter one.
+
+    lower(contexts, words) is the probability after the shorter context.
+    """
+    at = np.minimum(np.searchsorted(ngrams.contexts, contexts), len(ngrams.contexts) - 1)
+    starts = ngrams.starts[at]
+    sizes = np.where(ngrams.contexts[at] == contexts, ngrams.starts[at + 1] - starts, 0)
+    row = np.repeat(np.arange(len(contexts)), sizes)
+    where = np.arange(sizes.sum()) + np.repeat(starts - np.cumsum(sizes) + sizes, sizes)
+    word, share = ngrams.keys[where] % vocabulary, ngrams.shares[where]
+    shown = word >= SPECIALS
+    rest_row, rest = np.repeat(np.arange(len(contexts)), SHOWN), fallback.reshape(-1)
+    unseen = (rest >= 0) & (ngrams.share(contexts[rest_row] * vocabulary + rest) == 0.0)
+    row = np.concatenate([row[shown], rest_row[unseen]])
+    word = np.concatenate([word[shown], rest[unseen]])
+    share = np.concatenate([share[shown], np.zeros(int(unseen.sum()))])
+    score = share + ngrams.backoff(contexts)[row] * lower(contexts[row], word)
+    order = np.lexsort((word, -score, row))
+    row, word = row[order], word[order]
+    place = np.arange(len(row)) - np.searchsorted(row, row)  # 0 is the best of its context
+    best = np.full((len(contexts), SHOWN), -1, np.int64)
+    best[row[place < SHOWN], place[place < SHOWN]] = word[place < SHOWN]
+    return best
+
+
+def _text(cache: Cache, clients: Ids, words: int | None) -> Ids:
+    """The sentences of the clients, one after another; whole sentences of at most `words` words."""
+    parts: list[NDArray[Any]] = []
+    left = np.inf if words is None else words
+    for client in clients:
+        ids, lengths = cache.sentences(int(client))
+        typed = np.cumsum(lengths - 2)
+        fits = int(np.searchsorted(typed, left, side="right"))
+        parts.append(ids[: int(lengths[:fits].sum())])
+        if fits < len(lengths):
+            break
+        left -= int(typed[-1]) if len(typed) else 0
+    text = np.concatenate(parts) if parts else np.zeros(0, np.int64)
+    if not len(text):
+        raise InputError(f"{len(clients)} clients and words={words} leave no sentence to count; give more of either.")
+    return text.astype(np.int64)

@@ -1,0 +1,23 @@
+"""What is promised, to whom, at what price: participation and strategy give an exact sensitivity, with the
+clip norm and the noise a guarantee; a ledger of what was released gives it again; a statement says it to
+people. NumPy and SciPy in double precision, no accelerator.
+"""
+
+from tacit.privacy.guarantee import Guarantee
+from tacit.privacy.ledger import Ledger, RoundRelease
+from tacit.privacy.participation import Participation
+from tacit.privacy.statement import Statement, StatementFacts
+from tacit.privacy.strategy import Blt, Independent, Toeplitz, Tree
+
+__all__ = [
+    "Blt",
+    "Guarantee",
+    "Independent",
+    "Ledger",
+    "Participation",
+    "RoundRelease",
+    "Statement",
+    "StatementFacts",
+    "Toeplitz",
+    "Tree",
+]

@@ -1,0 +1,113 @@
+"""What converts sensitivity and noise into rho-zCDP, mu-GDP and (epsilon, delta), and back. All exact.
+
+Adding noise of standard deviation `noise_multiplier` to something of L2 sensitivity `sensitivity` (both in
+clip norms) is mu-GDP with mu = sensitivity / noise_multiplier, hence rho-zCDP with rho = mu^2 / 2. Adaptive
+rounds of a strategy matrix are one such mechanism (arXiv:2202.08312).
+"""
+
+import math
+from collections.abc import Callable
+
+from scipy.optimize import brentq
+from scipy.special import log_ndtr
+
+from tacit.errors import AccountingError, InputError
+
+HOPELESS = -1e4  # stands for log(0), which a root finder cannot take a secant through
+
+
+def zcdp(sensitivity: float, noise_multiplier: float) -> float:
+    """rho = sensitivity^2 / (2 noise_multiplier^2), infinite without noise.
+
+    Source: arXiv:1605.02065, Proposition 1.6.
+    """
+    _check(sensitivity >= 0, f"sensitivity={sensitivity} is not a norm; give a number of at least 0.")
+    _check(noise_multiplier >= 0, f"noise_multiplier={noise_multiplier} is negative; give one above 0.")
+    if sensitivity == 0:
+        return 0.0
+    return math.inf if noise_multiplier == 0 else (sensitivity / noise_multiplier) ** 2 / 2
+
+
+def delta(epsilon: float, mu: float) -> float:
+    """The smallest delta of a mu-GDP mechanism at `epsilon`.
+
+    `Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu)` (arXiv:1805.06530, Theorem 8), by logarithms.
+    """
+    _check_epsilon(epsilon)
+    _check(mu >= 0, f"mu={mu} is negative; give a number of at least 0.")
+    if mu == 0 or math.isinf(mu):
+        return 0.0 if mu == 0 else 1.0
+    return math.exp(_log_delta(epsilon, mu))
+
+
+def epsilon(zcdp: float, delta: float) -> float:
+    """The smallest epsilon at `delta` of a Gaussian mechanism that is `zcdp`-zCDP; exact, not zCDP's generic
+    bound.
+
+    0 where delta alone covers the mechanism, infinite for infinite zcdp. Tighter than the RDP conversion of
+    the tree colab (8.526 against its 8.90).
+    """
+    _check(zcdp >= 0, f"zcdp={zcdp} is negative; give a number of at least 0.")
+    _check_delta(delta)
+    if zcdp == 0 or math.isinf(zcdp):
+        return zcdp
+    mu, target = math.sqrt(2 * zcdp), math.log(delta)
+    if _log_delta(0.0, mu) <= target:
+        return 0.0
+    # zCDP's generic conversion (arXiv:1605.02065, Proposition 1.3) lies above the exact value.
+    above = zcdp + 2 * math.sqrt(-zcdp * target)
+    return _root(lambda value: _log_delta(value, mu) - target, 0.0, above)
+
+
+def zcdp_for_epsilon(epsilon: float, delta: float) -> float:
+    """The largest zCDP of a Gaussian mechanism that is (epsilon, delta)-DP: the inverse of `epsilon`."""
+    _check_epsilon(epsilon)
+    _check_delta(delta)
+    target = math.log(delta)
+
+    def excess(log_mu: float) -> float:
+        return _log_delta(epsilon, math.exp(log_mu)) - target
+
+    low = high = 0.0
+    while excess(low) > 0:
+        low -= 1.0
+    while excess(high) <= 0:
+        high += 1.0
+    return math.exp(2 * _root(excess, low, high)) / 2
+
+
+def noise_multiplier_for(zcdp: float, sensitivity: float) -> float:
+    """The noise multiplier that makes a mechanism of this sensitivity exactly `zcdp`-zCDP."""
+    _check(
+        0 < zcdp < math.inf,
+        f"zcdp={zcdp} asks for infinite noise or for none; give a finite number above 0, or no strategy at all.",
+    )
+    _check(0 < sensitivity < math.inf, f"sensitivity={sensitivity} must be finite and above 0.")
+    return sensitivity / math.sqrt(2 * zcdp)
+
+
+def _log_delta(epsilon: float, mu: float) -> float:
+    """log delta for finite mu > 0; the two terms are subtracted without ever leaving the logarithm."""
+    gain = float(log_ndtr(mu / 2 - epsilon / mu))
+    loss = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
+    return gain + math.log(-math.expm1(loss - gain)) if loss < gain else HOPELESS
+
+
+def _root(function: Callable[[float], float], low: float, high: float) -> float:
+    root, report = brentq(function, low, high, xtol=1e-14, rtol=1e-14, full_output=True, disp=False)
+    if not report.converged:
+        raise AccountingError(f"no conversion found between {low:g} and {high:g}; the values are out of reach.")
+    return float(root)
+
+
+def _check(holds: bool, complaint: str) -> None:
+    if not holds:
+        raise InputError(complaint)
+
+
+def _check_epsilon(epsilon: float) -> None:
+    _check(0 <= epsilon < math.inf, f"epsilon={epsilon} is not a finite number of at least 0; give one.")
+
+
+def _check_delta(delta: float) -> None:
+    _check(0 < delta < 1, f"delta={delta} is not a probability between 0 and 1; give for example 1e-10.")

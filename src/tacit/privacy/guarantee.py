@@ -1,0 +1,90 @@
+"""The one place where participation, strategy, clip norm and noise meet, and a noise standard deviation is
+computed.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+from tacit.errors import InputError
+from tacit.privacy import gaussian
+from tacit.privacy.participation import Participation
+from tacit.privacy.sensitivity import sensitivity, sensitivity_squared
+from tacit.privacy.strategy import Independent, Strategy
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarantee:
+    """What a sequence of noised sums promises to each client.
+
+    Each client's contribution to a round's SUM has norm at most `clip_norm` and weight one; the noise added
+    is `C^{-1} Z` for the strategy matrix C and seeds Z of standard deviation `noise_multiplier * clip_norm`.
+    Without a strategy there is no noise and no guarantee. The clip norm may be infinite then, and only then.
+    """
+
+    participation: Participation
+    strategy: Strategy | None
+    clip_norm: float
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        finite = math.isfinite(self.clip_norm) or (self.strategy is None and self.clip_norm == math.inf)
+        if not (finite and self.clip_norm > 0):
+            raise InputError(f"clip_norm={self.clip_norm} is not a finite number above 0; give one.")
+        if self.strategy is None and self.noise_multiplier != 0:
+            raise InputError(
+                f"noise_multiplier={self.noise_multiplier} has no strategy to add the noise; name a "
+                "strategy, or set "
+                "noise_multiplier=0 for a run without privacy."
+            )
+        if self.strategy is not None and not 0 < self.noise_multiplier < math.inf:
+            raise InputError(
+                f"noise_multiplier={self.noise_multiplier} is not a finite number above 0; give one, or no "
+                "strategy "
+                "at all for a run without privacy."
+            )
+
+    @classmethod
+    def for_zcdp(
+        cls, zcdp: float, *, participation: Participation, strategy: Strategy, clip_norm: float
+    ) -> "Guarantee":
+        """The guarantee with just the noise that makes it `zcdp`-zCDP."""
+        noise = gaussian.noise_multiplier_for(zcdp, sensitivity(strategy, participation))
+        return cls(participation=participation, strategy=strategy, clip_norm=clip_norm, noise_multiplier=noise)
+
+    @property
+    def private(self) -> bool:
+        """Whether any noise is added at all."""
+        return self.strategy is not None
+
+    @property
+    def sensitivity_squared(self) -> float:
+        """Squared L2 sensitivity in squared clip norms; without a strategy, that of the plain sums."""
+        return sensitivity_squared(self.strategy or Independent(), self.participation)
+
+    @property
+    def sensitivity(self) -> float:
+        """L2 sensitivity in clip norms."""
+        return math.sqrt(self.sensitivity_squared)
+
+    @property
+    def zcdp(self) -> float:
+        """rho; infinite without noise."""
+        return gaussian.zcdp(self.sensitivity, self.noise_multiplier)
+
+    @property
+    def mu(self) -> float:
+        """The mu of Gaussian differential privacy, sqrt(2 rho)."""
+        return math.sqrt(2 * self.zcdp)
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon at `delta`; infinite without noise."""
+        return gaussian.epsilon(self.zcdp, delta)
+
+    @property
+    def seed_stddev(self) -> float:
+        """Standard deviation of each coordinate of each seed added to a round's sum; 0 without a strategy."""
+        return self.noise_multiplier * self.clip_norm if self.private else 0.0
+
+    def with_participation(self, participation: Participation) -> "Guarantee":
+        """The same noise under another participation: what happened instead of what was planned, say."""
+        return replace(self, participation=participation)

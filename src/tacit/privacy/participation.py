@@ -1,0 +1,133 @@
+"""Who may come how often: the assumption under which every sensitivity is computed.
+
+Two conventions exist for the distance between two participations of one client, and both have a name here:
+`min_separation` is the difference b of the round numbers (arXiv:2408.08868, Definition of (k,
+b)-participation), `rounds_between` is the number of rounds strictly between (the papers' tables and the tree
+colab call it MinS), so `min_separation = rounds_between + 1`.
+"""
+
+import operator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tacit.errors import AccountingError, InputError
+
+
+def _whole(name: str, value: object, least: int) -> int:
+    """`value` as an int of at least `least`; InputError otherwise."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise InputError(f"{name}={value!r} is not a whole number; give a whole number of at least {least}.")
+    number = operator.index(value)
+    if number < least:
+        raise InputError(f"{name}={number} is below {least}; give a whole number of at least {least}.")
+    return number
+
+
+@dataclass(frozen=True, kw_only=True)
+class Participation:
+    """One client takes part in at most `max_participations` of `rounds` rounds, any two of them at least
+    `min_separation` rounds apart (rounds i < j of one client satisfy j - i >= min_separation).
+
+    Raises InputError where a number is not whole or below 1.
+    """
+
+    rounds: int
+    min_separation: int
+    max_participations: int
+
+    def __post_init__(self) -> None:
+        for name in ("rounds", "min_separation", "max_participations"):
+            object.__setattr__(self, name, _whole(name, getattr(self, name), 1))
+
+    @classmethod
+    def worst_case(cls, rounds: int, min_separation: int) -> "Participation":
+        """As often as the separation lets anyone come: ceil(rounds / min_separation) times."""
+        rounds, min_separation = _whole("rounds", rounds, 1), _whole("min_separation", min_separation, 1)
+        most = -(-rounds // min_separation)
+        return cls(rounds=rounds, min_separation=min_separation, max_participations=most)
+
+    @classmethod
+    def from_rounds_between(
+        cls, *, rounds: int, rounds_between: int, max_participations: int | None = None
+    ) -> "Participation":
+        """From the papers' MinS: `rounds_between` rounds lie strictly between two participations of a client.
+
+        Without `max_participations`, as often as that allows.
+        """
+        separation = _whole("rounds_between", rounds_between, 0) + 1
+        if max_participations is None:
+            return cls.worst_case(rounds=rounds, min_separation=separation)
+        return cls(rounds=rounds, min_separation=separation, max_participations=max_participations)
+
+    @classmethod
+    def realised(cls, rounds: int, round_of: ArrayLike, client_of: ArrayLike) -> "Participation":
+        """What happened: the smallest separation and the largest count found in the log of a run.
+
+        `round_of` (p,) and `client_of` (p,) hold one entry per client and round it took part in, in any
+        order; rounds count from 0. Where nobody came twice the separation is `rounds` and the count 1. Raises
+        AccountingError where a client is logged twice in one round, InputError where the log is no such log.
+        """
+        rounds = _whole("rounds", rounds, 1)
+        when, who = _log(rounds, round_of, client_of)
+        if when.size == 0:
+            return cls(rounds=rounds, min_separation=rounds, max_participations=1)
+        order = np.lexsort((when, who))
+        when, who = when[order], who[order]
+        again = who[1:] == who[:-1]
+        gaps = np.diff(when)[again]
+        if gaps.size and gaps.min() == 0:
+            at = int(np.flatnonzero(again & (np.diff(when) == 0))[0])
+            raise AccountingError(
+                f"client {who[at]} is logged twice in round {when[at]}, and a client contributes once to a "
+                "round; "
+                "its contributions of that round must be summed and clipped together."
+            )
+        counts = np.diff(np.flatnonzero(np.concatenate(([True], ~again, [True]))))
+        separation = int(gaps.min()) if gaps.size else rounds
+        return cls(rounds=rounds, min_separation=separation, max_participations=int(counts.max()))
+
+    @property
+    def rounds_between(self) -> int:
+        """The papers' MinS: rounds strictly between two participations of one client."""
+        return self.min_separation - 1
+
+    @property
+    def effective(self) -> "Participation":
+        """The same set of participation patterns with `max_participations` no larger than the separation
+        allows.
+        """
+        most = min(self.max_participations, -(-self.rounds // self.min_separation))
+        return Participation(rounds=self.rounds, min_separation=self.min_separation, max_participations=most)
+
+    def first(self, rounds: int) -> "Participation":
+        """What the same promise says of the first `rounds` rounds alone; AccountingError beyond its own
+        rounds.
+        """
+        rounds = _whole("rounds", rounds, 1)
+        if rounds > self.rounds:
+            raise AccountingError(
+                f"rounds={rounds} lie beyond the {self.rounds} rounds that this participation speaks of; "
+                f"account with a Participation(rounds={rounds}, ...)."
+            )
+        return Participation(
+            rounds=rounds, min_separation=self.min_separation, max_participations=self.max_participations
+        )
+
+
+def _log(rounds: int, round_of: ArrayLike, client_of: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The two columns of a participation log, checked."""
+    when, who = np.asarray(round_of), np.asarray(client_of)
+    if when.ndim != 1 or when.shape != who.shape:
+        raise InputError(
+            f"round_of has shape {when.shape} and client_of {who.shape}; give one round and one client per "
+            "participation, in two arrays of the same length."
+        )
+    for name, column in (("round_of", when), ("client_of", who)):
+        if column.size and column.dtype.kind not in "iu":
+            raise InputError(f"{name} holds {column.dtype}, and rounds and clients are numbered; give integers.")
+    if when.size and (when.min() < 0 or when.max() >= rounds):
+        wrong = int(when.min()) if when.min() < 0 else int(when.max())
+        raise InputError(f"round {wrong} is logged, and {rounds} rounds are numbered 0 to {rounds - 1}.")
+    return when.astype(np.int64), who.astype(np.int64)

@@ -1,0 +1,23 @@
+"""Federated learning of any model: clients train on their own text, the server sees one noised sum a round.
+
+`client.py` is what a phone computes, `server.py` what the server makes of the sum, `rounds.py` the round and the loop,
+`checkpoint.py` how a round survives kill -9, `randomness.py` who draws what.
+"""
+
+from tacit.training.client import ClientTraining, Cores, Hardware
+from tacit.training.randomness import generator_for, key_from_seed
+from tacit.training.rounds import Learner, RoundOutcome, RoundPlan, train
+from tacit.training.server import ServerOptimizer
+
+__all__ = [
+    "ClientTraining",
+    "Cores",
+    "Hardware",
+    "Learner",
+    "RoundOutcome",
+    "RoundPlan",
+    "ServerOptimizer",
+    "generator_for",
+    "key_from_seed",
+    "train",
+]

@@ -1,0 +1,70 @@
+"""The carried state on disk, bit for bit: written aside, synced, renamed; a torn file is never seen under its name."""
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save
+
+from tacit.errors import RunError
+from tacit.runs import write_whole
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def leaves(state: Any) -> dict[str, NDArray[Any]]:
+    """Copies of the arrays of a state by their path in the pytree, in its order; shapes and types as they are."""
+    flat, _ = jax.tree_util.tree_flatten_with_path(state)
+    return {jax.tree_util.keystr(path): np.array(leaf) for path, leaf in flat}
+
+
+def digest(arrays: Arrays) -> str:
+    """SHA-256 over every array of a state (names, types, shapes, bytes): equal digests, equal bits."""
+    sha = hashlib.sha256()
+    for name, array in arrays.items():
+        sha.update(f"{name} {array.dtype} {array.shape}\n".encode())
+        sha.update(np.atleast_1d(array).data)
+    return sha.hexdigest()
+
+
+def save_checkpoint(path: Path, arrays: Arrays) -> str:
+    """Write the leaves of a state and return their digest. When this returns, the file survives a power cut.
+
+    Raises: OSError (a full disk, say); then nothing is left under `path` and earlier checkpoints are as they were.
+    """
+    write_whole(path, save({name: np.atleast_1d(array) for name, array in arrays.items()}))
+    return digest(arrays)
+
+
+def load_checkpoint(path: Path, like: Any, expected: str) -> Any:
+    """The state saved at `path`, with the structure of `like`; sizes are the file's, because noise buffers may grow.
+
+    Raises: RunError when it is missing, of another structure, or not the state whose digest the ledger has.
+    """
+    try:
+        arrays = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise RunError(
+            f"the checkpoint '{path}' cannot be read ({error}); restore it from a copy of the run folder."
+        ) from error
+    wanted = leaves(like)
+    if {name: array.dtype for name, array in arrays.items()} != {name: a.dtype for name, a in wanted.items()}:
+        raise RunError(f"the checkpoint '{path}' holds another recipe's state; restore the run folder as it was.")
+    scalars = {name for name, array in wanted.items() if array.ndim == 0 and arrays[name].size == 1}
+    arrays = {name: arrays[name].reshape(()) if name in scalars else arrays[name] for name in wanted}
+    if digest(arrays) != expected:
+        raise RunError(f"the checkpoint '{path}' is not the state that its ledger row names; restore it from a copy.")
+    return jax.tree_util.tree_unflatten(jax.tree_util.tree_structure(like), list(arrays.values()))
+
+
+def forget_old_checkpoints(folder: Path, keep: int) -> None:
+    """Remove all but the newest `keep`, and drafts that a killed process left."""
+    for draft in folder.glob("*.draft"):
+        draft.unlink(missing_ok=True)
+    for old in sorted(folder.glob("round-*.safetensors"))[: -keep or None]:
+        old.unlink(missing_ok=True)

@@ -1,0 +1,142 @@
+"""`tacit account`: published figures out of the command, and one line for every wrong input."""
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from tacit.cli.account import app
+from tacit.privacy import Blt, Guarantee, Independent, Participation, Tree
+from tacit.privacy.statement import account_command
+from tacit.privacy.strategy import Strategy
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+BLTS: dict[str, Any] = json.loads((GOLDEN / "blt.json").read_text())
+TREE = "tree --rounds 2000 --max-participations 6 --delta 1e-10"
+
+
+def account(line: str) -> dict[str, Any]:
+    result = CliRunner().invoke(app, [*shlex.split(line), "--json"])
+    assert result.exit_code == 0, result.output
+    return dict(json.loads(result.stdout))
+
+
+def refusal(line: str) -> str:
+    result = CliRunner().invoke(app, shlex.split(line))
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1, result.stderr
+    return result.stderr
+
+
+@pytest.mark.parametrize("separation", ["--rounds-between 313", "--min-separation 314"])
+def test_the_tree_colab_case_in_both_conventions(separation: str) -> None:
+    # tests/golden/tree_tables.json, "colab".
+    figures = account(f"{TREE} {separation} --noise-multiplier 7")
+    assert figures["sensitivity_squared"] == 79
+    assert figures["zcdp"] == pytest.approx(0.806122, abs=5e-7)
+    assert figures["epsilon"] == pytest.approx(8.526, abs=5e-4)
+    assert (figures["min_separation"], figures["rounds_between"], figures["delta"]) == (314, 313, 1e-10)
+
+
+@pytest.mark.parametrize("row", BLTS["table4"], ids=lambda row: f"{row['task']} {row['min_s']}")
+def test_the_published_blt_rows(row: dict[str, Any]) -> None:
+    figures = account(
+        f"blt --strategy {row['blt']} --rounds {row['rounds']} --rounds-between {row['min_s']} "
+        f"--max-participations {row['max_p']} --noise-multiplier {row['z']} --delta 1e-10"
+    )
+    assert figures["zcdp"] == pytest.approx(row["rho"], abs=5.1e-6)
+    assert figures["epsilon"] == pytest.approx(row["epsilon"], abs=1e-3)
+
+
+def test_the_other_way_round() -> None:
+    for target in ("--zcdp 0.5", "--epsilon 3.25"):
+        noise = account(f"{TREE} --rounds-between 313 {target}")["noise_multiplier"]
+        figures = account(f"{TREE} --rounds-between 313 --noise-multiplier {noise!r}")
+        name, value = target[2:].split()
+        assert figures[name] == pytest.approx(float(value), rel=1e-9)
+
+
+def test_a_single_gaussian_release_needs_no_participation() -> None:
+    # Paper 1, Section 1: zCDP 0.25 is epsilon 4.49 at delta 1e-10.
+    assert account("gaussian --zcdp 0.25 --delta 1e-10")["epsilon"] == pytest.approx(4.49, abs=5e-3)
+    many = account("gaussian --rounds 100 --min-separation 10 --noise-multiplier 2")
+    assert many["sensitivity_squared"] == 10
+    assert many["zcdp"] == pytest.approx(1.25)
+
+
+def test_restarts_change_the_worst_case() -> None:
+    once = account(f"{TREE} --rounds-between 100 --noise-multiplier 1")
+    restarted = account(f"{TREE} --rounds-between 100 --noise-multiplier 1 --restarts 500,1000,1500")
+    assert restarted["restarts"] == [500, 1000, 1500]
+    assert restarted["sensitivity_squared"] < once["sensitivity_squared"]
+
+
+@pytest.mark.parametrize(
+    "strategy", [Independent(), Tree(restarts=(16, 40)), Blt(theta=(0.99, 0.7), omega=(0.1, 0.2))], ids=repr
+)
+def test_the_command_of_a_statement_gives_its_figures(strategy: Strategy) -> None:
+    promise = Guarantee(
+        participation=Participation(rounds=100, min_separation=7, max_participations=4),
+        strategy=strategy,
+        clip_norm=3.0,
+        noise_multiplier=1.1,
+    )
+    command = account_command(promise, 1e-8)
+    assert command is not None
+    figures = account(command.removeprefix("tacit account "))
+    assert (figures["zcdp"], figures["epsilon"]) == (promise.zcdp, promise.epsilon(1e-8))
+
+
+def test_the_readable_form_names_delta_beside_epsilon() -> None:
+    result = CliRunner().invoke(app, shlex.split(f"{TREE} --rounds-between 313 --noise-multiplier 7"))
+    assert result.exit_code == 0
+    for words in (
+        ["sensitivity", "squared", "79"],
+        ["zcdp", "0.806122"],
+        ["epsilon", "8.52609"],
+        ["delta", "1e-10"],
+    ):
+        assert words in [line.split() for line in result.stdout.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        (f"{TREE} --noise-multiplier 7", "neither of --rounds-between and --min-separation"),
+        (f"{TREE} --rounds-between 3 --min-separation 4 --noise-multiplier 7", "both (3 and 4)"),
+        (f"{TREE} --rounds-between 313", "0 of --noise-multiplier, --zcdp and --epsilon"),
+        (f"{TREE} --rounds-between 313 --noise-multiplier 7 --zcdp 1", "2 of --noise-multiplier"),
+        (f"{TREE} --rounds-between 313 --noise-multiplier 0", "noise_multiplier=0.0"),
+        (f"{TREE} --rounds-between 313 --noise-multiplier nan", "noise_multiplier=nan"),
+        (f"{TREE} --rounds-between 313 --zcdp 0", "zcdp=0.0"),
+        (f"{TREE} --rounds-between 313 --noise-multiplier 7 --delta 1", "delta=1.0"),
+        (f"{TREE} --rounds-between -1 --noise-multiplier 7", "rounds_between=-1"),
+        (f"{TREE} --rounds-between 313 --noise-multiplier 7 --restarts 5,3", "restarts=(5, 3)"),
+        (
+            f"{TREE} --rounds-between 313 --noise-multiplier 7 --restarts soon",
+            "'soon' is not a list of rounds",
+        ),
+        ("tree --rounds 0 --rounds-between 3 --noise-multiplier 7", "rounds=0"),
+        ("gaussian --rounds 10 --noise-multiplier 7", "neither of"),
+        ("blt --rounds 10 --min-separation 2 --noise-multiplier 1", "either --strategy, or --theta"),
+        ("blt --rounds 10 --min-separation 2 --noise-multiplier 1 --strategy b7", "'b7' is none of b400"),
+        (
+            "blt --rounds 10 --min-separation 2 --noise-multiplier 1 --theta 0.9 --omega 1.2",
+            "sum to at most 1",
+        ),
+        (
+            "blt --rounds 10 --min-separation 2 --noise-multiplier 1 --theta 0.9,a --omega 0.2",
+            "'0.9,a' is not a list",
+        ),
+        (
+            "blt --rounds 10 --min-separation 2 --noise-multiplier 1 --theta 0.9,0.8 --omega 0.2",
+            "2 theta and 1 omega",
+        ),
+    ],
+)
+def test_wrong_input_is_one_line_and_exit_code_two(line: str, complaint: str) -> None:
+    assert complaint in refusal(line)

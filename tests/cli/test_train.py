@@ -1,0 +1,204 @@
+"""`tacit train` and `tacit resume`: one JSON object, or one line and exit code 2 with nothing lost."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.training.tiny import MECHANISMS, tiny_cache, tiny_toml, what_happened
+from typer.testing import CliRunner, Result
+
+from tacit.cli import app
+from tacit.population import Cache
+from tacit.runs import Run
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
+    return tiny_cache(tmp_path_factory.mktemp("tiny") / "cache")
+
+
+@pytest.fixture(scope="module")
+def finished(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that nothing interrupted."""
+    folder = tmp_path_factory.mktemp("whole")
+    result = train(written(folder, cache), folder / "run")
+    assert result.exit_code == 0, result.output
+    return folder / "run"
+
+
+def written(folder: Path, cache: Cache, **sections: Any) -> Path:
+    """A recipe on disk; the mechanism is BLT noise unless `privacy` says otherwise."""
+    path = folder / "tiny.toml"
+    path.write_text(tiny_toml(cache.path, **{"privacy": MECHANISMS["blt"], **sections}), encoding="utf-8")
+    return path
+
+
+def tacit(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def train(recipe: Path, out: Path, *options: object) -> Result:
+    return tacit("train", recipe, "--out", out, "--json", "--workers", 1, *options)
+
+
+def refusal(result: Result) -> str:
+    """The one line that a command refuses with."""
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ") and result.stderr.count("\n") == 1, result.stderr
+    return result.stderr
+
+
+# -- what goes well ----------------------------------------------------------------------------------------------------
+
+
+def test_training_prints_one_json_object(cache: Cache, tmp_path: Path, finished: Path) -> None:
+    result = train(written(tmp_path, cache), tmp_path / "run")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.count("\n") == 1 and result.stderr == ""
+    values = json.loads(result.stdout)
+    assert values["run"] == str(tmp_path / "run")
+    assert Path(values["report"]).is_file()
+    assert 0 <= values["test"]["top1_accuracy"] <= values["test"]["top3_accuracy"] <= 1
+    realised, planned = values["privacy"]["realised"], values["privacy"]["planned"]
+    assert 0 < realised["zcdp"] <= planned["zcdp"]
+    assert what_happened(tmp_path / "run") == what_happened(finished), "equal recipe and seed, equal run"
+
+
+def test_training_for_people_says_accuracy_price_and_where_the_report_is(cache: Cache, tmp_path: Path) -> None:
+    result = tacit("train", written(tmp_path, cache), "--out", tmp_path / "run", "--workers", 1)
+    assert result.exit_code == 0, result.output
+    shown = result.stdout.replace("\n", " ")
+    for said in ("accuracy on 6 clients never trained on: top-1", "privacy: zCDP", "at delta 1e-10", "report.html"):
+        assert said in shown
+    assert [line.split(":")[0] for line in result.stderr.splitlines() if line.startswith("round ")] == [
+        "round 0/9 (validation)",
+        "round 4/9 (validation)",
+        "round 8/9 (validation)",
+        "round 9/9 (validation)",
+        "round 9/9 (test)",
+    ]
+
+
+def test_a_run_without_noise_is_called_non_private(cache: Cache, tmp_path: Path) -> None:
+    recipe = written(tmp_path, cache, privacy=MECHANISMS["none"])
+    result = tacit("train", recipe, "--out", tmp_path / "run", "--workers", 1)
+    assert result.exit_code == 0, result.output
+    assert "NON-PRIVATE" in result.stdout
+
+
+def test_another_cache_and_seed_from_the_command_line(cache: Cache, tmp_path: Path, finished: Path) -> None:
+    elsewhere = written(tmp_path, cache)
+    elsewhere.write_text(elsewhere.read_text().replace(str(cache.path), "nowhere").replace("seed = 3", "seed = 8"))
+    result = train(elsewhere, tmp_path / "run", "--data", cache.path, "--seed", 3)
+    assert result.exit_code == 0, result.output
+    assert what_happened(tmp_path / "run") == what_happened(finished)
+    with Run.open(tmp_path / "run") as run:
+        assert run.fact("key_source") == "fixed seed 3"
+
+
+def test_a_finished_run_is_resumed_by_writing_its_report_again(finished: Path) -> None:
+    before = what_happened(finished)
+    (finished / "report" / "report.html").unlink()
+    result = tacit("resume", finished, "--json")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.count("\n") == 1
+    assert result.stderr == f"'{finished}' is finished already; its report is written again.\n"
+    assert (finished / "report" / "report.html").is_file()
+    assert what_happened(finished) == before
+
+
+# -- a full disk -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("nth", [1, 3, 9])
+def test_a_full_disk_stops_in_one_line_and_resuming_loses_nothing(
+    cache: Cache, tmp_path: Path, finished: Path, monkeypatch: pytest.MonkeyPatch, nth: int
+) -> None:
+    """The n-th checkpoint does not fit; when there is room again, the run ends as if there always had been."""
+    with monkeypatch.context() as patch:
+        real, seen = os.fsync, [0]
+
+        def full(descriptor: int) -> None:
+            if "checkpoints/.round-" in os.readlink(f"/proc/self/fd/{descriptor}"):
+                seen[0] += 1
+                if seen[0] >= nth:
+                    raise OSError(28, "No space left on device")
+            real(descriptor)
+
+        patch.setattr(os, "fsync", full)
+        said = refusal(train(written(tmp_path, cache), tmp_path / "run"))
+    assert "No space left on device" in said and "what was complete before is safe" in said and "tacit resume" in said
+    with Run.open(tmp_path / "run") as run:
+        assert run.rounds_done == nth - 1
+    assert not list((tmp_path / "run" / "checkpoints").glob("*.draft"))
+    result = tacit("resume", tmp_path / "run", "--json", "--workers", 1)
+    assert result.exit_code == 0, result.output
+    assert what_happened(tmp_path / "run") == what_happened(finished)
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sections", "message"),
+    [
+        ({"rounds": {"report_goal": 41}}, "report_goal=41 is above the population of 40 training clients"),
+        ({"rounds": {"report_goal": 20}}, "keeps 60 clients busy, but the population has 40; use min_separation <= 2"),
+        ({"rounds": {"report_goal": 0}}, "rounds.report_goal = 0: input should be greater than or equal to 1"),
+        ({"client": {"learning_rat": 0.5}}, "the key 'client.learning_rat' is unknown"),
+        ({"privacy": {"mechanism": "none", "zcdp": 1.0}}, "privacy.zcdp says noise but privacy.mechanism='none'"),
+        ({"data": {"cache": "nowhere"}}, "there is no cache at nowhere"),
+    ],
+)
+def test_a_recipe_that_cannot_be_run_leaves_nothing(
+    cache: Cache, tmp_path: Path, sections: dict[str, Any], message: str
+) -> None:
+    recipe = written(tmp_path, cache, **sections)
+    assert message in refusal(train(recipe, tmp_path / "run"))
+    assert [file.name for file in tmp_path.iterdir()] == ["tiny.toml"]
+
+
+def test_recipes_that_are_none(cache: Cache, tmp_path: Path) -> None:
+    recipe = tmp_path / "tiny.toml"
+    assert "there is no recipe" in refusal(train(recipe, tmp_path / "run"))
+    recipe.write_bytes(b'name = "caf\xe9"')
+    assert "is not UTF-8" in refusal(train(recipe, tmp_path / "run"))
+    recipe.write_text("name = [")
+    assert "is not TOML" in refusal(train(recipe, tmp_path / "run"))
+    assert "--seed -1 must be 0 or more" in refusal(train(written(tmp_path, cache), tmp_path / "run", "--seed", "-1"))
+    assert "workers=-1" in refusal(tacit("train", recipe, "--out", tmp_path / "run", "--workers", "-1"))
+
+
+def test_an_existing_run_is_never_overwritten(cache: Cache, tmp_path: Path, finished: Path) -> None:
+    before = what_happened(finished)
+    assert "exists already and a run never overwrites another" in refusal(train(written(tmp_path, cache), finished))
+    assert what_happened(finished) == before
+
+
+def test_a_foreign_folder_is_not_resumed(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    assert "is no run folder (it has no run.db)" in refusal(tacit("resume", tmp_path, "--json"))
+    (tmp_path / "run.db").write_text("not a database, but long enough that somebody looks at it" * 30)
+    assert "is not a run of tacit's" in refusal(tacit("resume", tmp_path, "--json"))
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+def test_a_run_that_another_process_trains_is_refused(cache: Cache, tmp_path: Path) -> None:
+    """A second process, for real: the lock belongs to this one."""
+    from tacit.cli.trainer import begin
+    from tacit.recipe import Recipe
+
+    with begin(Recipe.load(written(tmp_path, cache)), tmp_path / "run") as run, run.locked():
+        second = subprocess.run(
+            [sys.executable, "-c", "from tacit.cli import main; main()", "resume", str(tmp_path / "run"), "--json"],
+            capture_output=True,
+            text=True,
+        )
+    assert second.returncode == 2 and second.stdout == ""
+    assert f"is being trained by process {os.getpid()}" in second.stderr
+    assert second.stderr.count("\n") == 1

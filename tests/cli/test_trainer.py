@@ -1,0 +1,273 @@
+"""From recipe to run folder: interrupted anywhere and resumed, a run ends as if nothing had happened."""
+
+import shutil
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import jax
+import pytest
+from tests.training.tiny import MECHANISMS, tiny_cache, tiny_recipe, what_happened
+
+from tacit.cli import trainer
+from tacit.cli.trainer import begin, carry_on, use_cores
+from tacit.errors import CacheError, InputError, ParticipationError, RunError, TrainingError
+from tacit.population import Cache
+from tacit.privacy import Participation
+from tacit.recipe import Recipe
+from tacit.runs import Run
+from tacit.training import Hardware, RoundOutcome
+
+ONE = Hardware(workers=1)
+every_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS)
+
+
+class Silent:
+    """A watcher that remembers."""
+
+    def __init__(self) -> None:
+        self.rounds: list[int] = []
+        self.evaluations: list[tuple[int, str]] = []
+
+    def round_done(self, outcome: RoundOutcome) -> None:
+        self.rounds.append(outcome.round)
+
+    def measured(self, rounds: int, split: str, metrics: dict[str, float]) -> None:
+        self.evaluations.append((rounds, split))
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
+    return tiny_cache(tmp_path_factory.mktemp("tiny") / "cache")
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[str, Any]]:
+    @lru_cache
+    def of(mechanism: str) -> dict[str, Any]:
+        path = tmp_path_factory.mktemp("whole") / "run"
+        with begin(recipe(cache, mechanism), path) as run:
+            carry_on(run, hardware=ONE, watcher=Silent())
+        return what_happened(path)
+
+    return of
+
+
+def recipe(cache: Cache, mechanism: str = "blt", **sections: Any) -> Recipe:
+    return tiny_recipe(cache.path, privacy=MECHANISMS[mechanism], **sections)
+
+
+def go_on(path: Path, until: int | None = None, hardware: Hardware = ONE) -> Silent:
+    """A new process would open the folder just so."""
+    watcher = Silent()
+    with Run.open(path) as run:
+        carry_on(run, hardware=hardware, watcher=watcher, until=until)
+    return watcher
+
+
+def test_a_run_leaves_what_it_promised(cache: Cache, tmp_path: Path) -> None:
+    with begin(recipe(cache), tmp_path / "run") as run:
+        watcher = Silent()
+        carry_on(run, hardware=ONE, watcher=watcher)
+        assert watcher.rounds == list(range(9))
+        assert watcher.evaluations == [
+            *((rounds, "validation") for rounds in (0, 4, 8, 9)),
+            (9, "test"),
+        ]
+        assert run.rounds_done == 9 and run.fact("finished") is True
+        rounds, clients = run.participations()
+        happened = Participation.realised(9, rounds, clients)
+        assert happened.min_separation >= 3 and happened.max_participations <= 3
+        assert set(clients) <= set(cache.clients("train"))
+        assert {metric.name for metric in run.metrics()} >= {"top1_accuracy", "cross_entropy", "oov_rate"}
+        assert Recipe.from_toml(run.recipe) == recipe(cache)
+        assert run.fact("key_source") == "fixed seed 3"
+        with pytest.raises(RunError, match="noise key destroyed"):
+            _ = run.noise_key
+    files = {file.name for file in (tmp_path / "run" / "model").iterdir()}
+    assert files == {"model.safetensors", "settings.json", "vocabulary.json"}
+    assert list((tmp_path / "run" / "checkpoints").iterdir()) == [], "noise buffers must not outlive the run"
+
+
+def test_training_learns(cache: Cache, tmp_path: Path) -> None:
+    """Nine of ten words follow from the one before: after some rounds the loss has clearly fallen."""
+    long = recipe(cache, "none", rounds={"rounds": 60, "report_goal": 10}, evaluation={"every": 60})
+    begin(long, tmp_path / "run").close()
+    go_on(tmp_path / "run")
+    metrics = what_happened(tmp_path / "run")["metrics"]
+    nats = {round: value for round, split, name, value in metrics if (split, name) == ("validation", "cross_entropy")}
+    assert nats[60] < nats[0] - 0.3
+
+
+@every_mechanism
+@pytest.mark.parametrize("stops", [[0, 1], [4], [2, 5, 9]], ids=str)
+def test_an_interrupted_run_ends_as_an_uninterrupted_one(
+    cache: Cache,
+    tmp_path: Path,
+    uninterrupted: Callable[[str], dict[str, Any]],
+    mechanism: str,
+    stops: list[int],
+) -> None:
+    begin(recipe(cache, mechanism), tmp_path / "run").close()
+    for stop in stops:
+        go_on(tmp_path / "run", until=stop)
+        with Run.open(tmp_path / "run") as run:
+            assert run.rounds_done == stop
+    go_on(tmp_path / "run")
+    assert what_happened(tmp_path / "run") == uninterrupted(mechanism)
+
+
+@pytest.mark.parametrize("method", ["nesterov", "adam"])
+def test_other_server_optimizers_are_carried_over_too(cache: Cache, tmp_path: Path, method: str) -> None:
+    chosen = recipe(cache, "tree", server={"method": method, "learning_rate": 0.1})
+    for name, stops in (("whole", [None]), ("parts", [3, 6, None])):
+        begin(chosen, tmp_path / name).close()
+        for stop in stops:
+            go_on(tmp_path / name, until=stop)
+    assert what_happened(tmp_path / "parts") == what_happened(tmp_path / "whole")
+
+
+def test_the_number_of_workers_is_no_part_of_the_result(
+    cache: Cache, tmp_path: Path, uninterrupted: Callable[[str], dict[str, Any]]
+) -> None:
+    begin(recipe(cache), tmp_path / "run").close()
+    go_on(tmp_path / "run", until=3, hardware=Hardware(workers=2))
+    go_on(tmp_path / "run", hardware=ONE)
+    assert what_happened(tmp_path / "run") == uninterrupted("blt")
+
+
+def test_other_seeds_and_fresh_keys_give_other_runs(
+    cache: Cache, tmp_path: Path, uninterrupted: Callable[[str], dict[str, Any]]
+) -> None:
+    seen = {uninterrupted("blt")["rounds"][-1][2]}
+    for name, seed in (("other", 4), ("fresh", None), ("fresh again", None)):
+        chosen = recipe(cache)
+        chosen = chosen.model_copy(update={"run": chosen.run.model_copy(update={"seed": seed})})
+        begin(chosen, tmp_path / name).close()
+        go_on(tmp_path / name)
+        seen.add(what_happened(tmp_path / name)["rounds"][-1][2])
+    assert len(seen) == 4
+    with Run.open(tmp_path / "fresh") as run:
+        assert run.fact("key_source") == "operating system"
+
+
+# -- stopped where it hurts --------------------------------------------------------------------------------------------
+
+
+class Killed(BaseException):
+    """As sudden as a signal, for one process."""
+
+
+@pytest.mark.parametrize("step", ["_record", "_release_model", "_tidy"])
+def test_stopped_in_the_finishing_steps(
+    cache: Cache,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    uninterrupted: Callable[[str], dict[str, Any]],
+    step: str,
+) -> None:
+    begin(recipe(cache), tmp_path / "run").close()
+    with monkeypatch.context() as patch:
+        real = getattr(trainer, step)
+
+        def stop(*arguments: Any) -> None:
+            if step != "_record" or "test" in arguments:
+                raise Killed
+            real(*arguments)
+
+        patch.setattr(trainer, step, stop)
+        with pytest.raises(Killed):
+            go_on(tmp_path / "run")
+    go_on(tmp_path / "run")
+    assert what_happened(tmp_path / "run") == uninterrupted("blt")
+    assert not (tmp_path / "run" / "noise.key").exists()
+    assert list((tmp_path / "run" / "checkpoints").iterdir()) == []
+
+
+def test_a_finished_run_is_left_alone(cache: Cache, tmp_path: Path) -> None:
+    begin(recipe(cache), tmp_path / "run").close()
+    go_on(tmp_path / "run")
+    before = what_happened(tmp_path / "run")
+    watcher = go_on(tmp_path / "run")
+    assert watcher.rounds == [] and watcher.evaluations == []
+    assert what_happened(tmp_path / "run") == before
+
+
+def test_a_diverged_run_keeps_the_rounds_before(cache: Cache, tmp_path: Path) -> None:
+    """A step so long that the second round overflows for everybody; the first was computed and stays."""
+    wild = recipe(cache, "none", server={"learning_rate": 1e38})
+    begin(wild, tmp_path / "run").close()
+    for _ in range(2):  # and again, when it is resumed
+        with pytest.raises(TrainingError, match="round 1: none of 6 clients' updates was finite"):
+            go_on(tmp_path / "run")
+        with Run.open(tmp_path / "run") as run:
+            assert run.rounds_done == 1
+            assert run.last_checkpoint is not None and run.last_checkpoint.exists()
+            assert len(run.noise_key) == 16
+
+
+def test_two_trainers_on_one_folder(cache: Cache, tmp_path: Path) -> None:
+    with begin(recipe(cache), tmp_path / "run") as run, run.locked():
+        with pytest.raises(RunError, match="is being trained by process"):
+            go_on(tmp_path / "run")
+        assert run.rounds_done == 0
+
+
+# -- what is refused -------------------------------------------------------------------------------------------------
+
+
+def test_a_lost_or_changed_cache_is_refused(tmp_path: Path) -> None:
+    cache = tiny_cache(tmp_path / "cache")
+    begin(recipe(cache), tmp_path / "run").close()
+    go_on(tmp_path / "run", until=2)
+    shutil.move(tmp_path / "cache", tmp_path / "aside")
+    with pytest.raises(CacheError, match="there is no cache at"):
+        go_on(tmp_path / "run")
+    tiny_cache(tmp_path / "cache", {"train": 39, "validation": 6, "test": 6})
+    with pytest.raises(RunError, match=r"is not the one that .* began with"):
+        go_on(tmp_path / "run")
+    shutil.rmtree(tmp_path / "cache")
+    shutil.move(tmp_path / "aside", tmp_path / "cache")
+    go_on(tmp_path / "run")
+    assert what_happened(tmp_path / "run")["finished"]
+
+
+def test_equal_words_in_other_splits_are_another_cache(tmp_path: Path) -> None:
+    """The ids alone do not say who is trained on."""
+    one = tiny_cache(tmp_path / "a", {"train": 5, "validation": 3, "test": 2})
+    two = tiny_cache(tmp_path / "b", {"train": 6, "validation": 2, "test": 2})
+    assert (tmp_path / "a" / "ids").read_bytes() == (tmp_path / "b" / "ids").read_bytes()
+    assert trainer.cache_digest(one) != trainer.cache_digest(two)
+
+
+@pytest.mark.parametrize("split", ["validation", "test"])
+def test_a_population_without_held_out_clients_is_refused_before_training(tmp_path: Path, split: str) -> None:
+    cache = tiny_cache(tmp_path / "cache", {"train": 40, "validation": 3, "test": 3, split: 0})
+    with pytest.raises(InputError, match=f"has 43 clients and none of them is in the {split} split"):
+        begin(recipe(cache), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("rounds", [{"report_goal": 41}, {"report_goal": 20, "min_separation": 5}])
+def test_a_population_too_small_is_refused_before_anything_is_written(
+    cache: Cache, tmp_path: Path, rounds: dict[str, int]
+) -> None:
+    with pytest.raises(ParticipationError):
+        begin(recipe(cache, rounds=rounds), tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_more_workers_than_devices_are_refused(cache: Cache, tmp_path: Path) -> None:
+    begin(recipe(cache), tmp_path / "run").close()
+    with pytest.raises(InputError, match="workers=3 is more than the 2 devices of this process"):
+        go_on(tmp_path / "run", hardware=Hardware(workers=3))
+    with pytest.raises(InputError, match="workers=-1"):
+        Hardware(workers=-1)
+
+
+def test_a_process_that_has_computed_keeps_its_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
+    before = jax.local_devices()
+    use_cores(Hardware(workers=5))
+    assert jax.local_devices() == before

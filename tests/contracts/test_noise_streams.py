@@ -1,0 +1,345 @@
+"""What every mechanism owes: the noise it streams is the noise of the strategy that it declares.
+
+A new mechanism adds one line to STRATEGIES. Its slow twin is `dense`, here applied to the seeds in float64.
+"""
+
+import hashlib
+import io
+import os
+import subprocess
+import sys
+from itertools import pairwise
+
+import jax
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import kstest
+
+from tacit.errors import InputError
+from tacit.mechanisms import NoiseState, NoiseStream, fresh_key, standard_normal_seeds, stream_for
+from tacit.mechanisms.stream import BLOCK, PURPOSES
+from tacit.mechanisms.tree import TreeStream
+from tacit.privacy.strategy import PUBLISHED_BLT, Blt, Independent, Strategy, Toeplitz, Tree
+
+Matrix = npt.NDArray[np.float64]
+Seeds = npt.NDArray[np.float32]
+
+KEY = bytes(range(16))  # fixed: a noise test that fails must fail for everybody
+STRATEGIES: dict[str, Strategy] = {
+    "independent": Independent(),
+    "tree": Tree(),
+    "tree, restarted": Tree(restarts=(3, 9, 10)),
+    "tree, variance-reduced": Tree(variance_reduced=True),
+    "tree, variance-reduced, restarted": Tree(restarts=(5, 13), variance_reduced=True),
+    "blt, one buffer": Blt(theta=(1.0,), omega=(0.5,)),
+    "blt, b400": PUBLISHED_BLT["b400"],
+    "blt, b100": PUBLISHED_BLT["b100"],
+}
+every_mechanism = pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES.keys())
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> Tree:
+    restarts = draw(st.sets(st.integers(1, 30), max_size=4))
+    return Tree(restarts=tuple(sorted(restarts)), variance_reduced=draw(st.booleans()))
+
+
+@st.composite
+def blts(draw: st.DrawFn) -> Blt:
+    buffers = draw(st.integers(1, 5))
+    theta = [draw(st.floats(0.01, 1.0)) for _ in range(buffers)]
+    omega = [draw(st.floats(0.001, 0.5)) for _ in range(buffers)]
+    return Blt(theta=tuple(theta), omega=tuple(omega))
+
+
+any_strategy = st.one_of(st.just(Independent()), trees(), blts())
+
+
+def seeds_of(stream: NoiseStream, rounds: int, dimension: int) -> list[Seeds]:
+    return [
+        standard_normal_seeds(KEY, "model update", round, stream.seeds_in(round), dimension) for round in range(rounds)
+    ]
+
+
+def streamed(stream: NoiseStream, seeds: list[Seeds]) -> Matrix:
+    state = stream.init(seeds[0].shape[1])
+    rows = []
+    for fresh in seeds:
+        noise, state = stream.next(state, fresh)
+        rows.append(np.asarray(noise, np.float64))
+    assert int(state.round) == len(seeds)
+    return np.array(rows)
+
+
+def stacked(seeds: list[Seeds]) -> Matrix:
+    return np.concatenate(seeds).astype(np.float64)
+
+
+def assert_close_in_float32(found: Matrix, exact: Matrix) -> None:
+    """Within float32's rounding of what was added up: a BLT of large weights grows, and its errors with it."""
+    np.testing.assert_allclose(found, exact, rtol=0, atol=1e-5 * max(1.0, float(np.abs(exact).max())))
+
+
+# -- the noise is the declared strategy's --------------------------------------------------------------------
+
+
+@given(strategy=any_strategy, rounds=st.integers(1, 40))
+def test_streamed_noise_is_the_dense_map_of_the_seeds(strategy: Strategy, rounds: int) -> None:
+    stream = stream_for(strategy)
+    seeds = seeds_of(stream, rounds, 3)
+    dense = stream.dense(rounds)
+    assert dense.shape == (rounds, sum(len(fresh) for fresh in seeds))
+    assert_close_in_float32(streamed(stream, seeds), dense @ stacked(seeds))
+
+
+@given(strategy=any_strategy, rounds=st.integers(1, 40))
+def test_dense_map_undoes_the_strategy_that_is_accounted_for(strategy: Strategy, rounds: int) -> None:
+    """Noise dense @ Z on updates X is dense @ (C X + Z): what is released is C X + Z, and decoding is exact.
+
+    For trees this is unbiasedness: whatever weights the nodes have, the rounds come out with weight one.
+    """
+    stream = stream_for(strategy)
+    assert stream.strategy == strategy
+    np.testing.assert_allclose(stream.dense(rounds) @ strategy.dense(rounds), np.eye(rounds), atol=1e-10)
+
+
+@given(strategy=st.one_of(st.just(Independent()), blts()), rounds=st.integers(1, 40))
+def test_streamed_noise_of_a_square_strategy_is_its_inverse(strategy: Strategy, rounds: int) -> None:
+    stream = stream_for(strategy)
+    seeds = seeds_of(stream, rounds, 3)
+    inverse = np.linalg.inv(strategy.dense(rounds))
+    assert_close_in_float32(streamed(stream, seeds), inverse @ stacked(seeds))
+
+
+@given(blt=blts(), rounds=st.integers(1, 40))
+def test_equation_3_in_float64_is_the_inverse(blt: Blt, rounds: int) -> None:
+    """The recurrence itself, without float32's rounding: paper 4, Equation 3, one coordinate per seed."""
+    buffers = np.zeros((len(blt.theta), rounds))
+    rows = []
+    for seed in np.eye(rounds):
+        noise = seed - np.array(blt.omega) @ buffers
+        buffers = np.array(blt.theta)[:, None] * buffers + noise
+        rows.append(noise)
+    np.testing.assert_allclose(rows, np.linalg.inv(blt.dense(rounds)), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(stream_for(blt).dense(rounds), rows, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", PUBLISHED_BLT)
+def test_float32_buffers_hold_for_a_production_run(name: str) -> None:
+    """2000 rounds with thetas within 1e-11 of 1: the rounding does not build up."""
+    stream = stream_for(PUBLISHED_BLT[name])
+    seeds = seeds_of(stream, 2000, 2)
+    expected = stream.dense(2000) @ stacked(seeds)
+    noise = streamed(stream, seeds)
+    np.testing.assert_allclose(noise, expected, rtol=0, atol=1e-4)
+    np.testing.assert_allclose(noise.sum(axis=0), expected.sum(axis=0), rtol=0, atol=1e-3)
+
+
+# -- trees: which nodes, which weights -----------------------------------------------------------------------
+
+
+@given(tree=trees(), rounds=st.integers(1, 40))
+def test_a_node_is_drawn_in_the_round_that_completes_it(tree: Tree, rounds: int) -> None:
+    """The seeds are the rows of the strategy's node matrix, in its order."""
+    stream = TreeStream(tree)
+    nodes = stream.nodes(rounds)
+    matrix = tree.dense(rounds)
+    assert [(int(row.argmax()), int(row.sum())) for row in matrix] == nodes
+    completed = [start + size - 1 for start, size in nodes]
+    assert completed == [round for round in range(rounds) for _ in range(stream.seeds_in(round))]
+
+
+@given(restarts=st.sets(st.integers(1, 30), max_size=3), rounds=st.integers(1, 40))
+def test_plain_prefix_sums_are_the_nodes_of_the_binary_digits(restarts: set[int], rounds: int) -> None:
+    """Each prefix sum of the noise adds up as few nodes as can cover its rounds, each round once."""
+    tree = Tree(restarts=tuple(sorted(restarts)))
+    begins = [0, *(at for at in tree.restarts if at < rounds)]
+    prefixes = np.cumsum(TreeStream(tree).dense(rounds), axis=0)
+    assert np.isin(prefixes, (0.0, 1.0)).all()
+    for round, prefix in enumerate(prefixes):
+        np.testing.assert_array_equal(prefix @ tree.dense(rounds), np.arange(rounds) <= round, err_msg=f"round {round}")
+        lengths = [later - earlier for earlier, later in pairwise([*(at for at in begins if at <= round), round + 1])]
+        assert prefix.sum() == sum(length.bit_count() for length in lengths)
+
+
+@pytest.mark.parametrize("level", range(6))
+def test_variance_reduction_is_the_best_estimate_from_below(level: int) -> None:
+    """After 2^l rounds the weights are those of least squares on all nodes: 1^T C^+, the best unbiased."""
+    size = 2**level
+    tree = Tree(variance_reduced=True)
+    weights = TreeStream(tree).dense(size).sum(axis=0)
+    np.testing.assert_allclose(weights, np.ones(size) @ np.linalg.pinv(tree.dense(size)), atol=1e-12)
+    assert weights @ weights == pytest.approx(size / (2 * size - 1))  # V_l = 2^l/(2^(l+1) - 1)
+
+
+def test_variance_reduction_never_adds_noise() -> None:
+    plain, reduced = (np.cumsum(TreeStream(Tree(variance_reduced=it)).dense(64), axis=0) for it in (False, True))
+    assert ((reduced**2).sum(axis=1) <= (plain**2).sum(axis=1)).all()
+    assert (reduced[63] ** 2).sum() < 0.51 * (plain[63] ** 2).sum()
+
+
+# -- the scale -----------------------------------------------------------------------------------------------
+
+
+@every_mechanism
+def test_noise_has_its_scale_and_no_other(strategy: Strategy) -> None:
+    stream, rounds = stream_for(strategy), 16
+    noise = streamed(stream, seeds_of(stream, rounds, 4_000))
+    dense = stream.dense(rounds)
+    for round in (0, 6, 7, 15):
+        stddev = np.linalg.norm(dense[round])
+        assert kstest(noise[round] / stddev, "norm").pvalue > 0.01
+        assert kstest(noise[round] / (1.5 * stddev), "norm").pvalue < 1e-3
+        assert kstest(noise[round] * 1.5 / stddev, "norm").pvalue < 1e-3
+
+
+@every_mechanism
+def test_prefix_sums_have_the_variance_of_the_dense_map(strategy: Strategy) -> None:
+    """What the model sees: all noise so far. 20,000 coordinates give the variance to 1% (one sigma)."""
+    stream, rounds = stream_for(strategy), 16
+    measured = np.cumsum(streamed(stream, seeds_of(stream, rounds, 20_000)), axis=0).var(axis=1)
+    expected = (np.cumsum(stream.dense(rounds), axis=0) ** 2).sum(axis=1)
+    np.testing.assert_allclose(measured, expected, rtol=0.05)
+
+
+# -- state in, state out -------------------------------------------------------------------------------------
+
+
+@every_mechanism
+@pytest.mark.parametrize("at", [1, 4, 7, 8, 13])
+def test_resuming_changes_nothing(strategy: Strategy, at: int) -> None:
+    stream, rounds = stream_for(strategy), 16
+    seeds = seeds_of(stream, rounds, 37)
+    state = stream.init(37)
+    for fresh in seeds[:at]:
+        _, state = stream.next(state, fresh)
+    saved = io.BytesIO()
+    np.savez(saved, round=np.asarray(state.round), buffers=np.asarray(state.buffers))
+    uninterrupted = [np.asarray(noise) for noise, state in rest_of(stream, state, seeds[at:])]
+
+    loaded = np.load(io.BytesIO(saved.getvalue()))
+    resumed = stream_for(strategy)
+    again = NoiseState(jax.numpy.asarray(loaded["round"]), jax.numpy.asarray(loaded["buffers"]))
+    for before, (after, _) in zip(uninterrupted, rest_of(resumed, again, seeds[at:]), strict=True):
+        assert before.tobytes() == np.asarray(after).tobytes()
+
+
+def rest_of(stream: NoiseStream, state: NoiseState, seeds: list[Seeds]) -> list[tuple[jax.Array, NoiseState]]:
+    steps = []
+    for fresh in seeds:
+        noise, state = stream.next(state, fresh)
+        steps.append((noise, state))
+    return steps
+
+
+@every_mechanism
+def test_next_can_stand_inside_a_jitted_round(strategy: Strategy) -> None:
+    stream = stream_for(strategy)
+    seeds = seeds_of(stream, 9, 5)
+    step, state, rows = jax.jit(stream.next), stream.init(5), []
+    for fresh in seeds:
+        noise, state = step(state, fresh)
+        rows.append(np.asarray(noise))
+    np.testing.assert_allclose(rows, stream.dense(9) @ stacked(seeds), rtol=0, atol=1e-5)
+
+
+DIGEST = """
+import hashlib, os, sys
+os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(sys.argv[1])])
+from tacit.mechanisms import standard_normal_seeds, stream_for
+from tacit.privacy.strategy import PUBLISHED_BLT, Tree
+digest, key, dimension = hashlib.sha256(), bytes(16), 300_001
+for stream in map(stream_for, (PUBLISHED_BLT["b400"], Tree(variance_reduced=True))):
+    state = stream.init(dimension)
+    for round in range(8):
+        seeds = standard_normal_seeds(key, "model update", round, stream.seeds_in(round), dimension)
+        noise, state = stream.next(state, seeds)
+        digest.update(bytes(noise))
+print(digest.hexdigest())
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system cannot pin a process to a core")
+def test_bits_do_not_depend_on_the_number_of_threads() -> None:
+    def digest(cores: int) -> str:
+        command = [sys.executable, "-c", DIGEST, str(cores)]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    assert digest(1) == digest(os.cpu_count() or 1)
+
+
+# -- refusals ------------------------------------------------------------------------------------------------
+
+
+@every_mechanism
+def test_seeds_of_another_shape_are_refused(strategy: Strategy) -> None:
+    stream = stream_for(strategy)
+    for shape in ((2, 4), (1, 3), (0, 4)):
+        with pytest.raises(InputError, match=r"round 0 was given seeds of shape .* needs \(1, 4\)"):
+            stream.next(stream.init(4), np.zeros(shape, np.float32))
+    with pytest.raises(InputError, match="dimension=0"):
+        stream.init(0)
+
+
+def test_what_cannot_be_streamed_is_refused() -> None:
+    with pytest.raises(InputError, match="Toeplitz noise cannot be streamed"):
+        stream_for(Toeplitz(coefficients=(1.0, 0.5)))
+
+
+# -- the seeds -----------------------------------------------------------------------------------------------
+
+
+def test_seeds_are_a_pure_function_of_key_purpose_and_round() -> None:
+    def draw(key: bytes = KEY, purpose: str = "model update", round: int = 7, count: int = 2) -> bytes:
+        return standard_normal_seeds(key, purpose, round, count, BLOCK // 2 + 1).tobytes()
+
+    assert draw() == draw()
+    assert draw(count=1) == draw()[: len(draw()) // 2]  # asking for more does not change the first
+    others = [draw(key=bytes(16)), draw(round=8), *(draw(purpose=other) for other in PURPOSES[1:])]
+    assert len({draw(), *others}) == 1 + len(others)
+
+
+def test_blocks_of_seeds_do_not_repeat_each_other() -> None:
+    seeds = standard_normal_seeds(KEY, "model update", 0, 1, 3 * BLOCK)[0]
+    blocks = [hashlib.sha256(seeds[start : start + BLOCK].tobytes()).digest() for start in range(0, 3 * BLOCK, BLOCK)]
+    assert len(set(blocks)) == 3
+    assert abs(np.corrcoef(seeds[:BLOCK], seeds[BLOCK : 2 * BLOCK])[0, 1]) < 5 / BLOCK**0.5
+    assert kstest(seeds[BLOCK - 50_000 : BLOCK + 50_000], "norm").pvalue > 0.01
+
+
+def test_seeds_are_the_generator_that_is_promised() -> None:
+    """Philox4x64-10 with counter words (running, block, purpose, round); written out against NumPy's own."""
+    words = np.frombuffer(KEY, "<u8").astype(np.uint64)
+    counter = np.array([0, 1, 0, 11], np.uint64)
+    second = np.random.Generator(np.random.Philox(key=words, counter=counter)).standard_normal(5, np.float32)
+    np.testing.assert_array_equal(standard_normal_seeds(KEY, "model update", 11, 1, BLOCK + 5)[0, BLOCK:], second)
+
+
+def test_seeds_are_those_of_earlier_releases() -> None:
+    """A resumed run must draw what it would have drawn. Source: this function, NumPy 2.4.6, x86-64."""
+    golden = [-1.1949033737182617, -0.7570066452026367, 0.24064931273460388, 0.5050536394119263]
+    np.testing.assert_array_equal(standard_normal_seeds(KEY, "model update", 1, 1, 4)[0], np.array(golden, np.float32))
+
+
+def test_keys_come_from_the_operating_system() -> None:
+    assert len({fresh_key() for _ in range(100)}) == 100
+    assert all(len(fresh_key()) == 16 for _ in range(3))
+
+
+@pytest.mark.parametrize(
+    ("values", "complaint"),
+    [
+        ({"key": b"short"}, "has 5 bytes"),
+        ({"purpose": "weather"}, "purpose='weather'"),
+        ({"round": -1}, "round=-1"),
+        ({"count": -1}, "count=-1"),
+        ({"dimension": 0}, "dimension=0"),
+    ],
+)
+def test_seeds_of_nonsense_are_refused(values: dict[str, object], complaint: str) -> None:
+    sensible = {"key": KEY, "purpose": "model update", "round": 0, "count": 1, "dimension": 3}
+    with pytest.raises(InputError, match=complaint):
+        standard_normal_seeds(**(sensible | values))  # type: ignore[arg-type]

@@ -1,0 +1,117 @@
+"""Conversions of the Gaussian mechanism against slow integrals, published figures and their own inverses."""
+
+import itertools
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from tacit.errors import InputError
+from tacit.privacy import gaussian
+
+GOLDEN: dict[str, Any] = json.loads((Path(__file__).parent.parent / "golden" / "gaussian_epsilon.json").read_text())
+TREES: dict[str, Any] = json.loads((Path(__file__).parent.parent / "golden" / "tree_tables.json").read_text())
+BLTS: dict[str, Any] = json.loads((Path(__file__).parent.parent / "golden" / "blt.json").read_text())
+
+
+def slow_delta(epsilon: float, mu: float) -> float:
+    """The hockey-stick divergence by integration: where N(mu, 1) exceeds e^epsilon N(0, 1)."""
+    begin = epsilon / mu + mu / 2
+    value, _ = quad(
+        lambda x: norm.pdf(x, mu) - math.exp(epsilon) * norm.pdf(x), begin, max(begin, mu) + 12, epsabs=1e-14
+    )
+    return float(value)
+
+
+@pytest.mark.parametrize("mu", [0.1, 0.7, 1.3, 4.0])
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 5.0])
+def test_delta_is_the_hockey_stick_divergence(epsilon: float, mu: float) -> None:
+    assert gaussian.delta(epsilon, mu) == pytest.approx(slow_delta(epsilon, mu), abs=1e-12)
+
+
+@pytest.mark.parametrize("row", GOLDEN["rows"], ids=lambda row: f"{row['where']} {row['rho']:.4f}")
+def test_epsilon_is_exact_and_below_renyi_accounting(row: dict[str, Any]) -> None:
+    epsilon = gaussian.epsilon(row["rho"], GOLDEN["delta"])
+    assert epsilon == pytest.approx(row["epsilon"], abs=1e-9)
+    assert epsilon == pytest.approx(row["epsilon_pld"], abs=1e-4)  # PLD rounds its losses up
+    assert epsilon < row["epsilon_rdp"]
+
+
+@pytest.mark.parametrize("row", TREES["rows"], ids=lambda row: f"{row['table']} {row['task']}")
+def test_epsilons_of_the_published_tree_rows(row: dict[str, Any]) -> None:
+    rho = gaussian.zcdp(math.sqrt(row["exact_sens2"]), row["noise_multiplier"])
+    assert rho == pytest.approx(row["exact_rho"], rel=1e-14)
+    assert gaussian.epsilon(rho, 1e-10) == pytest.approx(row["exact_epsilon_at_1e_10"], abs=1e-9)
+
+
+@pytest.mark.parametrize("row", BLTS["table4"], ids=lambda row: f"{row['task']} {row['min_s']}")
+def test_epsilons_of_the_published_blt_rows(row: dict[str, Any]) -> None:
+    assert gaussian.epsilon(row["rho"], 1e-10) == pytest.approx(row["epsilon"], abs=1e-3)
+    assert round(gaussian.epsilon(row["rho"], 1e-10), 2) == pytest.approx(row["paper"][1], abs=0.0101)
+
+
+def test_the_tree_colab_case() -> None:
+    # tests/golden/tree_tables.json, "colab": 8.90 there is the looser RDP conversion.
+    rho = gaussian.zcdp(math.sqrt(79), 7.0)
+    assert rho == pytest.approx(0.806122, abs=5e-7)
+    assert gaussian.epsilon(rho, 1e-10) == pytest.approx(8.526, abs=5e-4)
+
+
+@given(log_rho=st.floats(-20, 12), log_delta=st.floats(-60, -0.8))
+def test_epsilon_and_zcdp_are_inverses(log_rho: float, log_delta: float) -> None:
+    rho, delta = math.exp(log_rho), math.exp(log_delta)
+    epsilon = gaussian.epsilon(rho, delta)
+    if epsilon > 1e-6:  # 0 is also the answer of every smaller rho
+        assert gaussian.zcdp_for_epsilon(epsilon, delta) == pytest.approx(rho, rel=1e-7)
+        assert gaussian.delta(epsilon, math.sqrt(2 * rho)) == pytest.approx(delta, rel=1e-6)
+
+
+@given(rho=st.floats(1e-6, 1e4), sensitivity=st.floats(0.1, 100))
+def test_the_noise_multiplier_reaches_its_zcdp(rho: float, sensitivity: float) -> None:
+    noise = gaussian.noise_multiplier_for(rho, sensitivity)
+    assert gaussian.zcdp(sensitivity, noise) == pytest.approx(rho, rel=1e-12)
+
+
+def test_the_ends_of_the_scale() -> None:
+    assert gaussian.zcdp(0.0, 0.0) == 0.0
+    assert gaussian.zcdp(1.0, 0.0) == math.inf
+    assert gaussian.epsilon(0.0, 1e-10) == 0.0
+    assert gaussian.epsilon(math.inf, 1e-10) == math.inf
+    assert gaussian.epsilon(1e-6, 0.1) == 0.0  # delta alone covers it
+    assert gaussian.delta(1.0, 0.0) == 0.0
+    assert gaussian.delta(1.0, math.inf) == 1.0
+    assert gaussian.epsilon(1e9, 1e-10) > 1e9
+
+
+def test_more_noise_promises_more() -> None:
+    epsilons = [gaussian.epsilon(gaussian.zcdp(3.0, noise), 1e-10) for noise in np.geomspace(0.01, 1000, 60)]
+    assert all(later < earlier for earlier, later in itertools.pairwise(epsilons))
+
+
+@pytest.mark.parametrize(
+    ("call", "complaint"),
+    [
+        (lambda: gaussian.epsilon(-1.0, 1e-10), "zcdp=-1.0"),
+        (lambda: gaussian.epsilon(math.nan, 1e-10), "zcdp=nan"),
+        (lambda: gaussian.epsilon(1.0, 0.0), "delta=0.0"),
+        (lambda: gaussian.epsilon(1.0, 1.0), "delta=1.0"),
+        (lambda: gaussian.delta(-0.1, 1.0), "epsilon=-0.1"),
+        (lambda: gaussian.delta(0.1, -1.0), "mu=-1.0"),
+        (lambda: gaussian.zcdp(-1.0, 1.0), "sensitivity=-1.0"),
+        (lambda: gaussian.zcdp(1.0, math.nan), "noise_multiplier=nan"),
+        (lambda: gaussian.zcdp_for_epsilon(math.inf, 1e-10), "epsilon=inf"),
+        (lambda: gaussian.noise_multiplier_for(0.0, 1.0), "zcdp=0.0"),
+        (lambda: gaussian.noise_multiplier_for(math.inf, 1.0), "zcdp=inf"),
+        (lambda: gaussian.noise_multiplier_for(1.0, 0.0), "sensitivity=0.0"),
+    ],
+)
+def test_what_is_no_such_quantity_is_refused(call: object, complaint: str) -> None:
+    with pytest.raises(InputError, match=complaint):
+        call()  # type: ignore[operator]

@@ -1,0 +1,227 @@
+"""The statement: every item of the papers' Appendix A, and whatever weakens it on the first lines."""
+
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tacit.errors import InputError
+from tacit.privacy import Blt, Guarantee, Independent, Participation, StatementFacts, Toeplitz, Tree
+from tacit.privacy.statement import Extrapolation, account_command, statement
+
+PLAN = Participation.from_rounds_between(rounds=2000, rounds_between=313, max_participations=6)
+PROMISE = Guarantee(participation=PLAN, strategy=Tree(), clip_norm=5.0, noise_multiplier=7.0)
+HAPPENED = PROMISE.with_participation(Participation(rounds=2000, min_separation=400, max_participations=5))
+FACTS = StatementFacts(
+    planned=PROMISE,
+    realised=HAPPENED,
+    delta=1e-10,
+    population=100_000,
+    report_goal=6500,
+    cohort_rule="exactly the report goal, drawn from clients whose separation allows it",
+    vocabulary_kind="public",
+    vocabulary_description="the 10,000 most frequent words of public novels",
+    released="the final model and the model of every round",
+    looked_at=("evaluation on validation clients", "tuning of the server learning rate"),
+    public_data=("public novels",),
+    verify_command="tacit account run runs/novels",
+)
+
+# arXiv:2305.18465, Appendix A (after arXiv:2303.00654, Section 5.3), in its order, with what each must say.
+APPENDIX_A = [
+    ("1. DP setting", ["central guarantee", "trusted", "simulated in the clear"]),
+    (
+        "2a. Data accesses covered",
+        [
+            "single training run",
+            "100,000",
+            "evaluation on validation clients; tuning of the server learning rate",
+            "public novels",
+        ],
+    ),
+    (
+        "2b. Final mechanism output",
+        ["the final model", "full sequence of privatised sums", "intermediate model"],
+    ),
+    ("2c. Unit of privacy", ["Device level", "group privacy"]),
+    ("2d. Adjacency", ["Zero-out", "replaced by zeros"]),
+    ("3a. Type of accounting", ["zCDP", "tree aggregation", "exact"]),
+    (
+        "3b. Accounting assumptions",
+        [
+            "at most 6",
+            "MinS = 313",
+            "MinS = 399",
+            "report goal 6,500",
+            "operating system",
+            "cohort rule: exactly",
+        ],
+    ),
+    ("3c. Formal DP statement", ["0.806123", "8.5261", "at delta = 1e-10", "As planned", "As realised"]),
+    (
+        "3d. Transparency and verifiability",
+        ["tacit account run runs/novels", "tacit account tree --rounds 2000"],
+    ),
+]
+
+
+def changed(**changes: Any) -> StatementFacts:
+    return replace(FACTS, **changes)
+
+
+def test_every_item_of_appendix_a_is_there_in_order() -> None:
+    text = statement(FACTS).markdown()
+    places = [text.index(title) for title, _ in APPENDIX_A]
+    assert places == sorted(places)
+    for (title, must_say), begin, end in zip(APPENDIX_A, places, [*places[1:], len(text)], strict=True):
+        for phrase in must_say:
+            assert phrase in text[begin:end], f"{title} does not say {phrase!r}"
+    assert text.startswith("# Privacy statement")  # nothing to warn of
+
+
+WITHOUT_NOISE = Guarantee(participation=PLAN, strategy=None, clip_norm=5.0, noise_multiplier=0.0)
+SMALL = replace(PROMISE, noise_multiplier=0.54)
+
+
+@pytest.mark.parametrize(
+    ("label", "facts"),
+    [
+        ("NON-PRIVATE", changed(planned=WITHOUT_NOISE, realised=WITHOUT_NOISE)),
+        ("VOCABULARY FROM PRIVATE TEXT", changed(vocabulary_kind="private")),
+        ("FIXED SEED", changed(key_source="fixed seed 7")),
+        ("WEAKER THAN PLANNED", changed(planned=HAPPENED, realised=PROMISE)),
+        (
+            "EXTRAPOLATED",
+            changed(report_goal=5000, extrapolation=Extrapolation(report_goal=6500, noise_multiplier=9.1)),
+        ),
+    ],
+)
+def test_what_weakens_the_guarantee_stands_on_the_first_line(label: str, facts: StatementFacts) -> None:
+    made = statement(facts)
+    assert made.markdown().startswith(f"**{label}: ")
+    assert [each["name"] for each in made.to_record()["labels"]] == [label]
+
+
+def test_an_epsilon_that_protects_nobody_says_so() -> None:
+    hardly = replace(SMALL, noise_multiplier=0.05)
+    names = [label.name for label in statement(changed(planned=hardly, realised=hardly, report_goal=500)).labels]
+    assert names == ["VERY LARGE EPSILON"]
+
+
+def test_all_labels_come_before_everything_else() -> None:
+    facts = changed(planned=WITHOUT_NOISE, realised=WITHOUT_NOISE, vocabulary_kind="private", key_source="fixed seed 1")
+    head = statement(facts).markdown().split("# Privacy statement")[0]
+    for label in ("NON-PRIVATE", "VOCABULARY FROM PRIVATE TEXT", "FIXED SEED"):
+        assert f"**{label}: " in head
+
+
+def test_without_noise_no_epsilon_is_claimed() -> None:
+    made = statement(changed(planned=WITHOUT_NOISE, realised=WITHOUT_NOISE))
+    formal = next(item.text for item in made.items if item.number == "3c")
+    assert formal.startswith("None")
+    assert "zCDP is infinite" in formal
+    assert made.to_record()["planned"]["zcdp"] == made.to_record()["realised"]["epsilon"] == "inf"
+
+
+def test_a_private_vocabulary_is_left_out_of_the_promise() -> None:
+    made = statement(changed(vocabulary_kind="private"))
+    assert "Neither covers the vocabulary" in next(item.text for item in made.items if item.number == "3c")
+
+
+def test_the_extrapolated_figures_never_mix_with_the_runs_own() -> None:
+    larger = Extrapolation.scaled(SMALL, report_goal=500, to=6500)
+    assert larger.noise_multiplier == pytest.approx(7.02)  # the papers' 0.54 at 500 for 7 at 6,500
+    made = statement(changed(planned=SMALL, realised=SMALL, report_goal=500, extrapolation=larger))
+    *own, extrapolated = made.items
+    larger_rho = replace(SMALL, noise_multiplier=7.02).zcdp
+    assert extrapolated.title.startswith("EXTRAPOLATED")
+    assert f"{larger_rho:.4f}" in extrapolated.text
+    assert not any(f"{larger_rho:.4f}" in item.text for item in own)
+    record = made.to_record()
+    assert record["planned"]["zcdp"] == SMALL.zcdp
+    assert record["extrapolated"]["planned"]["zcdp"] == pytest.approx(larger_rho)
+    assert "extrapolated" not in statement(FACTS).to_record()
+
+
+def test_the_record_is_json_with_the_figures_in_full() -> None:
+    record = json.loads(json.dumps(statement(FACTS).to_record(), allow_nan=False))
+    assert record["planned"]["sensitivity_squared"] == 79
+    assert record["planned"]["zcdp"] == PROMISE.zcdp
+    assert record["realised"]["epsilon"] == HAPPENED.epsilon(1e-10)
+    assert [item["number"] for item in record["items"]] == [
+        "1",
+        "2a",
+        "2b",
+        "2c",
+        "2d",
+        "3a",
+        "3b",
+        "3c",
+        "3d",
+    ]
+
+
+@pytest.mark.parametrize("zcdp", [0.1, 0.3, 1 / 3, 0.8061224, 12345.678, 1e-7])
+def test_printed_figures_never_understate(zcdp: float) -> None:
+    promise = Guarantee.for_zcdp(zcdp, participation=PLAN, strategy=Tree(), clip_norm=1.0)
+    made = statement(changed(planned=promise, realised=promise))
+    formal = next(item.text for item in made.items if item.number == "3c")
+    printed = float(formal.split("rho = ")[1].split(",")[0])
+    assert promise.zcdp * (1 - 1e-9) <= printed <= promise.zcdp * (1 + 1e-5)
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [Independent(), Tree(restarts=(128,), variance_reduced=True), Blt(theta=(0.9,), omega=(0.5,))],
+    ids=repr,
+)
+def test_strategies_are_described_and_have_a_command(strategy: Any) -> None:
+    promise = replace(PROMISE, strategy=strategy)
+    command = account_command(promise, 1e-10)
+    assert command is not None
+    assert command in statement(changed(planned=promise, realised=promise)).markdown()
+
+
+def test_a_strategy_without_a_command_points_to_the_run_alone() -> None:
+    promise = replace(PROMISE, strategy=Toeplitz(coefficients=(1.0,) * 2000))
+    made = statement(changed(planned=promise, realised=promise))
+    assert account_command(promise, 1e-10) is None
+    assert "tacit account run runs/novels" in made.markdown()
+    assert "a Toeplitz strategy of 2000 coefficients" in made.markdown()
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"unit": "example"}, "unit='example'"),
+        ({"adjacency": "replace-one"}, "adjacency='replace-one'"),
+        ({"vocabulary_kind": "mixed"}, "vocabulary_kind='mixed'"),
+        ({"key_source": "clock"}, "key_source='clock'"),
+        ({"delta": 0.0}, "delta=0.0"),
+        ({"realised": replace(HAPPENED, noise_multiplier=8.0)}, "more than participation"),
+        (
+            {"extrapolation": Extrapolation(report_goal=65_000, noise_multiplier=700.0)},
+            "noise multiplier 70 ",
+        ),
+        ({"extrapolation": Extrapolation(report_goal=500, noise_multiplier=0.54)}, "more than 6500 reports"),
+        (
+            {
+                "planned": WITHOUT_NOISE,
+                "realised": WITHOUT_NOISE,
+                "extrapolation": Extrapolation(report_goal=65_000, noise_multiplier=0.0),
+            },
+            "nothing to extrapolate",
+        ),
+    ],
+)
+def test_facts_that_contradict_each_other_are_refused(changes: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(InputError, match=complaint):
+        changed(**changes)
+
+
+def test_infinite_clip_norm_of_a_run_without_privacy_is_plain_json() -> None:
+    unclipped = replace(WITHOUT_NOISE, clip_norm=math.inf)
+    record = statement(changed(planned=unclipped, realised=unclipped)).to_record()
+    assert json.loads(json.dumps(record, allow_nan=False))["planned"]["clip_norm"] == "inf"

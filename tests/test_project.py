@@ -1,0 +1,33 @@
+"""The project's own files: what is pinned answers what is asked for, and the version stands in one place."""
+
+import re
+import tomllib
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from tests.conftest import REPOSITORY
+
+import tacit
+
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def test_version_is_the_package_s() -> None:
+    assert tacit.__version__ == PROJECT["version"]
+
+
+def test_change_log_has_a_place_for_what_comes_next() -> None:
+    assert "## Unreleased" in (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_lock_is_portable_and_answers_every_dependency() -> None:
+    """requirements.lock holds `name==version` lines only, and what pyproject.toml asks for is in it."""
+    lines = (REPOSITORY / "requirements.lock").read_text(encoding="utf-8").splitlines()
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.]+", line) for line in lines)
+    pinned = {canonicalize_name(name): version for name, version in (line.split("==") for line in lines)}
+    assert "tacit" not in pinned
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for text in [*project["dependencies"], *project["optional-dependencies"]["dev"]]:
+        wanted = Requirement(text)
+        version = pinned.get(canonicalize_name(wanted.name), "nothing")
+        assert version != "nothing" and version in wanted.specifier, f"{text}: the lock pins {version}"

@@ -1,0 +1,313 @@
+"""Recipes survive TOML, and each unknown, wrong or contradictory key is refused by its name in one line."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+from pydantic_core import PydanticUndefined
+from tests.conftest import REPOSITORY
+
+from tacit.errors import RecipeError
+from tacit.privacy import Blt, Independent, Tree
+from tacit.privacy.strategy import PUBLISHED_BLT
+from tacit.recipe import Recipe
+
+PAGE = REPOSITORY / "docs" / "recipes.md"
+SHIPPED = [*sorted((REPOSITORY / "recipes").glob("*.toml")), REPOSITORY / "src" / "tacit" / "demo.toml"]
+LEAST: dict[str, Any] = {
+    "name": "least",
+    "data": {"cache": "caches/mine"},
+    "rounds": {"rounds": 20, "report_goal": 5, "min_separation": 4},
+    "privacy": {"mechanism": "none"},
+}
+
+
+def parsed(values: dict[str, Any]) -> Recipe:
+    return Recipe.from_toml(tomli_w.dumps(values))
+
+
+def changed(section: str, /, **changes: Any) -> dict[str, Any]:
+    """The least recipe with some keys of a section changed; None takes a key away."""
+    merged = {**LEAST.get(section, {}), **changes}
+    return {**LEAST, section: {key: value for key, value in merged.items() if value is not None}}
+
+
+def refusal(values: dict[str, Any]) -> str:
+    with pytest.raises(RecipeError) as refused:
+        parsed(values)
+    message = str(refused.value)
+    assert message.startswith("recipe: ") and message.endswith((".", ".)", "it)")) and "\n" not in message
+    return message
+
+
+def keys(model: type[BaseModel] = Recipe, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """("section.key", field) of every key of a recipe, top level first."""
+    for name, field in model.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from keys(field.annotation, f"{name}.")
+        else:
+            yield prefix + name, field
+
+
+# -- round trip ----------------------------------------------------------------------------------------------------
+
+names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
+positive = st.floats(1e-3, 1e3)
+counts = st.integers(1, 40)
+
+
+@st.composite
+def privacies(draw: st.DrawFn) -> dict[str, Any]:
+    mechanism = draw(st.sampled_from(["none", "independent", "tree", "tree-variance-reduced", "blt"]))
+    values: dict[str, Any] = {"mechanism": mechanism, "delta": draw(st.floats(1e-15, 0.5)), "clip_norm": draw(positive)}
+    if mechanism != "none":
+        values[draw(st.sampled_from(["noise_multiplier", "zcdp"]))] = draw(positive)
+    if mechanism.startswith("tree"):
+        values["restarts"] = sorted(draw(st.sets(st.integers(1, 50), max_size=3)))
+    if mechanism == "blt" and draw(st.booleans()):
+        values["blt"] = draw(st.sampled_from(sorted(PUBLISHED_BLT)))
+    elif mechanism == "blt":
+        buffers = draw(st.integers(1, 3))
+        values["theta"] = [draw(st.floats(0.01, 1.0)) for _ in range(buffers)]
+        values["omega"] = [draw(st.floats(0.01, 1.0)) for _ in range(buffers)]
+    return values
+
+
+@st.composite
+def recipes(draw: st.DrawFn) -> dict[str, Any]:
+    def section(**strategies: st.SearchStrategy[Any]) -> dict[str, Any]:
+        """Some of the keys."""
+        return {key: draw(strategy) for key, strategy in strategies.items() if draw(st.booleans())}
+
+    goal = draw(counts)
+    privacy = draw(privacies())
+    if draw(st.booleans()):
+        privacy["stands_in_for"] = goal + draw(counts)
+    rate, momentum = st.floats(1e-3, 10), st.floats(0, 0.99)
+    method = st.sampled_from(["momentum", "nesterov", "adam"])
+    return {
+        "name": draw(names),
+        "data": {"cache": draw(names.filter(lambda name: "\0" not in name))},
+        "model": section(embedding=counts, units=counts, tied=st.booleans()),
+        "client": section(epochs=counts, batch_size=counts, learning_rate=rate, sentences=counts, words=counts),
+        "server": section(method=method, learning_rate=rate, momentum=momentum),
+        "rounds": {"rounds": draw(counts), "report_goal": goal, "min_separation": draw(counts)}
+        | section(max_participations=counts),
+        "privacy": privacy,
+        "evaluation": section(every=counts, clients=counts, test_clients=counts, sentences=counts),
+        "run": section(seed=st.integers(0, 2**80)),
+    }
+
+
+@given(recipes())
+def test_a_recipe_survives_toml_with_all_it_was_given(values: dict[str, Any]) -> None:
+    recipe = parsed(values)
+    written = recipe.to_toml()
+    assert Recipe.from_toml(written) == recipe
+    assert Recipe.from_toml(written).to_toml() == written
+    for section, given_keys in tomllib.loads(tomli_w.dumps(values)).items():
+        for key, value in given_keys.items() if isinstance(given_keys, dict) else ():
+            kept = tomllib.loads(written)[section][key]
+            assert kept == (str(Path(value)) if key == "cache" else value)
+    assert recipe.plan().guarantee.private == (recipe.privacy.mechanism != "none")
+
+
+def test_what_is_left_out_is_written_out() -> None:
+    written = tomllib.loads(parsed(LEAST).to_toml())
+    assert written["client"] == {"epochs": 1, "batch_size": 16, "learning_rate": 0.5, "sentences": 64, "words": 20}
+    assert "seed" not in written["run"] and "zcdp" not in written["privacy"]
+
+
+# -- what a recipe means -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("privacy", "strategy"),
+    [
+        ({"mechanism": "none"}, None),
+        ({"mechanism": "independent", "noise_multiplier": 1.0}, Independent()),
+        ({"mechanism": "tree", "noise_multiplier": 1.0, "restarts": [8]}, Tree(restarts=(8,))),
+        ({"mechanism": "tree-variance-reduced", "noise_multiplier": 1.0}, Tree(variance_reduced=True)),
+        ({"mechanism": "blt", "noise_multiplier": 1.0, "blt": "b100"}, PUBLISHED_BLT["b100"]),
+        ({"mechanism": "blt", "noise_multiplier": 1, "theta": [0.5], "omega": [1]}, Blt(theta=(0.5,), omega=(1.0,))),
+    ],
+)
+def test_the_mechanism_is_the_one_asked_for(privacy: dict[str, Any], strategy: Any) -> None:
+    plan = parsed(changed("privacy", **privacy)).plan()
+    assert plan.guarantee.strategy == strategy
+    assert plan.guarantee.noise_multiplier == (0.0 if strategy is None else 1.0)
+    assert plan.report_goal == 5 and plan.rounds == 20
+
+
+@given(st.floats(0.01, 50), st.sampled_from(["independent", "tree", "blt"]), st.integers(1, 9))
+def test_a_rho_is_met(zcdp: float, mechanism: str, separation: int) -> None:
+    values = changed("privacy", mechanism=mechanism, zcdp=zcdp, blt="b400" if mechanism == "blt" else None)
+    values["rounds"] = {**LEAST["rounds"], "min_separation": separation}
+    assert parsed(values).guarantee().zcdp == pytest.approx(zcdp, rel=1e-9)
+
+
+def test_participation_is_the_worst_that_the_separation_allows_unless_promised_otherwise() -> None:
+    assert parsed(LEAST).guarantee().participation.max_participations == 5
+    assert parsed(changed("rounds", max_participations=2)).guarantee().participation.max_participations == 2
+
+
+# -- what is refused -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", [key for key, _ in keys()])
+def test_a_key_that_is_misspelt_is_refused_by_its_name(key: str) -> None:
+    *section, name = key.split(".")
+    values = changed(section[0], **{name + "x": 1}) if section else {**LEAST, name + "x": 1}
+    message = refusal(values)
+    assert f"the key '{key}x' is unknown" in message and "docs/recipes.md" in message
+
+
+@pytest.mark.parametrize("key", [key for key, _ in keys()])
+@pytest.mark.parametrize("wrong", [{"a": 1}, [["x"]], float("nan"), float("inf"), -1, "", [True]], ids=repr)
+def test_a_wrong_value_is_refused_by_the_name_of_its_key(key: str, wrong: Any) -> None:
+    """No key of a recipe can take any of these, but for the name, which takes any text that is not empty."""
+    if key == "data.cache" and wrong == "":
+        return  # the current folder, which then is no cache
+    *section, name = key.split(".")
+    values = changed(section[0], **{name: wrong}) if section else {**LEAST, name: wrong}
+    assert re.search(rf"\b{key}\b", refusal(values)), refusal(values)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("rounds.rounds", "20"),
+        ("rounds.rounds", 20.0),
+        ("rounds.report_goal", True),
+        ("rounds.max_participations", 0),
+        ("model.tied", "yes"),
+        ("model.tied", 1),
+        ("model.units", 0),
+        ("client.epochs", 0),
+        ("client.learning_rate", 0),
+        ("server.momentum", 1.0),
+        ("server.method", "sgd"),
+        ("privacy.mechanism", "dp-sgd"),
+        ("privacy.clip_norm", 0.0),
+        ("privacy.delta", 1),
+        ("privacy.restarts", [4.5]),
+        ("evaluation.every", 0),
+        ("run.seed", False),
+    ],
+)
+def test_values_at_the_edge_are_refused(key: str, value: Any) -> None:
+    section, name = key.split(".")
+    assert key in refusal(changed(section, **{name: value}))
+
+
+@pytest.mark.parametrize("key", [key for key, field in keys() if field.is_required()])
+def test_a_key_that_is_needed_is_missed_by_its_name(key: str) -> None:
+    *section, name = key.split(".")
+    values = {k: v for k, v in LEAST.items() if k != name} if not section else changed(section[0], **{name: None})
+    assert f"the key '{key}' is missing; give it" in refusal(values)
+
+
+BLT = {"mechanism": "blt", "noise_multiplier": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("privacy", "message"),
+    [
+        ({"mechanism": "none", "noise_multiplier": 1.0}, "privacy.noise_multiplier says noise but"),
+        ({"mechanism": "none", "zcdp": 1.0}, "privacy.zcdp says noise but privacy.mechanism='none'"),
+        ({"mechanism": "tree"}, "needs exactly one of privacy.noise_multiplier and privacy.zcdp; neither is given"),
+        ({"mechanism": "tree", "zcdp": 1.0, "noise_multiplier": 1.0}, "both are given"),
+        ({"mechanism": "tree", "zcdp": 1.0, "blt": "b400"}, "belong to mechanism='blt', not 'tree'; drop them"),
+        ({"mechanism": "independent", "zcdp": 1.0, "theta": [0.5]}, "belong to mechanism='blt', not 'independent'"),
+        (BLT, "needs either privacy.blt (b400, b100, b1000) or privacy.theta and privacy.omega"),
+        ({**BLT, "blt": "b400", "theta": [0.5], "omega": [0.5]}, "give one of the two"),
+        ({**BLT, "theta": [0.5]}, "privacy.theta and privacy.omega come together; give both"),
+        ({**BLT, "theta": [0.5, 0.4], "omega": [0.5]}, "2 theta and 1 omega were given"),
+        ({**BLT, "theta": [], "omega": []}, "theta"),
+        ({**BLT, "theta": [1.5], "omega": [0.5]}, "theta=(1.5,) leave (0, 1]"),
+        ({**BLT, "blt": "b17"}, "privacy.blt='b17' is not published; use one of b400, b100, b1000"),
+        ({**BLT, "blt": "b400", "restarts": [4]}, "privacy.restarts belong to trees"),
+        ({"mechanism": "tree", "zcdp": 1.0, "restarts": [4, 4]}, "restarts=(4, 4) are not increasing"),
+        ({"mechanism": "none", "stands_in_for": 5}, "privacy.stands_in_for=5 is not above rounds.report_goal=5"),
+    ],
+)
+def test_values_that_contradict_each_other_are_refused(privacy: dict[str, Any], message: str) -> None:
+    assert message in refusal(changed("privacy", **privacy))
+
+
+def test_more_than_one_complaint_is_counted() -> None:
+    assert refusal({**LEAST, "data": {}, "rounds": {"rounds": 0, "report_goal": 1}}).endswith("(2 more after it)")
+
+
+def test_a_section_that_is_a_value_is_refused() -> None:
+    assert "rounds = 3, but 'rounds' is a section; write [rounds] and its keys below it" in refusal(
+        {**LEAST, "rounds": 3}
+    )
+
+
+def test_files_that_are_no_recipes_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "r.toml"
+    cases = {None: "there is no recipe", b"name = \xff": "is not UTF-8", b"name = ": "is not TOML"}
+    for content, message in cases.items():
+        if content is not None:
+            path.write_bytes(content)
+        with pytest.raises(RecipeError, match=message) as refused:
+            Recipe.load(path)
+        assert str(path) in str(refused.value) and "\n" not in str(refused.value)
+
+
+# -- what is shipped and what is documented ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
+def test_shipped_recipes_are_recipes(path: Path) -> None:
+    recipe = Recipe.load(path)
+    assert recipe.plan().rounds == recipe.rounds.rounds
+    defaults = {key: field.default for key, field in keys()}
+    section = ""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        section = f"{line[1:-1]}." if line.startswith("[") else section
+        key, _, value = line.partition(" = ")
+        chosen = section in ("model.", "client.", "server.") and value
+        if chosen and tomllib.loads(f"x = {value}")["x"] != defaults[section + key]:
+            assert "#" in value, f"{path.name}: {line!r} differs from the default and says not why"
+
+
+def documented() -> dict[str, str]:
+    """section.key -> default, as the tables of the page have it."""
+    found, section = {}, ""
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            title = re.match(r"## `\[(\w+)\]`", line)
+            section = f"{title[1]}." if title else ""
+        row = re.match(r"\| `(\w+)` \| (.+?) \| (.+) \|$", line)
+        if row:
+            assert len(row[3]) > 10, f"{row[1]} has no reason"
+            found[section + row[1]] = row[2]
+    return found
+
+
+def shown(default: Any) -> str:
+    if default is None:
+        return "none"
+    return "`" + tomli_w.dumps({"x": default}).removeprefix("x = ").strip() + "`"
+
+
+def test_every_key_is_documented_with_its_default() -> None:
+    wanted = {key: "required" if f.default is PydanticUndefined else shown(f.default) for key, f in keys()}
+    page = documented()
+    assert page.pop("rounds.max_participations").startswith("as many as")
+    del wanted["rounds.max_participations"]
+    assert page == wanted
+
+
+def test_the_recipe_on_the_page_is_one() -> None:
+    (block,) = re.findall(r"^```toml\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    assert Recipe.from_toml(block).guarantee().zcdp == pytest.approx(0.8)

@@ -1,0 +1,96 @@
+"""Central training: it learns, it repeats itself, it sees what it was told to see."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import jax
+import numpy as np
+import pytest
+
+from tacit.errors import InputError, TrainingError
+from tacit.keyboard.model import ModelSettings, init, loss
+from tacit.keyboard.vocabulary import BOS, EOS
+from tacit.population import Cache
+from tacit.training import central
+from tacit.training.central import CentralProgress, CentralTraining, Pool, train_centrally
+
+SETTINGS = CentralTraining(batch_size=4, words=6, learning_rate=0.02)
+TEXT = [[[BOS, 4, 5, 6, 7, EOS], [BOS, 4, 5, EOS]], [[BOS, 6, 7, 8, EOS]] * 3]
+CLIENTS = np.arange(len(TEXT))
+
+
+def cache_of(clients: list[list[list[int]]]) -> Cache:
+    def sentences(client: int) -> tuple[Any, Any]:
+        text = clients[client]
+        ids = np.array([w for s in text for w in s], np.uint16)
+        return ids, np.array([len(s) for s in text], np.int64)
+
+    return cast(Cache, SimpleNamespace(sentences=sentences))
+
+
+def trained(**changes: Any) -> tuple[Any, list[CentralProgress]]:
+    start = init(ModelSettings(vocabulary=9, embedding=4, units=6), key=jax.random.key(0))
+    seen: list[CentralProgress] = []
+    options = {"sentences": 400, "settings": SETTINGS, "key": b"k", **changes}
+    model = train_centrally(loss, start, cache_of(TEXT), CLIENTS, watch=seen.append, **options)
+    return model, seen
+
+
+@pytest.mark.parametrize("settings", [SETTINGS, CentralTraining(optimizer="sgd", learning_rate=0.5, batch_size=4)])
+def test_the_loss_falls(settings: CentralTraining) -> None:
+    _, seen = trained(settings=settings)
+    assert [p.sentences for p in seen] == [128, 256, 384, 400]
+    assert seen[-1].loss < 0.6 * seen[0].loss
+
+
+def test_equal_keys_give_equal_models_and_others_do_not() -> None:
+    one, two, other = (jax.tree.leaves(trained(key=key)[0]) for key in (b"k", b"k", b"l"))
+    assert all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
+    assert not all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def test_every_pass_sees_each_sentence_once_and_passes_differ() -> None:
+    blocks = list(central._blocks(5, 163, 4, b"k"))
+    assert [len(b) for b in blocks] == [128, 128]
+    order = np.concatenate(blocks)
+    assert (order[163:] == -1).all()
+    passes = order[:160].reshape(32, 5)
+    assert (np.sort(passes, axis=1) == np.arange(5)).all()
+    assert len({tuple(p) for p in passes.tolist()}) > 1
+
+
+def test_steps_equal_those_taken_one_by_one() -> None:
+    start = init(ModelSettings(vocabulary=9, embedding=4, units=6), key=jax.random.key(0))
+    pool = Pool.of(cache_of(TEXT), CLIENTS)
+    (chosen,) = central._blocks(5, 10, 4, b"k")
+    optimizer, model = SETTINGS.transformation(3), start
+    state = optimizer.init(start)
+    for step in range(3):  # 4 + 4 + 2 sentences
+        batch = pool.padded(chosen[4 * step : 4 * step + 4], SETTINGS.words)
+        change, state = optimizer.update(jax.grad(loss)(model, batch), state, model)
+        model = jax.tree.map(lambda p, c: p + c, model, change)
+    for slow, fast in zip(jax.tree.leaves(model), jax.tree.leaves(trained(sentences=10)[0]), strict=True):
+        np.testing.assert_allclose(fast, slow, atol=2e-5)
+
+
+def test_sentences_are_cut_and_padded() -> None:
+    rows = Pool.of(cache_of(TEXT), CLIENTS).padded(np.array([1, 0, -1, 4]), 4)
+    assert rows.tolist() == [[BOS, 4, 5, EOS, 0], [BOS, 4, 5, 6, 7], [0] * 5, [BOS, 6, 7, 8, EOS]]
+
+
+def test_bad_input_is_refused() -> None:
+    with pytest.raises(InputError, match="sentences=0 must be at least 1"):
+        trained(sentences=0)
+    with pytest.raises(InputError, match=r"central\.warmup=1\.0"):
+        CentralTraining(warmup=1.0)
+    with pytest.raises(InputError, match="0 clients to train on have no sentence"):
+        Pool.of(cache_of(TEXT), np.zeros(0, np.int64))
+
+
+def test_a_diverged_model_is_not_returned() -> None:
+    def nan_loss(model: Any, sentences: Any) -> Any:
+        return loss(model, sentences) * np.float32("nan")
+
+    start = init(ModelSettings(vocabulary=9, embedding=4, units=6), key=jax.random.key(0))
+    with pytest.raises(TrainingError, match=r"has diverged; lower central\.learning_rate"):
+        train_centrally(nan_loss, start, cache_of(TEXT), CLIENTS, sentences=8, settings=SETTINGS, key=b"k")

@@ -1,0 +1,298 @@
+"""A round against its NumPy twin, the form of the server step, the scale of the noise, and who is dropped."""
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import kstest
+from tests.keyboard import numpy_model
+from tests.training import numpy_round
+from tests.training.tiny import MECHANISMS, SETTINGS, tiny_cache, tiny_learner, tiny_recipe
+
+from tacit.errors import ParticipationError, TrainingError
+from tacit.keyboard import model as cifg
+from tacit.mechanisms import standard_normal_seeds, stream_for
+from tacit.population import Cache
+from tacit.population.cohorts import draw_cohort, start_clock
+from tacit.training import ClientTraining, Cores, Hardware, Learner, RoundOutcome, RoundPlan, generator_for
+from tacit.training.client import ClientData, gather, group_size, train_clients
+from tacit.training.rounds import TrainingState, initial_state, run_round
+
+KEY = bytes(range(16))  # fixed: what fails must fail for everybody
+every_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
+    return tiny_cache(tmp_path_factory.mktemp("tiny") / "cache")
+
+
+@pytest.fixture(scope="module")
+def one() -> Cores:
+    return Cores(Hardware(workers=1))
+
+
+def plan_of(cache: Cache, mechanism: str, **sections: Any) -> RoundPlan:
+    return tiny_recipe(cache.path, privacy=MECHANISMS[mechanism], **sections).plan()
+
+
+def rounds_of(
+    learner: Learner, plan: RoundPlan, cores: Cores, count: int
+) -> tuple[list[TrainingState], list[RoundOutcome]]:
+    """The states before the first round and after each, copied before a mechanism reuses their memory."""
+    state = initial_state(learner, plan)
+    states, outcomes = [jax.tree.map(np.array, state)], []
+    for round in range(count):
+        state, outcome = run_round(state, round, learner=learner, plan=plan, key=KEY, cores=cores)
+        states.append(jax.tree.map(np.array, state))
+        outcomes.append(outcome)
+    return states, outcomes
+
+
+def noise_of(plan: RoundPlan, rounds: int, dimension: int) -> Any:
+    """seed_stddev * dense(n) @ Z in float64, (rounds, dimension)."""
+    strategy = plan.guarantee.strategy
+    if strategy is None:
+        return np.zeros((rounds, dimension))
+    stream = stream_for(strategy)
+    seeds = [
+        standard_normal_seeds(KEY, "model update", round, stream.seeds_in(round), dimension) for round in range(rounds)
+    ]
+    return plan.guarantee.seed_stddev * stream.dense(rounds) @ np.concatenate(seeds).astype(np.float64)
+
+
+# -- the whole round -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mechanism", ["none", "tree-variance-reduced"])
+def test_rounds_equal_their_numpy_twin(cache: Cache, one: Cores, mechanism: str) -> None:
+    """Cohort, local SGD, clipping, sum, noise, division by the report goal, momentum: three rounds of it."""
+    plan, learner = plan_of(cache, mechanism), tiny_learner(cache)
+    states, outcomes = rounds_of(learner, plan, one, 3)
+    like = numpy_model.of(learner.unravel(jnp.asarray(learner.start)))
+    theta, velocity, clock = numpy_round.flatten(like), 0.0, start_clock(len(learner.clients))
+    noise = noise_of(plan, 3, len(theta))
+    shares = []
+    for round in range(3):
+        cohort, clock = draw_cohort(
+            clock,
+            plan.guarantee.participation,
+            round=round,
+            report_goal=plan.report_goal,
+            generator=generator_for(KEY, "cohort", round),
+        )
+        clients = learner.clients[cohort]
+        total, norms = numpy_round.cohort_sum(
+            numpy_round.unflatten(theta, like), cache, clients, plan, generator_for(KEY, "client", round)
+        )
+        velocity = plan.server.momentum * velocity + (total + noise[round]) / plan.report_goal
+        theta = theta + plan.server.learning_rate * velocity
+        np.testing.assert_allclose(states[round + 1].model, theta, atol=2e-5)
+        np.testing.assert_array_equal(outcomes[round].clients, clients)
+        shares.append(np.mean(np.array(norms) > plan.guarantee.clip_norm))
+    assert [outcome.clipped for outcome in outcomes] == shares
+    assert 0 < np.mean(shares) < 1, "both sides of the clip norm must occur, or this test tests less"
+
+
+def test_a_client_trains_on_a_cut_random_subset(cache: Cache) -> None:
+    settings = ClientTraining(batch_size=4, sentences=6, words=3)
+    clients = cache.clients("train")
+    data = gather(cache, clients, settings, generator_for(KEY, "client"))
+    assert data.sentences.shape == (len(clients), 8, 4)
+    draw = generator_for(KEY, "client")
+    for client, rows, batches in zip(clients, data.sentences, data.batches, strict=True):
+        text = numpy_round.sentences_of(cache, int(client), settings, draw)
+        assert [[id for id in row if id] for row in rows.tolist() if any(row)] == text
+        assert batches == -(-len(text) // 4)
+    assert max(data.batches) == 2 and min(data.batches) == 1
+
+
+@pytest.mark.parametrize("epochs", [1, 3])
+def test_epochs_pass_over_the_same_batches(cache: Cache, one: Cores, epochs: int) -> None:
+    settings = ClientTraining(epochs=epochs, batch_size=4, sentences=8, words=6)
+    learner, clients = tiny_learner(cache), cache.clients("train")[:3]
+    data = gather(cache, clients, settings, generator_for(KEY, "client"))
+    got = train_clients(
+        learner.loss, learner.unravel, jnp.asarray(learner.start), data, settings, clip_norm=1e9, cores=one
+    )
+    like, draw = numpy_model.of(learner.unravel(jnp.asarray(learner.start))), generator_for(KEY, "client")
+    slow = sum(
+        numpy_round.local_update(like, numpy_round.sentences_of(cache, int(c), settings, draw), settings)
+        for c in clients
+    )
+    np.testing.assert_allclose(got.total, slow, atol=2e-5)
+
+
+# -- the server step -----------------------------------------------------------------------------------------------
+
+
+def cumulative(theta: Any, sums: Any, *, momentum: float, learning_rate: float) -> list[Any]:
+    """Paper 1, Algorithm 1: M_t = beta M_{t-1} + S_t, theta_{t+1} = theta_0 + eta M_t."""
+    moment, models = np.zeros_like(theta), []
+    for prefix in np.cumsum(sums, axis=0):
+        moment = momentum * moment + prefix
+        models.append(theta + learning_rate * moment)
+    return models
+
+
+def residual(theta: Any, sums: Any, *, momentum: float, learning_rate: float) -> list[Any]:
+    """What we run: SGD with momentum on S_t - S_{t-1}."""
+    velocity, models = np.zeros_like(theta), []
+    for fresh in sums:
+        velocity = momentum * velocity + fresh
+        theta = theta + learning_rate * velocity
+        models.append(theta)
+    return models
+
+
+@every_mechanism
+def test_residual_and_cumulative_form_agree_in_float64(cache: Cache, mechanism: str) -> None:
+    plan, draw = plan_of(cache, mechanism), np.random.default_rng(1)
+    sums = draw.normal(size=(9, 20)) + noise_of(plan, 9, 20) / plan.report_goal
+    theta = draw.normal(size=20)
+    for momentum in (0.0, 0.9):
+        slow = cumulative(theta, sums, momentum=momentum, learning_rate=0.7)
+        np.testing.assert_allclose(residual(theta, sums, momentum=momentum, learning_rate=0.7), slow, rtol=1e-12)
+
+
+@every_mechanism
+def test_our_server_step_is_the_cumulative_form_of_paper_1(cache: Cache, one: Cores, mechanism: str) -> None:
+    """The clients' sums are read off a run, noise is added to their prefix sums, and Algorithm 1 is run on these."""
+    plan, learner = plan_of(cache, mechanism), tiny_learner(cache)
+    states, outcomes = rounds_of(learner, plan, one, 9)
+    sums = []
+    for round, (state, outcome) in enumerate(zip(states, outcomes, strict=False)):
+        data = gather(cache, outcome.clients, plan.client, generator_for(KEY, "client", round))
+        received = train_clients(
+            learner.loss,
+            learner.unravel,
+            jnp.asarray(state.model),
+            data,
+            plan.client,
+            clip_norm=plan.guarantee.clip_norm,
+            cores=one,
+        )
+        sums.append(np.asarray(received.total, np.float64))
+    privatised = (np.array(sums) + noise_of(plan, 9, len(learner.start))) / plan.report_goal
+    models = cumulative(learner.start.astype(np.float64), privatised, momentum=0.9, learning_rate=1.0)
+    for state, model in zip(states[1:], models, strict=True):
+        np.testing.assert_allclose(state.model, model, atol=1e-5)
+
+
+# -- the noise -----------------------------------------------------------------------------------------------------
+
+
+def flat_loss(model: Any, sentences: Any) -> Any:
+    """A loss without slope: every update is zero, and what the model does is the noise."""
+    return jnp.float32(0.0) * jnp.sum(model.bias)
+
+
+@pytest.mark.parametrize("mechanism", [name for name in MECHANISMS if name != "none"])
+def test_noise_of_the_right_scale_is_accepted_and_others_rejected(cache: Cache, one: Cores, mechanism: str) -> None:
+    """Round 0 adds one seed of standard deviation z * clip norm to the sum, whatever the mechanism; later rounds a row
+    of C^{-1} of them.
+    """
+    plan = plan_of(cache, mechanism, server={"momentum": 0.0})
+    states, _ = rounds_of(tiny_learner(cache, flat_loss), plan, one, 6)
+    wanted = 0.3 * 0.2 / 6  # z * clip norm / report goal, from the recipe
+    rows = stream_for(plan.guarantee.strategy).dense(6)  # type: ignore[arg-type]
+    for round in (0, 5):
+        steps = states[round + 1].model.astype(np.float64) - states[round].model
+        scale = wanted * np.linalg.norm(rows[round])
+        assert kstest(steps, "norm", args=(0, scale)).pvalue > 0.01
+        assert kstest(steps, "norm", args=(0, 1.5 * scale)).pvalue < 1e-6
+        assert kstest(steps, "norm", args=(0, scale / 1.5)).pvalue < 1e-6
+
+
+def test_without_a_mechanism_nothing_is_added(cache: Cache, one: Cores) -> None:
+    states, outcomes = rounds_of(tiny_learner(cache, flat_loss), plan_of(cache, "none"), one, 1)
+    np.testing.assert_array_equal(states[1].model, states[0].model)
+    assert outcomes[0].release.strategy_record is None
+    assert outcomes[0].release.noise_multiplier == 0.0
+
+
+# -- workers and dropped clients -----------------------------------------------------------------------------------
+
+
+def test_the_number_of_workers_changes_no_bit(cache: Cache, one: Cores) -> None:
+    plan, learner = plan_of(cache, "blt"), tiny_learner(cache)
+    few, _ = rounds_of(learner, plan, one, 3)
+    many, _ = rounds_of(learner, plan, Cores(Hardware(workers=2)), 3)
+    for a, b in zip(jax.tree.leaves(few), jax.tree.leaves(many), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+POISON = 59  # a word that makes whoever typed it diverge
+
+
+def poisoned_loss(model: Any, sentences: Any) -> Any:
+    return cifg.loss(model, sentences) * jnp.where((sentences == POISON).any(), jnp.float32("nan"), 1.0)
+
+
+@pytest.mark.parametrize("diverged", [[2], [0, 5], [4, 5]])
+def test_a_diverged_client_is_flagged_and_never_summed(cache: Cache, one: Cores, diverged: list[int]) -> None:
+    """Bit for bit the sum in which the diverged clients had no text at all; the others keep their places."""
+    settings = ClientTraining(batch_size=4, sentences=8, words=6)
+    learner = tiny_learner(cache, poisoned_loss)
+    data = gather(cache, cache.clients("train")[:6], settings, generator_for(KEY, "client"))
+    assert len(data.batches) > group_size(len(data.batches))
+    clean = np.where(data.sentences == POISON, 4, data.sentences)
+    poisoned, silent = clean.copy(), data.batches.copy()
+    poisoned[diverged, 0, 1] = POISON
+    silent[diverged] = 0
+
+    def received(sentences: Any, batches: Any) -> Any:
+        return train_clients(
+            learner.loss,
+            learner.unravel,
+            jnp.asarray(learner.start),
+            ClientData(sentences, batches),
+            settings,
+            clip_norm=0.2,
+            cores=one,
+        )
+
+    with_them, without = received(poisoned, data.batches), received(clean, silent)
+    np.testing.assert_array_equal(with_them.total, without.total)
+    assert np.isfinite(with_them.total).all()
+    assert np.flatnonzero(~with_them.finite).tolist() == diverged
+    assert without.finite.all()
+
+
+def test_dropped_clients_are_counted_and_the_mean_still_divides_by_the_report_goal(cache: Cache, one: Cores) -> None:
+    plan = plan_of(cache, "none", server={"momentum": 0.0})
+
+    learner = tiny_learner(cache, poisoned_loss)
+    states, (outcome,) = rounds_of(learner, plan, one, 1)
+    data = gather(cache, outcome.clients, plan.client, generator_for(KEY, "client", 0))
+    received = train_clients(
+        learner.loss, learner.unravel, jnp.asarray(learner.start), data, plan.client, clip_norm=0.2, cores=one
+    )
+    typed = [bool((sentences == POISON).any()) for sentences in data.sentences]
+    assert 0 < outcome.release.dropped == sum(typed) < 6
+    np.testing.assert_array_equal(received.finite, ~np.array(typed))
+    assert outcome.release.reports + outcome.release.dropped == plan.report_goal == 6
+    assert np.isfinite(outcome.loss)
+    np.testing.assert_allclose(states[1].model - states[0].model, np.asarray(received.total) / 6, atol=1e-6)
+
+
+def test_when_everybody_diverges_the_round_is_refused(cache: Cache, one: Cores) -> None:
+    learner, plan = tiny_learner(cache), plan_of(cache, "blt")
+    learner = replace(learner, start=np.full_like(learner.start, np.nan))
+    with pytest.raises(TrainingError, match=r"round 0: none of 6 clients' updates was finite.*lower server\.learning"):
+        run_round(initial_state(learner, plan), 0, learner=learner, plan=plan, key=KEY, cores=one)
+
+
+def test_a_round_without_enough_free_clients_is_refused(cache: Cache, one: Cores) -> None:
+    learner, plan = tiny_learner(cache), plan_of(cache, "none")
+    state = initial_state(learner, plan)
+    busy = state._replace(clock=state.clock._replace(free_at=state.clock.free_at + 1))
+    with pytest.raises(ParticipationError, match="0 of 40 are free"):
+        run_round(busy, 0, learner=learner, plan=plan, key=KEY, cores=one)
+
+
+def test_the_network_of_these_tests_has_the_size_it_says() -> None:
+    assert SETTINGS.parameters == sum(leaf.size for leaf in cifg.init(SETTINGS, key=jax.random.key(0)))

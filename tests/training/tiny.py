@@ -1,0 +1,135 @@
+"""A population and a network so small that a round takes milliseconds: what tests of training run on."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import tomli_w
+from jax.flatten_util import ravel_pytree
+from numpy.typing import NDArray
+
+from tacit.keyboard import model as cifg
+from tacit.keyboard.model import ModelSettings
+from tacit.keyboard.vocabulary import BOS, EOS, OOV, Provenance, Vocabulary
+from tacit.population import Cache, ClientText, VocabularyRecord, build_cache
+from tacit.recipe import Recipe
+from tacit.training import Learner
+
+WORDS = tuple(f"w{chr(97 + i // 8)}{chr(97 + i % 8)}" for i in range(56))  # with the four specials: 60
+CLIENTS = {"train": 40, "validation": 5, "test": 6}
+SETTINGS = ModelSettings(vocabulary=60, embedding=8, units=16)
+
+# One line per mechanism: what a recipe's [privacy] says besides the clip norm.
+MECHANISMS: dict[str, dict[str, Any]] = {
+    "none": {"mechanism": "none"},
+    "independent": {"mechanism": "independent", "noise_multiplier": 0.3},
+    "tree": {"mechanism": "tree", "noise_multiplier": 0.3, "restarts": [5]},
+    "tree-variance-reduced": {"mechanism": "tree-variance-reduced", "noise_multiplier": 0.3},
+    "blt": {"mechanism": "blt", "noise_multiplier": 0.3, "blt": "b400"},
+}
+
+
+@dataclass
+class Typists:
+    """Clients whose next word mostly follows from the one before: something that can be learnt."""
+
+    counts: Mapping[str, int]
+    description: str = "typists of a test"
+    left_out: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def expected_clients(self) -> int | None:
+        return sum(self.counts.values())
+
+    def clients(self) -> Iterator[ClientText]:
+        draw = np.random.default_rng(7)
+        for split, count in self.counts.items():
+            for number in range(count):
+                texts = tuple(self._sentence(draw) for _ in range(draw.integers(1, 13)))
+                yield ClientText(client_id=f"{split}-{number}", texts=texts, split=split)
+
+    def _sentence(self, draw: np.random.Generator) -> str:
+        at = int(draw.integers(56))
+        words = []
+        for _ in range(draw.integers(1, 9)):
+            words.append("unheard" if draw.random() < 0.05 else WORDS[at])
+            at = (3 * at + 1) % 56 if draw.random() < 0.9 else int(draw.integers(56))
+        return " ".join(words)
+
+
+@dataclass(frozen=True)
+class Encoded:
+    ids: NDArray[np.int32]
+    lengths: NDArray[np.int32]
+    text_of: NDArray[np.int32]
+
+
+def tiny_cache(path: Path, counts: Mapping[str, int] = CLIENTS) -> Cache:
+    vocabulary = Vocabulary(words=WORDS, provenance=Provenance(kind="word list", description="tiny"), lowercase=False)
+
+    def encode(texts: Sequence[str]) -> Encoded:
+        rows = [[BOS, *(vocabulary.id_of(word) for word in text.split()), EOS] for text in texts]
+        flat = np.array([id for row in rows for id in row], np.int32)
+        return Encoded(flat, np.array([len(row) for row in rows], np.int32), np.arange(len(rows), dtype=np.int32))
+
+    record = VocabularyRecord(
+        size=vocabulary.size,
+        sha256=vocabulary.sha256,
+        lowercase=False,
+        kind="word list",
+        description="tiny",
+        oov_id=OOV,
+    )
+    return build_cache(
+        Typists(counts), encode, path, vocabulary=record, vocabulary_json=vocabulary.to_json(), tokenizer="words"
+    )
+
+
+def tiny_values(cache: Path, **sections: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a recipe that trains in a second; `sections` change some."""
+    values: dict[str, dict[str, Any]] = {
+        "data": {"cache": str(cache)},
+        "model": {"embedding": SETTINGS.embedding, "units": SETTINGS.units},
+        "client": {"batch_size": 4, "sentences": 8, "words": 6},
+        "rounds": {"rounds": 9, "report_goal": 6, "min_separation": 3},
+        "privacy": {**MECHANISMS["blt"], "clip_norm": 0.2},
+        "evaluation": {"every": 4, "clients": 5, "test_clients": 6, "sentences": 8},
+        "run": {"seed": 3},
+    }
+    for name, changes in sections.items():
+        values[name] = {**values.get(name, {}), **changes} if name != "privacy" else {"clip_norm": 0.2, **changes}
+    return {"name": "tiny", **values}
+
+
+def tiny_toml(cache: Path, **sections: Mapping[str, Any]) -> str:
+    return tomli_w.dumps(tiny_values(cache, **sections))
+
+
+def tiny_recipe(cache: Path, **sections: Mapping[str, Any]) -> Recipe:
+    return Recipe.from_toml(tiny_toml(cache, **sections))
+
+
+def tiny_learner(cache: Cache, loss: Any = cifg.loss) -> Learner:
+    start, unravel = ravel_pytree(cifg.init(SETTINGS, key=jax.random.key(0)))
+    return Learner(start=np.asarray(start), unravel=unravel, loss=loss, cache=cache, clients=cache.clients("train"))
+
+
+def what_happened(path: Path) -> dict[str, Any]:
+    """All that two runs of one recipe and seed must have in common, bit for bit; clocks and paths are left out."""
+    from tacit.runs import Run
+
+    with Run.open(path) as run:
+        files = {file.name: file.read_bytes() for file in sorted((path / "model").iterdir())}
+        return {
+            "rounds": [
+                (r.round, r.checkpoint, r.digest, json.dumps(r.release), json.dumps(r.measures)) for r in run.rounds()
+            ],
+            "participations": [column.tolist() for column in run.participations()],
+            "metrics": [(m.round, m.split, m.name, m.value) for m in run.metrics()],
+            "files": files,
+            "finished": run.fact("finished"),
+        }
