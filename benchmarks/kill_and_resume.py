@@ -124,28 +124,33 @@ def stage(run: Path) -> str:
         return "after the last step that counts"
     if done == ROUNDS:
         return "after the last round"
-    newest = max((file.name for file in (run / "checkpoints").glob("round-*")), default="")
-    if newest.endswith(".draft"):
+    if any((run / "checkpoints").glob(".*.draft")):
         return "while a checkpoint was written"
+    newest = max((file.name for file in (run / "checkpoints").glob("round-*")), default="")
     return "between a checkpoint and its row" if newest > f"round-{done - 1:06d}.z" else "between two rounds"
+
+
+def draft_of(file: str) -> str:
+    """A pattern for the hidden draft of a file while it is written."""
+    folder, name = file.split("/")
+    return f"{folder}/.{name}.*.draft"
 
 
 def kill_sometime(process: Any, run: Path, draw: random.Random, usual: float) -> bool:
     """SIGKILL at a random instant; False when the process had ended before."""
     kind = draw.choice(["time", "begin", "round", "round", "commit", "last", "finish"])
     round = ROUNDS - 1 if kind == "last" else draw.randrange(ROUNDS)
-    name = run / "checkpoints" / f"round-{round:06d}"
-    draft, whole = name.with_suffix(".draft"), name.with_suffix(".safetensors")
-    model = run / "model" / "model.safetensors"
+    checkpoint = f"checkpoints/round-{round:06d}.safetensors"
+    model = "model/model.safetensors"
     wait_for, most = {
         "time": (None, usual),
         "begin": (None, 0.5),
-        "round": ((draft, whole), 0.01),
-        "commit": ((whole,), 0.01),
-        "last": ((whole,), 0.2),
-        "finish": ((model.with_name("model.safetensors.draft"), model), 0.02),
+        "round": ((draft_of(checkpoint), checkpoint), 0.01),
+        "commit": ((checkpoint,), 0.01),
+        "last": ((checkpoint,), 0.2),
+        "finish": ((draft_of(model), model), 0.02),
     }[kind]
-    while wait_for and process.is_alive() and not any(path.exists() for path in wait_for):
+    while wait_for and process.is_alive() and not any(any(run.glob(name)) for name in wait_for):
         time.sleep(0.0002)
     until = time.monotonic() + draw.uniform(0, most)
     while process.is_alive() and time.monotonic() < until:

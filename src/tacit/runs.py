@@ -264,6 +264,7 @@ class Run:
 def write_whole(path: Path, content: bytes) -> None:
     """A file that is there whole and on disk, or as it was before, whoever reads at the same time.
 
+    A process that is killed leaves its hidden draft; `sweep_drafts` removes those.
     Raises: OSError (a full disk, say); the draft is removed then.
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
@@ -277,6 +278,12 @@ def write_whole(path: Path, content: bytes) -> None:
         draft.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def sweep_drafts(folder: Path) -> None:
+    """Remove what killed processes left half written; for whoever alone may write to the folder."""
+    for draft in folder.glob(".*.draft"):
+        draft.unlink(missing_ok=True)
 
 
 def sync_folder(path: Path) -> None:

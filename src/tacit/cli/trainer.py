@@ -30,7 +30,7 @@ from tacit.mechanisms import fresh_key
 from tacit.population import Cache
 from tacit.population.cohorts import check_population
 from tacit.recipe import Recipe
-from tacit.runs import Metric, Run, write_whole
+from tacit.runs import Metric, Run, sweep_drafts, write_whole
 from tacit.training import Cores, Hardware, Learner, RoundOutcome, generator_for, key_from_seed, train
 
 
@@ -194,6 +194,7 @@ def _record(run: Run, watcher: Watcher, rounds: int, split: str, evaluation: Eva
 
 def _release_model(run: Run, recipe: Recipe, cache: Cache, model: cifg.Cifg) -> None:
     """Write model/: the weights by name, the size of the network and the vocabulary."""
+    sweep_drafts(run.path / "model")
     weights = {name: np.ascontiguousarray(array) for name, array in model._asdict().items()}
     write_whole(run.path / "model" / "model.safetensors", save(weights))
     settings = asdict(recipe.model.settings(cache.manifest.vocabulary.size))

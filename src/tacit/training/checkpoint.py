@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
 from tacit.errors import RunError
-from tacit.runs import write_whole
+from tacit.runs import sweep_drafts, write_whole
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -64,7 +64,6 @@ def load_checkpoint(path: Path, like: Any, expected: str) -> Any:
 
 def forget_old_checkpoints(folder: Path, keep: int) -> None:
     """Remove all but the newest `keep`, and drafts that a killed process left."""
-    for draft in folder.glob("*.draft"):
-        draft.unlink(missing_ok=True)
+    sweep_drafts(folder)
     for old in sorted(folder.glob("round-*.safetensors"))[: -keep or None]:
         old.unlink(missing_ok=True)
