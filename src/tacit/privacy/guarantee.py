@@ -1,5 +1,5 @@
-"""The one place where participation, strategy, clip norm and noise meet, and a noise standard deviation is
-computed.
+"""The one place where participation, strategy, clip norm and noise meet, and where a noise standard deviation
+is computed.
 """
 
 import math
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from tacit.errors import InputError
 from tacit.privacy import gaussian
 from tacit.privacy.participation import Participation
-from tacit.privacy.sensitivity import sensitivity, sensitivity_squared
+from tacit.privacy.sensitivity import sensitivity_squared
 from tacit.privacy.strategy import Independent, Strategy
 
 
@@ -19,12 +19,17 @@ class Guarantee:
     Each client's contribution to a round's SUM has norm at most `clip_norm` and weight one; the noise added
     is `C^{-1} Z` for the strategy matrix C and seeds Z of standard deviation `noise_multiplier * clip_norm`.
     Without a strategy there is no noise and no guarantee. The clip norm may be infinite then, and only then.
+
+    Where contributions are encoded for secure aggregation, rounding makes them longer: what is summed has norm
+    at most `clip_inflation * clip_norm` (see `secure_sum`), while the noise stays as it is. The squared
+    sensitivity and rho then grow by `clip_inflation`^2.
     """
 
     participation: Participation
     strategy: Strategy | None
     clip_norm: float
     noise_multiplier: float
+    clip_inflation: float = 1.0
 
     def __post_init__(self) -> None:
         finite = math.isfinite(self.clip_norm) or (self.strategy is None and self.clip_norm == math.inf)
@@ -32,24 +37,39 @@ class Guarantee:
             raise InputError(f"clip_norm={self.clip_norm} is not a finite number above 0; give one.")
         if self.strategy is None and self.noise_multiplier != 0:
             raise InputError(
-                f"noise_multiplier={self.noise_multiplier} has no strategy to add the noise; name a "
-                "strategy, or set "
-                "noise_multiplier=0 for a run without privacy."
+                f"noise_multiplier={self.noise_multiplier} has no strategy to add the noise; name a strategy, "
+                "or set noise_multiplier=0 for a run without privacy."
             )
         if self.strategy is not None and not 0 < self.noise_multiplier < math.inf:
             raise InputError(
                 f"noise_multiplier={self.noise_multiplier} is not a finite number above 0; give one, or no "
-                "strategy "
-                "at all for a run without privacy."
+                "strategy at all for a run without privacy."
+            )
+        if not 1 <= self.clip_inflation < math.inf:
+            raise InputError(
+                f"clip_inflation={self.clip_inflation} is not a finite factor of at least 1; "
+                "give 1 where nothing is encoded, else the factor by which encoding lengthens a contribution."
             )
 
     @classmethod
     def for_zcdp(
-        cls, zcdp: float, *, participation: Participation, strategy: Strategy, clip_norm: float
+        cls,
+        zcdp: float,
+        *,
+        participation: Participation,
+        strategy: Strategy,
+        clip_norm: float,
+        clip_inflation: float = 1.0,
     ) -> "Guarantee":
         """The guarantee with just the noise that makes it `zcdp`-zCDP."""
-        noise = gaussian.noise_multiplier_for(zcdp, sensitivity(strategy, participation))
-        return cls(participation=participation, strategy=strategy, clip_norm=clip_norm, noise_multiplier=noise)
+        loud = cls(
+            participation=participation,
+            strategy=strategy,
+            clip_norm=clip_norm,
+            noise_multiplier=1.0,
+            clip_inflation=clip_inflation,
+        )
+        return replace(loud, noise_multiplier=gaussian.noise_multiplier_for(zcdp, loud.sensitivity))
 
     @property
     def private(self) -> bool:
@@ -58,8 +78,19 @@ class Guarantee:
 
     @property
     def sensitivity_squared(self) -> float:
-        """Squared L2 sensitivity in squared clip norms; without a strategy, that of the plain sums."""
-        return sensitivity_squared(self.strategy or Independent(), self.participation)
+        """Squared L2 sensitivity in squared clip norms, of what was encoded if anything was; without a
+        strategy, that of the plain sums. Exact, or a proved upper bound: see `exact`.
+        """
+        return self._sensitivity_squared[0] * self.clip_inflation**2
+
+    @property
+    def exact(self) -> bool:
+        """Whether the sensitivity is attained by some pattern of participation, or only a proved upper bound."""
+        return self._sensitivity_squared[1]
+
+    @property
+    def _sensitivity_squared(self) -> tuple[float, bool]:
+        return sensitivity_squared(self.strategy or Independent(), self.participation), True
 
     @property
     def sensitivity(self) -> float:

@@ -4,16 +4,25 @@ A ledger records facts, whatever they are. The accountant reads it and refuses, 
 for which it has no theorem: nothing is skipped, and a release that was made twice counts as unknown.
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any
 
+import numpy as np
+
 from tacit.errors import AccountingError, UnknownRelease
+from tacit.privacy.adaptive_clipping import BIT_NORM
+from tacit.privacy.composition import Composition, ReleasedSequence
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Participation
-from tacit.privacy.strategy import Record, strategy_from_record
+from tacit.privacy.strategy import Independent, Record, Strategy, Tree, strategy_from_record
 
-MODEL_UPDATE = "model update"  # the only sequence of releases that is understood so far
+MODEL_UPDATE = "model update"
+CLIP_ESTIMATE = "clip estimate"  # the count of updates shorter than the estimate, each bit minus 1/2
+EVALUATION_HISTOGRAM = "evaluation histogram"
+GAUSSIAN_SUM = "gaussian sum: "  # and any name: a sum that its releaser declares to be as a RoundRelease says
+EVERY_ROUND = (MODEL_UPDATE, CLIP_ESTIMATE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +31,9 @@ class RoundRelease:
 
     `round` counts from 0; `what` names the sequence it belongs to; `strategy_record` is a strategy's
     `to_record()`, or None where no noise was added; `reports` clients were summed and `dropped` ones sent
-    nothing usable.
+    nothing usable. Each client's summand has norm at most `clip_norm`, or `clip_inflation` times that where
+    summands were encoded; the noise is `C^{-1} Z`, seeds of standard deviation `noise_multiplier * clip_norm`,
+    one row of C^{-1} for each release of the sequence in turn.
     """
 
     round: int
@@ -32,6 +43,7 @@ class RoundRelease:
     noise_multiplier: float
     reports: int
     dropped: int
+    clip_inflation: float = 1.0
 
     def to_record(self) -> Record:
         """Plain values for JSON."""
@@ -39,13 +51,15 @@ class RoundRelease:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "RoundRelease":
-        """What `to_record` wrote; UnknownRelease where a field is missing or one is unknown."""
+        """What `to_record` wrote, now or before a field was added that has a default; UnknownRelease where a
+        field is missing or one is unknown.
+        """
         known = {field.name for field in fields(cls)}
-        if record.keys() != known:
+        needed = {field.name for field in fields(cls) if field.default is MISSING}
+        if not needed <= record.keys() <= known:
             raise UnknownRelease(
                 f"a release with the fields {sorted(record)} is not understood, which needs exactly "
-                f"{sorted(known)}; "
-                "account it with the version that wrote it."
+                f"{sorted(needed)}; account it with the version that wrote it."
             )
         return cls(**record)
 
@@ -64,51 +78,138 @@ class Ledger:
         return Ledger((*self.releases, release))
 
     def guarantee(self, participation: Participation) -> Guarantee:
-        """What the released sequence promises under `participation`.
+        """What the model updates promise, where they are all that was released; see `composition`.
 
-        Understood is one sequence of "model update" over the rounds 0, 1, 2, ..., with one strategy, one clip
-        norm and one noise multiplier; anything else is an UnknownRelease. A run still under way is accounted
-        as the rounds it has released: of a participation that speaks of more, what it says of those.
+        AccountingError where the ledger holds another sequence besides: the updates alone would understate it.
+        """
+        sequences = self.composition(participation).sequences
+        if [each.what for each in sequences] != [MODEL_UPDATE]:
+            names = ", ".join(repr(each.what) for each in sequences)
+            raise AccountingError(
+                f"the ledger holds {names}, and the guarantee of the model updates alone is not that of all; "
+                "account it by its composition."
+            )
+        return sequences[0].guarantee
+
+    def composition(self, participation: Participation) -> Composition:
+        """What everything in the ledger promises under `participation`, sequence by sequence and together.
+
+        Understood are, by name, "model update" and "clip estimate" over the rounds 0, 1, 2, ..., "evaluation
+        histogram" and "gaussian sum: ..." over any rounds. A sequence has one strategy and one noise multiplier;
+        its clip norm may change only where its strategy starts afresh (a tree's restart), because only then is
+        the noise of the rounds before and after independent. Anything else is an UnknownRelease.
+
+        A run still under way is accounted as the rounds it has released: of a participation that speaks of more,
+        what it says of those. For a sequence that skips rounds the participation is that of its own rounds: exact
+        where they are evenly spaced or have independent noise, else one that allows more than can happen.
         AccountingError for an empty ledger, or a participation of fewer rounds than were released.
         """
         if not self.releases:
             raise AccountingError("the ledger is empty, and nothing promises nothing; account after a first round.")
-        first = self.releases[0]
-        for expected, release in enumerate(self.releases):
-            _understand(release, expected, first)
-        strategy = None if first.strategy_record is None else strategy_from_record(first.strategy_record)
-        return Guarantee(
-            participation=participation.first(len(self.releases)),
-            strategy=strategy,
-            clip_norm=first.clip_norm,
-            noise_multiplier=first.noise_multiplier,
-        )
+        found: dict[str, list[RoundRelease]] = {}
+        for release in self.releases:
+            found.setdefault(release.what, []).append(release)
+        return Composition(tuple(_account(what, releases, participation) for what, releases in found.items()))
 
     def zcdp(self, participation: Participation) -> float:
         """rho of everything released so far; 0 while that is nothing."""
-        return self.guarantee(participation).zcdp if self.releases else 0.0
+        return self.composition(participation).zcdp if self.releases else 0.0
 
 
-def _understand(release: RoundRelease, expected: int, first: RoundRelease) -> None:
-    """UnknownRelease unless `release` continues the sequence that `first` began."""
-    if release.what != MODEL_UPDATE:
+def _account(what: str, releases: Sequence[RoundRelease], participation: Participation) -> ReleasedSequence:
+    """What the sequence `what` promises; UnknownRelease where it is none that has a theorem."""
+    first, last = releases[0], releases[-1]
+    _check_name(first)
+    _check_rounds(what, releases)
+    for release in releases[1:]:
+        for name in ("strategy_record", "noise_multiplier"):
+            if getattr(release, name) != getattr(first, name):
+                raise _changed(name, release, first)
+    strategy = None if first.strategy_record is None else strategy_from_record(first.strategy_record)
+    guarantee = Guarantee(
+        participation=_own_participation([release.round for release in releases], participation),
+        strategy=strategy,
+        clip_norm=last.clip_norm,
+        noise_multiplier=first.noise_multiplier,
+        clip_inflation=max(release.clip_inflation for release in releases),
+    )
+    return ReleasedSequence(what=what, guarantee=guarantee, clip_norms=_clip_norms(releases, strategy))
+
+
+def _check_name(release: RoundRelease) -> None:
+    """UnknownRelease unless the sequence is one whose meaning is known."""
+    what = release.what
+    declared = what.startswith(GAUSSIAN_SUM) and what != GAUSSIAN_SUM
+    if what not in (*EVERY_ROUND, EVALUATION_HISTOGRAM) and not declared:
         raise UnknownRelease(
-            f"the ledger holds a release of {release.what!r} (round {release.round}), and only "
-            f"{MODEL_UPDATE!r} can be "
-            "accounted; account it with the version that wrote it."
+            f"the ledger holds a release of {what!r} (round {release.round}), which is none of {MODEL_UPDATE!r}, "
+            f"{CLIP_ESTIMATE!r}, {EVALUATION_HISTOGRAM!r} and '{GAUSSIAN_SUM}...'; "
+            "account it with the version that wrote it."
         )
-    if release.round != expected:
-        raise UnknownRelease(
-            f"round {release.round} stands in the ledger where round {expected} belongs, and only rounds "
-            "released once "
-            "each and in order can be accounted; the noise of a repeated or missing round is not what was "
-            "declared."
-        )
-    for name in ("strategy_record", "clip_norm", "noise_multiplier"):
-        here, before = getattr(release, name), getattr(first, name)
-        if here != before:
+
+
+def _check_rounds(what: str, releases: Sequence[RoundRelease]) -> None:
+    """UnknownRelease unless each round is released once and in order, and none is left out that belongs."""
+    before = -1
+    for position, release in enumerate(releases):
+        if release.round <= before or (what in EVERY_ROUND and release.round != position):
+            expected = f"round {position}" if what in EVERY_ROUND else f"one after {before}"
             raise UnknownRelease(
-                f"{name} is {here} in round {release.round} and was {before} in round 0, and only a "
-                "sequence with one "
-                "value can be accounted; start a new run where a setting of the guarantee changes."
+                f"round {release.round} stands in the ledger where {expected} belongs ({what!r}), and only rounds "
+                "released once each and in order can be accounted; "
+                "the noise of a repeated or missing round is not what was declared."
             )
+        before = release.round
+
+
+def _clip_norms(releases: Sequence[RoundRelease], strategy: Strategy | None) -> tuple[tuple[int, float], ...]:
+    """The clip norms and where each began to hold; UnknownRelease where one changes without a restart."""
+    held = [(0, releases[0].clip_norm)]
+    for position, (before, release) in enumerate(itertools.pairwise(releases), start=1):
+        for name in ("clip_norm", "clip_inflation"):
+            if getattr(release, name) != getattr(before, name) and not _starts_afresh(strategy, position):
+                raise _changed(name, release, before)
+        if release.clip_norm != before.clip_norm:
+            held.append((position, release.clip_norm))
+    if releases[0].what == CLIP_ESTIMATE and held != [(0, BIT_NORM)]:
+        raise UnknownRelease(
+            f"the clip estimate was released with clip_norm {held[-1][1]}, and a bit minus 1/2 has norm {BIT_NORM}; "
+            f"release counts of shifted bits with clip_norm {BIT_NORM} and noise multiplier 2 x their noise."
+        )
+    return tuple(held)
+
+
+def _starts_afresh(strategy: Strategy | None, position: int) -> bool:
+    """Whether what is released from `position` on shares no noise and no node with what came before."""
+    match strategy:
+        case None | Independent():
+            return True
+        case Tree(restarts=restarts):
+            return position in restarts
+        case _:
+            return False
+
+
+def _changed(name: str, release: RoundRelease, before: RoundRelease) -> UnknownRelease:
+    return UnknownRelease(
+        f"{name} is {getattr(release, name)} in round {release.round} and was {getattr(before, name)} in round "
+        f"{before.round} ({before.what!r}), and only a sequence with one value can be accounted (a clip norm may "
+        "change where the strategy restarts); start a new run where a setting of the guarantee changes."
+    )
+
+
+def _own_participation(rounds: list[int], participation: Participation) -> Participation:
+    """What `participation` says of a sequence released in these of its rounds, counted by themselves."""
+    reached = participation.first(rounds[-1] + 1)
+    if len(rounds) == reached.rounds:
+        return reached
+    when = np.array(rounds)
+    later = np.searchsorted(when, when + reached.min_separation)  # the first own round in which one may come again
+    gaps = (later - np.arange(when.size))[later < when.size]
+    separation = int(gaps.min()) if gaps.size else when.size
+    most, at = 1, int(later[0])
+    while at < when.size:
+        most, at = most + 1, int(later[at])
+    return Participation(
+        rounds=when.size, min_separation=separation, max_participations=min(most, reached.max_participations)
+    )

@@ -1,0 +1,58 @@
+"""What several sequences of releases promise together, all made from the same clients' data.
+
+Why their costs add: write the sequences below each other, each divided by its clip norm and its noise multiplier.
+That is one Gaussian mechanism with unit noise, whose strategy matrix is block-diagonal; a client's contributions
+to one sequence lie in one block. Its squared sensitivity for a pattern of participation is therefore the sum of
+the blocks', and at most the sum of their worst cases. The updates may depend on everything released before,
+in whichever sequence (arXiv:2202.08312, Theorem 2.1). Neighbours are those of zero-out: one client's
+contributions to every sequence become zero.
+"""
+
+import math
+from dataclasses import dataclass
+
+from tacit.privacy import gaussian
+from tacit.privacy.guarantee import Guarantee
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleasedSequence:
+    """One sequence of releases: what it is called, and what it promises by itself.
+
+    `guarantee` speaks of the sequence's own rounds, counted from 0, and of the clip norm in force at its end;
+    `clip_norms` are all of them, as (own round from which it held, clip norm).
+    """
+
+    what: str
+    guarantee: Guarantee
+    clip_norms: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True)
+class Composition:
+    """Sequences of releases under one participation, and what they promise together.
+
+    `zcdp` is exact where every sequence has its worst case at the same pattern (the same strategy over the same
+    rounds, say) and an upper bound otherwise; `epsilon` follows from it exactly.
+    """
+
+    sequences: tuple[ReleasedSequence, ...]
+
+    @property
+    def private(self) -> bool:
+        """Whether every sequence has noise."""
+        return all(each.guarantee.private for each in self.sequences)
+
+    @property
+    def zcdp(self) -> float:
+        """rho of everything together; infinite where one sequence has no noise, 0 where nothing was released."""
+        return math.fsum(each.guarantee.zcdp for each in self.sequences)
+
+    @property
+    def mu(self) -> float:
+        """The mu of Gaussian differential privacy, sqrt(2 rho)."""
+        return math.sqrt(2 * self.zcdp)
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon at `delta` of a Gaussian mechanism of this rho."""
+        return gaussian.epsilon(self.zcdp, delta)
