@@ -1,0 +1,169 @@
+"""What a strategy costs: the error of its prefix sums, its sensitivity, and their product, the loss.
+
+The released prefix sums are A (G + C^{-1} Z) for A the lower-triangular matrix of ones: with seeds of variance 1
+their noise has the variances of the rows of B = A C^{-1}. At equal privacy the seeds scale with the sensitivity,
+so mechanisms compare by Error * sensitivity (arXiv:2408.08868, Equations 9 and 10).
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_banded, solve_triangular
+
+from tacit.design.blt_errors import blt_errors
+from tacit.errors import InputError
+from tacit.privacy.participation import Participation
+from tacit.privacy.sensitivity import sensitivity
+from tacit.privacy.strategy import Blt, Independent, Strategy, Tree
+
+Objective: TypeAlias = Literal["max", "rms"]
+Array = NDArray[np.float64]
+
+ROWS = 512  # rows of B computed at once: bounds the memory at 4 kB a round
+
+
+@dataclass(frozen=True, kw_only=True)
+class Losses:
+    """Errors are standard deviations of the prefix sums for seeds of standard deviation 1; the sensitivity is in
+    clip norms.
+    """
+
+    max_error: float
+    rms_error: float
+    sensitivity: float
+
+    @property
+    def max_loss(self) -> float:
+        """The largest error of a prefix sum at 1/2-zCDP, in clip norms."""
+        return self.max_error * self.sensitivity
+
+    @property
+    def rms_loss(self) -> float:
+        """The root mean square error of the prefix sums at 1/2-zCDP, in clip norms."""
+        return self.rms_error * self.sensitivity
+
+    def of(self, objective: Objective) -> float:
+        """The loss by that name."""
+        return self.rms_loss if checked_objective(objective) == "rms" else self.max_loss
+
+
+def checked_objective(objective: str) -> Objective:
+    """InputError unless it is max or rms."""
+    if objective == "max":
+        return "max"
+    if objective == "rms":
+        return "rms"
+    raise InputError(f"objective {objective!r} is neither max nor rms; max is the papers' choice for production.")
+
+
+def losses(strategy: Strategy, participation: Participation) -> Losses:
+    """What `strategy` costs under `participation`: exact.
+
+    Independent of the number of rounds for Independent, Tree and Blt, linear in it for the other Toeplitz
+    matrices, quadratic for Banded and cubic for Dense. AccountingError where the sensitivity is not known
+    exactly.
+    """
+    max_error, rms_error = errors(strategy, participation.rounds)
+    return Losses(max_error=max_error, rms_error=rms_error, sensitivity=sensitivity(strategy, participation))
+
+
+def errors(strategy: Strategy, rounds: int) -> tuple[float, float]:
+    """(max error, rms error) of the prefix sums of `rounds` rounds, for seeds of variance 1; exact."""
+    match strategy:
+        case Independent():
+            return math.sqrt(rounds), math.sqrt((rounds + 1) / 2)
+        case Tree():
+            return _tree_errors(strategy, rounds)
+        case Blt():
+            return blt_errors(strategy, rounds)
+        case _ if hasattr(strategy, "inverse_column"):
+            return _toeplitz_errors(strategy.inverse_column(rounds))
+        case _ if hasattr(strategy, "columns"):
+            return _row_errors(_banded_variances(strategy, rounds), rounds)
+        case _:
+            return _row_errors(_dense_variances(strategy, rounds), rounds)
+
+
+def _toeplitz_errors(inverse_column: Array) -> tuple[float, float]:
+    """B is Toeplitz too, with the cumulative sums of C^{-1}'s column (arXiv:2408.08868, Proposition 3.3)."""
+    squares = np.cumsum(inverse_column) ** 2
+    return math.sqrt(squares.sum()), math.sqrt(squares @ np.arange(squares.size, 0, -1) / squares.size)
+
+
+def _row_errors(variances: Iterator[Array], rounds: int) -> tuple[float, float]:
+    largest = total = 0.0
+    for part in variances:
+        largest, total = max(largest, float(part.max())), total + float(part.sum())
+    return math.sqrt(largest), math.sqrt(total / rounds)
+
+
+def _banded_variances(strategy: Strategy, rounds: int) -> Iterator[Array]:
+    """Row t of B solves C^T b = (1, ..., 1, 0, ...), t + 1 ones; nothing beyond round t matters."""
+    columns = strategy.columns[:rounds]
+    bands = columns.shape[1]
+    for begin in range(0, rounds, ROWS):
+        end = min(begin + ROWS, rounds)
+        # LAPACK keeps a diagonal in each row, the main one last: entry (j, j+i) of C^T is columns[j, i].
+        upper = np.zeros((bands, end))
+        for offset in range(min(bands, end)):
+            upper[bands - 1 - offset, offset:] = columns[: end - offset, offset]
+        rows = solve_banded((0, bands - 1), upper, _ones(begin, end), overwrite_ab=True, overwrite_b=True)
+        yield (rows**2).sum(axis=0)
+
+
+def _dense_variances(strategy: Strategy, rounds: int) -> Iterator[Array]:
+    matrix = strategy.dense(rounds)
+    for begin in range(0, rounds, ROWS):
+        end = min(begin + ROWS, rounds)
+        rows = solve_triangular(matrix[:end, :end].T, _ones(begin, end), lower=False, overwrite_b=True)
+        yield (rows**2).sum(axis=0)
+
+
+def _ones(begin: int, end: int) -> Array:
+    """Rows begin to end of A, as columns."""
+    return (np.arange(end)[:, None] <= np.arange(begin, end)).astype(np.float64)
+
+
+def _tree_errors(tree: Tree, rounds: int) -> tuple[float, float]:
+    """A prefix sum adds one estimate for each binary digit of the round's place in its tree, and what the trees
+    before said last.
+
+    A block of 2^h rounds is its own node, variance 1; variance-reduced it is estimated from its whole subtree,
+    variance 2^h / (2^(h+1) - 1) (Honaker 2015; arXiv:2103.00039, Appendix D).
+    """
+    begins = [0, *(at for at in tree.restarts if at < rounds)]
+    earlier = largest = total = 0.0
+    for begin, end in zip(begins, [*begins[1:], rounds], strict=True):
+        length = end - begin
+        heights = np.arange(length.bit_length())
+        variance = 2.0**heights / (2.0 ** (heights + 1) - 1) if tree.variance_reduced else np.ones(heights.size)
+        largest = max(largest, earlier + max(_of_digits(place, variance) for place in _richest(length)))
+        total += length * earlier + math.fsum(
+            count * each for count, each in zip(_digits_up_to(length), variance, strict=True)
+        )
+        earlier += _of_digits(length, variance)
+    return math.sqrt(largest), math.sqrt(total / rounds)
+
+
+def _of_digits(number: int, worth: Array) -> float:
+    return math.fsum(each for height, each in enumerate(worth) if number >> height & 1)
+
+
+def _richest(length: int) -> Iterator[int]:
+    """Among 1..length the numbers that no other exceeds digit by digit: one digit cleared, all below it set."""
+    yield length
+    for height in range(length.bit_length()):
+        if length >> height & 1 and length >> height > 0:
+            yield (length >> height << height) - 1
+
+
+def _digits_up_to(length: int) -> Iterator[int]:
+    """How many of 1..length have the binary digit of each height."""
+    for height in range(length.bit_length()):
+        half = 1 << height
+        whole, rest = divmod(length + 1, 2 * half)
+        yield whole * half + max(0, rest - half)
