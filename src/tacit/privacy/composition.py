@@ -20,12 +20,12 @@ class ReleasedSequence:
     """One sequence of releases: what it is called, and what it promises by itself.
 
     `guarantee` speaks of the sequence's own rounds, counted from 0, and of the clip norm in force at its end;
-    `clip_norms` are all of them, as (own round from which it held, clip norm).
+    `clip_norms`, where known, are all of them, as (own round from which it held, clip norm).
     """
 
     what: str
     guarantee: Guarantee
-    clip_norms: tuple[tuple[int, float], ...]
+    clip_norms: tuple[tuple[int, float], ...] = ()
 
 
 @dataclass(frozen=True)

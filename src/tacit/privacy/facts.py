@@ -1,31 +1,41 @@
-"""The facts that a privacy statement is made from, checked against each other.
+"""The facts that a privacy statement is made from, checked against each other; as plain values, too.
 
 What only the rest of the platform knows (population, vocabulary, where keys came from) arrives here as plain
 values.
 """
 
+import math
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
 
 from tacit.errors import InputError
+from tacit.privacy.composition import Composition, ReleasedSequence
 from tacit.privacy.guarantee import Guarantee
+from tacit.privacy.ledger import MODEL_UPDATE
+from tacit.privacy.participation import Participation
+from tacit.privacy.strategy import Record, strategy_from_record
 
 OPERATING_SYSTEM = "operating system"
 UNITS = {
-    "device": "Device level: the guarantee is for everything on one device, however much text that is and "
-    "whatever it says. "
-    "For a person with one device it is user-level; for a device that several people share it is stronger; "
-    "for a person "
-    "with several devices that take part it is weaker, and group privacy gives the user-level figure.",
-    "client": "Client level: the guarantee is for everything one client holds, however much text that is "
-    "and whatever it "
-    "says. A client stands for one device; people with several clients are covered by group privacy only.",
+    "device": (
+        "Device level: the guarantee is for everything on one device, however much text that is and whatever it "
+        "says. For a person with one device it is user-level; for a device that several people share it is "
+        "stronger; for a person with several devices that take part it is weaker, and group privacy gives the "
+        "user-level figure."
+    ),
+    "client": (
+        "Client level: the guarantee is for everything one client holds, however much text that is and whatever "
+        "it says. A client stands for one device; people with several clients are covered by group privacy only."
+    ),
 }
 ADJACENCIES = {
-    "zero-out": "Zero-out (arXiv:2103.00039): two data sets are neighbours if one has the contributions of "
-    "one client, in "
-    "every round it takes part in, replaced by zeros. A special form of add-or-remove that keeps the number "
-    "of records.",
+    "zero-out": (
+        "Zero-out (arXiv:2103.00039): two data sets are neighbours if one has the contributions of one client, in "
+        "every round it takes part in, replaced by zeros. A special form of add-or-remove that keeps the number "
+        "of records."
+    ),
 }
 VOCABULARIES = ("public", "word list", "private")
 ROUNDED_MULTIPLIERS = 0.02  # papers print 0.54 at 500 reports for 7, not 7.02, at 6,500
@@ -47,9 +57,18 @@ class Extrapolation:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SideRelease:
+    """A sequence released beside the model updates: clip estimates, histograms; as planned and as it happened."""
+
+    what: str
+    planned: Guarantee
+    realised: Guarantee
+
+
+@dataclass(frozen=True, kw_only=True)
 class StatementFacts:
-    """What a statement is made from. `planned` is what was promised, `realised` the same noise under what
-    happened.
+    """What a statement is made from. `planned` is what the model updates promised, `realised` the same noise
+    under what happened; `also_released` are the sequences beside them.
 
     `released` names what leaves the server; `looked_at` each other use of clients' text, which has no
     guarantee; `public_data` what was used besides. `key_source` is "operating system" or "fixed seed N".
@@ -74,6 +93,7 @@ class StatementFacts:
     adjacency: str = "zero-out"
     aggregation: str = "simulated in the clear"
     extrapolation: Extrapolation | None = None
+    also_released: tuple[SideRelease, ...] = ()
 
     def __post_init__(self) -> None:
         _choose("unit", self.unit, tuple(UNITS))
@@ -83,14 +103,135 @@ class StatementFacts:
             raise InputError(f"key_source={self.key_source!r}; say {OPERATING_SYSTEM!r} or 'fixed seed N'.")
         if not 0 < self.delta < 1:
             raise InputError(f"delta={self.delta} is not a probability between 0 and 1; give for example 1e-10.")
-        if self.planned.with_participation(self.realised.participation) != self.realised:
-            raise InputError(
-                "planned and realised guarantee differ in more than participation; a run has one strategy, "
-                "one clip norm "
-                "and one noise multiplier."
-            )
+        for each in (self, *self.also_released):
+            if each.planned.with_participation(each.realised.participation) != each.realised:
+                raise InputError(
+                    "planned and realised guarantee differ in more than participation; a run has one strategy, "
+                    "one clip norm and one noise multiplier."
+                )
         if self.extrapolation:
             _check_extrapolation(self.extrapolation, self.planned, self.report_goal)
+
+    @property
+    def planned_in_all(self) -> Composition:
+        """What all that is released promises together, as planned."""
+        return _together((MODEL_UPDATE, self.planned), *((each.what, each.planned) for each in self.also_released))
+
+    @property
+    def realised_in_all(self) -> Composition:
+        """What all that is released promises together, as it happened."""
+        return _together((MODEL_UPDATE, self.realised), *((each.what, each.realised) for each in self.also_released))
+
+    def at_larger_cohort(self) -> "StatementFacts":
+        """The extrapolated run, itself extrapolating nothing: every sequence has more noise by the same factor."""
+        if self.extrapolation is None:
+            raise InputError("these facts extrapolate nothing; give an extrapolation.")
+        noise = self.extrapolation.noise_multiplier
+        factor = noise / self.planned.noise_multiplier
+
+        def louder(guarantee: Guarantee) -> Guarantee:
+            return replace(guarantee, noise_multiplier=guarantee.noise_multiplier * factor)
+
+        return replace(
+            self,
+            planned=replace(self.planned, noise_multiplier=noise),
+            realised=replace(self.realised, noise_multiplier=noise),
+            also_released=tuple(
+                replace(each, planned=louder(each.planned), realised=louder(each.realised))
+                for each in self.also_released
+            ),
+            report_goal=self.extrapolation.report_goal,
+            extrapolation=None,
+        )
+
+    def to_record(self) -> Record:
+        """Plain values for JSON, all that `from_record` needs."""
+        plain = {name: getattr(self, name) for name in PLAIN}
+        return {
+            "mechanism": _mechanism_record(self.planned),
+            "planned": asdict(self.planned.participation),
+            "realised": asdict(self.realised.participation),
+            "also_released": [
+                {
+                    "what": each.what,
+                    "mechanism": _mechanism_record(each.planned),
+                    "planned": asdict(each.planned.participation),
+                    "realised": asdict(each.realised.participation),
+                }
+                for each in self.also_released
+            ],
+            "extrapolation": asdict(self.extrapolation) if self.extrapolation else None,
+            **{name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()},
+        }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> "StatementFacts":
+        """The facts that `to_record` wrote; InputError or UnknownRelease where they are no such facts."""
+        known = {*PLAIN, "mechanism", "planned", "realised", "also_released", "extrapolation"}
+        if record.keys() != known:
+            odd = ", ".join(sorted(record.keys() ^ known))
+            raise InputError(f"the facts have too few or too many keys ({odd}); use the version that wrote them.")
+        try:
+            planned, realised = _guarantees(record)
+            larger = record["extrapolation"]
+            return cls(
+                planned=planned,
+                realised=realised,
+                also_released=tuple(_side_release(each) for each in record["also_released"]),
+                extrapolation=None if larger is None else Extrapolation(**larger),
+                **{name: _plain(name, record[name]) for name in PLAIN},
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise InputError(f"the facts cannot be read ({error!r}); use the version that wrote them.") from error
+
+
+# What is a number, a text or a list of texts.
+PLAIN = {field.name: field.type for field in fields(StatementFacts) if field.type in (str, int, float, tuple[str, ...])}
+
+
+def _together(*sequences: tuple[str, Guarantee]) -> Composition:
+    return Composition(tuple(ReleasedSequence(what=what, guarantee=guarantee) for what, guarantee in sequences))
+
+
+def _mechanism_record(guarantee: Guarantee) -> Record:
+    clip_norm = guarantee.clip_norm
+    return {
+        "strategy": guarantee.strategy.to_record() if guarantee.strategy else None,
+        "clip_norm": "inf" if math.isinf(clip_norm) else clip_norm,
+        "noise_multiplier": guarantee.noise_multiplier,
+        "clip_inflation": guarantee.clip_inflation,
+    }
+
+
+def _guarantees(record: Mapping[str, Any]) -> tuple[Guarantee, Guarantee]:
+    """(planned, realised) of one sequence."""
+    mechanism = dict(record["mechanism"])
+    strategy = mechanism.pop("strategy")
+    planned = Guarantee(
+        participation=Participation(**record["planned"]),
+        strategy=None if strategy is None else strategy_from_record(strategy),
+        **{name: math.inf if value == "inf" else value for name, value in mechanism.items()},
+    )
+    return planned, planned.with_participation(Participation(**record["realised"]))
+
+
+def _side_release(record: Mapping[str, Any]) -> SideRelease:
+    planned, realised = _guarantees(record)
+    return SideRelease(what=_plain("what", record["what"], str), planned=planned, realised=realised)
+
+
+def _plain(name: str, value: Any, kind: Any = None) -> Any:
+    """`value` as the field `name` has it; InputError where it is of another kind."""
+    kind = PLAIN[name] if kind is None else kind
+    if kind == tuple[str, ...]:
+        good, value = isinstance(value, list) and all(isinstance(each, str) for each in value), tuple(value)
+    elif kind is float:
+        good = isinstance(value, int | float) and not isinstance(value, bool)
+    else:
+        good = type(value) is kind
+    if not good:
+        raise InputError(f"{name}={value!r} is of the wrong kind; use the version that wrote it.")
+    return value
 
 
 def _choose(name: str, value: str, known: tuple[str, ...]) -> None:
@@ -104,8 +245,7 @@ def _check_extrapolation(larger: Extrapolation, guarantee: Guarantee, report_goa
     scaled = guarantee.noise_multiplier * larger.report_goal / report_goal
     if larger.report_goal <= report_goal or abs(larger.noise_multiplier / scaled - 1) > ROUNDED_MULTIPLIERS:
         raise InputError(
-            f"{larger.report_goal} reports with noise multiplier {larger.noise_multiplier:g} are not this "
-            "run at a larger "
-            f"cohort; give more than {report_goal} reports, and noise multiplier {scaled:.6g} to keep the "
+            f"{larger.report_goal} reports with noise multiplier {larger.noise_multiplier:g} are not this run at a "
+            f"larger cohort; give more than {report_goal} reports, and noise multiplier {scaled:.6g} to keep the "
             "noise of the mean."
         )

@@ -1,0 +1,58 @@
+"""`tacit account run`: what a run promises, from its folder."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from tacit.cli.account_options import Json
+from tacit.cli.console import console, print_json, speaks_plainly
+from tacit.cli.statement import reading, rounded_up, run_figures
+from tacit.errors import InputError
+from tacit.privacy.strategy import Record
+from tacit.runs import Run
+
+
+@speaks_plainly
+def account_run(
+    run: Annotated[Path, typer.Argument(help="A run folder, finished or not.")],
+    delta: Annotated[
+        float | None, typer.Option(help="The delta at which epsilon is given; left out, the recipe's.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """What a run promises by what happened: MinS and MaxP from its log, the mechanism from its ledger."""
+    if delta is not None and not 0 < delta < 1:
+        raise InputError(f"--delta {delta} is not a probability between 0 and 1; give for example 1e-10.")
+    with Run.open(run) as found, reading(found):
+        figures = run_figures(found, delta)
+    if as_json:
+        print_json(figures)
+        return
+    _show(figures)
+
+
+def _show(figures: Record) -> None:
+    columns = [name for name in ("planned", "realised") if figures[name]]
+    table = Table("", *columns, box=None, pad_edge=False)
+    for name in figures["planned"]:
+        table.add_row(name.replace("_", " "), *(_shown(name, figures[column][name]) for column in columns))
+    console.print(table)
+    console.print(f"{figures['released_rounds']} of {figures['planned']['rounds']} rounds are released.")
+    if not figures["private"]:
+        console.print("NON-PRIVATE: no noise was added, so nothing is promised.")
+    if figures["extrapolated"]:
+        larger = figures["extrapolated"]
+        console.print(
+            f"EXTRAPOLATED, not a guarantee of this run: with {larger['report_goal']} reports a round, "
+            f"realised zCDP {_shown('zcdp', larger['realised']['zcdp'])}, "
+            f"epsilon {_shown('epsilon', larger['realised']['epsilon'])}.",
+            soft_wrap=True,
+        )
+
+
+def _shown(name: str, value: float) -> str:
+    if name in {"zcdp", "epsilon"}:
+        return rounded_up(value, 6)
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,48 @@
+"""Options that several commands share: a parameter whose type is a dataclass of options stands for all of them."""
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, get_type_hints
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """A command in which each parameter annotated with a dataclass of options becomes those options.
+
+    Typer sees one option per field, with the field's annotation and default, in the order in which the command
+    names its parameters; the command receives the dataclass, filled.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, type] = {}
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(command).parameters.values():
+        annotation = hints[parameter.name]
+        if dataclasses.is_dataclass(annotation) and isinstance(annotation, type):
+            groups[parameter.name] = annotation
+            parameters.extend(_parameters(annotation))
+        else:
+            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=annotation))
+
+    @functools.wraps(command)
+    def filled(**values: Any) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{field.name: values.pop(field.name) for field in dataclasses.fields(group)})
+        command(**values)
+
+    filled.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    filled.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return filled
+
+
+def _parameters(group: type) -> list[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default,
+            annotation=hints[field.name],
+        )
+        for field in dataclasses.fields(group)
+    ]
