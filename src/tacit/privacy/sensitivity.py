@@ -13,7 +13,7 @@ import numpy as np
 
 from tacit.errors import AccountingError
 from tacit.privacy.participation import Participation
-from tacit.privacy.strategy import Blt, Independent, Strategy, Toeplitz, Tree
+from tacit.privacy.strategy import BandedInverse, BandedToeplitz, Blt, Independent, Strategy, Toeplitz, Tree
 
 Front = list[tuple[int, int]]  # (value, rounds of the next block still forbidden), neither dominated
 Fronts = dict[int, Front]  # by the number of participations so far
@@ -29,8 +29,10 @@ def sensitivity_squared(strategy: Strategy, participation: Participation) -> flo
             return float(participation.effective.max_participations)
         case Tree():
             return float(tree_sensitivity_squared(participation, restarts=strategy.restarts))
-        case Toeplitz() | Blt():
+        case Toeplitz() | BandedToeplitz() | BandedInverse() | Blt():
             return toeplitz_sensitivity_squared(strategy.column(participation.rounds), participation)
+        case _:
+            raise AccountingError(f"no exact sensitivity is known for a {strategy.kind} strategy; take another one.")
 
 
 def sensitivity(strategy: Strategy, participation: Participation) -> float:

@@ -1,0 +1,162 @@
+"""Strategy matrices given number by number: lower-triangular, banded or full, for the rounds they were made for."""
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tacit.errors import AccountingError, InputError
+
+
+def _numbers(name: str, given: ArrayLike) -> NDArray[np.float64]:
+    """A read-only float64 copy, two-dimensional and finite; InputError otherwise."""
+    numbers = np.array(given, dtype=np.float64, order="C")
+    if numbers.ndim != 2 or not numbers.size:
+        raise InputError(f"{name} has shape {numbers.shape}; give a matrix with two axes.")
+    if not np.isfinite(numbers).all():
+        raise InputError(f"{name} holds a number that is not finite; give real values.")
+    numbers.setflags(write=False)
+    return numbers
+
+
+class _Numbers:
+    """What the two kinds share: they are compared, hashed and recorded by the numbers that they hold."""
+
+    kind: ClassVar[str]
+
+    @property
+    def numbers(self) -> NDArray[np.float64]:
+        """The array that says everything."""
+        raise NotImplementedError
+
+    @cached_property
+    def digest(self) -> bytes:
+        """SHA-256 of shape and values."""
+        return hashlib.sha256(repr(self.numbers.shape).encode() + self.numbers.tobytes()).digest()
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and isinstance(other, _Numbers) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.digest))
+
+    @property
+    def rounds_defined(self) -> int:
+        """As many rounds as rows."""
+        return len(self.numbers)
+
+    def check_rounds(self, rounds: int) -> None:
+        """AccountingError beyond the rounds that the matrix was made for; fewer are its leading block."""
+        if rounds > self.rounds_defined:
+            raise AccountingError(
+                f"a {self.kind} matrix of {self.rounds_defined} rounds does not say what round {rounds} does; design "
+                f"one for {rounds} rounds, or take a mechanism that runs on (blt, banded-toeplitz, banded-inverse)."
+            )
+
+    def to_record(self) -> dict[str, Any]:
+        """Plain values for JSON: the numbers as base64 of little-endian float64, row by row."""
+        values = base64.b64encode(self.numbers.astype("<f8").tobytes()).decode("ascii")
+        return {"kind": self.kind, "shape": list(self.numbers.shape), "values": values}
+
+    @classmethod
+    def from_record(cls, *, shape: Sequence[int], values: str) -> Self:
+        """What `to_record` wrote; ValueError or TypeError where it is damaged."""
+        numbers = np.frombuffer(base64.b64decode(values, validate=True), dtype="<f8")
+        return cls(numbers.reshape(tuple(shape)))  # type: ignore[call-arg]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Banded(_Numbers):
+    """C lower-triangular with p diagonals, for n rounds: `columns` (n, p), `columns[j, i]` = C[j + i, j].
+
+    Entries that would lie below row n are zero. InputError where they are not, where p > n, or where a number of
+    the diagonal, `columns[:, 0]`, is not positive (C must be invertible).
+    """
+
+    columns: NDArray[np.float64]
+    kind: ClassVar[str] = "banded"
+
+    def __post_init__(self) -> None:
+        columns = _numbers("columns", self.columns)
+        rounds, bands = columns.shape
+        if bands > rounds:
+            raise InputError(f"columns has {bands} bands for {rounds} rounds; give at most as many bands as rounds.")
+        at = int(columns[:, 0].argmin())
+        if columns[at, 0] <= 0:
+            raise InputError(f"columns[{at}, 0] is {columns[at, 0]:.6g}; C is invertible with a positive diagonal.")
+        tail = columns[rounds - bands :]
+        if np.tril(tail[:, ::-1], -1).any():
+            raise InputError(f"columns reach below row {rounds - 1} of C; write zeros where j + i >= {rounds}.")
+        object.__setattr__(self, "columns", columns)
+
+    def __repr__(self) -> str:
+        rounds, bands = self.columns.shape
+        return f"Banded(rounds={rounds}, bands={bands}, digest={self.digest.hex()[:8]})"
+
+    @property
+    def numbers(self) -> NDArray[np.float64]:
+        """The columns."""
+        return self.columns
+
+    @property
+    def bands(self) -> int:
+        """p, the diagonals that are not zero."""
+        return int(self.columns.shape[1])
+
+    def leading(self, rounds: int) -> NDArray[np.float64]:
+        """The columns (rounds, min(p, rounds)) of the leading block, zeros below its last row."""
+        self.check_rounds(rounds)
+        columns = self.columns[:rounds, :rounds].copy()
+        bands = columns.shape[1]
+        tail = columns[rounds - bands :, ::-1]
+        tail[...] = np.triu(tail)
+        return columns
+
+    def dense(self, rounds: int) -> NDArray[np.float64]:
+        """C, (rounds, rounds): the leading block; AccountingError beyond n."""
+        matrix = np.zeros((rounds, rounds))
+        for band, diagonal in enumerate(self.leading(rounds).T):
+            at = np.arange(rounds - band)
+            matrix[at + band, at] = diagonal[: rounds - band]
+        return matrix
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dense(_Numbers):
+    """C lower-triangular, number by number, for n rounds: `matrix` (n, n).
+
+    InputError where it is not square, not lower-triangular, or its diagonal is not positive.
+    """
+
+    matrix: NDArray[np.float64]
+    kind: ClassVar[str] = "dense"
+
+    def __post_init__(self) -> None:
+        matrix = _numbers("matrix", self.matrix)
+        if matrix.shape[0] != matrix.shape[1]:
+            raise InputError(f"matrix has shape {matrix.shape}; a strategy matrix is square, a row for each round.")
+        if np.triu(matrix, 1).any():
+            raise InputError("matrix has numbers above its diagonal, noise of later rounds; give a lower triangle.")
+        diagonal = np.diag(matrix)
+        at = int(diagonal.argmin())
+        if diagonal[at] <= 0:
+            raise InputError(f"matrix[{at}, {at}] is {diagonal[at]:.6g}; C is invertible with a positive diagonal.")
+        object.__setattr__(self, "matrix", matrix)
+
+    def __repr__(self) -> str:
+        return f"Dense(rounds={len(self.matrix)}, digest={self.digest.hex()[:8]})"
+
+    @property
+    def numbers(self) -> NDArray[np.float64]:
+        """The matrix."""
+        return self.matrix
+
+    def dense(self, rounds: int) -> NDArray[np.float64]:
+        """C, (rounds, rounds): the leading block; AccountingError beyond n."""
+        self.check_rounds(rounds)
+        return self.matrix[:rounds, :rounds].copy()

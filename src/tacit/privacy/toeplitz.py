@@ -1,0 +1,242 @@
+"""Strategy matrices that do the same in every round: lower-triangular Toeplitz, told by one column of C or C^{-1}.
+
+Column and inverse column are power series with q(x) p(x) = 1, so each kind says one of them and finds the other.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import AccountingError, InputError
+
+Column = NDArray[np.float64]
+
+_DIRECT = 1 << 27  # coefficients times rounds: up to here (a second) the recursion is used, which rounds least
+
+
+def finite_numbers(name: str, values: tuple[float, ...]) -> tuple[float, ...]:
+    """`values` as floats; InputError where there are none, or one is not finite."""
+    numbers = tuple(float(value) for value in values)
+    if not numbers or not np.isfinite(numbers).all():
+        raise InputError(f"{name}={numbers} must be finite numbers, at least one; give real values.")
+    return numbers
+
+
+def invertible(name: str, values: tuple[float, ...]) -> tuple[float, ...]:
+    """`values` as finite numbers of which the first is positive: what C and C^{-1} begin with."""
+    numbers = finite_numbers(name, values)
+    if numbers[0] <= 0:
+        raise InputError(f"{name} begin with {numbers[0]}, and C must be invertible; let the first be positive.")
+    return numbers
+
+
+def lower_toeplitz(column: Column) -> NDArray[np.float64]:
+    """(n,) -> (n, n) with column[i - j] at row i, column j <= i."""
+    lag = np.subtract.outer(np.arange(column.size), np.arange(column.size))
+    return np.where(lag >= 0, column[lag], 0.0)
+
+
+def reciprocal_series(coefficients: Column, rounds: int) -> Column:
+    """The first `rounds` coefficients (rounds,) of 1 / sum_t coefficients[t] x^t; coefficients (p,), the first not 0.
+
+    By the recursion, O(rounds * p), each coefficient accurate relative to what cancels in it; where that would take
+    seconds by Newton's iteration g <- g (2 - c g), O(rounds log rounds), accurate relative to the largest one.
+    """
+    from scipy.fft import irfft, next_fast_len, rfft
+    from scipy.signal import lfilter
+
+    terms = np.trim_zeros(np.asarray(coefficients, dtype=np.float64)[:rounds], "b")
+    known = min(rounds, max(1024, _DIRECT // max(terms.size, 1)))
+    impulse = np.zeros(known)
+    impulse[:1] = 1.0
+    series: Column = lfilter([1.0], terms, impulse)
+    while series.size < rounds:
+        size = min(2 * series.size, rounds)
+        length = next_fast_len(3 * size, real=True)
+        spectrum = rfft(series, length)
+        series = irfft(spectrum * (2.0 - rfft(terms[:size], length) * spectrum), length)[:size]
+    return series
+
+
+def _padded(coefficients: tuple[float, ...], rounds: int) -> Column:
+    """The first `rounds` coefficients, zeros where there are no more."""
+    column = np.zeros(rounds)
+    known = coefficients[:rounds]
+    column[: len(known)] = known
+    return column
+
+
+@dataclass(frozen=True, kw_only=True)
+class Toeplitz:
+    """A lower-triangular Toeplitz matrix by its first column; it defines as many rounds as it has coefficients.
+
+    Coefficients left out because they were thought not to matter understate the sensitivity by a factor of about
+    the number of participations, so they are never filled in silently; `BandedToeplitz` says that there are no more.
+    """
+
+    coefficients: tuple[float, ...]
+    kind: ClassVar[str] = "toeplitz"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "coefficients", invertible("coefficients", self.coefficients))
+
+    @property
+    def rounds_defined(self) -> int:
+        """As many rounds as coefficients."""
+        return len(self.coefficients)
+
+    def column(self, rounds: int) -> Column:
+        """The first column of C, (rounds,); AccountingError where there are fewer coefficients."""
+        if rounds > len(self.coefficients):
+            raise AccountingError(
+                f"{len(self.coefficients)} coefficients do not say what round {rounds} does; give {rounds} "
+                "coefficients, or a banded-toeplitz strategy, whose further coefficients are zero."
+            )
+        return np.array(self.coefficients[:rounds], dtype=np.float64)
+
+    def inverse_column(self, rounds: int) -> Column:
+        """The first column of C^{-1}, (rounds,); AccountingError where there are fewer coefficients."""
+        return reciprocal_series(self.column(rounds), rounds)
+
+    def dense(self, rounds: int) -> NDArray[np.float64]:
+        """C, (rounds, rounds)."""
+        return lower_toeplitz(self.column(rounds))
+
+    def to_record(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {"kind": self.kind, "coefficients": list(self.coefficients)}
+
+
+@dataclass(frozen=True)
+class BandedToeplitz:
+    """C lower-triangular Toeplitz with these coefficients (p,) and zeros after them, for any number of rounds.
+
+    InputError where one is not finite or the first is not positive.
+    """
+
+    coefficients: tuple[float, ...]
+    kind: ClassVar[str] = "banded-toeplitz"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "coefficients", invertible("coefficients", self.coefficients))
+
+    @property
+    def rounds_defined(self) -> None:
+        """Any number of rounds."""
+        return None
+
+    def column(self, rounds: int) -> Column:
+        """The first column of C, (rounds,)."""
+        return _padded(self.coefficients, rounds)
+
+    def inverse_column(self, rounds: int) -> Column:
+        """The first column of C^{-1}, (rounds,): it does not end with the band."""
+        return reciprocal_series(np.array(self.coefficients), rounds)
+
+    def dense(self, rounds: int) -> NDArray[np.float64]:
+        """C, (rounds, rounds)."""
+        return lower_toeplitz(self.column(rounds))
+
+    def to_record(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {"kind": self.kind, "coefficients": list(self.coefficients)}
+
+
+@dataclass(frozen=True)
+class BandedInverse:
+    """C^{-1} lower-triangular Toeplitz with these coefficients (p,) and zeros after them, for any number of rounds.
+
+    Its noise needs the seeds of the last p rounds and no more; C itself never ends. DP-lambdaCGD, which takes back
+    a share lambda of the last round's noise, is `BandedInverse((1.0, -lambda))`. InputError where one is not
+    finite or the first is not positive.
+    """
+
+    coefficients: tuple[float, ...]
+    kind: ClassVar[str] = "banded-inverse"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "coefficients", invertible("coefficients", self.coefficients))
+
+    @property
+    def rounds_defined(self) -> None:
+        """Any number of rounds."""
+        return None
+
+    def column(self, rounds: int) -> Column:
+        """The first column of C, (rounds,): it does not end with the band."""
+        return reciprocal_series(np.array(self.coefficients), rounds)
+
+    def inverse_column(self, rounds: int) -> Column:
+        """The first column of C^{-1}, (rounds,)."""
+        return _padded(self.coefficients, rounds)
+
+    def dense(self, rounds: int) -> NDArray[np.float64]:
+        """C, (rounds, rounds)."""
+        return lower_toeplitz(self.column(rounds))
+
+    def to_record(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {"kind": self.kind, "coefficients": list(self.coefficients)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blt:
+    """A buffered linear Toeplitz matrix: c_0 = 1, c_t = sum_j omega_j theta_j^(t-1) (arXiv:2408.08868, Section 3).
+
+    `theta` (d,) in (0, 1] are the decays of the d buffers, `omega` (d,) > 0 their weights; for any number of rounds.
+    InputError otherwise.
+    """
+
+    theta: tuple[float, ...]
+    omega: tuple[float, ...]
+    kind: ClassVar[str] = "blt"
+
+    def __post_init__(self) -> None:
+        theta, omega = finite_numbers("theta", self.theta), finite_numbers("omega", self.omega)
+        if len(theta) != len(omega):
+            raise InputError(f"{len(theta)} theta and {len(omega)} omega were given; each buffer has one of both.")
+        if not all(0 < value <= 1 for value in theta):
+            raise InputError(f"theta={theta} leave (0, 1]; a buffer's decay must lie above 0 and at most at 1.")
+        if not all(value > 0 for value in omega):
+            raise InputError(f"omega={omega} are not all positive; drop a buffer whose weight is zero or less.")
+        object.__setattr__(self, "theta", theta)
+        object.__setattr__(self, "omega", omega)
+
+    @property
+    def rounds_defined(self) -> None:
+        """Any number of rounds."""
+        return None
+
+    def column(self, rounds: int) -> Column:
+        """The first column of C, (rounds,); after the first coefficient they never rise."""
+        powers = np.array(self.theta)[:, None] ** np.arange(max(rounds - 1, 0))
+        # The order of a sum may differ from column to column: its last bit must not make a flat tail rise.
+        falling = np.minimum.accumulate(np.array(self.omega) @ powers)
+        return np.concatenate(([1.0], falling))[:rounds]
+
+    def inverse_column(self, rounds: int) -> Column:
+        """The first column of C^{-1}, (rounds,): 1, then sum_j omega_hat_j theta_hat_j^(t-1)."""
+        theta_hat, omega_hat = self.inverse()
+        powers = theta_hat[:, None] ** np.arange(max(rounds - 1, 0))
+        return np.concatenate(([1.0], omega_hat @ powers))[:rounds]
+
+    def dense(self, rounds: int) -> NDArray[np.float64]:
+        """C, (rounds, rounds)."""
+        return lower_toeplitz(self.column(rounds))
+
+    def inverse(self) -> tuple[Column, Column]:
+        """(theta_hat (d,) decreasing, omega_hat (d,) <= 0) of C^{-1}, itself of BLT form.
+
+        C^{-1} runs the state matrix diag(theta) - 1 omega^T; scaled by sqrt(omega) on both sides that is symmetric,
+        so its eigenvalues are theta_hat and the squared projections of sqrt(omega) are -omega_hat. Unlike the
+        product formula of arXiv:2408.08868, Algorithm 5, this stays accurate where thetas are (nearly) equal.
+        """
+        root = np.sqrt(np.array(self.omega))
+        values, vectors = np.linalg.eigh(np.diag(self.theta) - np.outer(root, root))
+        return values[::-1].copy(), -((root @ vectors) ** 2)[::-1]
+
+    def to_record(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {"kind": self.kind, "theta": list(self.theta), "omega": list(self.omega)}
