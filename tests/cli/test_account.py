@@ -5,13 +5,16 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from tacit.cli.account import app
-from tacit.privacy import Blt, Guarantee, Independent, Participation, Tree
+from tacit.privacy import Blt, Guarantee, Independent, Participation, RoundRelease, Tree
 from tacit.privacy.statement import account_command
 from tacit.privacy.strategy import Strategy
+from tacit.privacy.verify import verify
+from tacit.runs import RoundRow, Run
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 BLTS: dict[str, Any] = json.loads((GOLDEN / "blt.json").read_text())
@@ -139,4 +142,86 @@ def test_the_readable_form_names_delta_beside_epsilon() -> None:
     ],
 )
 def test_wrong_input_is_one_line_and_exit_code_two(line: str, complaint: str) -> None:
+    assert complaint in refusal(line)
+
+
+def test_the_statement_of_a_run_verifies(tmp_path: Path) -> None:
+    run = Run.create(tmp_path / "run", 'name = "made by hand"\n', RUN_FACTS, b"k" * 16)
+    with run:
+        for round in range(4):
+            release = RoundRelease(
+                round=round,
+                what="model update",
+                strategy_record=Tree().to_record(),
+                clip_norm=1.0,
+                noise_multiplier=2.0,
+                reports=5,
+                dropped=0,
+            )
+            row = RoundRow(
+                round=round, checkpoint="c", digest="0" * 64, release=release.to_record(), measures={"loss": 1.0}
+            )
+            run.commit(row, clients=np.arange(5) + 5 * (round % 2), finished=float(round), seconds=1.0)
+    path = tmp_path / "statement.json"
+    shown = account(f"run {shlex.quote(str(tmp_path / 'run'))} --delta 1e-7 --statement {shlex.quote(str(path))}")
+    record = json.loads(path.read_text())
+    assert record["realised"]["epsilon"] == shown["epsilon"]
+    assert record["delta"] == 1e-7
+    assert all(line.holds for line in verify(record))
+
+
+RUN_FACTS: dict[str, Any] = {
+    "vocabulary": {"kind": "public", "description": "100 words"},
+    "population": 10,
+    "report_goal": 5,
+    "participation": {"rounds": 4, "min_separation": 2, "max_participations": 2},
+    "guarantee": {"strategy": Tree().to_record(), "clip_norm": 1.0, "noise_multiplier": 2.0},
+    "delta": 1e-8,
+    "key_source": "operating system",
+    "stands_in_for": None,
+    "evaluation": {"every": 2, "clients": 1, "test_clients": 1},
+    "finished": True,
+}
+
+
+@pytest.mark.parametrize(
+    "encoding",
+    ["--clip-inflation 1.0100306581208347", "--secagg-dimension 4194304 --secagg-scale 1448 --secagg-clip-norm 5"],
+)
+def test_encoding_for_secure_aggregation_lengthens_the_updates(encoding: str) -> None:
+    plain = account(f"{TREE} --rounds-between 313 --noise-multiplier 7")
+    encoded = account(f"{TREE} --rounds-between 313 --noise-multiplier 7 {encoding}")
+    assert encoded["clip_inflation"] == pytest.approx(1.0100306581208347, rel=1e-12)
+    assert encoded["zcdp"] == pytest.approx(plain["zcdp"] * encoded["clip_inflation"] ** 2, rel=1e-12)
+    assert "clip_inflation" not in plain
+    wrong = refusal(f"{TREE} --rounds-between 313 --noise-multiplier 7 --secagg-scale 3")
+    assert "all three of --secagg-dimension" in wrong
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_strategy_from_a_file(tmp_path: Path, wrapped: bool) -> None:
+    path = tmp_path / "strategy.json"
+    record = Blt(theta=(0.99, 0.7), omega=(0.1, 0.2)).to_record()
+    path.write_text(json.dumps({"loss": 3.0, "strategy": record} if wrapped else record))
+    limits = "--rounds 100 --min-separation 7 --noise-multiplier 2"
+    figures = account(f"strategy {shlex.quote(str(path))} {limits}")
+    assert figures == account(f"blt --theta 0.99,0.7 --omega 0.1,0.2 {limits}")
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (None, "no strategy file"),
+        ("{", "not JSON"),
+        ("[]", "no record of a strategy"),
+        ('{"loss": 1}', "no record of a strategy"),
+        ('{"kind": "quilted"}', "'quilted'"),
+        ('{"kind": "tree", "leaves": 3}', "cannot be read"),
+    ],
+)
+def test_a_file_without_a_strategy(tmp_path: Path, text: str | None, complaint: str) -> None:
+    path = tmp_path / "strategy.json"
+    if text is not None:
+        path.write_text(text)
+    line = f"strategy {shlex.quote(str(path))} --rounds 10 --min-separation 7 --noise-multiplier 2"
     assert complaint in refusal(line)

@@ -1,5 +1,6 @@
 """`tacit account run`: what a run promises, from its folder."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +9,7 @@ from rich.table import Table
 
 from tacit.cli.account_options import Json
 from tacit.cli.console import console, print_json, speaks_plainly
-from tacit.cli.statement import reading, rounded_up, run_figures
+from tacit.cli.statement import reading, rounded_up, run_figures, statement_of
 from tacit.errors import InputError
 from tacit.privacy.strategy import Record
 from tacit.runs import Run
@@ -20,6 +21,9 @@ def account_run(
     delta: Annotated[
         float | None, typer.Option(help="The delta at which epsilon is given; left out, the recipe's.")
     ] = None,
+    statement: Annotated[
+        Path | None, typer.Option(help="Also write the statement here, as JSON with all that `tacit verify` needs.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """What a run promises by what happened: MinS and MaxP from its log, the mechanism from its ledger."""
@@ -27,6 +31,9 @@ def account_run(
         raise InputError(f"--delta {delta} is not a probability between 0 and 1; give for example 1e-10.")
     with Run.open(run) as found, reading(found):
         figures = run_figures(found, delta)
+        if statement is not None:
+            record = statement_of(found, delta).to_record()
+            statement.write_text(json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
     if as_json:
         print_json(figures)
         return

@@ -1,8 +1,7 @@
-"""What a run folder says about privacy: the guarantee as planned and as it happened, the price of every
-prefix of its rounds, and the statement.
+"""What a run folder says about privacy: the guarantee as planned and as it happened, the price of every prefix
+of its rounds, and the statement.
 
-Everything is computed from the folder alone: what was released stands in the ledger, who took part in the
-log.
+Everything is computed from the folder alone: what was released stands in the ledger, who took part in the log.
 """
 
 import math
@@ -210,12 +209,12 @@ def run_figures(run: Run, delta: float | None = None) -> Record:
     }
 
 
-def statement_of(run: Run) -> Statement:
-    """The privacy statement of what a run has released so far.
+def statement_of(run: Run, delta: float | None = None) -> Statement:
+    """The privacy statement of what a run has released so far, at `delta` (left out: the recipe's).
 
     Raises: AccountingError before the first round.
     """
-    accounts = accounts_of(run)
+    accounts = accounts_of(run, delta)
     if accounts.realised is None:
         raise AccountingError(
             f"'{run.path}' has released no round, and nothing is to be stated about nothing; "

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from tacit.errors import InputError
+from tacit.errors import InputError, TacitError
 from tacit.privacy.composition import Composition, ReleasedSequence
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.ledger import MODEL_UPDATE
@@ -181,7 +181,9 @@ class StatementFacts:
                 extrapolation=None if larger is None else Extrapolation(**larger),
                 **{name: _plain(name, record[name]) for name in PLAIN},
             )
-        except (KeyError, TypeError, AttributeError) as error:
+        except TacitError:
+            raise
+        except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
             raise InputError(f"the facts cannot be read ({error!r}); use the version that wrote them.") from error
 
 
@@ -210,7 +212,7 @@ def _guarantees(record: Mapping[str, Any]) -> tuple[Guarantee, Guarantee]:
     planned = Guarantee(
         participation=Participation(**record["planned"]),
         strategy=None if strategy is None else strategy_from_record(strategy),
-        **{name: math.inf if value == "inf" else value for name, value in mechanism.items()},
+        **{name: float(value) for name, value in mechanism.items()},  # "inf" included
     )
     return planned, planned.with_participation(Participation(**record["realised"]))
 
@@ -225,8 +227,8 @@ def _plain(name: str, value: Any, kind: Any = None) -> Any:
     kind = PLAIN[name] if kind is None else kind
     if kind == tuple[str, ...]:
         good, value = isinstance(value, list) and all(isinstance(each, str) for each in value), tuple(value)
-    elif kind is float:
-        good = isinstance(value, int | float) and not isinstance(value, bool)
+    elif kind is float and type(value) is int:
+        good, value = True, float(value)
     else:
         good = type(value) is kind
     if not good:

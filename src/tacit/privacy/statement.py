@@ -132,9 +132,19 @@ def leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def checksum(name: str, value: Any) -> str:
-    """What tells one fact from another of the same name, or from the same value under another name."""
-    written = json.dumps([name, value], sort_keys=True)
+    """What tells one fact from another of the same name, or from the same value under another name.
+
+    Programs write a whole number with or without a point, so both have the same checksum.
+    """
+    written = json.dumps([name, _as_real(value)], sort_keys=True)
     return hashlib.sha256(written.encode()).hexdigest()[:16]
+
+
+def _as_real(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_as_real(each) for each in value]
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return float(value) if whole and abs(value) < 2**53 else value
 
 
 def _labels(facts: StatementFacts) -> tuple[Label, ...]:

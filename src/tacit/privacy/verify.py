@@ -1,0 +1,91 @@
+"""Whether a statement's record says what follows from the facts in it: everything is computed again.
+
+A statement is made from facts (mechanism, participation as planned and as it happened, who, what, how); figures,
+labels and sentences follow. `verify` makes the statement again from the recorded facts alone and compares line by
+line. What it cannot check is whether the facts are true: the log of who took part is not published with a statement.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tacit.errors import InputError, TacitError
+from tacit.privacy.facts import StatementFacts
+from tacit.privacy.statement import FORMAT, checksum, leaves, statement
+from tacit.privacy.strategy import Record
+
+ROUNDING = 1e-9  # of figures computed again, on another machine perhaps; relative
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """One thing that a statement says, by its name in the record, and what is wrong with it, if anything is."""
+
+    name: str
+    complaint: str | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether the line is as it should be."""
+        return self.complaint is None
+
+
+def verify(record: Any) -> tuple[Line, ...]:
+    """Every line of a statement's record, checked: facts against their checksums, all else computed again.
+
+    A changed fact fails by its own name, and so does whatever should have changed with it. Figures may differ by
+    the last bits of another machine's arithmetic (1e-9, relative). InputError where `record` is no statement of
+    a format that this version reads.
+    """
+    if not isinstance(record, Mapping) or record.get("format") != FORMAT:
+        found = record.get("format") if isinstance(record, Mapping) else type(record).__name__
+        raise InputError(f"this is no statement of the format {FORMAT!r} but {found!r}; use the version that wrote it.")
+    stated = dict(record)
+    facts, checksums = stated.pop("facts", None), stated.pop("checksums", None)
+    if not isinstance(facts, Mapping) or not isinstance(checksums, Mapping):
+        raise InputError("the statement lacks its facts or their checksums; ask for the whole file.")
+    lines = _facts(facts, checksums)
+    try:
+        again = statement(StatementFacts.from_record(facts)).to_record()
+    except TacitError as error:
+        return (*lines, Line(name="facts", complaint=f"no statement follows from the facts: {error}"))
+    computed = {name: value for name, value in again.items() if name not in ("facts", "checksums")}
+    return (*lines, *_compared(dict(leaves(stated)), dict(leaves(computed))))
+
+
+def _facts(facts: Mapping[str, Any], checksums: Mapping[str, Any]) -> tuple[Line, ...]:
+    """Each fact against its checksum."""
+    values = dict(leaves(facts))
+    lines = []
+    for name in dict.fromkeys((*values, *checksums)):
+        complaint = None
+        if name not in values:
+            complaint = "missing"
+        elif name not in checksums:
+            complaint = f"stated {values[name]!r}, which has no checksum"
+        elif checksums[name] != checksum(name, values[name]):
+            complaint = f"stated {values[name]!r}, which is not what the checksum {checksums[name]!r} was made from"
+        lines.append(Line(name=f"facts.{name}", complaint=complaint))
+    return tuple(lines)
+
+
+def _compared(stated: Record, computed: Record) -> tuple[Line, ...]:
+    """What is stated against what follows."""
+    lines = []
+    for name in dict.fromkeys((*computed, *stated)):
+        complaint = None
+        if name not in stated:
+            complaint = f"missing; recomputed {computed[name]!r}"
+        elif name not in computed:
+            complaint = f"stated {stated[name]!r}, which does not follow from the facts"
+        elif not _same(stated[name], computed[name]):
+            complaint = f"stated {stated[name]!r}, recomputed {computed[name]!r}"
+        lines.append(Line(name=name, complaint=complaint))
+    return tuple(lines)
+
+
+def _same(stated: Any, computed: Any) -> bool:
+    if float in (type(stated), type(computed)) and {type(stated), type(computed)} <= {int, float}:
+        return math.isclose(stated, computed, rel_tol=ROUNDING)
+    return type(stated) is type(computed) and bool(stated == computed)
