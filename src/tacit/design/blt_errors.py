@@ -7,6 +7,7 @@ relative accuracy however close the thetas are to each other or to 1.
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,15 +34,13 @@ def blt_errors(blt: Blt, rounds: int) -> tuple[float, float]:
     with np.errstate(divide="ignore"):
         beta = 1.0 / (1.0 + (omega / (1.0 - theta)).sum())
     products = from_one[:, None] + from_one * (1.0 - from_one[:, None])  # 1 - theta_hat_i theta_hat_j
-    total = _quadratic(beta, g, rounds, geometric_sum(from_one, rounds), geometric_sum(products, rounds))
-    falling = _quadratic(
-        beta, g, rounds * (rounds + 1) / 2, falling_sum(from_one, rounds), falling_sum(products, rounds)
-    )
+
+    def squares(constant: float, summed: Callable[[Array, int], tuple[Array, Array]]) -> float:
+        (single, _), (double, _) = summed(from_one, rounds), summed(products, rounds)
+        return float(beta**2 * constant + 2 * beta * (g @ single) + g @ double @ g)
+
+    total, falling = squares(rounds, geometric_sum), squares(rounds * (rounds + 1) / 2, falling_sum)
     return math.sqrt(total), math.sqrt(falling / rounds)
-
-
-def _quadratic(beta: float, g: Array, constant: float, single: Array, double: Array) -> float:
-    return float(beta**2 * constant + 2 * beta * (g @ single) + g @ double @ g)
 
 
 def _distinct(blt: Blt) -> tuple[Array, Array]:

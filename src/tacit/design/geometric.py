@@ -1,43 +1,46 @@
-"""Finite geometric sums that stay accurate where the ratio is close to 1, or where there are 10^9 terms."""
+"""Finite geometric sums and their slopes, accurate where the ratio is close to 1 and where there are 10^9 terms.
+
+The ratio is given by its gap to 1, which is what a ratio near 1 is known by: x = 1 - gap, 0 < gap < 2.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-SMALL = 0.1  # rounds * gap below which the series of `falling_sum` takes over: the closed form loses a factor 1/SMALL
-TERMS = 10  # of that series; SMALL^TERMS / (TERMS + 2)! is below 1e-18
+SMALL = 0.1  # terms * gap below which a series stands for what cancels like 1/(terms * gap)
+SERIES = 10  # terms of that series; SMALL^10/12! is below 1e-18
 
 
-def geometric_sum(gap: Array, terms: int) -> Array:
-    """sum_{t < terms} x^t for x = 1 - gap, 0 < gap <= 2, elementwise, to a few units in the last place.
+def geometric_sum(gap: Array, terms: int) -> tuple[Array, Array]:
+    """S = sum_{t < terms} x^t = (1 - x^terms)/gap, and dS/dgap <= 0 where x >= 0; elementwise.
 
-    The ratio is given by its distance from 1, which is what a ratio near 1 is known by.
+    S has a relative error of a few units in the last place. dS/dgap loses a factor of terms * gap, and
+    gap * dS/dgap none against S.
     """
-    return (1.0 - _power(gap, terms)) / gap if np.all(gap > 0.5) else _mixed(gap, terms)
+    # log|x|, on both sides of 0: 1 - gap = -(1 - (2 - gap)).
+    log_ratio = np.log1p(-np.minimum(np.minimum(gap, 2.0 - gap), 1.0 - 1e-16))
+    fallen, power = np.expm1(terms * log_ratio), np.exp(max(terms - 1, 0) * log_ratio)
+    if gap.size and gap.max() > 1.0:
+        negative = gap > 1.0
+        fallen = np.where(negative & (terms % 2 == 1), -2.0 - fallen, fallen)
+        power = np.where(negative & (terms % 2 == 0), -power, power)
+    total = -fallen / gap
+    return total, (terms * power - total) / gap
 
 
-def _mixed(gap: Array, terms: int) -> Array:
-    near = np.minimum(gap, 0.5)
-    return np.where(gap <= 0.5, -np.expm1(terms * np.log1p(-near)), 1.0 - _power(gap, terms)) / gap
+def falling_sum(gap: Array, terms: int) -> tuple[Array, Array]:
+    """W = sum_{t < terms} (terms - t) x^t, the sum of the first `terms` geometric sums, and dW/dgap; elementwise.
 
-
-def _power(gap: Array, terms: int) -> Array:
-    ratio = 1.0 - gap
-    magnitude = np.exp(terms * np.log(np.maximum(np.abs(ratio), 1e-300)))
-    return np.where((ratio < 0) & (terms % 2 == 1), -magnitude, magnitude) if terms else np.ones_like(gap)
-
-
-def falling_sum(gap: Array, terms: int) -> Array:
-    """sum_{t < terms} (terms - t) x^t for x = 1 - gap, 0 < gap <= 2, elementwise: the sum of the first `terms`
-    geometric sums.
-
-    (terms - x S)/gap with S the geometric sum; for terms * gap < SMALL, where that cancels, the series
-    sum_j binomial(terms + 1, j + 2) (-gap)^j.
+    (terms - x S)/gap; for terms * gap < SMALL the series sum_j binomial(terms + 1, j + 2) (-gap)^j.
     """
-    closed = (terms - (1.0 - gap) * geometric_sum(gap, terms)) / gap
+    total, in_total = geometric_sum(gap, terms)
+    closed = (terms - (1.0 - gap) * total) / gap
+    in_closed = (total - (1.0 - gap) * in_total - closed) / gap
     few = np.minimum(gap, SMALL / terms)
-    series = np.zeros_like(gap)
-    for j in reversed(range(TERMS)):
-        series = 1.0 - few * ((terms - 1 - j) / (j + 3)) * series
-    return np.where(gap * terms < SMALL, terms * (terms + 1) / 2 * series, closed)
+    series, in_series = np.ones_like(gap), np.zeros_like(gap)
+    for j in reversed(range(SERIES)):
+        factor = (terms - 1 - j) / (j + 3)
+        series, in_series = 1.0 - few * factor * series, -factor * (series + few * in_series)
+    small, size = gap * terms < SMALL, terms * (terms + 1) / 2
+    return np.where(small, size * series, closed), np.where(small, size * in_series, in_closed)

@@ -18,7 +18,17 @@ from tacit.design.blt_errors import blt_errors
 from tacit.errors import InputError
 from tacit.privacy.participation import Participation
 from tacit.privacy.sensitivity import sensitivity
-from tacit.privacy.strategy import Blt, Independent, Strategy, Tree
+from tacit.privacy.strategy import (
+    Banded,
+    BandedInverse,
+    BandedToeplitz,
+    Blt,
+    Dense,
+    Independent,
+    Strategy,
+    Toeplitz,
+    Tree,
+)
 
 Objective: TypeAlias = Literal["max", "rms"]
 Array = NDArray[np.float64]
@@ -80,11 +90,11 @@ def errors(strategy: Strategy, rounds: int) -> tuple[float, float]:
             return _tree_errors(strategy, rounds)
         case Blt():
             return blt_errors(strategy, rounds)
-        case _ if hasattr(strategy, "inverse_column"):
+        case Toeplitz() | BandedToeplitz() | BandedInverse():
             return _toeplitz_errors(strategy.inverse_column(rounds))
-        case _ if hasattr(strategy, "columns"):
+        case Banded():
             return _row_errors(_banded_variances(strategy, rounds), rounds)
-        case _:
+        case Dense():
             return _row_errors(_dense_variances(strategy, rounds), rounds)
 
 
@@ -101,7 +111,7 @@ def _row_errors(variances: Iterator[Array], rounds: int) -> tuple[float, float]:
     return math.sqrt(largest), math.sqrt(total / rounds)
 
 
-def _banded_variances(strategy: Strategy, rounds: int) -> Iterator[Array]:
+def _banded_variances(strategy: Banded, rounds: int) -> Iterator[Array]:
     """Row t of B solves C^T b = (1, ..., 1, 0, ...), t + 1 ones; nothing beyond round t matters."""
     columns = strategy.columns[:rounds]
     bands = columns.shape[1]
@@ -115,7 +125,7 @@ def _banded_variances(strategy: Strategy, rounds: int) -> Iterator[Array]:
         yield (rows**2).sum(axis=0)
 
 
-def _dense_variances(strategy: Strategy, rounds: int) -> Iterator[Array]:
+def _dense_variances(strategy: Dense, rounds: int) -> Iterator[Array]:
     matrix = strategy.dense(rounds)
     for begin in range(0, rounds, ROWS):
         end = min(begin + ROWS, rounds)

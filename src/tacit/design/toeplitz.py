@@ -1,0 +1,158 @@
+"""Banded Toeplitz strategies: few coefficients of C, or few of C^{-1}, the best ones or those of a closed form.
+
+The loss is Error x sensitivity, with the errors of B = A C^{-1}, again Toeplitz: its column has the generating
+function 1 / ((1-x) C(x)). The exact sensitivity is known for non-negative, non-increasing coefficients of C
+(arXiv:2408.08868, Theorem 3.1), so the designs search only among those and every result can be accounted.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.design.losses import Objective, checked_objective
+from tacit.design.projected_gradient import minimise_falling
+from tacit.errors import InputError
+from tacit.privacy.participation import Participation
+from tacit.privacy.strategy import BandedInverse, BandedToeplitz
+
+Array = NDArray[np.float64]
+
+
+def banded_square_root(bands: int) -> BandedToeplitz:
+    """BSR (BandFHU): C has the first `bands` coefficients of (1-x)^{-1/2} (arXiv:2202.11205, arXiv:2405.13763)."""
+    return BandedToeplitz(tuple(root_coefficients(_checked(bands)).tolist()))
+
+
+def banded_inverse_square_root(bands: int) -> BandedInverse:
+    """BISR: C^{-1} has the first `bands` coefficients of (1-x)^{1/2} (arXiv:2505.12128)."""
+    return BandedInverse(tuple(np.diff(root_coefficients(_checked(bands)), prepend=0.0).tolist()))
+
+
+def design_banded_toeplitz(
+    participation: Participation, *, bands: int, objective: Objective = "max"
+) -> BandedToeplitz:
+    """BandToep: the `bands` coefficients of C, falling from 1, of least loss (arXiv:2405.13763, Section 4).
+
+    A local minimum, from the banded square root; O(rounds x bands) a step, about ten steps. Bands beyond the
+    separation are allowed: clients' contributions then overlap, which the sensitivity counts exactly.
+    """
+    _fitting(bands, participation)
+    loss = _Loss(participation, objective)
+    column = minimise_falling(loss.of_column, root_coefficients(bands))
+    return BandedToeplitz(tuple((column / column[0]).tolist()))
+
+
+def design_banded_inverse(
+    participation: Participation, *, bands: int, objective: Objective = "max"
+) -> BandedInverse:
+    """BandInvMF: the `bands` coefficients of C^{-1} of least loss for which C's coefficients fall.
+
+    The first is 1. Let b_t be their partial sums, constant after the last: C(x) (1-x) = 1/b(x). Where b falls,
+    is positive and log-convex, C's coefficients are non-negative and never rise (Kaluza 1928; Hardy, Divergent
+    Series, Theorem 22). So the search is over the gaps log b_{t-1} - log b_t, themselves a falling sequence.
+    Without that condition losses are lower on paper (p >= 3), with coefficients that rise and no theorem.
+    """
+    _fitting(bands, participation)
+    if bands == 1:
+        return BandedInverse((1.0,))
+    loss = _Loss(participation, objective)
+    gaps = minimise_falling(loss.of_gaps, -np.diff(np.log(root_coefficients(bands))))
+    return BandedInverse(tuple(np.diff(_partial_sums(gaps), prepend=0.0).tolist()))
+
+
+def design_lambda_cgd(participation: Participation, *, objective: Objective = "max") -> BandedInverse:
+    """DP-lambdaCGD: each round takes back lambda times the seed before, C^{-1} = (1, -lambda); lambda of least loss.
+
+    Nothing is stored but the last seed, which can be drawn again.
+    """
+    return design_banded_inverse(participation, bands=min(2, participation.rounds), objective=objective)
+
+
+def root_coefficients(count: int) -> Array:
+    """The first coefficients of (1-x)^{-1/2}: products of (2t-1)/(2t), falling and log-convex."""
+    after = np.arange(1, count)
+    return np.concatenate(([1.0], np.cumprod((2 * after - 1) / (2 * after))))
+
+
+class _Loss:
+    """log loss^2 and its gradient, by the coefficients of C or by the gaps of C^{-1}'s partial sums."""
+
+    def __init__(self, participation: Participation, objective: Objective) -> None:
+        rounds = participation.rounds
+        self._served = participation.effective
+        falls = checked_objective(objective) == "rms"
+        # Column entry t of B stands in rounds - t rows; the last row, the largest, has each entry once.
+        self._weights = np.arange(rounds, 0, -1) / rounds if falls else np.ones(rounds)
+
+    def of_column(self, column: Array) -> tuple[float, Array]:
+        """At C = Toeplitz(column, then zeros). With b = 1/((1-x) C): db = -(b/C) dC."""
+        rounds, bands = self._weights.size, column.size
+        if column[0] <= 0:
+            return np.inf, np.zeros(bands)
+        with np.errstate(over="ignore", invalid="ignore"):  # a step too far; the search takes it back
+            errors = _divided(_impulse(rounds), np.append(column, 0.0) - np.append(0.0, column))
+            weighted = self._weights * errors
+            error = float(weighted @ errors)
+            by_error = -2 * _lagged_products(weighted, _divided(errors, column), bands)
+            moved, by_moved = self._sensitivity(np.pad(column, (0, rounds - bands)))
+            return float(np.log(error * moved)), by_error / error + by_moved[:bands] / moved
+
+    def of_gaps(self, gaps: Array) -> tuple[float, Array]:
+        """At b_t = exp(-(gaps up to t)), C^{-1} = differences of b. With c = 1/C^{-1}: dc = -(c*c) dC^{-1}."""
+        rounds, sums = self._weights.size, _partial_sums(gaps)
+        weights = np.append(self._weights[: sums.size - 1], self._weights[sums.size - 1 :].sum())
+        error = float(weights @ sums**2)
+        inverse = np.diff(sums, prepend=0.0)
+        column = _divided(_impulse(rounds), inverse)
+        moved, by_moved = self._sensitivity(column)
+        by_inverse = -_lagged_products(by_moved, _divided(column, inverse), sums.size) / moved
+        by_sums = 2 * weights * sums / error + by_inverse - np.append(by_inverse[1:], 0.0)
+        by_logs = by_sums * sums
+        return float(np.log(error * moved)), -np.cumsum(by_logs[::-1])[::-1][1:]
+
+    def _sensitivity(self, column: Array) -> tuple[float, Array]:
+        """Its square and gradient for a falling column (arXiv:2408.08868, Theorem 3.1)."""
+        response, gradient = np.zeros(column.size), np.zeros(column.size)
+        visits = range(0, self._served.max_participations * self._served.min_separation, self._served.min_separation)
+        for late in visits:
+            response[late:] += column[: column.size - late]
+        for late in visits:
+            gradient[: column.size - late] += 2 * response[late:]
+        return float(response @ response), gradient
+
+
+def _partial_sums(gaps: Array) -> Array:
+    return np.exp(-np.append(0.0, np.cumsum(gaps)))
+
+
+def _impulse(rounds: int) -> Array:
+    return np.eye(1, rounds)[0]
+
+
+def _divided(series: Array, divisor: Array) -> Array:
+    """series / divisor as power series, as far as `series` goes; O(rounds x bands)."""
+    from scipy.signal import lfilter
+
+    return np.asarray(lfilter([1.0], divisor, series), dtype=np.float64)
+
+
+def _lagged_products(left: Array, right: Array, lags: int) -> Array:
+    """sum_t left[t] right[t - s] for s < lags; O(n log n)."""
+    from scipy.signal import correlate
+
+    found: Callable[..., Array] = correlate
+    return found(left, right, method="fft")[right.size - 1 : right.size - 1 + lags]
+
+
+def _checked(bands: int) -> int:
+    if bands < 1:
+        raise InputError(f"bands={bands} leaves nothing of C; give at least 1, which is independent noise.")
+    return bands
+
+
+def _fitting(bands: int, participation: Participation) -> None:
+    if _checked(bands) > participation.rounds:
+        raise InputError(
+            f"bands={bands} exceed the {participation.rounds} rounds; give at most {participation.rounds}."
+        )
