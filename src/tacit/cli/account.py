@@ -10,7 +10,9 @@ from typing import Annotated
 
 import typer
 
+from tacit.cli.account_log import account_log
 from tacit.cli.account_options import (
+    Coefficients,
     Json,
     Limits,
     Noise,
@@ -19,6 +21,7 @@ from tacit.cli.account_options import (
     Restarts,
     Theta,
     blt_from,
+    reals,
     rounds_listed,
     strategy_from_file,
 )
@@ -26,13 +29,14 @@ from tacit.cli.account_run import account_run
 from tacit.cli.account_show import figures_of_mechanism, show
 from tacit.cli.console import speaks_plainly
 from tacit.cli.options import with_options
-from tacit.privacy.strategy import Independent, Strategy, Tree
+from tacit.privacy.strategy import BandedInverse, BandedToeplitz, Independent, Strategy, Tree
 
 app = typer.Typer(
     no_args_is_help=True,
     help="What a mechanism promises: exact sensitivity, zCDP, and epsilon at a delta.",
 )
 app.command("run")(account_run)
+app.command("log")(account_log)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +79,22 @@ def account_gaussian(limits: SingleReleaseOrLimits, noise: Noise, as_json: Json 
     if limits.rounds == 1 and limits.rounds_between is None and limits.min_separation is None:
         limits = Limits(rounds=1, min_separation=1, max_participations=limits.max_participations)
     _account(Independent(), limits, noise, as_json)
+
+
+@app.command("banded-toeplitz")
+@speaks_plainly
+@with_options
+def account_banded_toeplitz(limits: Limits, noise: Noise, coefficients: Coefficients, as_json: Json = False) -> None:
+    """A banded Toeplitz strategy: the coefficients of C, and zeros after them."""
+    _account(BandedToeplitz(coefficients=reals(coefficients, "coefficients")), limits, noise, as_json)
+
+
+@app.command("banded-inverse")
+@speaks_plainly
+@with_options
+def account_banded_inverse(limits: Limits, noise: Noise, coefficients: Coefficients, as_json: Json = False) -> None:
+    """A banded inverse: the coefficients of C^{-1}, and zeros after them; `1,-0.9` is DP-lambdaCGD."""
+    _account(BandedInverse(coefficients=reals(coefficients, "coefficients")), limits, noise, as_json)
 
 
 @app.command("strategy")

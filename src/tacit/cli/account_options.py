@@ -12,12 +12,22 @@ from tacit.privacy.gaussian import zcdp_for_epsilon
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Participation
 from tacit.privacy.secure_sum import clip_inflation
-from tacit.privacy.strategy import PUBLISHED_BLT, Blt, Strategy, strategy_from_record
+from tacit.privacy.strategy import (
+    PUBLISHED_BLT,
+    BandedInverse,
+    BandedToeplitz,
+    Blt,
+    Independent,
+    Strategy,
+    Tree,
+    strategy_from_record,
+)
 
 Restarts = Annotated[str, typer.Option(help="Rounds at which a new tree begins, counted from 0: 128,1152.")]
 Published = Annotated[str | None, typer.Option(help=f"Published parameters: {', '.join(PUBLISHED_BLT)}.")]
 Theta = Annotated[str, typer.Option(help="Or decays of the buffers, in (0, 1]: 0.99,0.7.")]
 Omega = Annotated[str, typer.Option(help="With their weights, above 0: 0.1,0.2.")]
+Coefficients = Annotated[str, typer.Option(help="The coefficients, from the diagonal down: 1.0,0.5,0.375.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 
 
@@ -114,6 +124,49 @@ class Noise:
                 "exactly one of the two ways."
             )
         return clip_inflation(clip_norm, dimension, scale)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mechanism:
+    """A mechanism by its name, with the options that it takes."""
+
+    mechanism: Annotated[
+        str, typer.Option(help="tree, blt, gaussian, banded-toeplitz, banded-inverse, or a strategy file FILE.json.")
+    ]
+    restarts: Restarts = ""
+    strategy: Published = None
+    theta: Theta = ""
+    omega: Omega = ""
+    coefficients: Coefficients = ""
+
+    def made(self) -> Strategy:
+        """The strategy; InputError where an option is given that the mechanism does not take."""
+        takes = {
+            "tree": {"restarts"},
+            "blt": {"strategy", "theta", "omega"},
+            "gaussian": set(),
+            "banded-toeplitz": {"coefficients"},
+            "banded-inverse": {"coefficients"},
+        }
+        name = self.mechanism
+        if name not in takes and not name.endswith(".json"):
+            raise InputError(f"--mechanism {name!r} is none of {', '.join(takes)}, nor a strategy file FILE.json.")
+        for option in ("restarts", "strategy", "theta", "omega", "coefficients"):
+            if getattr(self, option) and option not in takes.get(name, set()):
+                raise InputError(f"--{option} says nothing to --mechanism {name}; leave it out.")
+        match name:
+            case "tree":
+                return Tree(restarts=rounds_listed(self.restarts, "restarts"))
+            case "blt":
+                return blt_from(self.strategy, self.theta, self.omega)
+            case "gaussian":
+                return Independent()
+            case "banded-toeplitz":
+                return BandedToeplitz(coefficients=reals(self.coefficients, "coefficients"))
+            case "banded-inverse":
+                return BandedInverse(coefficients=reals(self.coefficients, "coefficients"))
+            case _:
+                return strategy_from_file(Path(name))
 
 
 def blt_from(published: str | None, theta: str, omega: str) -> Blt:

@@ -6,7 +6,17 @@ from tacit.privacy.composition import Composition
 from tacit.privacy.facts import SideRelease, StatementFacts
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Participation
-from tacit.privacy.strategy import Blt, Independent, Strategy, Toeplitz, Tree
+from tacit.privacy.strategy import (
+    Banded,
+    BandedInverse,
+    BandedToeplitz,
+    Blt,
+    Dense,
+    Independent,
+    Strategy,
+    Toeplitz,
+    Tree,
+)
 
 
 def setting(facts: StatementFacts) -> str:
@@ -164,6 +174,14 @@ def described(strategy: Strategy | None) -> str:
             return f"a BLT with theta {theta} and omega {omega}"
         case Toeplitz(coefficients=coefficients):
             return f"a Toeplitz strategy of {len(coefficients)} coefficients"
+        case BandedToeplitz(coefficients=coefficients):
+            return f"a banded Toeplitz strategy of {len(coefficients)} bands"
+        case BandedInverse(coefficients=coefficients):
+            return f"the inverse of a banded Toeplitz matrix of {len(coefficients)} bands"
+        case Banded(bands=bands):
+            return f"a banded strategy matrix of {strategy.rounds_defined} rounds and {bands} bands"
+        case Dense():
+            return f"a strategy matrix of {strategy.rounds_defined} rounds"
 
 
 def promise(guarantee: Composition, delta: float) -> str:
@@ -182,6 +200,8 @@ def _mechanism_options(strategy: Strategy | None) -> str | None:
             return "tree" + (f" --restarts {_listed(restarts)}" if restarts else "")
         case Blt(theta=theta, omega=omega):
             return f"blt --theta {_listed(theta)} --omega {_listed(omega)}"
+        case BandedToeplitz(coefficients=coefficients) | BandedInverse(coefficients=coefficients):
+            return f"{strategy.kind} --coefficients {_listed(coefficients)}"
         case _:
             return None
 
