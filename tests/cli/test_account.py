@@ -225,3 +225,14 @@ def test_a_file_without_a_strategy(tmp_path: Path, text: str | None, complaint: 
         path.write_text(text)
     line = f"strategy {shlex.quote(str(path))} --rounds 10 --min-separation 7 --noise-multiplier 2"
     assert complaint in refusal(line)
+
+
+def test_amplified_says_what_it_is_not_for() -> None:
+    line = "amplified --rounds 40 --population 30000 --batch 100 --noise-multiplier 1 --delta 1e-6"
+    figures = account(f"{line} --mechanism banded-toeplitz --coefficients 1,0.4,0.2")
+    assert (figures["cycle"], figures["compositions"]) == (3, 14)
+    assert figures["sampling_probability"] == pytest.approx(0.01)
+    assert figures["epsilon"] < figures["epsilon_without_sampling"] / 3
+    result = CliRunner().invoke(app, shlex.split(f"{line} --mechanism gaussian"))
+    assert result.exit_code == 0 and "NOT valid for federated learning" in result.stdout
+    assert "is not banded" in refusal(f"{line} --mechanism tree")

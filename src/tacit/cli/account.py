@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from tacit.cli.account_amplified import account_amplified
 from tacit.cli.account_log import account_log
 from tacit.cli.account_options import (
     Coefficients,
@@ -37,6 +38,7 @@ app = typer.Typer(
 )
 app.command("run")(account_run)
 app.command("log")(account_log)
+app.command("amplified")(account_amplified)
 
 
 @dataclass(frozen=True, kw_only=True)

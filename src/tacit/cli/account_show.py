@@ -46,8 +46,8 @@ def mechanism_of(strategy: Strategy | None) -> Record:
     return {name: value for name, value in named.items() if not (isinstance(value, str) and len(value) > LONG)}
 
 
-def show(figures: Mapping[str, Any], as_json: bool) -> None:
-    """The figures of a mechanism, and whether they are exact or a bound."""
+def show(figures: Mapping[str, Any], as_json: bool, *, note: str | None = None) -> None:
+    """The figures of a mechanism, then a note: left out, whether they are exact or a bound."""
     if as_json:
         print_json(figures)
         return
@@ -56,7 +56,7 @@ def show(figures: Mapping[str, Any], as_json: bool) -> None:
         if name != "exact":
             table.add_row(name.replace("_", " "), _shown(value))
     console.print(table)
-    console.print(EXACT if figures["exact"] else BOUND)
+    console.print(note or (EXACT if figures["exact"] else BOUND))
 
 
 def _shown(value: Any) -> str:

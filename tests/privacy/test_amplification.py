@@ -1,0 +1,138 @@
+"""Amplification of banded strategies: against quadrature written here, the exact Gaussian, and its own limits."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.optimize import brentq
+from scipy.stats import norm
+
+from tacit.errors import AccountingError, InputError
+from tacit.privacy import Blt, Independent, Participation, Toeplitz, Tree
+from tacit.privacy.amplification import CyclicSampling, amplified, bands_of
+from tacit.privacy.sensitivity import sensitivity_squared
+from tacit.privacy.strategy import Banded, BandedInverse, BandedToeplitz, Dense, Strategy
+
+
+def tail(epsilon: float, q: float, z: float) -> float:
+    """delta(epsilon) of one Poisson-sampled Gaussian, somebody removed: P(x > t) - e^epsilon Q(x > t)."""
+    inside = math.exp(epsilon) - (1 - q)
+    at = -math.inf if inside <= 0 else z * z * math.log(inside / q) + 0.5
+    return float((1 - q) * norm.sf(at / z) + q * norm.sf((at - 1) / z) - math.exp(epsilon) * norm.sf(at / z))
+
+
+def two_tails(epsilon: float, q: float, z: float) -> float:
+    """The same of two compositions: the second's, averaged over the loss of the first."""
+
+    def weighted(x: float) -> float:
+        loss = math.log((1 - q) + q * math.exp((2 * x - 1) / (2 * z * z)))
+        density = norm.pdf(x / z) / z
+        return float(density * math.exp(loss) * tail(epsilon - loss, q, z))
+
+    return float(quad(weighted, -9 * z, 9 * z + 1, limit=400)[0])
+
+
+@pytest.mark.parametrize(("q", "z"), [(0.02, 0.8), (0.3, 1.5), (0.9, 4.0)])
+@pytest.mark.parametrize(("compositions", "delta_of"), [(1, tail), (2, two_tails)])
+def test_against_quadrature(q: float, z: float, compositions: int, delta_of: object) -> None:
+    assert callable(delta_of)
+    delta, bands = 1e-5, 4
+    strategy = BandedToeplitz(coefficients=(1.0, 0.5, 0.25, 0.125))
+    norm_of_column = math.sqrt(1 + 0.25 + 0.0625 + 0.015625)
+    sampling = CyclicSampling(population=4000, batch=1000 * q, cycle=bands)
+    made = amplified(strategy, sampling, rounds=bands * compositions, noise_multiplier=z * norm_of_column)
+    assert made.sampled_noise_multiplier == pytest.approx(z, rel=1e-12)
+    assert made.compositions == compositions
+    exact = brentq(lambda epsilon: delta_of(epsilon, q, z) - delta, 1e-9, 60.0)
+    assert made.epsilon(delta) == pytest.approx(exact, abs=3e-4)
+    assert made.epsilon(delta) >= exact - 1e-6
+
+
+def test_without_chance_it_is_the_gaussian() -> None:
+    made = amplified(Independent(), CyclicSampling(population=10, batch=10, cycle=1), rounds=25, noise_multiplier=10.0)
+    assert made.sampling.probability == 1
+    assert made.zcdp_without_sampling == pytest.approx(25 / 200)
+    assert made.epsilon(1e-6) == pytest.approx(made.epsilon_without_sampling(1e-6), abs=1e-3)
+
+
+def test_sampling_helps() -> None:
+    strategy = BandedToeplitz(coefficients=(1.0, 0.4, 0.2))
+    sampling = CyclicSampling(population=30_000, batch=100, cycle=3)
+    made = amplified(strategy, sampling, rounds=60, noise_multiplier=1.0)
+    assert made.sampling.probability == pytest.approx(0.01)
+    assert made.epsilon(1e-6) < made.epsilon_without_sampling(1e-6) / 3
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    coefficients=st.lists(st.floats(0.01, 1.0), min_size=1, max_size=4).map(lambda values: sorted(values)[::-1]),
+    more=st.integers(0, 3),
+    rounds=st.integers(1, 14),
+)
+def test_without_sampling_it_is_the_guarantee_of_coming_every_cycle(
+    coefficients: list[float], more: int, rounds: int
+) -> None:
+    strategy = BandedToeplitz(coefficients=tuple(coefficients))
+    cycle = len(coefficients) + more
+    sampling = CyclicSampling(population=1000, batch=5, cycle=cycle)
+    made = amplified(strategy, sampling, rounds=rounds, noise_multiplier=2.0)
+    exact = sensitivity_squared(strategy, Participation.worst_case(rounds, cycle)) / 8
+    assert made.zcdp_without_sampling >= exact * (1 - 1e-12)  # the last column of the run may be cut short
+    if rounds % cycle == 0:
+        assert made.zcdp_without_sampling == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "bands", "column_norm"),
+    [
+        (Independent(), 1, 1.0),
+        (Toeplitz(coefficients=(2.0, 0.0, 1.0, 0.0, 0.0)), 3, math.sqrt(5)),
+        (BandedToeplitz(coefficients=(1.0, 1.0, 0.0)), 2, math.sqrt(2)),
+        (Banded(np.array([[1.0, 2.0], [3.0, 1.0], [1.0, 0.0], [4.0, 1.0], [1.0, 0.0]])), 2, math.sqrt(17)),
+        (Dense(np.array(np.diag([1.0, 2.0, 1.0, 1.0, 1.0]) + np.diag([1.0] * 3, -2))), 3, math.sqrt(5)),
+    ],
+    ids=lambda value: getattr(value, "kind", value),
+)
+def test_bands_and_columns(strategy: Strategy, bands: int, column_norm: float) -> None:
+    assert bands_of(strategy, 5) == bands
+    sampling = CyclicSampling(population=100, batch=1, cycle=bands)
+    made = amplified(strategy, sampling, rounds=5, noise_multiplier=1.0)
+    assert made.column_norm == pytest.approx(column_norm)
+    if bands > 1:
+        with pytest.raises(AccountingError, match=f"give a cycle of at least {bands}"):
+            narrow = CyclicSampling(population=100, batch=1, cycle=bands - 1)
+            amplified(strategy, narrow, rounds=5, noise_multiplier=1.0)
+
+
+@pytest.mark.parametrize(
+    "strategy", [Tree(), Blt(theta=(0.9,), omega=(0.1,)), BandedInverse(coefficients=(1.0, -0.5))], ids=repr
+)
+def test_what_is_not_banded_is_refused(strategy: Strategy) -> None:
+    with pytest.raises(AccountingError, match="is not banded"):
+        bands_of(strategy, 10)
+
+
+@pytest.mark.parametrize(
+    ("sampling", "rounds", "noise", "complaint"),
+    [
+        ({"population": 0}, 1, 1.0, "population=0"),
+        ({"cycle": 0}, 1, 1.0, "cycle=0"),
+        ({"batch": 0.0}, 1, 1.0, "batch=0.0"),
+        ({"batch": math.nan}, 1, 1.0, "batch=nan"),
+        ({}, 0, 1.0, "rounds=0"),
+        ({}, 1, 0.0, "noise_multiplier=0.0"),
+    ],
+)
+def test_what_is_no_sampling_is_refused(sampling: dict[str, float], rounds: int, noise: float, complaint: str) -> None:
+    with pytest.raises(InputError, match=complaint):
+        drawn = CyclicSampling(**{"population": 10, "batch": 1.0, "cycle": 1, **sampling})
+        amplified(Independent(), drawn, rounds=rounds, noise_multiplier=noise)
+
+
+def test_a_delta_is_a_probability() -> None:
+    made = amplified(Independent(), CyclicSampling(population=9, batch=1, cycle=1), rounds=1, noise_multiplier=1.0)
+    with pytest.raises(InputError, match="delta=1"):
+        made.epsilon(1.0)
