@@ -1,4 +1,4 @@
-"""Minimising over sequences that fall and stay non-negative: where the sensitivity theorem of Toeplitz matrices holds."""
+"""Minimising over sequences that fall and stay non-negative: there the sensitivity of a Toeplitz matrix is known."""
 
 from collections.abc import Callable
 from typing import TypeAlias

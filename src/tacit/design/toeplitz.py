@@ -29,10 +29,8 @@ def banded_inverse_square_root(bands: int) -> BandedInverse:
     return BandedInverse(tuple(np.diff(root_coefficients(_checked(bands)), prepend=0.0).tolist()))
 
 
-def design_banded_toeplitz(
-    participation: Participation, *, bands: int, objective: Objective = "max"
-) -> BandedToeplitz:
-    """BandToep: the `bands` coefficients of C, falling from 1, of least loss (arXiv:2405.13763, Section 4).
+def design_banded_toeplitz(participation: Participation, *, bands: int, objective: Objective = "max") -> BandedToeplitz:
+    """BandToep: the `bands` coefficients of C, falling from 1, of least loss (arXiv:2405.15913).
 
     A local minimum, from the banded square root; O(rounds x bands) a step, about ten steps. Bands beyond the
     separation are allowed: clients' contributions then overlap, which the sensitivity counts exactly.
@@ -43,9 +41,7 @@ def design_banded_toeplitz(
     return BandedToeplitz(tuple((column / column[0]).tolist()))
 
 
-def design_banded_inverse(
-    participation: Participation, *, bands: int, objective: Objective = "max"
-) -> BandedInverse:
+def design_banded_inverse(participation: Participation, *, bands: int, objective: Objective = "max") -> BandedInverse:
     """BandInvMF: the `bands` coefficients of C^{-1} of least loss for which C's coefficients fall.
 
     The first is 1. Let b_t be their partial sums, constant after the last: C(x) (1-x) = 1/b(x). Where b falls,

@@ -1,0 +1,87 @@
+"""BandMF: the column-normalised banded matrix of least error (arXiv:2306.08153), found in seconds.
+
+With p bands, p at most the separation, the columns of C that one client meets share no round, and with columns of
+norm 1 the squared sensitivity is the number of participations, exactly: what is left is the error. All n p entries
+are free, so unlike a Toeplitz matrix it spends less on the last rounds; it is made for n rounds and says nothing after.
+"""
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.design.banded_error import BandedErrors
+from tacit.design.limited_memory import descend
+from tacit.design.losses import Objective, checked_objective
+from tacit.design.toeplitz import root_coefficients
+from tacit.errors import InputError
+from tacit.privacy.participation import Participation
+from tacit.privacy.strategy import Banded
+
+Array = NDArray[np.float64]
+Progress = Callable[[int, float], None]  # (steps so far, loss so far)
+
+STEPS = 200  # of each power; the stopping rule comes first
+LATELY, ENOUGH = 5, 1e-5  # stop when so many steps together gain less than this share of the squared error
+POWERS = {"rms": (1.0,), "max": (1.0, 8.0, 64.0, 256.0)}  # power means of the variances on the way to the largest
+
+
+def design_banded(
+    participation: Participation, *, bands: int, objective: Objective = "rms", progress: Progress | None = None
+) -> Banded:
+    """The banded matrix with columns of norm 1 and least rms (or nearly least max) error of the prefix sums.
+
+    A local minimum over all n p entries, from the banded square root, by L-BFGS; the problem is convex in C^T C, so
+    for the rms error it is the global one up to the stopping rule. A step costs O(rounds x bands^2).
+    The max error, which has no gradient, is the limit of power means. `progress` is told steps and loss.
+    InputError where bands exceed the separation or the rounds: clients' columns would overlap.
+    """
+    powers = POWERS[checked_objective(objective)]
+    served = participation.effective
+    reach = served.min_separation if served.max_participations > 1 else served.rounds
+    if not 1 <= bands <= reach:
+        raise InputError(
+            f"bands={bands} leave 1..{reach}: a client's columns must not overlap, so bands may reach the separation "
+            f"of {served.min_separation} (with one participation the rounds); give at most {reach}."
+        )
+    errors = BandedErrors(served.rounds, bands)
+    columns = _normalised(np.where(errors.inside, root_coefficients(bands), 0.0))[0]
+    done = itertools.count(1)
+    for power in powers:
+        columns = _lowest(errors, columns, power, served.max_participations, done, progress)
+    return Banded(columns)
+
+
+def _lowest(
+    errors: BandedErrors,
+    columns: Array,
+    power: float,
+    visits: int,
+    done: "itertools.count[int]",
+    progress: Progress | None,
+) -> Array:
+    """The columns to which the power mean descends."""
+    shape = columns.shape
+
+    def function(flat: Array) -> tuple[float, Array]:
+        unit, norms = _normalised(flat.reshape(shape))
+        value, slope = errors.mean(unit, power)
+        along = np.einsum("ij,ij->i", unit, slope)[:, None]
+        return value, ((slope - along * unit) / norms).ravel()
+
+    recent: list[float] = []
+    for step in itertools.islice(descend(function, columns.ravel()), STEPS):
+        columns = step.point.reshape(shape)
+        if progress is not None:
+            progress(next(done), float(np.sqrt(np.exp(step.value) * visits)))
+        recent = [*recent[-LATELY:], step.value]
+        if len(recent) > LATELY and recent[0] - step.value < ENOUGH:
+            break
+    return _normalised(columns)[0]
+
+
+def _normalised(columns: Array) -> tuple[Array, Array]:
+    """Columns of norm 1, and the norms (n, 1) they had."""
+    norms = np.sqrt(np.einsum("ij,ij->i", columns, columns))[:, None]
+    return columns / norms, norms
