@@ -5,11 +5,14 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tacit.errors import InputError
 from tacit.privacy import Blt, Guarantee, Independent, Participation, StatementFacts, Toeplitz, Tree
+from tacit.privacy.facts import SideRelease
 from tacit.privacy.statement import Extrapolation, account_command, statement
+from tacit.privacy.strategy import Banded, BandedInverse, BandedToeplitz, Dense
 
 PLAN = Participation.from_rounds_between(rounds=2000, rounds_between=313, max_participations=6)
 PROMISE = Guarantee(participation=PLAN, strategy=Tree(), clip_norm=5.0, noise_multiplier=7.0)
@@ -38,6 +41,8 @@ APPENDIX_A = [
             "single training run",
             "100,000",
             "evaluation on validation clients; tuning of the server learning rate",
+            "Trying settings on the same clients and choosing a model by what it scores",
+            "does not weaken the guarantee of the others",
             "public novels",
         ],
     ),
@@ -62,7 +67,7 @@ APPENDIX_A = [
     ("3c. Formal DP statement", ["0.806123", "8.5261", "at delta = 1e-10", "As planned", "As realised"]),
     (
         "3d. Transparency and verifiability",
-        ["tacit account run runs/novels", "tacit account tree --rounds 2000"],
+        ["tacit account run runs/novels", "tacit account tree --rounds 2000", "`tacit verify`", "source can be read"],
     ),
 ]
 
@@ -174,7 +179,13 @@ def test_printed_figures_never_understate(zcdp: float) -> None:
 
 @pytest.mark.parametrize(
     "strategy",
-    [Independent(), Tree(restarts=(128,), variance_reduced=True), Blt(theta=(0.9,), omega=(0.5,))],
+    [
+        Independent(),
+        Tree(restarts=(128,), variance_reduced=True),
+        Blt(theta=(0.9,), omega=(0.5,)),
+        BandedToeplitz(coefficients=(1.0, 0.5)),
+        BandedInverse(coefficients=(1.0, -0.5)),
+    ],
     ids=repr,
 )
 def test_strategies_are_described_and_have_a_command(strategy: Any) -> None:
@@ -190,6 +201,105 @@ def test_a_strategy_without_a_command_points_to_the_run_alone() -> None:
     assert account_command(promise, 1e-10) is None
     assert "tacit account run runs/novels" in made.markdown()
     assert "a Toeplitz strategy of 2000 coefficients" in made.markdown()
+
+
+@pytest.mark.parametrize(
+    ("strategy", "said"),
+    [
+        (Banded(np.eye(20)[:, [0]] + [[1.0, 0.0]]), "a banded strategy matrix of 20 rounds and 2 bands"),
+        (Dense(np.eye(20)), "a strategy matrix of 20 rounds"),
+    ],
+    ids=lambda value: getattr(value, "kind", ""),
+)
+def test_a_matrix_is_described_by_its_size(strategy: Any, said: str) -> None:
+    once = Participation(rounds=20, min_separation=20, max_participations=1)
+    promise = replace(PROMISE, strategy=strategy, participation=once)
+    text = statement(changed(planned=promise, realised=promise)).markdown()
+    assert said in text
+    assert "exact worst-case sensitivity" in text
+
+
+BITS = Guarantee(participation=PLAN, strategy=Tree(), clip_norm=0.5, noise_multiplier=9.0)
+HISTOGRAM = replace(BITS, strategy=Independent(), clip_norm=1.0)
+BESIDE = (
+    SideRelease(what="clip estimate", planned=BITS, realised=BITS.with_participation(HAPPENED.participation)),
+    SideRelease(what="evaluation histogram", planned=HISTOGRAM, realised=HISTOGRAM),
+)
+
+
+def test_what_is_released_beside_the_updates_is_counted_and_named() -> None:
+    made = statement(changed(also_released=BESIDE))
+    text = {item.number: item.text for item in made.items}
+    rho = PROMISE.zcdp + BITS.zcdp + HISTOGRAM.zcdp
+    assert made.figures["in_all"]["planned"]["zcdp"] == pytest.approx(rho)
+    assert [each["what"] for each in made.figures["also_released"]] == ["clip estimate", "evaluation histogram"]
+    assert made.figures["planned"]["zcdp"] == PROMISE.zcdp
+    assert f"rho = {rho:.4f}" in text["3c"] and "clip estimate 0.370371" in text["3c"]
+    assert "zCDP of the other sequences is added" in text["3a"]
+    assert "evaluation histogram: a client's summand has norm at most 1" in text["3b"]
+    assert "sums of these were released: clip estimate, evaluation histogram" in text["2b"]
+    assert "--noise-multiplier 9.0" in text["3d"]
+
+
+def test_a_sequence_without_noise_makes_the_whole_run_non_private() -> None:
+    bare = Guarantee(participation=PLAN, strategy=None, clip_norm=1.0, noise_multiplier=0.0)
+    made = statement(changed(also_released=(SideRelease(what="losses", planned=bare, realised=bare),)))
+    assert [label.name for label in made.labels] == ["NON-PRIVATE"]
+    assert "released without noise: losses" in made.labels[0].meaning
+    assert next(item.text for item in made.items if item.number == "3c").startswith("None")
+
+
+def test_a_larger_cohort_makes_every_sequence_quieter_alike() -> None:
+    larger = Extrapolation.scaled(PROMISE, report_goal=6500, to=13_000)
+    made = statement(changed(also_released=BESIDE, extrapolation=larger))
+    planned = made.figures["in_all"]["planned"]["zcdp"]
+    assert made.figures["extrapolated"]["in_all"]["planned"]["zcdp"] == pytest.approx(planned / 4)
+
+
+def test_encoding_for_secure_aggregation_is_said() -> None:
+    encoded = replace(PROMISE, clip_inflation=1.01)
+    made = statement(changed(planned=encoded, realised=encoded, aggregation="secure aggregation"))
+    text = {item.number: item.text for item in made.items}
+    assert "at most 1.01 times that once encoded for secure aggregation" in text["3b"]
+    assert "--clip-inflation 1.01" in text["3d"]
+    assert made.figures["planned"]["sensitivity_squared"] == pytest.approx(79 * 1.01**2)
+
+
+@pytest.mark.parametrize("extrapolation", [None, Extrapolation(report_goal=65_000, noise_multiplier=70.0)])
+@pytest.mark.parametrize("also", [(), BESIDE])
+@pytest.mark.parametrize("mechanism", [PROMISE, WITHOUT_NOISE, replace(WITHOUT_NOISE, clip_norm=math.inf)])
+def test_the_facts_survive_json(mechanism: Guarantee, also: Any, extrapolation: Extrapolation | None) -> None:
+    facts = changed(
+        planned=mechanism,
+        realised=mechanism.with_participation(HAPPENED.participation),
+        also_released=also,
+        extrapolation=extrapolation if mechanism.private else None,
+    )
+    assert StatementFacts.from_record(json.loads(json.dumps(facts.to_record(), allow_nan=False))) == facts
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("population", "many"),
+        ("population", True),
+        ("looked_at", "evaluation"),
+        ("looked_at", [1]),
+        ("planned", {"rounds": 3}),
+        ("mechanism", None),
+        ("also_released", [{}]),
+        ("extrapolation", 3),
+        ("strategy", "tree"),
+    ],
+)
+def test_facts_of_the_wrong_kind_are_refused(name: str, value: Any) -> None:
+    with pytest.raises(InputError, match="use the version that wrote"):
+        StatementFacts.from_record({**FACTS.to_record(), name: value})
+
+
+def test_facts_without_an_extrapolation_have_no_larger_cohort() -> None:
+    with pytest.raises(InputError, match="extrapolate nothing"):
+        FACTS.at_larger_cohort()
 
 
 @pytest.mark.parametrize(
