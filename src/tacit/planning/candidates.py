@@ -1,0 +1,125 @@
+"""The mechanisms that a plan can choose from: how each gets its strategy, and what it keeps between rounds."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from types import MappingProxyType
+
+from tacit.design.blt import design_blt
+from tacit.design.losses import Objective
+from tacit.design.toeplitz import banded_square_root, design_banded_inverse, design_banded_toeplitz, design_lambda_cgd
+from tacit.errors import InputError
+from tacit.privacy.participation import Participation
+from tacit.privacy.strategy import (
+    PUBLISHED_BLT,
+    Banded,
+    BandedInverse,
+    BandedToeplitz,
+    Blt,
+    Independent,
+    Strategy,
+    Tree,
+)
+
+BUFFERS = 4  # of a designed BLT, as in production (arXiv:2408.08868, Section 5)
+Build = Callable[[Participation, Objective], Strategy]
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """A mechanism by name: `says` describes it in a few words, `build` makes its strategy for a participation."""
+
+    name: str
+    says: str
+    build: Build
+
+    @classmethod
+    def fixed(cls, name: str, strategy: Strategy, says: str = "") -> "Mechanism":
+        """One strategy whatever the participation."""
+        return cls(name, says, partial(_always, strategy))
+
+    def strategy(self, participation: Participation, objective: Objective) -> Strategy:
+        """The strategy for this participation; one that was designed before is remembered."""
+        return _built(self.build, participation, objective)
+
+
+@lru_cache(maxsize=4096)
+def _built(build: Build, participation: Participation, objective: Objective) -> Strategy:
+    return build(participation, objective)
+
+
+def _always(strategy: Strategy, participation: Participation, objective: Objective) -> Strategy:
+    return strategy
+
+
+def _blt(participation: Participation, objective: Objective) -> Strategy:
+    return design_blt(participation, buffers=BUFFERS, objective=objective)
+
+
+def _bands(participation: Participation) -> int:
+    return min(participation.min_separation, participation.rounds)
+
+
+def _square_root(participation: Participation, objective: Objective) -> Strategy:
+    return banded_square_root(_bands(participation))
+
+
+def _banded_toeplitz(participation: Participation, objective: Objective) -> Strategy:
+    return design_banded_toeplitz(participation, bands=_bands(participation), objective=objective)
+
+
+def _banded_inverse(participation: Participation, objective: Objective) -> Strategy:
+    return design_banded_inverse(participation, bands=min(BUFFERS + 1, participation.rounds), objective=objective)
+
+
+def _lambda_cgd(participation: Participation, objective: Objective) -> Strategy:
+    return design_lambda_cgd(participation, objective=objective)
+
+
+def _catalogue() -> Mapping[str, Mechanism]:
+    known = [
+        Mechanism.fixed("independent", Independent(), "fresh noise every round (DP-FedAvg without sampling)"),
+        Mechanism.fixed("tree", Tree(), "binary tree, as released"),
+        Mechanism.fixed("tree-reduced", Tree(variance_reduced=True), "binary tree with Honaker's estimate"),
+        Mechanism("blt", f"{BUFFERS} buffers, designed for the plan", _blt),
+        *(
+            Mechanism.fixed(f"blt-{name}", blt, f"published, designed for 2000 rounds at b = {name[1:]}")
+            for name, blt in PUBLISHED_BLT.items()
+        ),
+        Mechanism("banded-toeplitz", "as many bands as the separation, designed for the plan", _banded_toeplitz),
+        Mechanism("banded-square-root", "as many bands as the separation, in closed form", _square_root),
+        Mechanism("banded-inverse", f"{BUFFERS + 1} bands of the inverse, designed for the plan", _banded_inverse),
+        Mechanism("lambda-cgd", "takes back a part of the noise before, designed for the plan", _lambda_cgd),
+    ]
+    return MappingProxyType({each.name: each for each in known})
+
+
+MECHANISMS = _catalogue()
+
+
+def mechanism_named(name: str) -> Mechanism:
+    """The mechanism of that name; InputError where there is none."""
+    if name not in MECHANISMS:
+        raise InputError(f"mechanism {name!r} is none of {', '.join(MECHANISMS)}.")
+    return MECHANISMS[name]
+
+
+def memory(strategy: Strategy, rounds: int) -> int:
+    """How many arrays of the model's size the noise keeps from one round to the next.
+
+    A tree keeps a node on each of its levels, a BLT its buffers, C or C^{-1} with p bands the p - 1 seeds or noises
+    before, any other matrix every round so far.
+    """
+    match strategy:
+        case Independent():
+            return 0
+        case Tree():
+            return rounds.bit_length()
+        case Blt():
+            return len(strategy.theta)
+        case BandedToeplitz() | BandedInverse():
+            return min(len(strategy.coefficients), rounds) - 1
+        case Banded():
+            return min(strategy.bands, rounds) - 1
+        case _:
+            return rounds - 1

@@ -1,0 +1,163 @@
+"""One run before it is run: who takes part, at what noise, hence which guarantee, and what it takes.
+
+The hypothesis behind every comparison: utility sees the noise of the mean and nothing else, so a run with more
+reports and proportionally more noise is as useful (arXiv:2305.18465, Section 2.2; arXiv:2408.08868, Section 5). The
+noise of the mean is error * noise multiplier / report goal, in clip norms, with the error of the prefix sums: that
+makes mechanisms comparable too. An assumption about training, not a theorem; what is promised does not rest on it.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from tacit.design.losses import Losses, Objective, checked_objective, losses
+from tacit.errors import InputError
+from tacit.planning.candidates import MECHANISMS, Mechanism, memory
+from tacit.planning.clients import Clients
+from tacit.privacy.guarantee import Guarantee
+from tacit.privacy.participation import Participation
+from tacit.privacy.strategy import Strategy
+
+Record: TypeAlias = dict[str, Any]
+
+_losses = lru_cache(maxsize=8192)(losses)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Utility:
+    """How much noise the model bears: as much as the mechanism `mechanism` brings at `noise_multiplier` and
+    `report_goal`, from a small simulation on public data, say.
+
+    `objective` is the error that counts: "rms" over all prefix sums, by which arXiv:2408.08868, Section 5, compares
+    (its noise of banded mechanisms), or "max", that of the worst one. InputError for no noise at all.
+    """
+
+    noise_multiplier: float = 7.0
+    report_goal: int = 6500
+    mechanism: Mechanism = MECHANISMS["tree-reduced"]
+    objective: Objective = "rms"
+
+    def __post_init__(self) -> None:
+        checked_objective(self.objective)
+        if not 0 < self.noise_multiplier < float("inf"):
+            raise InputError(
+                f"noise_multiplier={self.noise_multiplier} is not a finite number above 0, and without noise there is "
+                "no guarantee to plan; give the largest one that the model bears."
+            )
+        if self.report_goal < 1:
+            raise InputError(f"report_goal={self.report_goal} is below 1; give that of the run that bore the noise.")
+
+    def error(self, found: Losses) -> float:
+        """The error that counts, for seeds of deviation 1."""
+        return found.rms_error if self.objective == "rms" else found.max_error
+
+    def noise_of_mean(self, participation: Participation) -> float:
+        """The noise that the model bears on the mean of a run like this, in clip norms."""
+        strategy = self.mechanism.strategy(participation, self.objective)
+        return self.error(_losses(strategy, participation)) * self.noise_multiplier / self.report_goal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A run with everything settled. `noise_of_mean` is in clip norms; `speed` in rounds a day, if known."""
+
+    mechanism: Mechanism
+    report_goal: int
+    guarantee: Guarantee
+    losses: Losses
+    noise_of_mean: float
+    speed: float | None
+
+    @property
+    def rounds(self) -> int:
+        """Of the whole run."""
+        return self.guarantee.participation.rounds
+
+    @property
+    def strategy(self) -> Strategy:
+        """What correlates the noise."""
+        assert self.guarantee.strategy is not None  # a plan always has one
+        return self.guarantee.strategy
+
+    @property
+    def zcdp(self) -> float:
+        """rho of the whole run."""
+        return self.guarantee.zcdp
+
+    @property
+    def visits(self) -> int:
+        """How often a client trains, all clients together: rounds * report goal; those that drop out come on top."""
+        return self.rounds * self.report_goal
+
+    @property
+    def days(self) -> float | None:
+        """How long it takes, if the speed is known."""
+        return None if self.speed is None else self.rounds / self.speed
+
+    def to_record(self, delta: float) -> Record:
+        """Plain values for JSON."""
+        served = self.guarantee.participation
+        return {
+            "mechanism": self.mechanism.name,
+            "rounds": self.rounds,
+            "report_goal": self.report_goal,
+            "min_separation": served.min_separation,
+            "rounds_between": served.rounds_between,
+            "max_participations": served.max_participations,
+            "noise_multiplier": self.guarantee.noise_multiplier,
+            "sensitivity": self.guarantee.sensitivity,
+            "noise_of_mean": self.noise_of_mean,
+            "zcdp": self.zcdp,
+            "epsilon": self.guarantee.epsilon(delta),
+            "delta": delta,
+            "exact": self.guarantee.exact,
+            "client_visits": self.visits,
+            "rounds_per_day": self.speed,
+            "days": self.days,
+            "memory": memory(self.strategy, self.rounds),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """What is to be learnt from whom: `rounds` rounds with `clients`, at a noise that `utility` bears.
+
+    `clip_inflation` is the factor by which encoding for secure aggregation lengthens a clipped update, 1 without.
+    """
+
+    clients: Clients
+    rounds: int
+    utility: Utility
+    clip_inflation: float = 1.0
+
+    def participation(self, report_goal: int) -> Participation:
+        """Who may come how often, at this report goal."""
+        return self.clients.participation(self.rounds, report_goal)
+
+    def plan(self, mechanism: Mechanism, report_goal: int, *, noise_multiplier: float | None = None) -> Plan:
+        """The run with this mechanism and report goal, its strategy built for just this participation.
+
+        Without `noise_multiplier`, the noise that the utility bears: z = noise of the mean * report goal / error.
+        The guarantee is forward accounting, whatever the noise was derived from.
+        """
+        served = self.participation(report_goal)
+        strategy = mechanism.strategy(served, self.utility.objective)
+        found = _losses(strategy, served)
+        error = self.utility.error(found)
+        if noise_multiplier is None:
+            noise_multiplier = self.utility.noise_of_mean(served) * report_goal / error
+        guarantee = Guarantee(
+            participation=served,
+            strategy=strategy,
+            clip_norm=1.0,  # what is promised does not depend on it
+            noise_multiplier=noise_multiplier,
+            clip_inflation=self.clip_inflation,
+        )
+        return Plan(
+            mechanism=mechanism,
+            report_goal=report_goal,
+            guarantee=guarantee,
+            losses=found,
+            noise_of_mean=error * noise_multiplier / report_goal,
+            speed=self.clients.speed(report_goal),
+        )

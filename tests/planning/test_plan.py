@@ -1,0 +1,115 @@
+"""Forwards: what a configuration promises and takes; the signal-to-noise hypothesis as arithmetic."""
+
+import dataclasses
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tacit.errors import InputError
+from tacit.planning import MECHANISMS, Clients, Mechanism, Task, Utility
+from tacit.planning.candidates import mechanism_named, memory
+from tacit.privacy import Guarantee, Participation
+from tacit.privacy.strategy import BandedToeplitz, Dense, Strategy
+
+TREE = MECHANISMS["tree"]
+QUICK = ["independent", "tree", "tree-reduced", "blt-b400", "banded-square-root"]
+
+
+def task(rounds: int = 2000, devices: int = 4_210_000, **clients: float) -> Task:
+    return Task(clients=Clients(devices=devices, **clients), rounds=rounds, utility=Utility())
+
+
+def test_the_published_run_of_es_es() -> None:
+    # arXiv:2305.18465, Table 1: 1900 rounds, MinS 526, MaxP 3, noise multiplier 7, report goal 6500: zCDP 0.35.
+    plan = task(1900, min_separation=527, max_participations=3).plan(TREE, 6500, noise_multiplier=7)
+    assert plan.guarantee.participation == Participation(rounds=1900, min_separation=527, max_participations=3)
+    assert plan.zcdp == pytest.approx(0.35, abs=0.005)
+    assert plan.visits == 1900 * 6500
+
+
+def test_the_reference_itself_gets_its_own_noise() -> None:
+    assert task().plan(MECHANISMS["tree-reduced"], 6500).guarantee.noise_multiplier == pytest.approx(7, rel=1e-15)
+
+
+@pytest.mark.parametrize("name", QUICK)
+@given(factor=st.integers(2, 40), base=st.integers(100, 2000), rounds=st.integers(1, 300))
+@settings(max_examples=20)
+def test_more_reports_and_noise_together_keep_the_noise_of_the_mean(
+    name: str, factor: int, base: int, rounds: int
+) -> None:
+    """And where the separation stays, rho falls with the square: both exactly what the hypothesis says."""
+    kept = task(rounds, devices=10**7, min_separation=50)
+    one, many = (kept.plan(MECHANISMS[name], base * times) for times in (1, factor))
+    assert many.guarantee.noise_multiplier == pytest.approx(factor * one.guarantee.noise_multiplier, rel=1e-12)
+    assert many.noise_of_mean == pytest.approx(one.noise_of_mean, rel=1e-12)
+    assert many.zcdp == pytest.approx(one.zcdp / factor**2, rel=1e-12)
+
+
+@given(rounds=st.integers(1, 400), goal=st.integers(1, 5000), objective=st.sampled_from(["max", "rms"]))
+@settings(max_examples=30)
+def test_at_equal_utility_mechanisms_compare_by_their_loss(rounds: int, goal: int, objective: str) -> None:
+    """rho = (loss / (noise of the mean * report goal))^2 / 2, whatever the mechanism."""
+    utility = Utility(objective=objective)  # type: ignore[arg-type]
+    kept = Task(clients=Clients(devices=10**6), rounds=rounds, utility=utility)
+    plans = [kept.plan(MECHANISMS[name], goal) for name in QUICK]
+    for plan in plans:
+        assert plan.noise_of_mean == pytest.approx(plans[0].noise_of_mean, rel=1e-12)
+        ratio = plan.losses.of(utility.objective) / (plan.noise_of_mean * goal)
+        assert plan.zcdp == pytest.approx(ratio**2 / 2, rel=1e-9)
+
+
+def test_a_plan_says_what_forward_accounting_says() -> None:
+    inflated = dataclasses.replace(task(700), clip_inflation=1.01)
+    for name in QUICK:
+        plan = inflated.plan(MECHANISMS[name], 6500)
+        guarantee = Guarantee(
+            participation=Participation.worst_case(700, 647),
+            strategy=plan.strategy,
+            clip_norm=1.0,
+            noise_multiplier=plan.guarantee.noise_multiplier,
+            clip_inflation=1.01,
+        )
+        record = plan.to_record(1e-10)
+        assert (record["zcdp"], record["epsilon"]) == (guarantee.zcdp, guarantee.epsilon(1e-10))
+
+
+def test_days_follow_from_the_speed() -> None:
+    assert task(2000).plan(TREE, 6500).days is None
+    assert task(2000, rounds_per_day=250).plan(TREE, 6500).days == 8
+    slowed = task(2000, rounds_per_day=313, timer_hours=96).plan(TREE, 6500)
+    assert slowed.days == pytest.approx(2000 / (4_210_000 / 6500 / 4))
+
+
+@pytest.mark.parametrize(
+    ("strategy", "kept"),
+    [
+        (MECHANISMS["independent"], 0),
+        (MECHANISMS["tree"], 7),
+        (MECHANISMS["blt-b100"], 4),
+        (Mechanism.fixed("b", BandedToeplitz((1.0, 0.5, 0.3))), 2),
+        (Mechanism.fixed("d", Dense([[1.0, 0.0], [0.5, 1.0]])), 99),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_memory(strategy: Mechanism, kept: int) -> None:
+    made: Strategy = strategy.strategy(Participation.worst_case(100, 10), "max")
+    assert memory(made, 100) == kept
+
+
+def test_every_mechanism_plans() -> None:
+    for name, mechanism in MECHANISMS.items():
+        plan = task(120, devices=6500 * 40).plan(mechanism, 6500)
+        assert plan.zcdp > 0, name
+        assert mechanism_named(name) is mechanism
+
+
+def test_wrong_values_are_named() -> None:
+    with pytest.raises(InputError, match="noise_multiplier=0"):
+        Utility(noise_multiplier=0)
+    with pytest.raises(InputError, match="report_goal=0"):
+        Utility(report_goal=0)
+    with pytest.raises(InputError, match="objective"):
+        Utility(objective="mean")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="'forest' is none of independent"):
+        mechanism_named("forest")
