@@ -217,6 +217,16 @@ def test_a_program_that_writes_whole_numbers_without_a_point_changes_nothing() -
             assert not failing(changed(record, path, int)), path
 
 
+def test_of_a_long_text_the_place_is_shown_where_it_was_changed() -> None:
+    record = copy.deepcopy(RECORDS["usual"])
+    text = record["items"][7]["text"]
+    record["items"][7]["text"] = text.replace("As realised", "As it happened")
+    (line,) = (line for line in verify(record) if not line.holds)
+    assert line.name == "items.7.text" and line.complaint is not None
+    assert "As it happened" in line.complaint and "As realised" in line.complaint
+    assert len(line.complaint) < 400 < 2 * len(text)
+
+
 @pytest.mark.parametrize("nothing", [None, [], 3, "text", {}, {"format": "tacit statement 0"}])
 def test_what_is_no_statement_is_refused(nothing: Any) -> None:
     with pytest.raises(InputError, match="no statement of the format"):

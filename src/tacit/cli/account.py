@@ -4,7 +4,7 @@ What happened instead of what was planned: a run folder in `account_run.py`, a l
 `account_log.py`. With sampling that the server controls: `account_amplified.py`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -79,7 +79,7 @@ def account_gaussian(limits: SingleReleaseOrLimits, noise: Noise, as_json: Json 
     release.
     """
     if limits.rounds == 1 and limits.rounds_between is None and limits.min_separation is None:
-        limits = Limits(rounds=1, min_separation=1, max_participations=limits.max_participations)
+        limits = replace(limits, min_separation=1)
     _account(Independent(), limits, noise, as_json)
 
 

@@ -73,8 +73,8 @@ class Amplified:
         """
         if not 0 < delta < 1:
             raise InputError(f"delta={delta} is not a probability between 0 and 1; give for example 1e-6.")
-        import dp_accounting
-        from dp_accounting.pld import PLDAccountant
+        import dp_accounting  # type: ignore[import-untyped]
+        from dp_accounting.pld import PLDAccountant  # type: ignore[import-untyped]
 
         round_of_cycle = dp_accounting.PoissonSampledDpEvent(
             self.sampling.probability, dp_accounting.GaussianDpEvent(self.sampled_noise_multiplier)
@@ -126,8 +126,8 @@ def _columns(strategy: Strategy, rounds: int) -> tuple[float, int]:
             return float(norms.max()), int(used[-1]) + 1
         case Dense():
             matrix = strategy.dense(rounds)
-            row, column = np.nonzero(matrix)
-            return float(np.linalg.norm(matrix, axis=0).max()), int((row - column).max()) + 1
+            below = np.subtract(*np.nonzero(matrix))
+            return float(np.linalg.norm(matrix, axis=0).max()), int(below.max()) + 1
         case _:
             raise AccountingError(
                 f"a {strategy.kind} strategy is not banded, and sampling has a theorem for banded ones only; "

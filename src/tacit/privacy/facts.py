@@ -103,8 +103,9 @@ class StatementFacts:
             raise InputError(f"key_source={self.key_source!r}; say {OPERATING_SYSTEM!r} or 'fixed seed N'.")
         if not 0 < self.delta < 1:
             raise InputError(f"delta={self.delta} is not a probability between 0 and 1; give for example 1e-10.")
-        for each in (self, *self.also_released):
-            if each.planned.with_participation(each.realised.participation) != each.realised:
+        sides = [(each.planned, each.realised) for each in self.also_released]
+        for planned, realised in [(self.planned, self.realised), *sides]:
+            if planned.with_participation(realised.participation) != realised:
                 raise InputError(
                     "planned and realised guarantee differ in more than participation; a run has one strategy, "
                     "one clip norm and one noise multiplier."

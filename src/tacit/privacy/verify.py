@@ -16,6 +16,7 @@ from tacit.privacy.statement import FORMAT, checksum, leaves, statement
 from tacit.privacy.strategy import Record
 
 ROUNDING = 1e-9  # of figures computed again, on another machine perhaps; relative
+SHOWN = 120  # characters of a long text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,9 +64,9 @@ def _facts(facts: Mapping[str, Any], checksums: Mapping[str, Any]) -> tuple[Line
         if name not in values:
             complaint = "missing"
         elif name not in checksums:
-            complaint = f"stated {values[name]!r}, which has no checksum"
+            complaint = f"stated {_shown(values[name])}, which has no checksum"
         elif checksums[name] != checksum(name, values[name]):
-            complaint = f"stated {values[name]!r}, which is not what the checksum {checksums[name]!r} was made from"
+            complaint = f"stated {_shown(values[name])}, but its checksum is another's: {checksums[name]!r}"
         lines.append(Line(name=f"facts.{name}", complaint=complaint))
     return tuple(lines)
 
@@ -76,11 +77,12 @@ def _compared(stated: Record, computed: Record) -> tuple[Line, ...]:
     for name in dict.fromkeys((*computed, *stated)):
         complaint = None
         if name not in stated:
-            complaint = f"missing; recomputed {computed[name]!r}"
+            complaint = f"missing; recomputed {_shown(computed[name])}"
         elif name not in computed:
-            complaint = f"stated {stated[name]!r}, which does not follow from the facts"
+            complaint = f"stated {_shown(stated[name])}, which does not follow from the facts"
         elif not _same(stated[name], computed[name]):
-            complaint = f"stated {stated[name]!r}, recomputed {computed[name]!r}"
+            begin = _difference(stated[name], computed[name])
+            complaint = f"stated {_shown(stated[name], begin)}, recomputed {_shown(computed[name], begin)}"
         lines.append(Line(name=name, complaint=complaint))
     return tuple(lines)
 
@@ -89,3 +91,20 @@ def _same(stated: Any, computed: Any) -> bool:
     if float in (type(stated), type(computed)) and {type(stated), type(computed)} <= {int, float}:
         return math.isclose(stated, computed, rel_tol=ROUNDING)
     return type(stated) is type(computed) and bool(stated == computed)
+
+
+def _difference(stated: Any, computed: Any) -> int:
+    """Where two long texts begin to differ, a little before; 0 where they are no such texts."""
+    if not (isinstance(stated, str) and isinstance(computed, str)):
+        return 0
+    pairs = enumerate(zip(stated, computed, strict=False))
+    first = next((at for at, (here, there) in pairs if here != there), min(len(stated), len(computed)))
+    return max(first - SHOWN // 4, 0)
+
+
+def _shown(value: Any, begin: int = 0) -> str:
+    """A value as it is shown, a long text by what stands from `begin` on."""
+    if not isinstance(value, str) or len(value) <= SHOWN:
+        return repr(value)
+    before, after = "..." if begin else "", "..." if begin + SHOWN < len(value) else ""
+    return f"{before}{value[begin : begin + SHOWN]!r}{after}"
