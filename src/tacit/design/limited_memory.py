@@ -71,18 +71,19 @@ class _Curvature:
 
     def direction(self, step: Array, change: Array, slope: Array) -> Array:
         """Downhill at `slope`, after a `step` that changed the gradient by `change`."""
-        if step @ change > 1e-12 * (change @ change):  # else the quadratic model would not be convex
+        latest = np.stack((step, change, slope))
+        taken = bool(step @ change > 1e-12 * (change @ change))  # else the quadratic model would not be convex
+        if taken:
             slot = self._slots.pop(0) if len(self._slots) == MEMORY else len(self._slots)
             self._slots.append(slot)
             self._pairs[slot], self._pairs[MEMORY + slot] = step, change
         used = max(self._slots, default=-1) + 1
-        latest = np.stack((step, change, slope))
         products = np.zeros((2 * MEMORY, 3))
         for first in (0, MEMORY):
             products[first : first + used] = self._pairs[first : first + used] @ latest.T
-        if self._slots:
-            for index, column in ((self._slots[-1], 0), (MEMORY + self._slots[-1], 1)):
-                self._products[index] = self._products[:, index] = products[:, column]
+        if taken:
+            self._products[slot] = self._products[:, slot] = products[:, 0]
+            self._products[MEMORY + slot] = self._products[:, MEMORY + slot] = products[:, 1]
         weights, scale = self._weights(products[:, 2])
         found = -scale * slope
         for first in (0, MEMORY):

@@ -5,8 +5,6 @@ function 1 / ((1-x) C(x)). The exact sensitivity is known for non-negative, non-
 (arXiv:2408.08868, Theorem 3.1), so the designs search only among those and every result can be accounted.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,6 +15,8 @@ from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import BandedInverse, BandedToeplitz
 
 Array = NDArray[np.float64]
+
+STRICTLY = 1e-12  # equal gaps give equal coefficients of C: so much keeps rounding from making one of them rise
 
 
 def banded_square_root(bands: int) -> BandedToeplitz:
@@ -54,6 +54,7 @@ def design_banded_inverse(participation: Participation, *, bands: int, objective
         return BandedInverse((1.0,))
     loss = _Loss(participation, objective)
     gaps = minimise_falling(loss.of_gaps, -np.diff(np.log(root_coefficients(bands))))
+    gaps += STRICTLY * np.arange(bands - 1, 0, -1)
     return BandedInverse(tuple(np.diff(_partial_sums(gaps), prepend=0.0).tolist()))
 
 
@@ -119,26 +120,29 @@ class _Loss:
 
 
 def _partial_sums(gaps: Array) -> Array:
-    return np.exp(-np.append(0.0, np.cumsum(gaps)))
+    sums: Array = np.exp(-np.append(0.0, np.cumsum(gaps)))
+    return sums
 
 
 def _impulse(rounds: int) -> Array:
-    return np.eye(1, rounds)[0]
+    impulse = np.zeros(rounds)
+    impulse[0] = 1.0
+    return impulse
 
 
 def _divided(series: Array, divisor: Array) -> Array:
     """series / divisor as power series, as far as `series` goes; O(rounds x bands)."""
     from scipy.signal import lfilter
 
-    return np.asarray(lfilter([1.0], divisor, series), dtype=np.float64)
+    return np.asarray(lfilter([1.0], divisor, series), np.float64)
 
 
 def _lagged_products(left: Array, right: Array, lags: int) -> Array:
     """sum_t left[t] right[t - s] for s < lags; O(n log n)."""
     from scipy.signal import correlate
 
-    found: Callable[..., Array] = correlate
-    return found(left, right, method="fft")[right.size - 1 : right.size - 1 + lags]
+    products: Array = correlate(left, right, method="fft")[right.size - 1 : right.size - 1 + lags]
+    return products
 
 
 def _checked(bands: int) -> int:
