@@ -158,6 +158,31 @@ def test_participation_is_the_worst_that_the_separation_allows_unless_promised_o
     assert parsed(changed("rounds", max_participations=2)).guarantee().participation.max_participations == 2
 
 
+# -- what is designed for the run ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("objective", ["max", "rms"])
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"mechanism": "blt", "buffers": 2},
+        {"mechanism": "banded-toeplitz", "bands": 3},
+        {"mechanism": "banded-inverse", "bands": 3},
+    ],
+    ids=lambda wish: wish["mechanism"],
+)
+def test_a_wish_becomes_numbers_that_survive_the_file(wish: dict[str, Any], objective: str) -> None:
+    asked = parsed(changed("privacy", **wish, zcdp=1.0, noise_multiplier=None, objective=objective))
+    designed = asked.designed()
+    assert asked.privacy.is_wish and not designed.privacy.is_wish and designed.designed() == designed
+    again = Recipe.from_toml(designed.to_toml())
+    assert again == designed and again.guarantee() == designed.guarantee()
+    assert again.guarantee().zcdp == pytest.approx(1.0)
+    other = changed("privacy", **wish, zcdp=1.0, noise_multiplier=None, objective=objective)
+    other["rounds"] = {**other["rounds"], "min_separation": 1}
+    assert parsed(other).designed().privacy.strategy() != designed.privacy.strategy(), "another participation"
+
+
 # -- what is refused -----------------------------------------------------------------------------------------------
 
 
@@ -215,6 +240,7 @@ def test_a_key_that_is_needed_is_missed_by_its_name(key: str) -> None:
 
 
 BLT = {"mechanism": "blt", "noise_multiplier": 1.0}
+BANDED = {"mechanism": "banded-toeplitz", "zcdp": 1.0}
 
 
 @pytest.mark.parametrize(
@@ -224,10 +250,16 @@ BLT = {"mechanism": "blt", "noise_multiplier": 1.0}
         ({"mechanism": "none", "zcdp": 1.0}, "privacy.zcdp says noise but privacy.mechanism='none'"),
         ({"mechanism": "tree"}, "needs exactly one of privacy.noise_multiplier and privacy.zcdp; neither is given"),
         ({"mechanism": "tree", "zcdp": 1.0, "noise_multiplier": 1.0}, "both are given"),
-        ({"mechanism": "tree", "zcdp": 1.0, "blt": "b400"}, "belong to mechanism='blt', not 'tree'; drop them"),
-        ({"mechanism": "independent", "zcdp": 1.0, "theta": [0.5]}, "belong to mechanism='blt', not 'independent'"),
-        (BLT, "needs either privacy.blt (b400, b100, b1000) or privacy.theta and privacy.omega"),
-        ({**BLT, "blt": "b400", "theta": [0.5], "omega": [0.5]}, "give one of the two"),
+        ({"mechanism": "tree", "zcdp": 1.0, "blt": "b400"}, "privacy.blt does not belong to mechanism='tree'; drop it"),
+        ({"mechanism": "independent", "zcdp": 1.0, "theta": [0.5]}, "does not belong to mechanism='independent'"),
+        ({"mechanism": "tree", "zcdp": 1.0, "buffers": 4}, "privacy.buffers does not belong to mechanism='tree'"),
+        ({**BLT, "bands": 4}, "privacy.bands does not belong to mechanism='blt'"),
+        (BLT, "exactly one of privacy.blt, or privacy.theta with privacy.omega, or privacy.buffers; none is given"),
+        ({**BLT, "blt": "b400", "theta": [0.5], "omega": [0.5]}, "privacy.buffers; several are given"),
+        ({**BLT, "blt": "b400", "buffers": 4}, "several are given"),
+        ({**BANDED, "bands": 4, "coefficients": [1.0]}, "privacy.coefficients, or privacy.bands; several are given"),
+        (BANDED, "exactly one of privacy.coefficients, or privacy.bands; none is given"),
+        ({**BANDED, "coefficients": [1.0, 2.0]}, "coefficient"),
         ({**BLT, "theta": [0.5]}, "privacy.theta and privacy.omega come together; give both"),
         ({**BLT, "theta": [0.5, 0.4], "omega": [0.5]}, "2 theta and 1 omega were given"),
         ({**BLT, "theta": [], "omega": []}, "theta"),

@@ -12,14 +12,24 @@ from typing import Any, Literal, Self
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from tacit.design.blt import design_blt
+from tacit.design.toeplitz import design_banded_inverse, design_banded_toeplitz
 from tacit.errors import RecipeError
 from tacit.keyboard.model import ModelSettings
 from tacit.privacy import Blt, Guarantee, Independent, Participation, Tree
-from tacit.privacy.strategy import PUBLISHED_BLT, Strategy
+from tacit.privacy.strategy import PUBLISHED_BLT, BandedInverse, BandedToeplitz, Strategy
 from tacit.training import ClientTraining, RoundPlan, ServerOptimizer
 from tacit.training.server import Method
 
-Mechanism = Literal["none", "independent", "tree", "tree-variance-reduced", "blt"]
+Mechanism = Literal["none", "independent", "tree", "tree-variance-reduced", "blt", "banded-toeplitz", "banded-inverse"]
+# The ways to say which strategy of its family a mechanism is: exactly one of them, whole. The last is a wish, which
+# `Recipe.designed` turns into the numbers of the way before it.
+WAYS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "blt": (("blt",), ("theta", "omega"), ("buffers",)),
+    "banded-toeplitz": (("coefficients",), ("bands",)),
+    "banded-inverse": (("coefficients",), ("bands",)),
+}
+CHOICES = ("blt", "theta", "omega", "buffers", "coefficients", "bands")
 
 
 class _Section(BaseModel):
@@ -97,6 +107,10 @@ class PrivacySection(_Section):
     blt: str | None = None  # published parameters: b400, b100 or b1000
     theta: tuple[float, ...] | None = Field(default=None, strict=False)  # or the decays of one's own
     omega: tuple[float, ...] | None = Field(default=None, strict=False)  # and their weights
+    buffers: int | None = Field(default=None, ge=1)  # or how many, to be designed for this run's participation
+    coefficients: tuple[float, ...] | None = Field(default=None, strict=False)  # banded: of C, or of its inverse
+    bands: int | None = Field(default=None, ge=1)  # or how many, to be designed for this run's participation
+    objective: Literal["max", "rms"] = "max"  # what a design minimises: the worst prefix sum's error, as paper 4's
     restarts: tuple[int, ...] = Field(default=(), strict=False)  # trees: the rounds at which a new tree begins
     stands_in_for: int | None = Field(default=None, ge=1)  # the production report goal this cohort stands for
 
@@ -112,34 +126,62 @@ class PrivacySection(_Section):
                 f"privacy.mechanism='{self.mechanism}' needs exactly one of privacy.noise_multiplier and privacy.zcdp; "
                 f"{'both are' if noises else 'neither is'} given."
             )
-        own = self.theta is not None or self.omega is not None
-        if self.mechanism != "blt" and (own or self.blt is not None):
-            raise ValueError(
-                f"privacy.blt, theta and omega belong to mechanism='blt', not '{self.mechanism}'; drop them."
-            )
-        if self.mechanism == "blt" and own == (self.blt is not None):
-            raise ValueError(
-                f"privacy.mechanism='blt' needs either privacy.blt ({', '.join(PUBLISHED_BLT)}) or privacy.theta and "
-                "privacy.omega; give one of the two."
-            )
-        if own and (self.theta is None or self.omega is None):
-            raise ValueError("privacy.theta and privacy.omega come together; give both.")
+        self._says_its_strategy_once()
         if self.blt is not None and self.blt not in PUBLISHED_BLT:
             raise ValueError(f"privacy.blt='{self.blt}' is not published; use one of {', '.join(PUBLISHED_BLT)}.")
         if self.restarts and not self.mechanism.startswith("tree"):
             raise ValueError(f"privacy.restarts belong to trees, not to mechanism='{self.mechanism}'; drop them.")
         return self
 
+    def _says_its_strategy_once(self) -> None:
+        given = {name for name in CHOICES if getattr(self, name) is not None}
+        ways = WAYS.get(self.mechanism, ())
+        foreign = sorted(given.difference(*ways))
+        if foreign:
+            raise ValueError(f"privacy.{foreign[0]} does not belong to mechanism='{self.mechanism}'; drop it.")
+        begun = [way for way in ways if given.intersection(way)]
+        if ways and len(begun) != 1:
+            choices = ", or ".join(" with ".join(f"privacy.{name}" for name in way) for way in ways)
+            raise ValueError(
+                f"privacy.mechanism='{self.mechanism}' needs exactly one of {choices}; "
+                f"{'several are' if begun else 'none is'} given."
+            )
+        if begun and not given.issuperset(begun[0]):
+            raise ValueError(f"{' and '.join(f'privacy.{name}' for name in begun[0])} come together; give both.")
+
+    @property
+    def is_wish(self) -> bool:
+        """Whether the numbers of the strategy are still to be designed."""
+        return self.buffers is not None or self.bands is not None
+
+    def designed(self, participation: Participation) -> "PrivacySection":
+        """The same section with the numbers of the strategy designed for `participation`."""
+        if self.buffers is not None:
+            blt = design_blt(participation, buffers=self.buffers, objective=self.objective)
+            return self.model_copy(update={"buffers": None, "theta": blt.theta, "omega": blt.omega})
+        if self.bands is not None:
+            design = design_banded_toeplitz if self.mechanism == "banded-toeplitz" else design_banded_inverse
+            banded = design(participation, bands=self.bands, objective=self.objective)
+            return self.model_copy(update={"bands": None, "coefficients": banded.coefficients})
+        return self
+
     def strategy(self) -> Strategy | None:
-        if self.mechanism == "none":
-            return None
-        if self.mechanism == "independent":
-            return Independent()
-        if self.mechanism == "blt":
-            if self.theta is not None and self.omega is not None:
-                return Blt(theta=self.theta, omega=self.omega)
-            return PUBLISHED_BLT[str(self.blt)]
-        return Tree(restarts=self.restarts, variance_reduced=self.mechanism == "tree-variance-reduced")
+        """None for mechanism "none". A wish must have been `designed` before."""
+        match self.mechanism:
+            case "none":
+                return None
+            case "independent":
+                return Independent()
+            case "tree" | "tree-variance-reduced":
+                return Tree(restarts=self.restarts, variance_reduced=self.mechanism == "tree-variance-reduced")
+            case "blt":
+                if self.blt is not None:
+                    return PUBLISHED_BLT[self.blt]
+                return Blt(theta=self.theta or (), omega=self.omega or ())
+            case "banded-toeplitz":
+                return BandedToeplitz(coefficients=self.coefficients or ())
+            case "banded-inverse":
+                return BandedInverse(coefficients=self.coefficients or ())
 
 
 class EvaluationSection(_Section):
@@ -202,7 +244,8 @@ class Recipe(_Section):
             raise RecipeError(f"{where} is not TOML: {error}; mend that line.") from error
         try:
             recipe = cls.model_validate(values)
-            recipe.plan()
+            if not recipe.privacy.is_wish:
+                recipe.plan()
             recipe.model.settings(vocabulary=5)
         except ValidationError as error:
             raise RecipeError(f"{where}: {_first_complaint(error)}") from error
@@ -213,6 +256,13 @@ class Recipe(_Section):
     def to_toml(self) -> str:
         """Every key with its value; `from_toml` gives the same recipe back."""
         return tomli_w.dumps(_without_none(self.model_dump(mode="json")))
+
+    def designed(self) -> Self:
+        """The same experiment with a strategy in numbers: a run keeps those, since designing again elsewhere could give
+        other last digits, and its noise must stay the noise of one matrix.
+        """
+        section = self.privacy.designed(self.rounds.participation())
+        return self.model_copy(update={"privacy": section})
 
     def guarantee(self) -> Guarantee:
         """What the planned run promises."""

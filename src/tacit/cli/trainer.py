@@ -61,6 +61,7 @@ def begin(recipe: Recipe, out: Path) -> Run:
 
     Raises: RecipeError, CacheError, ParticipationError, RunError: nothing is left on disk then.
     """
+    recipe = recipe.designed()
     cache = Cache.open(recipe.data.cache)
     vocabulary = Vocabulary.load(cache.vocabulary_path)
     plan = recipe.plan()
