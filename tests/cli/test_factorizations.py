@@ -1,0 +1,88 @@
+"""`tacit design` for every mechanism: what it prints, what it saves, what it refuses."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import tacit.cli.factorizations  # noqa: F401  # adds its commands
+from tacit.cli.design import app
+from tacit.design.banded import design_banded
+from tacit.design.losses import losses
+from tacit.privacy.participation import Participation
+from tacit.privacy.strategy import strategy_from_record
+
+SERVED = Participation(rounds=24, min_separation=6, max_participations=4)
+ASKED = ["--rounds", "24", "--min-separation", "6", "--max-participations", "4"]
+COMMANDS = {
+    "banded-toeplitz": ["--bands", "5"],
+    "banded-inverse": ["--bands", "4"],
+    "lambda-cgd": [],
+    "square-root": ["--bands", "6"],
+    "inverse-square-root": ["--bands", "3"],
+    "banded": [],
+    "full-tree": [],
+    "tree": ["--variance-reduced"],
+    "independent": [],
+}
+
+
+def run(*words: str) -> str:
+    result = CliRunner().invoke(app, list(words))
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_is_saved_is_what_is_printed(command: str, tmp_path: Path) -> None:
+    saved = tmp_path / "strategy.json"
+    printed = json.loads(run(command, *ASKED, *COMMANDS[command], "--out", str(saved), "--json"))
+    assert printed["loss"] == printed["rms_loss" if command == "banded" else "max_loss"]
+    strategy = strategy_from_record(json.loads(saved.read_text()))
+    assert strategy.kind == printed["mechanism"]
+    if command != "full-tree":  # as a dense matrix it is not known to be a tree
+        found = losses(strategy, SERVED)
+        assert (printed["max_loss"], printed["rms_loss"]) == pytest.approx((found.max_loss, found.rms_loss))
+
+
+def test_dense_is_for_clients_that_come_once(tmp_path: Path) -> None:
+    once = ["--rounds", "24", "--min-separation", "24"]
+    saved = tmp_path / "dense.json"
+    printed = json.loads(run("dense", *once, "--out", str(saved), "--json"))
+    assert printed["sensitivity"] == pytest.approx(1.0)
+    assert strategy_from_record(json.loads(saved.read_text())).rounds_defined == 24
+    refused = CliRunner().invoke(app, ["dense", *ASKED])
+    assert refused.exit_code == 2
+    assert "come once" in refused.stderr
+
+
+def test_comparison_is_sorted_and_complete() -> None:
+    printed = json.loads(run("compare", *ASKED, "--objective", "rms", "--slow", "--json"))
+    rows = printed["mechanisms"]
+    assert [row["refused"] for row in rows] == [None] * len(rows)
+    assert [row["rms_loss"] for row in rows] == sorted(row["rms_loss"] for row in rows)
+    names = {row["name"] for row in rows}
+    assert {"independent", "tree", "blt, 4 buffers", "lambda-cgd", "banded, 6 bands", "full-tree"} <= names
+    banded = next(row for row in rows if row["name"] == "banded, 6 bands")
+    assert banded["memory"] == 5
+    assert banded["rms_loss"] == pytest.approx(losses(design_banded(SERVED, bands=6), SERVED).rms_loss)
+    assert "lambda-cgd" in run("compare", *ASKED)
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["banded", *ASKED, "--bands", "7"], "bands=7"),
+        (["banded-toeplitz", *ASKED, "--bands", "25"], "bands=25"),
+        (["square-root", *ASKED, "--bands", "0"], "bands=0"),
+        (["lambda-cgd", *ASKED, "--objective", "median"], "median"),
+        (["tree", "--rounds", "24"], "exactly one"),
+        (["compare", "--rounds", "24", "--min-separation", "6", "--max-participations", "5"], "does not fit"),
+    ],
+)
+def test_nonsense_is_refused_in_one_line(words: list[str], complaint: str) -> None:
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 2
+    assert complaint in result.stderr
+    assert result.stderr.count("\n") == 1
