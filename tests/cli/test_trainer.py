@@ -11,10 +11,11 @@ import pytest
 from tests.training.tiny import MECHANISMS, tiny_cache, tiny_recipe, what_happened
 
 from tacit.cli import trainer
+from tacit.cli.statement import planned_guarantee
 from tacit.cli.trainer import begin, carry_on, use_cores
 from tacit.errors import CacheError, InputError, ParticipationError, RunError, TrainingError
 from tacit.population import Cache
-from tacit.privacy import Participation
+from tacit.privacy import Blt, Participation
 from tacit.recipe import Recipe
 from tacit.runs import Run
 from tacit.training import Hardware, RoundOutcome
@@ -183,6 +184,29 @@ def test_stopped_in_the_finishing_steps(
     assert what_happened(tmp_path / "run") == uninterrupted("blt")
     assert not (tmp_path / "run" / "noise.key").exists()
     assert list((tmp_path / "run" / "checkpoints").iterdir()) == []
+
+
+def test_what_a_killed_process_left_half_written_is_no_part_of_the_model(
+    cache: Cache, uninterrupted: Callable[[str], dict[str, Any]], tmp_path: Path
+) -> None:
+    with begin(recipe(cache, "none"), tmp_path / "run") as run:
+        (run.path / "model" / ".model.safetensors.4711.draft").write_bytes(b"half")
+        (run.path / "checkpoints" / ".round-000003.safetensors.4711.draft").write_bytes(b"half")
+    go_on(tmp_path / "run")
+    assert what_happened(tmp_path / "run") == uninterrupted("none")
+
+
+def test_a_designed_mechanism_is_designed_once(cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = tiny_recipe(cache.path, privacy={"mechanism": "blt", "buffers": 2, "zcdp": 3.0})
+    begin(asked, tmp_path / "run").close()
+    monkeypatch.setattr("tacit.recipe.design_blt", None)  # designing again would fail
+    go_on(tmp_path / "run")
+    with Run.open(tmp_path / "run") as run:
+        kept = Recipe.from_toml(run.recipe).privacy
+        strategy = kept.strategy()
+        assert kept.buffers is None and isinstance(strategy, Blt) and len(strategy.theta) == 2
+        assert run.rounds()[0].release["strategy_record"] == strategy.to_record()
+        assert planned_guarantee(run).zcdp == pytest.approx(3.0)
 
 
 def test_a_finished_run_is_left_alone(cache: Cache, tmp_path: Path) -> None:
