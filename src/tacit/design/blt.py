@@ -1,17 +1,154 @@
-"""The buffered linear Toeplitz matrices that cost least (in work)."""
+"""The buffered linear Toeplitz matrices that cost least: for one participation, or for several at once.
+
+The problem is arXiv:2408.08868, Section 3.3. Here it is solved in closed form (`blt_objective`), without penalties
+(`blt_coordinates`) and from many starts at once (`quasi_newton`), because there are many local optima: a buffer whose
+gaps close is worth nothing and seldom comes back. Everything is deterministic.
+"""
 
 from collections.abc import Sequence
 
-from tacit.design.losses import Objective
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from tacit.design.blt_coordinates import Candidates
+from tacit.design.blt_objective import log_loss
+from tacit.design.losses import Objective, checked_objective
+from tacit.design.quasi_newton import Effort, Function, minimise
+from tacit.errors import InputError
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Blt
 
+Array = NDArray[np.float64]
+
+MOST_BUFFERS = 10  # nothing is gained beyond about six, and every buffer is as large as the model
+# Logarithms of the narrowest and the widest gap: a theta of 1 - 1e-26 is 1, and one of exp(-20) is 0, in all but name.
+NARROWEST, WIDEST = -60.0, 3.0
+# How sharply the mean over participations follows their worst while the search is still far away.
+SHARPNESS = 100.0
+
 
 def design_blt(participation: Participation, *, buffers: int, objective: Objective = "max") -> Blt:
-    """The BLT of least loss for one participation."""
-    raise NotImplementedError
+    """The BLT of least max or rms loss for `participation`, with so many buffers (1 to 10).
+
+    Against the best of hundreds of random starts it was within a millionth in 100 of 100 random problems (10 to 10^7
+    rounds, 1 to 5 buffers). Takes some ten milliseconds, whatever the number of rounds. Its cost is
+    `losses(design, participation)`. InputError for a number of buffers out of range or an unknown objective.
+    """
+    _check(buffers, objective)
+    place, _ = _optimum(participation, buffers, objective)
+    return _blt(place)
 
 
 def design_robust_blt(participations: Sequence[Participation], *, buffers: int, objective: Objective = "max") -> Blt:
-    """One BLT for several participations."""
-    raise NotImplementedError
+    """The BLT whose worst ratio, over `participations`, of its loss to the least possible one there is least.
+
+    For rounds and separations that are not known before a run (arXiv:2408.08868, Section 4.2: Figures 3 and 5). Each
+    participation is designed for on its own; from each of these the mean of high order over the ratios is lowered,
+    then the worst ratio itself, as a constrained problem. A local optimum; takes some ten milliseconds for each
+    participation. InputError where there is none.
+    """
+    _check(buffers, objective)
+    if not participations:
+        raise InputError("a robust design was asked for no participation at all; give one or more.")
+    alone = [_optimum(served, buffers, objective) for served in participations]
+    least = np.array([value for _, value in alone])
+    regrets = [_regret(served, objective, value) for served, value in zip(participations, least, strict=True)]
+    start, _ = minimise(_soft_worst(regrets), np.stack([place for place, _ in alone]), Effort())
+    return _blt(_worst_lowered(regrets, start))
+
+
+def spread(low: int, high: int, points: int = 5) -> tuple[int, ...]:
+    """Whole numbers from `low` to `high`, both included, at equal ratios: where a robust design is to hold when all
+    that is known is this range.
+    """
+    if not 1 <= low <= high:
+        raise InputError(f"{low} to {high} is no range of whole numbers from 1 on; give the smaller one first.")
+    return tuple(sorted({round(each) for each in np.geomspace(low, high, points)}))
+
+
+def _check(buffers: int, objective: str) -> None:
+    checked_objective(objective)
+    if not 1 <= buffers <= MOST_BUFFERS:
+        raise InputError(f"buffers={buffers} is not between 1 and {MOST_BUFFERS}; 3 to 5 are what pays.")
+
+
+def _blt(place: Array) -> Blt:
+    at = Candidates.of(np.exp(np.clip(place, NARROWEST, WIDEST)))
+    return Blt(theta=tuple(np.exp(-at.decay).tolist()), omega=tuple(at.omega.tolist()))
+
+
+def _optimum(participation: Participation, buffers: int, objective: Objective) -> tuple[Array, float]:
+    """(log gaps (2d,), log loss) of the best design found."""
+    return minimise(_regret(participation, objective, 0.0), _starts(participation.rounds, buffers), Effort())
+
+
+def _regret(participation: Participation, objective: Objective, least: float) -> Function:
+    """How far the log loss exceeds `least`, of log gaps; flat beyond the narrowest and the widest gap."""
+
+    def excess(places: Array) -> tuple[Array, Array]:
+        inside = np.clip(places, NARROWEST, WIDEST)
+        value, slope = log_loss(np.exp(inside), participation, objective)
+        return value - least, np.where(inside == places, slope, 0.0)
+
+    return excess
+
+
+def _starts(rounds: int, buffers: int) -> Array:
+    """Where optima were found: log gaps (starts, 2d) that rise evenly to about -0.5.
+
+    In some the first theta is 1, in some the first buffers are as slow as the run is long; which of these families
+    holds the best optimum depends on how the separation compares with the rounds.
+    """
+    slow, gaps = -np.log(rounds), 2 * buffers
+    one = slow - 8.0
+    starts = []
+    for first in (-1.5, -3.0):
+        even = np.linspace(first, -0.5, gaps)
+        starts += [even, even - 3.0 * (np.arange(gaps) == 0), [one, *np.linspace(first, -0.5, gaps - 1)]]
+        for lasting in range(2, gaps, 2):
+            fast = np.linspace(first, -0.5, gaps - lasting)
+            starts.append([*np.linspace(slow - 1.0, slow + 2.0, lasting), *fast])
+            starts.append([one, *np.linspace(slow - 1.0, slow + 2.0, lasting - 1), *fast])
+    return np.array(starts)
+
+
+def _soft_worst(regrets: Sequence[Function]) -> Function:
+    """The logarithm of the mean of the ratios' SHARPNESS-th powers, over SHARPNESS."""
+
+    def mean(places: Array) -> tuple[Array, Array]:
+        values, slopes = map(np.stack, zip(*(regret(places) for regret in regrets), strict=True))
+        worst = values.max(axis=0)
+        powers = np.exp(SHARPNESS * (values - worst))
+        total = powers.sum(axis=0)
+        soft = worst + np.log(total / len(regrets)) / SHARPNESS
+        return soft, (powers[..., None] * slopes).sum(axis=0) / total[:, None]
+
+    return mean
+
+
+def _worst_lowered(regrets: Sequence[Function], start: Array) -> Array:
+    """The least bound s with all regrets at most s, by sequential quadratic programming from `start`."""
+
+    def each(point: Array) -> tuple[Array, Array]:
+        values, slopes = zip(*(regret(point[None, :-1]) for regret in regrets), strict=True)
+        return np.concatenate(values), np.concatenate(slopes)
+
+    worst = float(each(np.append(start, 0.0))[0].max())
+    up = np.append(np.zeros(start.size), 1.0)
+    slack = {
+        "type": "ineq",
+        "fun": lambda point: point[-1] - each(point)[0],
+        "jac": lambda point: np.concatenate((-each(point)[1], np.ones((len(regrets), 1))), axis=1),
+    }
+    found = minimize(
+        lambda point: (point[-1], up),
+        np.append(start, worst),
+        jac=True,
+        method="SLSQP",
+        bounds=[(NARROWEST, WIDEST)] * start.size + [(0.0, None)],
+        constraints=[slack],
+        options={"maxiter": 200, "ftol": 1e-10},
+    )
+    lowered = np.asarray(found.x[:-1], dtype=np.float64)
+    return lowered if each(found.x)[0].max() < worst else start
