@@ -32,7 +32,7 @@ def test_no_triangle_with_unit_columns_does_better(rounds: int) -> None:
         matrix = np.zeros((rounds, rounds))
         matrix[rows, columns] = entries
         matrix /= np.linalg.norm(matrix, axis=0)
-        return float(((sums @ np.linalg.inv(matrix)) ** 2).mean())
+        return float(((sums @ np.linalg.inv(matrix)) ** 2).sum() / rounds)
 
     found = minimize(error, np.eye(rounds)[rows, columns] + 0.1, method="BFGS", options={"gtol": 1e-7})
     assert losses(design_dense(once(rounds)), once(rounds)).rms_loss == pytest.approx(found.fun**0.5, rel=1e-6)
