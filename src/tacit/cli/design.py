@@ -2,14 +2,15 @@
 
 import json
 import time
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
-from tacit.cli.console import console, plain, print_json, speaks_plainly
-from tacit.design.blt import design_blt
+from tacit.cli.console import complaints, console, plain, print_json, speaks_plainly
+from tacit.design.blt import design_blt, design_robust_blt, spread
 from tacit.design.losses import Losses, Objective, checked_objective, losses
 from tacit.errors import InputError
 from tacit.privacy.participation import Participation
@@ -41,22 +42,98 @@ Out = Annotated[Path | None, typer.Option(help="Write the strategy there, as JSO
 @app.command("blt")
 @speaks_plainly
 def blt(
-    rounds: Rounds,
-    min_separation: Separation = None,
-    rounds_between: Between = None,
+    rounds: Annotated[str, typer.Option(help="Rounds of the whole run: 2000; several 1000,2000; a range 1000:4000.")],
+    min_separation: Annotated[
+        str | None,
+        typer.Option(
+            help="Distance in rounds between two participations of a client, b = MinS + 1; several or a range."
+        ),
+    ] = None,
+    rounds_between: Annotated[
+        str | None,
+        typer.Option(help="Or the rounds strictly between two participations: the papers' MinS; several or a range."),
+    ] = None,
     max_participations: MostTimes = None,
     buffers: Annotated[int, typer.Option(help="Buffers of the model's size that the noise keeps.")] = 4,
     objective: Minimised = "max",
     out: Out = None,
     as_json: Json = False,
 ) -> None:
-    """A buffered linear Toeplitz mechanism: a few buffers, any number of rounds."""
+    """A buffered linear Toeplitz mechanism: a few buffers, any number of rounds.
+
+    With several rounds or separations, one mechanism for all: the one whose worst ratio to the least loss possible
+    at each combination is least. A range stands for three values at equal ratios.
+    """
     minimised = checked_objective(objective)
-    served = participation(rounds, min_separation, rounds_between, max_participations)
+    between = _numbers(rounds_between, "rounds-between")
+    separations = _numbers(min_separation, "min-separation")
+    several = [
+        (each, separation, gap) for each in _numbers(rounds, "rounds") for separation in separations for gap in between
+    ]
+    if len(several) > 1:
+        cases = [_fitting(*case, max_participations) for case in several]
+        _robust(cases, buffers, minimised, out, as_json)
+        return
+    served = participation(*several[0], max_participations)
     begin = time.perf_counter()
     strategy = design_blt(served, buffers=buffers, objective=minimised)
     seconds = time.perf_counter() - begin
     show(strategy, losses(strategy, served), minimised, seconds, as_json, out=out)
+
+
+def _robust(cases: list[Participation], buffers: int, objective: Objective, out: Path | None, as_json: bool) -> None:
+    """One strategy for all cases, shown with what it costs in each against the best there."""
+    begin = time.perf_counter()
+    with complaints.status(f"designing for {len(cases)} participations"):
+        strategy = design_robust_blt(cases, buffers=buffers, objective=objective)
+        seconds = time.perf_counter() - begin
+        rows = []
+        for case in cases:
+            loss = losses(strategy, case).of(objective)
+            least = losses(design_blt(case, buffers=buffers, objective=objective), case).of(objective)
+            rows.append({**asdict(case), "loss": loss, "least_loss": least, "ratio": loss / least})
+    record = strategy.to_record()
+    _write(record, out)
+    figures: Record = {
+        "mechanism": record.pop("kind"),
+        "objective": objective,
+        "worst_ratio": max(row["ratio"] for row in rows),
+        **record,
+        "seconds": seconds,
+    }
+    if as_json:
+        print_json({**figures, "participations": rows})
+        return
+    _print(figures)
+    table = Table(*(name.replace("_", " ") for name in rows[0]), box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(*(_shown(value) for value in row.values()))
+    console.print(table)
+
+
+def _numbers(text: str | None, name: str) -> list[Any]:
+    """The values of an option that takes several: 5; 5,7; 5:80. A list of None where it was left out."""
+    if text is None:
+        return [None]
+    try:
+        if ":" in text:
+            low, high = text.split(":")
+            return list(spread(int(low), int(high)))
+        return [int(part) for part in text.split(",")]
+    except InputError:
+        raise
+    except ValueError as error:
+        raise InputError(
+            f"--{name} {text!r} is neither a number nor several; write 2000, or 1000,2000, or 1000:4000."
+        ) from error
+
+
+def _fitting(rounds: int, separation: int | None, between: int | None, most: int | None) -> Participation:
+    """Among several, `most` participations are promised where so many fit, and as many as fit elsewhere."""
+    worst = participation(rounds, separation, between, None)
+    if most is None:
+        return worst
+    return Participation(rounds=rounds, min_separation=worst.min_separation, max_participations=most).effective
 
 
 def participation(
@@ -99,8 +176,7 @@ def show(
 ) -> None:
     """What was designed, what it costs and how long that took; matrices are left out, `out` has everything."""
     record = strategy.to_record()
-    if out is not None:
-        out.write_text(json.dumps(plain(record)) + "\n", encoding="utf-8")
+    _write(record, out)
     record.pop("values", None)
     figures: Record = {
         "mechanism": record.pop("kind"),
@@ -117,11 +193,20 @@ def show(
     if as_json:
         print_json(figures)
         return
+    _print(figures)
+    console.print("Errors of the prefix sums for seeds of deviation 1; loss = error x sensitivity, at equal privacy.")
+
+
+def _write(record: Record, out: Path | None) -> None:
+    if out is not None:
+        out.write_text(json.dumps(plain(record)) + "\n", encoding="utf-8")
+
+
+def _print(figures: Record) -> None:
     table = Table(box=None, show_header=False, pad_edge=False)
     for name, value in figures.items():
         table.add_row(name.replace("_", " "), _shown(value))
     console.print(table)
-    console.print("Errors of the prefix sums for seeds of deviation 1; loss = error x sensitivity, at equal privacy.")
 
 
 def _shown(value: object) -> str:

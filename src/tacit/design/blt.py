@@ -58,9 +58,12 @@ def design_robust_blt(participations: Sequence[Participation], *, buffers: int, 
     return _blt(_worst_lowered(regrets, start))
 
 
-def spread(low: int, high: int, points: int = 5) -> tuple[int, ...]:
+def spread(low: int, high: int, points: int = 3) -> tuple[int, ...]:
     """Whole numbers from `low` to `high`, both included, at equal ratios: where a robust design is to hold when all
     that is known is this range.
+
+    Three are enough: for 1000 to 4000 rounds and separations of 100 to 1000, the worst ratio over 105 places in
+    between is 1.067 for a design at 3 by 3 of them, 1.065 at 5 by 5.
     """
     if not 1 <= low <= high:
         raise InputError(f"{low} to {high} is no range of whole numbers from 1 on; give the smaller one first.")
