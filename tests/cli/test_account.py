@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from tacit.cli.account import app
 from tacit.privacy import Blt, Guarantee, Independent, Participation, RoundRelease, Tree
 from tacit.privacy.statement import account_command
-from tacit.privacy.strategy import Strategy
+from tacit.privacy.strategy import BandedInverse, BandedToeplitz, Dense, Strategy
 from tacit.privacy.verify import verify
 from tacit.runs import RoundRow, Run
 
@@ -128,10 +128,6 @@ def test_the_readable_form_names_delta_beside_epsilon() -> None:
         ("blt --rounds 10 --min-separation 2 --noise-multiplier 1", "either --strategy, or --theta"),
         ("blt --rounds 10 --min-separation 2 --noise-multiplier 1 --strategy b7", "'b7' is none of b400"),
         (
-            "blt --rounds 10 --min-separation 2 --noise-multiplier 1 --theta 0.9 --omega 1.2",
-            "sum to at most 1",
-        ),
-        (
             "blt --rounds 10 --min-separation 2 --noise-multiplier 1 --theta 0.9,a --omega 0.2",
             "'0.9,a' is not a list",
         ),
@@ -225,6 +221,31 @@ def test_a_file_without_a_strategy(tmp_path: Path, text: str | None, complaint: 
         path.write_text(text)
     line = f"strategy {shlex.quote(str(path))} --rounds 10 --min-separation 7 --noise-multiplier 2"
     assert complaint in refusal(line)
+
+
+def test_where_only_a_bound_is_proved_the_command_says_so(tmp_path: Path) -> None:
+    line = "blt --rounds 10 --min-separation 2 --noise-multiplier 1 --theta 0.9 --omega 1.2"  # rises at first
+    figures = account(line)
+    assert figures["exact"] is False
+    result = CliRunner().invoke(app, shlex.split(line))
+    assert "A proved UPPER BOUND" in result.stdout and "Exact" not in result.stdout
+    path = tmp_path / "strategy.json"
+    path.write_text(json.dumps(Dense(np.tril(np.ones((10, 10)))).to_record()))
+    limits = "--rounds 10 --min-separation 10 --noise-multiplier 1"
+    once = account(f"strategy {shlex.quote(str(path))} {limits}")
+    assert (once["mechanism"], once["shape"], once["exact"]) == ("dense", [10, 10], True)
+    assert once["sensitivity_squared"] == pytest.approx(10)
+    assert "values" not in once
+
+
+@pytest.mark.parametrize("kind", ["banded-toeplitz --coefficients 1,0.5,0.25", "banded-inverse --coefficients 1,-0.5"])
+def test_banded_mechanisms_by_their_coefficients(kind: str) -> None:
+    figures = account(f"{kind} --rounds 40 --min-separation 9 --noise-multiplier 2")
+    column = BandedToeplitz((1.0, 0.5, 0.25)) if "toeplitz" in kind else BandedInverse((1.0, -0.5))
+    matrix = column.dense(40)
+    pattern = range(0, 40, 9)  # coefficients fall, so as early as possible is the worst case
+    assert figures["sensitivity_squared"] == pytest.approx(np.sum(matrix[:, list(pattern)].sum(axis=1) ** 2))
+    assert figures["exact"] is True
 
 
 def test_amplified_says_what_it_is_not_for() -> None:

@@ -4,11 +4,12 @@ import math
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import tacit.privacy
 from tacit.errors import InputError
-from tacit.privacy import Guarantee, Independent, Participation, Tree
+from tacit.privacy import Blt, Guarantee, Independent, Participation, Tree
 from tacit.privacy.strategy import PUBLISHED_BLT, Strategy
 
 COLAB = Participation.from_rounds_between(rounds=2000, rounds_between=313, max_participations=6)
@@ -94,3 +95,23 @@ def test_the_front_door_is_sorted_and_small() -> None:
     assert sorted(tacit.privacy.__all__) == tacit.privacy.__all__
     assert len(tacit.privacy.__all__) <= 10
     assert all(hasattr(tacit.privacy, name) for name in tacit.privacy.__all__)
+
+
+def test_a_bound_is_told_from_an_exact_figure() -> None:
+    plan = Participation(rounds=10, min_separation=2, max_participations=5)
+    falling, rising = Blt(theta=(0.9,), omega=(0.5,)), Blt(theta=(0.9,), omega=(1.2,))
+    for strategy, exact in ((falling, True), (rising, False), (None, True)):
+        noise = 1.0 if strategy else 0.0
+        promise = Guarantee(participation=plan, strategy=strategy, clip_norm=1.0, noise_multiplier=noise)
+        assert promise.exact is exact
+    # The bound covers the worst of all patterns: for coefficients of one sign, coming as early as possible among them.
+    matrix = rising.dense(10)
+    early = float(np.sum(matrix[:, ::2].sum(axis=1) ** 2))
+    bounded = Guarantee(participation=plan, strategy=rising, clip_norm=1.0, noise_multiplier=1.0)
+    assert bounded.sensitivity_squared >= early
+
+
+@pytest.mark.parametrize("inflation", [0.99, 0.0, -1.0, math.inf, math.nan])
+def test_encoding_never_shortens(inflation: float) -> None:
+    with pytest.raises(InputError, match="clip_inflation"):
+        Guarantee(participation=COLAB, strategy=Tree(), clip_norm=1.0, noise_multiplier=1.0, clip_inflation=inflation)

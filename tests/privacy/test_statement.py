@@ -219,6 +219,14 @@ def test_a_matrix_is_described_by_its_size(strategy: Any, said: str) -> None:
     assert "exact worst-case sensitivity" in text
 
 
+def test_a_bound_is_said_to_be_one() -> None:
+    promise = replace(PROMISE, strategy=Blt(theta=(0.9,), omega=(1.2,)))
+    made = statement(changed(planned=promise, realised=promise))
+    accounting = next(item.text for item in made.items if item.number == "3a")
+    assert "a proved upper bound of its worst-case sensitivity" in accounting
+    assert made.figures["planned"]["exact"] is False
+
+
 BITS = Guarantee(participation=PLAN, strategy=Tree(), clip_norm=0.5, noise_multiplier=9.0)
 HISTOGRAM = replace(BITS, strategy=Independent(), clip_norm=1.0)
 BESIDE = (

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from tacit.errors import InputError
 from tacit.privacy import gaussian
 from tacit.privacy.participation import Participation
-from tacit.privacy.sensitivity import sensitivity_squared
+from tacit.privacy.sensitivity import sensitivity_bound_squared
 from tacit.privacy.strategy import Independent, Strategy
 
 
@@ -90,7 +90,7 @@ class Guarantee:
 
     @property
     def _sensitivity_squared(self) -> tuple[float, bool]:
-        return sensitivity_squared(self.strategy or Independent(), self.participation), True
+        return sensitivity_bound_squared(self.strategy or Independent(), self.participation)
 
     @property
     def sensitivity(self) -> float:
