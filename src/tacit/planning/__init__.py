@@ -4,7 +4,7 @@ from a target, and the seven steps from a task to a plan (arXiv:2305.18465, Sect
 
 from tacit.planning.candidates import MECHANISMS, Mechanism
 from tacit.planning.clients import Clients
-from tacit.planning.plan import Plan, Task, Utility
+from tacit.planning.plan import Plan, Task, Utility, VisitCost
 from tacit.planning.targets import report_goal_for, rounds_for, timer_for
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "Plan",
     "Task",
     "Utility",
+    "VisitCost",
     "report_goal_for",
     "rounds_for",
     "timer_for",

@@ -1,4 +1,4 @@
-"""The mechanisms that a plan can choose from: how each gets its strategy, and what it keeps between rounds."""
+"""The mechanisms that a plan can choose from: how each gets its strategy."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,16 +10,7 @@ from tacit.design.losses import Objective
 from tacit.design.toeplitz import banded_square_root, design_banded_inverse, design_banded_toeplitz, design_lambda_cgd
 from tacit.errors import InputError
 from tacit.privacy.participation import Participation
-from tacit.privacy.strategy import (
-    PUBLISHED_BLT,
-    Banded,
-    BandedInverse,
-    BandedToeplitz,
-    Blt,
-    Independent,
-    Strategy,
-    Tree,
-)
+from tacit.privacy.strategy import PUBLISHED_BLT, Independent, Strategy, Tree
 
 BUFFERS = 4  # of a designed BLT, as in production (arXiv:2408.08868, Section 5)
 Build = Callable[[Participation, Objective], Strategy]
@@ -102,24 +93,3 @@ def mechanism_named(name: str) -> Mechanism:
     if name not in MECHANISMS:
         raise InputError(f"mechanism {name!r} is none of {', '.join(MECHANISMS)}.")
     return MECHANISMS[name]
-
-
-def memory(strategy: Strategy, rounds: int) -> int:
-    """How many arrays of the model's size the noise keeps from one round to the next.
-
-    A tree keeps a node on each of its levels, a BLT its buffers, C or C^{-1} with p bands the p - 1 seeds or noises
-    before, any other matrix every round so far.
-    """
-    match strategy:
-        case Independent():
-            return 0
-        case Tree():
-            return rounds.bit_length()
-        case Blt():
-            return len(strategy.theta)
-        case BandedToeplitz() | BandedInverse():
-            return min(len(strategy.coefficients), rounds) - 1
-        case Banded():
-            return min(strategy.bands, rounds) - 1
-        case _:
-            return rounds - 1

@@ -6,13 +6,15 @@ noise of the mean is error * noise multiplier / report goal, in clip norms, with
 makes mechanisms comparable too. An assumption about training, not a theorem; what is promised does not rest on it.
 """
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
 from tacit.design.losses import Losses, Objective, checked_objective, losses
+from tacit.design.memory import noise_memory
 from tacit.errors import InputError
-from tacit.planning.candidates import MECHANISMS, Mechanism, memory
+from tacit.planning.candidates import MECHANISMS, Mechanism
 from tacit.planning.clients import Clients
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Participation
@@ -39,7 +41,7 @@ class Utility:
 
     def __post_init__(self) -> None:
         checked_objective(self.objective)
-        if not 0 < self.noise_multiplier < float("inf"):
+        if not 0 < self.noise_multiplier < math.inf:
             raise InputError(
                 f"noise_multiplier={self.noise_multiplier} is not a finite number above 0, and without noise there is "
                 "no guarantee to plan; give the largest one that the model bears."
@@ -55,6 +57,32 @@ class Utility:
         """The noise that the model bears on the mean of a run like this, in clip norms."""
         strategy = self.mechanism.strategy(participation, self.objective)
         return self.error(_losses(strategy, participation)) * self.noise_multiplier / self.report_goal
+
+
+@dataclass(frozen=True, kw_only=True)
+class VisitCost:
+    """What one visit of one client takes of its device, as measured; None where that is unknown."""
+
+    seconds: float | None = None
+    joules: float | None = None
+    megabytes: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("seconds", "joules", "megabytes"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise InputError(
+                    f"{name}={value} of a visit is not a finite number above 0; give one, or leave it out."
+                )
+
+    def of(self, visits: int) -> Record:
+        """What so many visits take: device hours, kilowatt hours, gigabytes, as far as they are known."""
+        per_visit = {
+            "device_hours": (self.seconds, 3600),
+            "kilowatt_hours": (self.joules, 3.6e6),
+            "gigabytes": (self.megabytes, 1e3),
+        }
+        return {name: visits * each / unit for name, (each, unit) in per_visit.items() if each is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +142,7 @@ class Plan:
             "client_visits": self.visits,
             "rounds_per_day": self.speed,
             "days": self.days,
-            "memory": memory(self.strategy, self.rounds),
+            "memory": noise_memory(self.strategy, self.rounds),
         }
 
 

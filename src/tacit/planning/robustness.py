@@ -1,0 +1,245 @@
+"""What a mechanism costs where it is used otherwise than it was designed for: arXiv:2408.08868, Figures 2 to 6.
+
+Losses (error of the prefix sums times sensitivity) compare mechanisms at equal privacy; nothing is trained. What the
+text of the paper leaves open (which participations, which designs) is chosen here and written on the axes.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from tacit.design.banded import design_banded
+from tacit.design.blt import design_blt
+from tacit.design.dense import full_tree
+from tacit.design.losses import errors, losses
+from tacit.design.toeplitz import banded_square_root, design_banded_toeplitz
+from tacit.planning.panels import Curve, Panel, PlannedFigure, Told, traced
+from tacit.privacy.participation import Participation
+from tacit.privacy.sensitivity import sensitivity
+from tacit.privacy.strategy import Banded, Strategy, Tree
+
+N = 2000  # rounds, as in the paper
+RMS = "rms loss (error at equal privacy)"
+BETWEEN = "min separation b"
+BUFFERS = 4
+TREE, BLT, TOEPLITZ, ROOT, FULL, MF = 1, 0, 2, 3, 4, 5  # hues
+
+Loss = Callable[[Participation], float]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A mechanism in a figure: its loss as a function of the participation."""
+
+    label: str
+    loss: Loss
+    hue: int
+    stroke: int = 0
+
+
+def blt_figure_2(tell: Told, banded: Banded | None = None) -> Iterator[PlannedFigure]:
+    """Mechanisms against the separation, for 3 and for 6 participations."""
+    lines = [
+        Line("tree, as released", _of(Tree()), TREE, 1),
+        Line("tree, Honaker's estimate", _of(Tree(variance_reduced=True)), TREE),
+        Line("tree, optimal estimate (TreeAgg-Full)", _full_tree, FULL),
+        Line("BLT, designed for b = 400", _of(_blt(_few(400, 5))), BLT, 1),
+        Line("BLT, designed for each", lambda served: _rms(_blt(served), served), BLT),
+        Line("banded Toeplitz, 400 bands", _of(_toeplitz(_few(400, 5))), TOEPLITZ),
+        *_matrix(banded),
+    ]
+    panels = []
+    for most, longest in ((3, 999), (6, 399)):
+        at = [int(b) for b in np.unique(np.geomspace(30, longest, 25).astype(int))]
+        curves = _traced(lines, at, lambda b, k=most: _few(int(b), k), tell, f"blt-figure-2: {most} participations")
+        panels.append(_panel(f"{most} participations, {N} rounds", BETWEEN, curves))
+    yield PlannedFigure(
+        name="blt-figure-2",
+        title="Mechanisms over the min separation",
+        source="arXiv:2408.08868, Figure 2",
+        says="BLTs cost less than any tree at every separation, and little more than banded matrices at theirs.",
+        panels=tuple(panels),
+    )
+
+
+def blt_figure_3(tell: Told, banded: Banded | None = None) -> Iterator[PlannedFigure]:
+    """Designs for one separation used at another, three participations."""
+    at = [int(b) for b in np.unique(np.geomspace(20, 999, 33).astype(int))]
+    lines = [*_designed(3), *_matrix(banded)]
+    curves = _traced(lines, at, lambda b: _few(int(b), 3), tell, "blt-figure-3")
+    yield PlannedFigure(
+        name="blt-figure-3",
+        title="Designed for one separation, used at another",
+        source="arXiv:2408.08868, Figure 3",
+        says="A banded matrix is best at its own separation and falls off below it; BLTs bend less.",
+        panels=(_panel(f"3 participations, {N} rounds", BETWEEN, curves),),
+    )
+
+
+def blt_figure_4(tell: Told, banded: Banded | None = None) -> Iterator[PlannedFigure]:
+    """The same where clients come as often as the separation lets them."""
+    at = [b for b in range(10, N + 1) if N % b == 0]
+    lines = [*_designed(None), *_matrix(banded)]
+    curves = _traced(lines, at, lambda b: Participation.worst_case(N, int(b)), tell, "blt-figure-4")
+    yield PlannedFigure(
+        name="blt-figure-4",
+        title="Clients that come as often as they may",
+        source="arXiv:2408.08868, Figure 4",
+        says="Losses grow as clients come more often, for banded matrices faster than for BLTs below their separation.",
+        panels=(_panel(f"{N} rounds, {N}/b participations", BETWEEN, curves, log_y=True),),
+    )
+
+
+def blt_figure_5(tell: Told, banded: Banded | None = None) -> Iterator[PlannedFigure]:
+    """Designs for one number of rounds, run for another."""
+    at = [int(n) for n in np.linspace(100, 4000, 40)]
+    lines = [
+        Line(f"BLT, designed for {n} rounds", _of(_blt(Participation.worst_case(n, 400))), BLT, stroke)
+        for stroke, n in enumerate((1000, 2000, 4000))
+    ]
+    lines += [
+        Line(
+            f"banded Toeplitz, designed for {n} rounds",
+            _of(_toeplitz(Participation.worst_case(n, 400))),
+            TOEPLITZ,
+            stroke,
+        )
+        for stroke, n in enumerate((1000, 2000, 4000))
+    ]
+    lines += [Line("tree, Honaker's estimate", _of(Tree(variance_reduced=True)), TREE), *_matrix(banded)]
+    curves = _traced(lines, at, lambda n: Participation.worst_case(int(n), 400), tell, "blt-figure-5", within=N)
+    best = {n: _rms(_blt(served), served) for n in at if (served := Participation.worst_case(n, 400))}
+    ratios = tuple(
+        Curve(
+            label=curve.label,
+            x=curve.x,
+            y=tuple(y / best[int(x)] for x, y in zip(curve.x, curve.y, strict=True)),
+            hue=curve.hue,
+            stroke=curve.stroke,
+        )
+        for curve in curves
+    )
+    yield PlannedFigure(
+        name="blt-figure-5",
+        title="Designed for one number of rounds, run for another",
+        source="arXiv:2408.08868, Figure 5",
+        says="A BLT hardly notices for how many rounds it was designed; steps are one participation more.",
+        panels=(
+            Panel(
+                title="over the BLT designed for just these rounds (b = 400)",
+                x_label="rounds",
+                y_label="rms loss over that of the BLT",
+                curves=ratios,
+                y_limits=(0.85, 1.6),
+            ),
+            _panel("b = 400, as often as that allows", "rounds", curves),
+        ),
+    )
+
+
+def blt_figure_6(tell: Told) -> Iterator[PlannedFigure]:
+    """BLTs beside banded Toeplitz matrices and the banded square root, each made for its separation."""
+    panels = []
+    for rounds, count in ((N, 9), (5 * N, 5)):
+        at = [int(b) for b in np.geomspace(rounds // 50, rounds // 2, count)]
+        lines = [
+            Line("BLT, 2 buffers", lambda served: _rms(_blt(served, 2), served), BLT, 1),
+            Line("BLT, 4 buffers", lambda served: _rms(_blt(served), served), BLT),
+            Line("banded Toeplitz, b bands", lambda served: _rms(_toeplitz(served), served), TOEPLITZ),
+            Line(
+                "banded square root, b bands",
+                lambda served: _rms(banded_square_root(served.min_separation), served),
+                ROOT,
+            ),
+        ]
+        curves = _traced(
+            lines, at, lambda b, n=rounds: Participation.worst_case(n, int(b)), tell, f"blt-figure-6: {rounds} rounds"
+        )
+        panels.append(_panel(f"{rounds} rounds, rounds/b participations", BETWEEN, curves, log_y=True))
+    yield PlannedFigure(
+        name="blt-figure-6",
+        title="BLTs beside banded Toeplitz matrices",
+        source="arXiv:2408.08868, Figure 6",
+        says="With a few buffers a BLT costs what matrices with hundreds of bands cost.",
+        panels=tuple(panels),
+    )
+
+
+def bandmf(progress: Callable[[int, float], None] | None = None) -> Banded:
+    """The BandMF of the figures: 400 bands, 2000 rounds. Takes minutes."""
+    return design_banded(_few(400, 5), bands=400, objective="rms", progress=progress)
+
+
+def _few(separation: int, most: int) -> Participation:
+    return Participation(rounds=N, min_separation=separation, max_participations=most).effective
+
+
+def _designed(most: int | None) -> list[Line]:
+    """BLTs and banded Toeplitz matrices for three separations, and a tree."""
+    lines = []
+    for stroke, b in enumerate((100, 400, 1000)):
+        served = Participation.worst_case(N, b) if most is None else _few(b, most)
+        lines.append(Line(f"BLT, designed for b = {b}", _of(_blt(served)), BLT, stroke))
+        lines.append(Line(f"banded Toeplitz, {b} bands", _of(_toeplitz(served)), TOEPLITZ, stroke))
+    return [
+        *sorted(lines, key=lambda line: line.hue),
+        Line("tree, Honaker's estimate", _of(Tree(variance_reduced=True)), TREE),
+    ]
+
+
+def _matrix(banded: Banded | None) -> list[Line]:
+    return [] if banded is None else [Line(f"BandMF, {banded.bands} bands", _of(banded), MF)]
+
+
+@lru_cache(maxsize=2048)
+def _blt(served: Participation, buffers: int = BUFFERS) -> Strategy:
+    return design_blt(served, buffers=buffers, objective="rms")
+
+
+@lru_cache(maxsize=256)
+def _toeplitz(served: Participation) -> Strategy:
+    return design_banded_toeplitz(served, bands=served.min_separation, objective="rms")
+
+
+def _rms(strategy: Strategy, served: Participation) -> float:
+    return losses(strategy, served).rms_loss
+
+
+def _of(strategy: Strategy) -> Loss:
+    return lambda served: _rms(strategy, served)
+
+
+@lru_cache(maxsize=8)
+def _full_tree_error(rounds: int) -> float:
+    return errors(full_tree(rounds), rounds)[1]
+
+
+def _full_tree(served: Participation) -> float:
+    """Errors of the optimal estimate from the tree's nodes, exact sensitivity of the tree."""
+    return _full_tree_error(served.rounds) * sensitivity(Tree(), served)
+
+
+def _traced(
+    lines: Sequence[Line],
+    xs: Sequence[int],
+    served: Callable[[float], Participation],
+    tell: Told,
+    name: str,
+    *,
+    within: int | None = None,
+) -> tuple[Curve, ...]:
+    """Each line's losses at `xs`; a BandMF, which says nothing beyond its rounds, only as far as it goes."""
+    curves = []
+    for line in lines:
+        at = [x for x in xs if within is None or line.hue != MF or x <= within]
+        curves.append(
+            traced(line.label, at, lambda x, line=line: line.loss(served(x)), hue=line.hue, stroke=line.stroke)
+        )
+        tell(f"{name}: {line.label}")
+    return tuple(curves)
+
+
+def _panel(title: str, x_label: str, curves: tuple[Curve, ...], *, log_y: bool = False) -> Panel:
+    return Panel(title=title, x_label=x_label, y_label=RMS, curves=curves, log_x=x_label == BETWEEN, log_y=log_y)
