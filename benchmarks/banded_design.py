@@ -5,8 +5,8 @@ compilation included) are that design's alone.
 
 design     tacit's design at (rounds, bands) = (2052, 342), separation 342, 6 participations: loss, steps, seconds,
            memory. arXiv:2408.08868, Table 3, prints rms loss 8.60.
-compare    tacit and jax-privacy on a smaller problem that the latter finishes, in turns; the ratio is the median of
-           the pairs' own ratios of CPU time. Both losses are rms errors of the same workload, columns of norm 1.
+compare    tacit and jax-privacy on a smaller problem that the latter finishes, in turns, one thread each; the ratio is
+           the median of the pairs' own ratios of CPU time. Losses are of the same workload, columns of norm 1.
 
     python benchmarks/banded_design.py                       with the extra `peers` installed
     python benchmarks/banded_design.py --peer-python PATH    jax-privacy lives in another environment
@@ -58,11 +58,23 @@ print(json.dumps({"max_loss": largest, "rms_loss": mean, "steps": steps, "cpu_se
 """
 
 
-def measured(python: str, program: str, *numbers: int) -> dict[str, Any]:
+ONE_THREAD = {
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+}
+
+
+def measured(python: str, program: str, *numbers: int, threads: dict[str, str] | None = None) -> dict[str, Any]:
     """One design in a process of its own."""
     command = [python, "-c", program, *map(str, numbers)]
     done = subprocess.run(
-        command, check=True, capture_output=True, text=True, env={**os.environ, "JAX_PLATFORMS": "cpu"}
+        command,
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "JAX_PLATFORMS": "cpu", **(threads or {})},
     )
     return json.loads(done.stdout.strip().splitlines()[-1])
 
@@ -83,7 +95,10 @@ def main() -> None:
     print(json.dumps({"figure": "design", **dict(zip(names, large, strict=True)), **design, **machine}), flush=True)
 
     found = [
-        (measured(sys.executable, OURS, *small), measured(options.peer_python, PEER, *small, steps))
+        (
+            measured(sys.executable, OURS, *small, threads=ONE_THREAD),
+            measured(options.peer_python, PEER, *small, steps, threads=ONE_THREAD),
+        )
         for _ in range(pairs)
     ]
     ratios = [peer["cpu_seconds"] / ours["cpu_seconds"] for ours, peer in found]

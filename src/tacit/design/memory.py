@@ -3,6 +3,7 @@
 from typing import assert_never
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tacit.privacy.strategy import (
     Banded,
@@ -18,10 +19,10 @@ from tacit.privacy.strategy import (
 
 
 def noise_memory(strategy: Strategy, rounds: int) -> int:
-    """Vectors of the model's size that the noise of a run of `rounds` rounds carries from round to round; exact.
+    """Vectors of the model's size that the noise carries when `rounds` rounds are done; exact for `stream_for`.
 
-    Not counted: the seeds of the round at hand. Banded inverses carry seeds, which a counter-based generator could
-    draw again instead.
+    Not counted: the seeds of the round at hand. A banded inverse carries seeds, except that a single earlier one
+    (DP-lambdaCGD) is drawn again.
     """
     match strategy:
         case Independent():
@@ -30,12 +31,19 @@ def noise_memory(strategy: Strategy, rounds: int) -> int:
             return len(strategy.theta)
         case Tree():
             return max(height for _, height in strategy.blocks(rounds)) + 1
-        case Toeplitz():
-            return min(int(np.flatnonzero(strategy.coefficients)[-1]), rounds - 1)
-        case BandedToeplitz() | BandedInverse():
-            return min(len(strategy.coefficients), rounds) - 1
+        case BandedInverse():
+            reach = _reach(strategy.coefficients)
+            return 0 if reach == 1 else min(rounds, reach)
+        case Toeplitz() | BandedToeplitz():
+            return min(rounds, _reach(strategy.coefficients))
         case Banded():
-            return min(strategy.bands, rounds) - 1
+            return min(rounds, _reach(strategy.columns.any(axis=0)))
         case Dense():
-            return rounds - 1
+            below, above = np.nonzero(strategy.matrix)
+            return min(rounds, int((below - above).max()))
     assert_never(strategy)
+
+
+def _reach(numbers: ArrayLike) -> int:
+    """The place of the last number that is not zero."""
+    return int(np.flatnonzero(numbers)[-1])

@@ -16,8 +16,6 @@ from tacit.privacy.strategy import BandedInverse, BandedToeplitz
 
 Array = NDArray[np.float64]
 
-STRICTLY = 1e-12  # equal gaps give equal coefficients of C: so much keeps rounding from making one of them rise
-
 
 def banded_square_root(bands: int) -> BandedToeplitz:
     """BSR (BandFHU): C has the first `bands` coefficients of (1-x)^{-1/2} (arXiv:2202.11205, arXiv:2405.13763)."""
@@ -54,7 +52,6 @@ def design_banded_inverse(participation: Participation, *, bands: int, objective
         return BandedInverse((1.0,))
     loss = _Loss(participation, objective)
     gaps = minimise_falling(loss.of_gaps, -np.diff(np.log(root_coefficients(bands))))
-    gaps += STRICTLY * np.arange(bands - 1, 0, -1)
     return BandedInverse(tuple(np.diff(_partial_sums(gaps), prepend=0.0).tolist()))
 
 
