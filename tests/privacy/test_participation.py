@@ -90,3 +90,63 @@ def test_numpy_numbers_are_whole_numbers() -> None:
     taken = Participation(rounds=np.int64(5), min_separation=np.int32(2), max_participations=2)  # type: ignore[arg-type]
     assert type(taken.rounds) is int
     assert taken == Participation(rounds=5, min_separation=2, max_participations=2)
+
+
+def slow_from_round_times(finished: list[float], timer: float) -> tuple[int, int]:
+    """(separation, count) by looking at each pair of rounds, and at every chain of returns."""
+    rounds = len(finished)
+    allowed = [[finished[j] - finished[i] >= timer for j in range(rounds)] for i in range(rounds)]
+    gaps = [j - i for i in range(rounds) for j in range(i + 1, rounds) if allowed[i][j]]
+    longest = [1] * rounds
+    for j in range(rounds):
+        longest[j] = 1 + max((longest[i] for i in range(j) if allowed[i][j]), default=0)
+    return min(gaps, default=rounds), max(longest)
+
+
+@given(waits=st.lists(st.integers(0, 12), min_size=1, max_size=40), timer=st.integers(1, 60))
+def test_a_timer_allows_what_the_round_times_say(waits: list[int], timer: int) -> None:
+    finished = np.cumsum(waits)
+    measured = Participation.from_round_times(finished, timer=timer)
+    assert (measured.min_separation, measured.max_participations) == slow_from_round_times(finished.tolist(), timer)
+    assert measured.rounds == len(waits)
+    assert measured.effective == measured  # as many as came fit the separation
+
+
+@given(waits=st.lists(st.integers(1, 12), min_size=1, max_size=40), timer=st.integers(1, 60))
+def test_the_separation_is_one_more_than_the_rounds_of_the_emptiest_window(waits: list[int], timer: int) -> None:
+    """The colab's words: MinS is the smallest number of rounds completed in any period of the timer."""
+    finished = np.cumsum(waits)
+    inside = [int(((finished > start) & (finished < start + timer)).sum()) for start in finished]
+    whole = [count for start, count in zip(finished, inside, strict=True) if start + timer <= finished[-1]]
+    if whole:
+        assert Participation.from_round_times(finished, timer=timer).rounds_between == min(whole)
+
+
+def test_a_log_of_even_rounds() -> None:
+    hours = 3600.0
+    even = Participation.from_round_times(1.7e9 + np.arange(100) * 0.5 * hours, timer=24 * hours)
+    assert even == Participation(rounds=100, min_separation=48, max_participations=3)
+    late = Participation.from_round_times(1.7e9 + np.arange(100) * 0.5 * hours, timer=24 * hours + 1)
+    assert (late.min_separation, late.rounds_between) == (49, 48)
+    assert Participation.from_round_times([0.0, 5.0, 6.0], timer=7.0) == Participation(
+        rounds=3, min_separation=3, max_participations=1
+    )
+    assert Participation.from_round_times([0.1, 0.1, 0.3], timer=1e-9).min_separation == 1
+    assert Participation.from_round_times([0.1, 0.3], timer=0.2).max_participations == 2  # 0.3 - 0.1 < 0.2 in binary
+
+
+@pytest.mark.parametrize(
+    ("finished", "timer", "complaint"),
+    [
+        ([3.0, 2.0], 1.0, "round 1 finished at 2 s, before round 0 at 3 s"),
+        ([], 1.0, "at least one"),
+        ([[1.0]], 1.0, "shape"),
+        ([1.0, float("nan")], 1.0, "round 1 finished at nan"),
+        ([1.0, 2.0], 0.0, "timer=0.0 is no period"),
+        ([1.0, 2.0], -5, "timer=-5 is no period"),
+        ([1.0, 2.0], float("inf"), "timer=inf"),
+    ],
+)
+def test_times_that_are_none_are_refused(finished: list[float], timer: float, complaint: str) -> None:
+    with pytest.raises(InputError, match=complaint):
+        Participation.from_round_times(finished, timer=timer)

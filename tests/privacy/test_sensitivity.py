@@ -1,9 +1,6 @@
 """Sensitivity against every participation pattern there is, and against the published tables."""
 
-import itertools
 import json
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,78 +8,21 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.privacy.every_pattern import brute_force, participations, worst_signs
 
 from tacit.errors import AccountingError
-from tacit.privacy import Blt, Independent, Participation, Toeplitz, Tree
+from tacit.privacy import Blt, Independent, Participation, Toeplitz, toeplitz
 from tacit.privacy.sensitivity import (
     sensitivity,
+    sensitivity_bound_squared,
     sensitivity_squared,
     toeplitz_sensitivity,
-    tree_sensitivity_squared,
+    toeplitz_sensitivity_squared,
 )
-from tacit.privacy.strategy import PUBLISHED_BLT, Strategy
+from tacit.privacy.strategy import PUBLISHED_BLT, BandedInverse, BandedToeplitz
 
 GOLDEN = Path(__file__).parent.parent / "golden"
-TREES: dict[str, Any] = json.loads((GOLDEN / "tree_tables.json").read_text())
 BLTS: dict[str, Any] = json.loads((GOLDEN / "blt.json").read_text())
-
-
-def patterns(participation: Participation) -> Iterator[tuple[int, ...]]:
-    """Every set of rounds that one client may take part in."""
-    for count in range(participation.max_participations + 1):
-        for pattern in itertools.combinations(range(participation.rounds), count):
-            if all(b - a >= participation.min_separation for a, b in itertools.pairwise(pattern)):
-                yield pattern
-
-
-def brute_force(strategy: Strategy, participation: Participation) -> float:
-    """max over patterns of |C 1_pattern|^2: the slow twin of everything here."""
-    matrix = strategy.dense(participation.rounds)
-    return max(float((matrix[:, list(pattern)].sum(axis=1) ** 2).sum()) for pattern in patterns(participation))
-
-
-@st.composite
-def participations(draw: st.DrawFn, largest: int = 16) -> Participation:
-    rounds = draw(st.integers(1, largest))
-    return Participation(
-        rounds=rounds,
-        min_separation=draw(st.integers(1, rounds + 1)),
-        max_participations=draw(st.integers(1, rounds + 1)),
-    )
-
-
-@settings(max_examples=150, deadline=None)
-@given(participation=participations(14), restarts=st.sets(st.integers(1, 16), max_size=3))
-def test_trees_with_restarts_are_exact(participation: Participation, restarts: set[int]) -> None:
-    tree = Tree(restarts=tuple(sorted(restarts)))
-    assert tree_sensitivity_squared(participation, restarts=tree.restarts) == brute_force(tree, participation)
-
-
-@pytest.mark.parametrize("separation", [1, 2, 3, 4, 5, 7])
-@pytest.mark.parametrize("times", [1, 2, 4, 16])
-def test_trees_of_sixteen_rounds_are_exact(separation: int, times: int) -> None:
-    participation = Participation(rounds=16, min_separation=separation, max_participations=times)
-    assert tree_sensitivity_squared(participation) == brute_force(Tree(), participation)
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    rounds=st.integers(20, 300),
-    separation=st.integers(5, 60),
-    times=st.integers(1, 6),
-    restarts=st.sets(st.integers(1, 300), max_size=2),
-)
-def test_no_random_client_beats_a_larger_tree(rounds: int, separation: int, times: int, restarts: set[int]) -> None:
-    served = Participation(rounds=rounds, min_separation=separation, max_participations=times)
-    tree = Tree(restarts=tuple(sorted(restarts)))
-    bound, matrix, draw = sensitivity_squared(tree, served), tree.dense(rounds), np.random.default_rng(rounds)
-    for _ in range(30):
-        at, visits = int(draw.integers(0, separation)), np.zeros(rounds)
-        for _ in range(times):
-            if at < rounds:
-                visits[at] = 1
-            at += separation + int(draw.integers(0, 3))
-        assert ((matrix @ visits) ** 2).sum() <= bound
 
 
 @settings(max_examples=100, deadline=None)
@@ -96,59 +36,66 @@ def test_toeplitz_matrices_are_exact(participation: Participation, falls: list[f
     assert sensitivity_squared(strategy, participation) == pytest.approx(brute_force(strategy, participation))
 
 
-@settings(max_examples=60, deadline=None)
+def slow_toeplitz(column: np.ndarray, participation: Participation) -> float:
+    """Shifted copies added one after another: O(n k)."""
+    served = participation.effective
+    response = np.zeros(served.rounds)
+    for visit in range(served.max_participations):
+        late = visit * served.min_separation
+        response[late:] += column[: served.rounds - late]
+    return float(response @ response)
+
+
 @given(
-    participation=participations(12),
-    theta=st.lists(st.floats(0.05, 1.0), min_size=2, max_size=2),
-    omega=st.lists(st.floats(0.01, 0.5), min_size=2, max_size=2),
+    participation=participations(60),
+    falls=st.lists(st.floats(0, 1), min_size=60, max_size=60),
 )
-def test_blts_are_exact(participation: Participation, theta: list[float], omega: list[float]) -> None:
-    blt = Blt(theta=tuple(theta), omega=tuple(omega))
-    assert sensitivity_squared(blt, participation) == pytest.approx(brute_force(blt, participation))
+def test_adding_once_is_adding_every_shifted_copy(participation: Participation, falls: list[float]) -> None:
+    column = np.cumprod([1.0, *falls])[: participation.rounds]
+    expected = slow_toeplitz(column, participation)
+    assert toeplitz_sensitivity_squared(column, participation) == pytest.approx(expected, rel=1e-13)
+
+
+@settings(max_examples=100, deadline=None)
+@given(participation=participations(12), falls=st.lists(st.floats(0, 1), max_size=8))
+def test_banded_toeplitz_matrices_are_exact(participation: Participation, falls: list[float]) -> None:
+    strategy = BandedToeplitz(tuple(np.cumprod([2.0, *falls])))
+    assert sensitivity_squared(strategy, participation) == pytest.approx(brute_force(strategy, participation))
+
+
+@settings(max_examples=100, deadline=None)
+@given(participation=participations(12), shares=st.lists(st.floats(0, 1), min_size=1, max_size=4))
+def test_banded_inverses_are_exact_or_refused(participation: Participation, shares: list[float]) -> None:
+    strategy = BandedInverse((1.0, *(-share / len(shares) for share in shares)))
+    value, exact = sensitivity_bound_squared(strategy, participation)
+    expected = brute_force(strategy, participation)
+    if exact:
+        assert value == sensitivity_squared(strategy, participation) == pytest.approx(expected, rel=1e-10)
+    else:
+        assert value >= expected * (1 - 1e-12)
+        with pytest.raises(AccountingError):
+            sensitivity_squared(strategy, participation)
+
+
+@given(participation=participations(12), taken_back=st.floats(0, 1))
+def test_lambda_cgd_is_exact(participation: Participation, taken_back: float) -> None:
+    strategy = BandedInverse((1.0, -taken_back))
+    assert sensitivity_squared(strategy, participation) == pytest.approx(brute_force(strategy, participation))
+
+
+def test_rounding_of_a_long_column_is_no_rise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By Newton's iteration a column that decays to nothing ends in rounding errors of either sign."""
+    inverse_root = BandedInverse(tuple(np.cumprod([1.0, *(1 - 1.5 / np.arange(1, 64))])))
+    served = Participation.worst_case(6000, 700)
+    monkeypatch.setattr(toeplitz, "_DIRECT", 1)
+    column = inverse_root.column(6000)
+    assert (np.diff(column) > 0).any()
+    assert sensitivity_squared(inverse_root, served) == pytest.approx(slow_toeplitz(column, served), rel=1e-12)
 
 
 @given(participation=participations())
 def test_independent_noise_counts_participations(participation: Participation) -> None:
     assert sensitivity_squared(Independent(), participation) == participation.effective.max_participations
-
-
-def greedy(participation: Participation) -> float:
-    """As early as possible: the worst case of Toeplitz matrices, and not of trees."""
-    served = participation.effective
-    rounds = [visit * served.min_separation for visit in range(served.max_participations)]
-    return float((Tree().dense(served.rounds)[:, rounds].sum(axis=1) ** 2).sum())
-
-
-def test_coming_as_early_as_possible_is_not_the_worst_case_of_a_tree() -> None:
-    # tests/golden/tree_tables.json: the smallest counterexample, and one of 4.9%.
-    small = Participation(rounds=16, min_separation=3, max_participations=5)
-    assert (greedy(small), tree_sensitivity_squared(small)) == (55, 57)
-    larger = Participation(rounds=1000, min_separation=61, max_participations=12)
-    assert (greedy(larger), tree_sensitivity_squared(larger)) == (243, 255)
-
-
-@pytest.mark.parametrize("row", TREES["rows"], ids=lambda row: f"{row['table']} {row['task']}")
-def test_the_published_tree_rows_are_exact(row: dict[str, Any]) -> None:
-    participation = Participation.from_rounds_between(
-        rounds=row["rounds"], rounds_between=row["min_s"], max_participations=row["max_p"]
-    )
-    assert tree_sensitivity_squared(participation) == row["exact_sens2"]
-    rho = row["exact_sens2"] / (2 * row["noise_multiplier"] ** 2)
-    assert (round(rho, 2) == row["paper_rho"]) == row["matches_paper"]
-
-
-def test_there_are_twenty_two_published_tree_rows() -> None:
-    assert len(TREES["rows"]) == 22
-
-
-def test_a_long_tree_takes_milliseconds() -> None:
-    served = Participation(rounds=20_000, min_separation=313, max_participations=64)
-    best = float("inf")
-    for _ in range(3):
-        start = time.process_time()
-        tree_sensitivity_squared(served)
-        best = min(best, time.process_time() - start)
-    assert best < 0.25  # about 10 ms on a quiet core
 
 
 @pytest.mark.parametrize("name", PUBLISHED_BLT)
@@ -167,8 +114,7 @@ def test_the_published_blt_rows_are_reproduced(row: dict[str, Any]) -> None:
 
 
 def test_the_anchor_of_the_published_blt() -> None:
-    # google-parfait/federated-compute, fcp/confidentialcompute/python/accounting_test.py: zCDP 3.17226586 at
-    # z = 1.
+    # google-parfait/federated-compute, fcp/confidentialcompute/python/accounting_test.py: zCDP 3.17226586 at z = 1.
     worst = Participation.worst_case(100, 50)
     assert sensitivity_squared(PUBLISHED_BLT["b400"], worst) / 2 == pytest.approx(3.17226586, abs=5e-9)
 
@@ -204,3 +150,32 @@ def test_leaving_out_small_coefficients_would_understate() -> None:
     b400, served = PUBLISHED_BLT["b400"], Participation.worst_case(2000, 400)
     cut = np.where(np.arange(2000) < 400, b400.column(2000), 0.0)
     assert toeplitz_sensitivity(cut, served) < 0.95 * sensitivity(b400, served)
+
+
+def test_the_column_of_a_banded_inverse_does_not_end_with_its_band() -> None:
+    """The same trap: two numbers describe C^{-1}, and all of C's coefficients count."""
+    cgd, served = BandedInverse((1.0, -0.97)), Participation.worst_case(2052, 342)
+    everything = slow_toeplitz(cgd.column(2052), served)
+    assert sensitivity_squared(cgd, served) == pytest.approx(everything, rel=1e-12)
+    for end in (2, 342):
+        cut = np.where(np.arange(2052) < end, cgd.column(2052), 0.0)
+        assert toeplitz_sensitivity_squared(cut, served) < everything * (1 - 1e-5)
+
+
+def test_a_bound_stands_in_where_the_theorem_does_not_hold() -> None:
+    rising = Toeplitz(coefficients=(1.0, 0.2, -0.6, 0.1, 0.3))
+    served = Participation.worst_case(5, 2)
+    value, exact = sensitivity_bound_squared(rising, served)
+    assert not exact
+    assert value >= worst_signs(rising.dense(5), served)
+    assert sensitivity_bound_squared(Independent(), served) == (3.0, True)
+    assert sensitivity_bound_squared(Blt(theta=(0.9,), omega=(1.5,)), served)[1] is False
+
+
+@pytest.mark.parametrize("off", [-1, 1])
+def test_a_separation_off_by_one_is_another_guarantee(off: int) -> None:
+    # Table 4 of arXiv:2408.08868 is reproduced above with b = MinS + 1; neither neighbour reproduces it.
+    row = BLTS["table4"][0]
+    wrong = Participation(rounds=row["rounds"], min_separation=row["min_s"] + 1 + off, max_participations=row["max_p"])
+    rho = sensitivity(PUBLISHED_BLT[row["blt"]], wrong) ** 2 / (2 * row["z"] ** 2)
+    assert abs(rho - row["rho"]) > 5.1e-6

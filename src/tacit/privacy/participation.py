@@ -1,9 +1,9 @@
 """Who may come how often: the assumption under which every sensitivity is computed.
 
 Two conventions exist for the distance between two participations of one client, and both have a name here:
-`min_separation` is the difference b of the round numbers (arXiv:2408.08868, Definition of (k,
-b)-participation), `rounds_between` is the number of rounds strictly between (the papers' tables and the tree
-colab call it MinS), so `min_separation = rounds_between + 1`.
+`min_separation` is the difference b of the round numbers (arXiv:2408.08868, Definition of (k, b)-participation),
+`rounds_between` is the number of rounds strictly between (the papers' tables and the tree colab call it MinS), so
+`min_separation = rounds_between + 1`.
 """
 
 import operator
@@ -80,13 +80,43 @@ class Participation:
         if gaps.size and gaps.min() == 0:
             at = int(np.flatnonzero(again & (np.diff(when) == 0))[0])
             raise AccountingError(
-                f"client {who[at]} is logged twice in round {when[at]}, and a client contributes once to a "
-                "round; "
+                f"client {who[at]} is logged twice in round {when[at]}, and a client contributes once to a round; "
                 "its contributions of that round must be summed and clipped together."
             )
         counts = np.diff(np.flatnonzero(np.concatenate(([True], ~again, [True]))))
         separation = int(gaps.min()) if gaps.size else rounds
         return cls(rounds=rounds, min_separation=separation, max_participations=int(counts.max()))
+
+    @classmethod
+    def from_round_times(cls, finished: ArrayLike, *, timer: float) -> "Participation":
+        """What a timer allowed in a run, measured afterwards: MinS and MaxP of arXiv:2305.18465, Section 2.2.
+
+        `finished` (rounds,) are the times in seconds at which the rounds finished, never falling; `timer` is the
+        period in seconds for which a device stays away after it took part. A device that took part in round i may
+        take part in round j if and only if finished[j] - finished[i] >= timer, so MinS (`rounds_between`) is the
+        smallest number of rounds that finished within less than `timer` of an earlier one, over all windows that end
+        before the log does, and MaxP the most participations that fit, coming back as soon as allowed. Exact,
+        O(rounds log rounds). Where nobody could come twice the separation is `rounds` and the count 1.
+
+        Ties are decided for the device: a round that finishes just as the timer runs out is open to it. A device's own
+        clock starts with its upload, which may come before the round finishes: where rounds are long beside the timer,
+        give `timer` less the longest time between an upload and the end of its round, which can only lower MinS.
+        InputError where the times fall, are not finite or missing, or the timer is not positive.
+        """
+        times = _round_times(finished)
+        if isinstance(timer, bool) or not np.isfinite(timer) or timer <= 0:
+            raise InputError(f"timer={timer} is no period; give the seconds for which a device stays away, above 0.")
+        rounds = times.size
+        # A sum that was rounded up would hide a tie, so the last bit goes to the device.
+        open_again = np.searchsorted(times, np.nextafter(times + timer, -np.inf), side="left")
+        returns = np.maximum(open_again, np.arange(1, rounds + 1))  # a tiny timer is still one round
+        separations = (returns - np.arange(rounds))[returns < rounds]
+        if not separations.size:
+            return cls(rounds=rounds, min_separation=rounds, max_participations=1)
+        visits, at = 1, int(returns[0])
+        while at < rounds:
+            visits, at = visits + 1, int(returns[at])
+        return cls(rounds=rounds, min_separation=int(separations.min()), max_participations=visits)
 
     @property
     def rounds_between(self) -> int:
@@ -95,16 +125,12 @@ class Participation:
 
     @property
     def effective(self) -> "Participation":
-        """The same set of participation patterns with `max_participations` no larger than the separation
-        allows.
-        """
+        """The same set of participation patterns with `max_participations` no larger than the separation allows."""
         most = min(self.max_participations, -(-self.rounds // self.min_separation))
         return Participation(rounds=self.rounds, min_separation=self.min_separation, max_participations=most)
 
     def first(self, rounds: int) -> "Participation":
-        """What the same promise says of the first `rounds` rounds alone; AccountingError beyond its own
-        rounds.
-        """
+        """What the same promise says of the first `rounds` rounds alone; AccountingError beyond its own rounds."""
         rounds = _whole("rounds", rounds, 1)
         if rounds > self.rounds:
             raise AccountingError(
@@ -114,6 +140,23 @@ class Participation:
         return Participation(
             rounds=rounds, min_separation=self.min_separation, max_participations=self.max_participations
         )
+
+
+def _round_times(finished: ArrayLike) -> NDArray[np.float64]:
+    """The finishing times of all rounds, checked."""
+    times = np.asarray(finished, dtype=np.float64)
+    if times.ndim != 1 or not times.size:
+        raise InputError(f"finished has shape {times.shape}; give one time in seconds for each round, at least one.")
+    if not np.isfinite(times).all():
+        at = int(np.flatnonzero(~np.isfinite(times))[0])
+        raise InputError(f"round {at} finished at {times[at]}, which is no time; give seconds for every round.")
+    if (np.diff(times) < 0).any():
+        at = int(np.flatnonzero(np.diff(times) < 0)[0])
+        raise InputError(
+            f"round {at + 1} finished at {times[at + 1]:.15g} s, before round {at} at {times[at]:.15g} s; give the "
+            "times in the order of the rounds."
+        )
+    return times
 
 
 def _log(rounds: int, round_of: ArrayLike, client_of: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
