@@ -6,65 +6,180 @@ which they are drawn, C the strategy matrix (`Strategy.dense`). The noise of rou
 strategy speak of the same release.
 """
 
-import secrets
-from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 from jax import Array
+from scipy.linalg import solve_triangular
 
 from tacit.errors import InputError
-from tacit.privacy.strategy import Blt, Independent, Strategy, Tree
+from tacit.mechanisms import blocks, device
+from tacit.mechanisms.seeds import SeedSource, standard_normal_seeds
+from tacit.mechanisms.step import Step
+from tacit.privacy.strategy import (
+    Banded,
+    BandedInverse,
+    BandedToeplitz,
+    Blt,
+    Dense,
+    Independent,
+    Strategy,
+    Toeplitz,
+    Tree,
+)
 
-KEY_BYTES = 16  # Philox has a key of 128 bits
-# What seeds are drawn for; append only, because the place in this tuple is part of the generator's counter.
-PURPOSES = ("model update", "clip norm")
-BLOCK = 1 << 18  # seeds from one counter block, 1 MiB: changing it changes every seed
+Vector = npt.NDArray[np.float32]
 
 
 class NoiseState(NamedTuple):
     """What a stream carries from round to round; checkpoints keep both as they are.
 
-    The number of buffers may grow (trees have one per level reached): a reader takes the shape from the file.
+    The number of buffers may grow (`NoiseStream.memory` says how): a reader takes the shape from the file. On a CPU
+    they are NumPy's and change in place, on an accelerator they are JAX's and are donated; either way a state serves
+    for one round, and using it again is an error.
     """
 
-    round: Array  # () int32, the round whose noise comes next
-    buffers: Array  # (buffers, d) float32
+    round: npt.NDArray[np.int32] | Array  # () int32, the round whose noise comes next
+    buffers: Vector | Array  # (buffers, d) float32
 
 
-class NoiseStream(Protocol):
+class NoiseStream(ABC):
     """The noise of one run, in units of `Guarantee.seed_stddev`."""
 
-    @property
-    def strategy(self) -> Strategy:
-        """The strategy matrix that this noise belongs to, as the accountant takes it."""
+    strategy: Strategy
+    """The strategy matrix that this noise belongs to, as the accountant takes it."""
 
     def seeds_in(self, round: int) -> int:
-        """How many fresh standard normal vectors this round (0-based) needs."""
+        """How many fresh standard normal vectors this round (0-based) needs: one, except in trees."""
+        return 1
 
-    def init(self, dimension: int) -> NoiseState:
-        """The state before round 0 for a model of `dimension` numbers."""
-
-    def next(self, state: NoiseState, seeds: npt.NDArray[np.float32] | Array) -> tuple[Array, NoiseState]:
-        """The noise (d,) float32 of round `state.round` in the residual form, and the state after it.
-
-        seeds: (seeds_in(round), d) standard normal; another shape raises InputError (under an outer jit,
-        where the round is not known, the caller answers for it). The old state's buffers are donated: once
-        `next` was called, only the new state is good. Bit-identical whatever the number of threads.
+    def rounds_drawn(self, round: int) -> tuple[int, ...]:
+        """The rounds whose seeds this round takes, in the order in which it takes them: its own, and earlier ones
+        where a stream draws them again instead of keeping them.
         """
+        return (round,)
+
+    @abstractmethod
+    def memory(self, rounds: int) -> int:
+        """How many vectors of the model's size are carried when so many rounds are done."""
+
+    @abstractmethod
+    def step(self, round: int) -> Step:
+        """What this round does with its seeds and with the `memory(round)` vectors carried."""
 
     def dense(self, rounds: int) -> npt.NDArray[np.float64]:
-        """The map from seeds to noise, (rounds, total seeds), written down slowly: the tests' oracle."""
+        """The map from seeds to noise, (rounds, total seeds), written down slowly: the tests' oracle. C^{-1}."""
+        inverse: npt.NDArray[np.float64] = solve_triangular(self.strategy.dense(rounds), np.eye(rounds), lower=True)
+        return inverse
+
+    def init(self, dimension: int) -> NoiseState:
+        """The state before round 0 for a model of `dimension` numbers: buffers of zeros."""
+        if dimension < 1:
+            raise InputError(f"dimension={dimension} must be at least 1: the number of parameters of the model.")
+        return NoiseState(np.zeros((), np.int32), np.zeros((self.memory(0), dimension), np.float32))
+
+    def next(self, state: NoiseState, seeds: Vector | Array) -> tuple[Array, NoiseState]:
+        """The noise (d,) float32 of round `state.round` in the residual form, and the state after it.
+
+        seeds: standard normal, (rows, d) with the `seeds_in` rows of each of `rounds_drawn`; another shape raises
+        InputError, and so does a round that the strategy does not define. The old state is spent. Bit-identical
+        whatever the number of threads.
+        """
+        round = int(state.round)
+        self._check(round)
+        expected = (sum(map(self.seeds_in, self.rounds_drawn(round))), state.buffers.shape[1])
+        if seeds.shape != expected:
+            raise InputError(
+                f"round {round} was given seeds of shape {tuple(seeds.shape)}, but this mechanism needs "
+                f"{expected}: draw stream.seeds_in(t) vectors of the model's dimension for each t of "
+                f"stream.rounds_drawn({round})."
+            )
+        return self._run(state, list(np.asarray(seeds, np.float32)), None, 1.0)
+
+    def add_noise(
+        self, state: NoiseState, total: Array, *, stddev: float, key: bytes, purpose: str
+    ) -> tuple[Array, NoiseState]:
+        """total (d,) + stddev * the noise of round `state.round`, and the state after it: `next` for a round that is
+        played for good.
+
+        The seeds are `standard_normal_seeds(key, purpose, ...)`; on a CPU they are drawn, used and forgotten piece
+        by piece. Bit-identical whatever the number of threads. Raises InputError as `next` does. `stddev` is that of
+        a seed (`Guarantee.seed_stddev`).
+        """
+        round, dimension = int(state.round), state.buffers.shape[1]
+        if total.shape != (dimension,):
+            raise InputError(
+                f"the sum has shape {total.shape} and its noise ({dimension},): start a stream for each size of model."
+            )
+        self._check(round)
+        seeds: list[Vector | SeedSource] = []
+        for drawn in self.rounds_drawn(round):
+            count = self.seeds_in(drawn)
+            if count == 1:
+                seeds.append(SeedSource(key, purpose, drawn))
+            else:  # the second vector begins within a counter block, which cannot be entered in its middle
+                seeds.extend(standard_normal_seeds(key, purpose, drawn, count, dimension))
+        return self._run(state, seeds, total, stddev)
+
+    def _check(self, round: int) -> None:
+        """InputError beyond the rounds that the strategy says."""
+        defined = self.strategy.rounds_defined
+        if defined is not None and round >= defined:
+            raise InputError(
+                f"a {self.strategy.kind} strategy of {defined} rounds has no noise for round {round} (counted from 0): "
+                f"design one for more rounds, or take a mechanism that runs on (tree, blt, banded-toeplitz, "
+                "banded-inverse)."
+            )
+
+    def _run(
+        self, state: NoiseState, seeds: Sequence[Vector | SeedSource], onto: Array | None, scale: float
+    ) -> tuple[Array, NoiseState]:
+        """onto + scale * noise, where this machine computes best."""
+        round, (_, dimension) = int(state.round), state.buffers.shape
+        step, after = self.step(round), np.asarray(round + 1, np.int32)
+        if jax.default_backend() == "cpu":
+            buffers = _taken_over(state, self.memory(round + 1))
+            given = None if onto is None else np.asarray(onto, np.float32)
+            noise = blocks.run_step(step, buffers, seeds, given, scale)
+            return jax.device_put(noise, may_alias=True), NoiseState(after, buffers)  # nobody writes to it any more
+        rows = [seed.draw(dimension) if isinstance(seed, SeedSource) else seed for seed in seeds]
+        carried = jnp.asarray(state.buffers)
+        carried = jnp.pad(carried, ((0, self.memory(round + 1) - len(carried)), (0, 0)))
+        on_device, carried = device.run_step(step, carried, jnp.asarray(np.stack(rows)), onto, scale)
+        return on_device, NoiseState(after, carried)
+
+
+def _taken_over(state: NoiseState, rows: int) -> Vector:
+    """The buffers of a state to be written in, with as many rows, new ones zero. The state itself is spent by it."""
+    given = state.buffers
+    if not isinstance(given, np.ndarray):
+        given = np.array(given)
+    if not given.flags.writeable:
+        raise InputError(
+            f"the noise state of round {int(state.round)} was used before and its buffers have moved on: take the "
+            "state that came back with the noise, or load the checkpoint."
+        )
+    if len(given) == rows:
+        buffers = given.view()
+    else:
+        buffers = np.zeros((rows, given.shape[1]), np.float32)
+        buffers[: len(given)] = given
+    given.flags.writeable = False
+    return buffers
 
 
 def stream_for(strategy: Strategy) -> NoiseStream:
-    """The stream of a strategy; InputError for one that can be accounted for but not streamed."""
+    """The stream of a strategy."""
     # Imported here because each of these files builds on this one.
+    from tacit.mechanisms.banded_inverse import BandedInverseStream
     from tacit.mechanisms.blt import BltStream
     from tacit.mechanisms.independent import IndependentStream
+    from tacit.mechanisms.substitution import SubstitutionStream
     from tacit.mechanisms.tree import TreeStream
 
     match strategy:
@@ -74,64 +189,7 @@ def stream_for(strategy: Strategy) -> NoiseStream:
             return TreeStream(strategy)
         case Blt():
             return BltStream(strategy)
-        case _:
-            raise InputError(
-                f"{type(strategy).__name__} noise cannot be streamed one round at a time: use Independent, Tree or Blt."
-            )
-
-
-def check_seeds(stream: NoiseStream, state: NoiseState, seeds: npt.NDArray[np.float32] | Array) -> None:
-    """InputError unless the seeds are those of this round; says nothing under an outer jit."""
-    if isinstance(state.round, jax.core.Tracer):
-        return
-    round = int(state.round)
-    expected = (stream.seeds_in(round), state.buffers.shape[1])
-    if seeds.shape != expected:
-        raise InputError(
-            f"round {round} was given seeds of shape {tuple(seeds.shape)}, but this mechanism needs "
-            f"{expected}: draw stream.seeds_in({round}) vectors of the model's dimension."
-        )
-
-
-def new_state(buffers: int, dimension: int) -> NoiseState:
-    """Round 0 and so many buffers of zeros."""
-    if dimension < 1:
-        raise InputError(f"dimension={dimension} must be at least 1: the number of parameters of the model.")
-    return NoiseState(jnp.zeros((), jnp.int32), jnp.zeros((buffers, dimension), jnp.float32))
-
-
-def fresh_key() -> bytes:
-    """A key of 128 bits from the operating system: what private noise is made of."""
-    return secrets.token_bytes(KEY_BYTES)
-
-
-def standard_normal_seeds(key: bytes, purpose: str, round: int, count: int, dimension: int) -> npt.NDArray[np.float32]:
-    """Standard normal vectors (count, dimension) float32: a pure function of the arguments, in no other
-    order.
-
-    NumPy's Philox4x64-10 under `key`, counter words (running, block, purpose, round) from the lowest: blocks
-    of 2**18 numbers start 2**64 steps apart, so threads may fill them and neither their number nor the order
-    matters. The values are those of NumPy's ziggurat and may change with a new NumPy (its NEP 19); a golden
-    test watches. Philox is a statistical generator, not a cipher: the server that adds the noise is trusted
-    to keep the key.
-    """
-    if len(key) != KEY_BYTES:
-        raise InputError(f"a noise key has {len(key)} bytes, but must have {KEY_BYTES}: take one from fresh_key().")
-    if purpose not in PURPOSES:
-        raise InputError(f"purpose={purpose!r} is not one that seeds are drawn for: {', '.join(PURPOSES)}.")
-    if round < 0 or count < 0 or dimension < 1:
-        raise InputError(
-            f"round={round}, count={count}, dimension={dimension} cannot be: rounds and counts begin at 0, "
-            "a dimension at 1."
-        )
-    words = np.frombuffer(key, dtype="<u8").astype(np.uint64)
-    flat = np.empty(count * dimension, np.float32)
-
-    def fill(block: int) -> None:
-        counter = np.array([0, block, PURPOSES.index(purpose), round], dtype=np.uint64)
-        generator = np.random.Generator(np.random.Philox(key=words, counter=counter))
-        generator.standard_normal(out=flat[block * BLOCK : (block + 1) * BLOCK], dtype=np.float32)
-
-    with ThreadPoolExecutor() as pool:  # NumPy fills without the interpreter's lock
-        list(pool.map(fill, range(-(-flat.size // BLOCK))))
-    return flat.reshape(count, dimension)
+        case BandedInverse():
+            return BandedInverseStream(strategy)
+        case Toeplitz() | BandedToeplitz() | Banded() | Dense():
+            return SubstitutionStream(strategy)

@@ -13,22 +13,20 @@ variance by up to two at the same guarantee, since the same nodes are released.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from itertools import pairwise
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
-from jax import Array
 
-from tacit.mechanisms.stream import NoiseState, check_seeds, new_state
+from tacit.mechanisms.step import Keep, Step
+from tacit.mechanisms.stream import NoiseStream
 from tacit.privacy.strategy import Tree
 
 Node = tuple[int, int]  # (first round, rounds covered), rounds 0-based
 
 
 @dataclass(frozen=True)
-class TreeStream:
+class TreeStream(NoiseStream):
     """Two seeds a round on average; a buffer for each level reached: the estimate of its last block."""
 
     strategy: Tree
@@ -38,23 +36,29 @@ class TreeStream:
         place = round - self._beginning(round) + 1
         return (place & -place).bit_length()
 
-    def init(self, dimension: int) -> NoiseState:
-        """No buffers yet: (0, d)."""
-        return new_state(0, dimension)
+    def memory(self, rounds: int) -> int:
+        """The levels of the largest tree so far."""
+        begins = [0, *(at for at in self.strategy.restarts if at < rounds), rounds]
+        return max((end - begin).bit_length() for begin, end in pairwise(begins))
 
-    def next(self, state: NoiseState, seeds: npt.NDArray[np.float32] | Array) -> tuple[Array, NoiseState]:
-        """PrivateSum_t - PrivateSum_{t-1}.
+    def step(self, round: int) -> Step:
+        """PrivateSum_t - PrivateSum_{t-1}: the estimate of the block completed, less those of the blocks it takes up.
 
         A round that completes level v reads levels 0..v-1, which are exactly the binary digits that carry,
         and writes level v. Those below were all written in the same tree, so a restart has nothing to clear.
         """
-        check_seeds(self, state, seeds)
-        levels = seeds.shape[0]
-        missing = max(0, levels - state.buffers.shape[0])
-        buffers = jnp.pad(state.buffers, ((0, missing), (0, 0))) if missing else state.buffers
-        own = [np.float32(self._own_weight(level)) for level in range(levels)]
-        noise, estimate = _complete(buffers, tuple(seeds), np.asarray(own))
-        return noise, NoiseState(state.round + 1, _store(buffers, estimate, levels - 1))
+        top = self.seeds_in(round) - 1
+        of_nodes: list[float] = [1.0]  # a leaf is its own estimate
+        of_blocks: list[float] = []
+        for level in range(1, top + 1):
+            own = self._own_weight(level)
+            of_nodes = [(1.0 - own) * weight for weight in of_nodes] + [own]
+            of_blocks = [(1.0 - own) * weight for weight in [*of_blocks, 1.0]]
+        return Step(
+            seeds=tuple(of_nodes),
+            buffers=tuple(weight - 1.0 for weight in of_blocks),
+            then=Keep(slot=top, seeds=tuple(of_nodes), buffers=tuple(of_blocks)),
+        )
 
     def dense(self, rounds: int) -> npt.NDArray[np.float64]:
         """(rounds, nodes): the difference of the weights that successive prefix sums give to the nodes."""
@@ -105,24 +109,3 @@ def _blocks(start: int, length: int) -> Iterator[Node]:
         if length >> level & 1:
             yield start, 2**level
             start += 2**level
-
-
-@jax.jit
-def _complete(buffers: Array, seeds: tuple[Array, ...], own: Array) -> tuple[Array, Array]:
-    """The noise of the round, and the estimate of the largest block that it completes.
-
-    Elementwise in a fixed order. The noise is that estimate less those of the blocks that it takes up.
-    """
-    estimate = seeds[0]  # a leaf is its own estimate
-    taken_up = jnp.zeros_like(estimate)
-    for level in range(1, len(seeds)):
-        halves = buffers[level - 1] + estimate
-        estimate = own[level] * seeds[level] + (1.0 - own[level]) * halves
-        taken_up = taken_up + buffers[level - 1]
-    return estimate - taken_up, estimate
-
-
-@partial(jax.jit, donate_argnums=0)
-def _store(buffers: Array, estimate: Array, level: int) -> Array:
-    """Writes one buffer in place: apart from the estimate, which reads the buffers and would force a copy."""
-    return buffers.at[level].set(estimate)

@@ -18,7 +18,7 @@ from jax import Array
 from numpy.typing import NDArray
 
 from tacit.errors import TrainingError
-from tacit.mechanisms import NoiseState, NoiseStream, standard_normal_seeds, stream_for
+from tacit.mechanisms import NoiseState, NoiseStream, stream_for
 from tacit.population import Cache
 from tacit.population.cohorts import ParticipationClock, check_population, draw_cohort, start_clock
 from tacit.privacy import Guarantee, RoundRelease
@@ -113,7 +113,7 @@ def run_round(
             f"round {round}: none of {len(cohort)} clients' updates was finite, so the model has diverged; "
             "lower server.learning_rate or client.learning_rate. The run folder keeps the round before."
         )
-    total, noise = _add_noise(received.total, state.noise, round, plan, key)
+    total, noise = _add_noise(received.total, state.noise, plan, key)
     step = plan.server.transformation(plan.rounds)
     model, optimizer = server_step(step, state.model, state.optimizer, total / plan.report_goal)
     outcome = _outcome(round, clients, received, guarantee, time.perf_counter() - began)
@@ -194,16 +194,12 @@ def _stream(plan: RoundPlan) -> NoiseStream | None:
     return None if plan.guarantee.strategy is None else stream_for(plan.guarantee.strategy)
 
 
-def _add_noise(
-    total: Array, noise: NoiseState | None, round: int, plan: RoundPlan, key: bytes
-) -> tuple[Array, NoiseState | None]:
-    """The privatised sum of the round, (d,): total + seed_stddev * (row `round` of C^{-1} Z)."""
+def _add_noise(total: Array, noise: NoiseState | None, plan: RoundPlan, key: bytes) -> tuple[Array, NoiseState | None]:
+    """The privatised sum of the round, (d,): total + seed_stddev * (row `noise.round` of C^{-1} Z)."""
     stream = _stream(plan)
     if stream is None or noise is None:
         return total, None
-    seeds = standard_normal_seeds(key, "model update", round, stream.seeds_in(round), len(total))
-    fresh, noise = stream.next(noise, seeds)
-    return total + jnp.float32(plan.guarantee.seed_stddev) * fresh, noise
+    return stream.add_noise(noise, total, stddev=plan.guarantee.seed_stddev, key=key, purpose="model update")
 
 
 def _outcome(

@@ -1,0 +1,55 @@
+"""Noise of a banded inverse: a weighted sum of the seeds of the last p rounds.
+
+Sources: DP-lambdaCGD (one earlier round, nothing carried: its seed is drawn again), BISR and BandInvMF (p rounds).
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tacit.mechanisms.step import Keep, Step
+from tacit.mechanisms.stream import NoiseStream
+from tacit.privacy.strategy import BandedInverse
+
+
+@dataclass(frozen=True)
+class BandedInverseStream(NoiseStream):
+    """noise_t = sum_i coefficients_i Z_{t-i}: either carries p - 1 seeds, or draws them again and carries nothing.
+
+    A seed costs about ten times as much to draw as to read, so by default only one is drawn again (p = 2). The
+    coefficients nearly cancel (their sum is what noise is left in the long run), so each is held as two float32.
+    """
+
+    strategy: BandedInverse
+    draws_again: bool | None = None  # None: for p = 2 only
+
+    @cached_property
+    def reach(self) -> int:
+        """p - 1: how many rounds back the last coefficient reaches that is not zero."""
+        return int(np.flatnonzero(self.strategy.coefficients).max())
+
+    @property
+    def carried(self) -> int:
+        """The seeds carried when enough rounds are done."""
+        draws_again = self.reach == 1 if self.draws_again is None else self.draws_again
+        return 0 if draws_again else self.reach
+
+    def rounds_drawn(self, round: int) -> tuple[int, ...]:
+        """This round, and the p - 1 before it where their seeds are not carried."""
+        return tuple(round - back for back in range(min(round, self.reach - self.carried) + 1))
+
+    def memory(self, rounds: int) -> int:
+        """A seed of each round so far, at most p - 1; none where they are drawn again."""
+        return min(rounds, self.carried)
+
+    def step(self, round: int) -> Step:
+        """The seed of round t is written over that of round t - (p - 1), after this was used for the last time."""
+        drawn = self.strategy.coefficients[: len(self.rounds_drawn(round))]
+        if not self.carried:
+            return Step(seeds=drawn, cancelling=True)
+        buffers = [0.0] * self.memory(round)
+        for back in range(1, len(buffers) + 1):
+            buffers[(round - back) % self.carried] = self.strategy.coefficients[back]
+        keep = Keep(slot=round % self.carried, seeds=(1.0,))
+        return Step(seeds=drawn, buffers=tuple(buffers), then=keep, cancelling=True)
