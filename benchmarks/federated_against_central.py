@@ -46,6 +46,9 @@ def main() -> None:
     options.add_argument("--rounds", type=int, help="in place of the recipes'")
     options.add_argument("--only-runs", action="store_true", help="neither trigram nor central training")
     options.add_argument("--without-central", action="store_true")
+    options.add_argument("--without-trigram", action="store_true")
+    options.add_argument("--central-batch", type=int, default=64, help="640: as many steps as the server takes")
+    options.add_argument("--central-rate", type=float, default=None, help="left out, the best of a sweep")
     options.add_argument("--out", type=Path, help="also append the lines to this file")
     options.add_argument("--figure", type=Path, help="only draw the curves of the run folders to this PNG")
     asked = options.parse_args()
@@ -70,9 +73,13 @@ def main() -> None:
     recipe = Recipe.load(RECIPES / "blogs-nonprivate.toml")
     cache = Cache.open(asked.cache)
     splits = held_out(cache, recipe)
-    trained = np.random.default_rng(asked.seed).permutation(cache.clients("train"))
     visits = recipe.rounds.rounds * recipe.rounds.report_goal
     sentences = visits * recipe.client.sentences
+    if not asked.without_central:
+        central(recipe, cache, sentences, splits, asked, cores, say)
+    if asked.without_trigram:
+        return
+    trained = np.random.default_rng(asked.seed).permutation(cache.clients("train"))
     words = words_seen(cache, trained, sentences, recipe.client.words)
     for share in (words, None):
         began = time.process_time()
@@ -80,8 +87,6 @@ def main() -> None:
         for split, there in splits.items():
             say(what="trigram", words=share or "all", split=split, **figures(trigram.evaluate(there).total))
         say(what="trigram", words=share or "all", cpu_seconds=time.process_time() - began)
-    if not asked.without_central:
-        central(recipe, cache, sentences, splits, asked.seed, cores, say)
 
 
 def folder_of(name: str, asked: argparse.Namespace) -> Path:
@@ -180,17 +185,17 @@ def words_seen(cache: Cache, clients: np.ndarray, sentences: int, words: int) ->
     return int(np.minimum(lengths - 2, words).mean() * sentences)
 
 
-def central(recipe, cache, sentences, splits, seed, cores, say) -> None:
+def central(recipe, cache, sentences, splits, asked, cores, say) -> None:
     """The same network on the pooled text; the learning rate is the best of a sweep on validation clients."""
     settings = recipe.model.settings(cache.manifest.vocabulary.size)
-    key = key_from_seed(seed)
+    key = key_from_seed(asked.seed)
     import jax
 
     start = cifg.init(settings, key=jax.random.key(int(generator_for(key, "initial model").integers(2**31))))
     clients = cache.clients("train")
 
     def trained(rate: float, sentences: int, watch=None):
-        chosen = CentralTraining(learning_rate=rate)
+        chosen = CentralTraining(learning_rate=rate, batch_size=asked.central_batch)
         return train_centrally(
             cifg.loss, start, cache, clients, sentences=sentences, settings=chosen, key=key, watch=watch
         )
@@ -200,7 +205,7 @@ def central(recipe, cache, sentences, splits, seed, cores, say) -> None:
         say(what="central sweep", rate=rate, sentences=sentences // SWEEP, **figures(counts))
         return counts.top1_accuracy
 
-    best = max(RATES, key=accuracy)
+    best = asked.central_rate or max(RATES, key=accuracy)
 
     def watch(progress: CentralProgress) -> None:
         print(f"central: {progress.sentences}/{sentences} sentences, loss {progress.loss:.3f}", file=sys.stderr)
@@ -210,7 +215,9 @@ def central(recipe, cache, sentences, splits, seed, cores, say) -> None:
     parameters = len(ravel_pytree(model)[0])
     for split, there in splits.items():
         counts = evaluate(model, there, cores=cores).total
-        say(what="central", rate=best, sentences=sentences, parameters=parameters, split=split, **figures(counts))
+        steps = -(-sentences // asked.central_batch)
+        made = {"rate": best, "sentences": sentences, "steps": steps, "parameters": parameters}
+        say(what="central", **made, split=split, **figures(counts))
     say(what="central", cpu_seconds=time.process_time() - began)
 
 
