@@ -24,6 +24,7 @@ from tacit.cli.statement import CURVE_POINTS, Accounts, accounts_of, rounded_up,
 from tacit.errors import AccountingError
 from tacit.privacy import Blt, Guarantee, Independent, Ledger, Participation, RoundRelease, Tree
 from tacit.privacy.strategy import PUBLISHED_BLT, Strategy
+from tacit.privacy.verify import verify
 from tacit.runs import Metric, RoundRow, Run
 
 app = typer.Typer()
@@ -192,6 +193,10 @@ def test_every_run_has_a_report(kind: str, tmp_path: Path, monkeypatch: pytest.M
     assert all(f"({figure.name})" in markdown for figure in figures)
     assert len(figures) == (0 if kind not in DRAWN else 1 if shown["rounds"] == 0 else 4 if shown["private"] else 3)
     assert not [each for each in (path / "report").iterdir() if each.name.startswith(".")], "no drafts left"
+    statement = path / "report" / "statement.json"
+    assert statement.exists() == (shown["rounds"] > 0)
+    if statement.exists():
+        assert all(line.holds for line in verify(json.loads(statement.read_text())))
 
 
 def test_the_page_is_in_one_file(tmp_path: Path) -> None:

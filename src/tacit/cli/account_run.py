@@ -1,6 +1,5 @@
 """`tacit account run`: what a run promises, from its folder."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -32,8 +31,7 @@ def account_run(
     with Run.open(run) as found, reading(found):
         figures = run_figures(found, delta)
         if statement is not None:
-            record = statement_of(found, delta).to_record()
-            statement.write_text(json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+            statement.write_text(statement_of(found, delta).to_json(), "utf-8")
     if as_json:
         print_json(figures)
         return

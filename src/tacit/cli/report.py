@@ -35,7 +35,7 @@ class ReportPaths:
 
 @speaks_plainly
 def report(run: Annotated[Path, typer.Argument(help="A run folder, finished or not.")], as_json: Json = False) -> None:
-    """Write RUN/report: report.html, report.md, report.json and the figures, with the privacy statement."""
+    """Write RUN/report: report.html, report.md, report.json, statement.json (for `tacit verify`) and the figures."""
     with Run.open(run) as found:
         summary = summarise(found)
         paths = _write_report(summary)
@@ -135,6 +135,8 @@ def _write_report(summary: RunSummary) -> ReportPaths:
         "report.json": (record + "\n").encode(),
         "report.html": html_page(summary, shown, drawings).encode(),
     }
+    if summary.statement:  # a file of its own, because `tacit verify` reads nothing else
+        pages["statement.json"] = summary.statement.to_json().encode()
     _write(folder, {**figures, **pages})
     return ReportPaths(
         html=folder / "report.html",

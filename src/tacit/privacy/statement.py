@@ -84,6 +84,10 @@ class Statement:
             "checksums": {name: checksum(name, value) for name, value in leaves(facts)},
         }
 
+    def to_json(self) -> str:
+        """The record as the text of a file: what `tacit verify` reads."""
+        return json.dumps(self.to_record(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
 
 def statement(facts: StatementFacts) -> Statement:
     """The statement of one run, with every item and every label that the facts call for."""
