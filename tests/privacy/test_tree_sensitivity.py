@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.tree_accounting_is_exact_and_instant import published
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.privacy import slow_tree
@@ -76,6 +77,14 @@ def test_long_trees_agree_with_the_search_that_cuts_nothing_off(
     assert tree_sensitivity_squared(served, restarts=again) == slow_tree.tree_sensitivity_squared(
         served, restarts=again
     )
+
+
+@settings(max_examples=40, deadline=None)
+@given(rounds=st.integers(1, 60), between=st.integers(0, 12), times=st.integers(1, 6))
+def test_the_published_program_agrees(rounds: int, between: int, times: int) -> None:
+    """The dynamic program of the tree colab, as the benchmark writes it out."""
+    served = Participation.from_rounds_between(rounds=rounds, rounds_between=between, max_participations=times)
+    assert tree_sensitivity_squared(served) == published(rounds, between, times)
 
 
 @pytest.mark.parametrize(
