@@ -14,6 +14,7 @@ The exit code is 1 if a cell differs and no explanation holds.
 """
 
 import argparse
+import itertools
 import json
 import math
 import sys
@@ -21,21 +22,25 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Grid
 
 from tacit.design.banded import design_banded
+from tacit.design.banded_error import BandedErrors
 from tacit.design.blt import design_blt
 from tacit.design.dense import full_tree_losses
+from tacit.design.limited_memory import descend
 from tacit.design.losses import Losses, losses
 from tacit.privacy import Blt, Guarantee, Independent, Participation, Tree, gaussian
 from tacit.privacy.secure_sum import clip_inflation
-from tacit.privacy.strategy import PUBLISHED_BLT, Strategy
+from tacit.privacy.strategy import PUBLISHED_BLT, Banded, Strategy
 
 GOLDEN = Path(__file__).resolve().parent.parent / "tests" / "golden" / "papers_tables.json"
 TRANSCRIPT: dict[str, Any] = json.loads(GOLDEN.read_text(encoding="utf-8"))
@@ -67,6 +72,12 @@ def guarantee(row: Values, *, noise_multiplier: float | None = None, inflation: 
     )
 
 
+@cache
+def bandmf(served: Participation, bands: int) -> Banded:
+    """The paper's baseline: columns of norm 1 and least rms error. Takes minutes."""
+    return design_banded(served, bands=bands, objective="rms")
+
+
 def designed_losses(table: Values, row: Values) -> Losses:
     """Losses of a row of Table 3 under its participation; what was designed for one participation is used for all."""
     served = Participation(**table["participation"])
@@ -77,7 +88,7 @@ def designed_losses(table: Values, row: Values) -> Losses:
         case "blt-once":
             return losses(design_blt(once, buffers=row["buffers"], objective="max"), served)
         case "bandmf":
-            return losses(design_banded(served, bands=row["bands"], objective="rms"), served)
+            return losses(bandmf(served, row["bands"]), served)
         case "tree-full":
             return full_tree_losses(served)
         case unknown:
@@ -158,6 +169,28 @@ def at_the_local_optimum(table: Values, row: Values, column: str) -> float:
     return getattr(losses(blt, Participation(**table["participation"])), column)
 
 
+def at_the_rms_optimum(table: Values, row: Values, column: str) -> float:
+    """Where the descent of the rms error leads that `design_banded` ends early: the last rounds still move.
+
+    The error hardly feels the columns of the last rounds, so here column j has norm sqrt((n - j) / n): they move as
+    fast as the others.
+    """
+    served = Participation(**table["participation"])
+    columns, errors = bandmf(served, row["bands"]).columns, BandedErrors(served.rounds, row["bands"])
+
+    def error(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        given = flat.reshape(columns.shape)
+        norms = np.linalg.norm(given, axis=1, keepdims=True)
+        unit = given / norms
+        value, slope = errors.mean(unit)
+        return value, ((slope - (unit * slope).sum(axis=1, keepdims=True) * unit) / norms).ravel()
+
+    start = columns * np.sqrt(np.arange(served.rounds, 0, -1) / served.rounds)[:, None]
+    *_, last = itertools.islice(descend(error, start.ravel()), 100)
+    found = last.point.reshape(columns.shape)
+    return getattr(losses(Banded(found / np.linalg.norm(found, axis=1, keepdims=True)), served), column)
+
+
 EXPLANATIONS = (
     Explanation(
         "paper1-table1",
@@ -179,6 +212,14 @@ EXPLANATIONS = (
         "The colab converts by way of Rényi differential privacy, which is looser; ours is the exact conversion.",
         epsilon_through_renyi,
         columns=("epsilon",),
+    ),
+    Explanation(
+        "paper4-table3",
+        "The matrix is designed for the rms loss, and ours stops when that no longer falls by a share of 1e-5. The max "
+        "loss, which is not asked for, is that of the last round, and still rises: continued, ours is the one printed.",
+        at_the_rms_optimum,
+        rows=("BandMF (band=342)",),
+        columns=("max_loss",),
     ),
     Explanation(
         "paper4-table3",
@@ -305,7 +346,10 @@ def transcribed() -> list[tuple[Values, Values]]:
 
 def grid(table: Values, rows: list[Line]) -> tuple[list[str], list[list[str]], list[str]]:
     """(headings, rows of text, notes) of one table for people."""
-    headings, notes = [], []
+    # All notes of a table in a fixed order: the numbers are the same with and without --slow.
+    notes = [reason.text for reason in EXPLANATIONS if reason.table == table["id"]]
+    notes += [BEYOND_US[each.row] for each in rows if each.row in BEYOND_US]
+    headings = []
     for column in table["columns"]:
         headings += [column["heading"], "ours"] if column["role"] == "ours" else [column["heading"]]
     texts = []

@@ -250,7 +250,8 @@ def test_the_committed_page_is_what_the_program_prints(rows: list[Line]) -> None
 @pytest.mark.long
 def test_the_row_that_takes_minutes() -> None:
     found = line(TABLES["paper4-table3"], row_of("paper4-table3", "BandMF (band=342)"), slow=True)
-    assert {cell.verdict for cell in found.cells.values()} == {"agrees"}
+    assert found.cells["rms_loss"].verdict == "agrees"
+    assert found.cells["max_loss"].verdict in ("agrees", "explained")
 
 
 def test_a_guarantee_is_made_from_rounds_between() -> None:
