@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,15 +25,15 @@ def _numbers(name: str, given: ArrayLike) -> NDArray[np.float64]:
     return numbers
 
 
-class _Numbers:
+class _Numbers(ABC):
     """What the two kinds share: they are compared, hashed and recorded by the numbers that they hold."""
 
     kind: ClassVar[str]
 
     @property
+    @abstractmethod
     def numbers(self) -> NDArray[np.float64]:
         """The array that says everything."""
-        raise NotImplementedError
 
     @cached_property
     def digest(self) -> bytes:
