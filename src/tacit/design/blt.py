@@ -5,6 +5,7 @@ The problem is arXiv:2408.08868, Section 3.3. Here it is solved in closed form (
 gaps close is worth nothing and seldom comes back. Everything is deterministic.
 """
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -83,7 +84,7 @@ def _blt(place: Array) -> Blt:
 
 def _optimum(participation: Participation, buffers: int, objective: Objective) -> tuple[Array, float]:
     """(log gaps (2d,), log loss) of the best design found."""
-    return minimise(_regret(participation, objective, 0.0), _starts(participation.rounds, buffers), Effort())
+    return minimise(_regret(participation, objective, 0.0), _starts(participation, buffers), Effort())
 
 
 def _regret(participation: Participation, objective: Objective, least: float) -> Function:
@@ -97,22 +98,30 @@ def _regret(participation: Participation, objective: Objective, least: float) ->
     return excess
 
 
-def _starts(rounds: int, buffers: int) -> Array:
+def _starts(served: Participation, buffers: int) -> Array:
     """Where optima were found: log gaps (starts, 2d) that rise evenly to about -0.5.
 
-    In some the first theta is 1, in some the first buffers are as slow as the run is long; which of these families
-    holds the best optimum depends on how the separation compares with the rounds.
+    In some the first theta is 1, in some the first buffers are as slow as the run is long, in some all of them are
+    slower than a client's whole stay, and in some the last theta is 0: which of these families holds the best
+    optimum depends on how the separation and the participations compare with the rounds.
     """
-    slow, gaps = -np.log(rounds), 2 * buffers
+    gaps, slow = 2 * buffers, -math.log(served.rounds)
+    stay = -math.log(served.min_separation * served.effective.max_participations) - 0.5
     one = slow - 8.0
-    starts = []
+
+    def rising(first: float, last: float, count: int) -> list[float]:
+        return np.linspace(first, last, count).tolist()
+
+    starts = [rising(slow, max(stay, slow + 1.0), gaps), [one, *rising(slow, max(stay, slow + 1.0), gaps - 1)]]
     for first in (-1.5, -3.0):
-        even = np.linspace(first, -0.5, gaps)
-        starts += [even, even - 3.0 * (np.arange(gaps) == 0), [one, *np.linspace(first, -0.5, gaps - 1)]]
+        even = rising(first, -0.5, gaps)
+        starts += [even, [first - 3.0, *even[1:]], [one, *rising(first, -0.5, gaps - 1)]]
+        starts += [[*rising(first, -0.2, gaps - 2), 2.5, last] for last in (-2.5, 0.5)]
         for lasting in range(2, gaps, 2):
-            fast = np.linspace(first, -0.5, gaps - lasting)
-            starts.append([*np.linspace(slow - 1.0, slow + 2.0, lasting), *fast])
-            starts.append([one, *np.linspace(slow - 1.0, slow + 2.0, lasting - 1), *fast])
+            fast = rising(first, -0.5, gaps - lasting)
+            starts.append([*rising(slow - 1.0, slow + 2.0, lasting), *fast])
+            starts.append([one, *rising(slow - 1.0, slow + 2.0, lasting - 1), *fast])
+            starts.append([*rising(slow - 1.0, slow + 2.0, lasting), *fast[:-2], 2.5, -2.5])
     return np.array(starts)
 
 

@@ -113,7 +113,7 @@ def _row_errors(variances: Iterator[Array], rounds: int) -> tuple[float, float]:
 
 def _banded_variances(strategy: Banded, rounds: int) -> Iterator[Array]:
     """Row t of B solves C^T b = (1, ..., 1, 0, ...), t + 1 ones; nothing beyond round t matters."""
-    columns = strategy.columns[:rounds]
+    columns = strategy.leading(rounds)
     bands = columns.shape[1]
     for begin in range(0, rounds, ROWS):
         end = min(begin + ROWS, rounds)

@@ -28,10 +28,10 @@ class Effort:
 
     longest: float = 2.0
     steps: int = 500
-    heats: tuple[tuple[int, int], ...] = ((20, 10), (50, 5), (120, 2))
+    heats: tuple[tuple[int, int], ...] = ((20, 16), (50, 8), (120, 3))
     stretch: int = 10
-    least: float = 1e-8
-    patience: float = 20.0
+    least: float = 1e-9
+    patience: float = 50.0
 
 
 def minimise(function: Function, starts: Array, effort: Effort) -> tuple[Array, float]:

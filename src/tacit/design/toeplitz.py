@@ -9,12 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.design.losses import Objective, checked_objective
-from tacit.design.projected_gradient import minimise_falling
+from tacit.design.projected_gradient import Function, minimise_falling
 from tacit.errors import InputError
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import BandedInverse, BandedToeplitz
 
 Array = NDArray[np.float64]
+
+DIVERGED = 1e8  # coefficients of C beyond this come from an unstable inverse
+TRIES = 5
 
 
 def banded_square_root(bands: int) -> BandedToeplitz:
@@ -39,20 +42,27 @@ def design_banded_toeplitz(participation: Participation, *, bands: int, objectiv
     return BandedToeplitz(tuple((column / column[0]).tolist()))
 
 
-def design_banded_inverse(participation: Participation, *, bands: int, objective: Objective = "max") -> BandedInverse:
-    """BandInvMF: the `bands` coefficients of C^{-1} of least loss for which C's coefficients fall.
+def design_banded_inverse(
+    participation: Participation, *, bands: int, objective: Objective = "max", falling: bool = False
+) -> BandedInverse:
+    """BandInvMF: the `bands` coefficients of C^{-1} of least loss, the first of them 1 (arXiv:2505.12128).
 
-    The first is 1. Let b_t be their partial sums, constant after the last: C(x) (1-x) = 1/b(x). Where b falls,
-    is positive and log-convex, C's coefficients are non-negative and never rise (Kaluza 1928; Hardy, Divergent
-    Series, Theorem 22). So the search is over the gaps log b_{t-1} - log b_t, themselves a falling sequence.
-    Without that condition losses are lower on paper (p >= 3), with coefficients that rise and no theorem.
+    falling: only those for which C's coefficients fall, so that the sensitivity is known exactly. Otherwise what is
+    minimised is an upper bound of the loss, with the sensitivity of the smallest falling column above C's, as
+    `sensitivity_bound_squared` accounts it; from 3 bands on that is lower, although it is a bound.
     """
     _fitting(bands, participation)
     if bands == 1:
         return BandedInverse((1.0,))
     loss = _Loss(participation, objective)
+    # Let b_t be the partial sums of C^{-1}, constant after the last: C(x) (1-x) = 1/b(x). Where b falls, is positive
+    # and log-convex, C's coefficients are non-negative and never rise (Kaluza 1928; Hardy, Divergent Series, Theorem
+    # 22). So the first search is over the gaps log b_{t-1} - log b_t, themselves a falling sequence.
     gaps = minimise_falling(loss.of_gaps, -np.diff(np.log(root_coefficients(bands))))
-    return BandedInverse(tuple(np.diff(_partial_sums(gaps), prepend=0.0).tolist()))
+    inverse = np.diff(_partial_sums(gaps), prepend=0.0)
+    if not falling and bands > 2:
+        inverse = _descended(loss.of_inverse, inverse)
+    return BandedInverse(tuple(inverse.tolist()))
 
 
 def design_lambda_cgd(participation: Participation, *, objective: Objective = "max") -> BandedInverse:
@@ -93,17 +103,30 @@ class _Loss:
             return float(np.log(error * moved)), by_error / error + by_moved[:bands] / moved
 
     def of_gaps(self, gaps: Array) -> tuple[float, Array]:
-        """At b_t = exp(-(gaps up to t)), C^{-1} = differences of b. With c = 1/C^{-1}: dc = -(c*c) dC^{-1}."""
-        rounds, sums = self._weights.size, _partial_sums(gaps)
+        """At b_t = exp(-(gaps up to t)), C^{-1} = differences of b: its coefficients by those of `of_inverse`."""
+        sums = _partial_sums(gaps)
+        value, by_inverse = self.of_inverse(np.diff(sums, prepend=0.0))
+        by_logs = (by_inverse - np.append(by_inverse[1:], 0.0)) * sums
+        return value, -np.cumsum(by_logs[::-1])[::-1][1:]
+
+    def of_inverse(self, inverse: Array) -> tuple[float, Array]:
+        """At C^{-1} = Toeplitz(inverse, then zeros), by the falling column above C's.
+
+        With c = 1/C^{-1} as power series: dc = -(c*c) dC^{-1}. The gradient is one-sided where two coefficients tie.
+        """
+        rounds, sums = self._weights.size, np.cumsum(inverse)
         weights = np.append(self._weights[: sums.size - 1], self._weights[sums.size - 1 :].sum())
         error = float(weights @ sums**2)
-        inverse = np.diff(sums, prepend=0.0)
-        column = _divided(_impulse(rounds), inverse)
-        moved, by_moved = self._sensitivity(column)
-        by_inverse = -_lagged_products(by_moved, _divided(column, inverse), sums.size) / moved
-        by_sums = 2 * weights * sums / error + by_inverse - np.append(by_inverse[1:], 0.0)
-        by_logs = by_sums * sums
-        return float(np.log(error * moved)), -np.cumsum(by_logs[::-1])[::-1][1:]
+        with np.errstate(over="ignore", invalid="ignore"):  # a step too far; the search takes it back
+            column = _divided(_impulse(rounds), inverse)
+            if not np.abs(column).max() < DIVERGED:
+                return np.inf, np.zeros(sums.size)
+        above, source = _falling_above(column)
+        moved, by_above = self._sensitivity(above)
+        by_column = np.bincount(source, by_above, rounds) * np.sign(column)
+        by_inverse = -_lagged_products(by_column, _divided(column, inverse), sums.size) / moved
+        by_sums = 2 * weights * sums / error
+        return float(np.log(error * moved)), by_inverse + np.cumsum(by_sums[::-1])[::-1]
 
     def _sensitivity(self, column: Array) -> tuple[float, Array]:
         """Its square and gradient for a falling column (arXiv:2408.08868, Theorem 3.1)."""
@@ -114,6 +137,31 @@ class _Loss:
         for late in visits:
             gradient[: column.size - late] += 2 * response[late:]
         return float(response @ response), gradient
+
+
+def _falling_above(column: Array) -> tuple[Array, NDArray[np.int64]]:
+    """The smallest non-increasing column nowhere below |column|, and the place that each of its numbers comes from."""
+    backwards = np.abs(column)[::-1]
+    above = np.maximum.accumulate(backwards)
+    place = np.maximum.accumulate(np.where(backwards >= above, np.arange(column.size), 0))
+    return above[::-1], (column.size - 1 - place)[::-1]
+
+
+def _descended(function: Function, start: Array) -> Array:
+    """A local minimum over all but the first number, by BFGS, which also copes with the ties of `of_inverse`."""
+    from scipy.optimize import minimize
+
+    def free(rest: Array) -> tuple[float, Array]:
+        value, slope = function(np.append(start[0], rest))
+        return value, slope[1:]
+
+    best, lowest = start, function(start)[0]
+    for _ in range(TRIES):  # begun again where a tie has spoilt its curvature
+        found = minimize(free, best[1:], jac=True, method="BFGS", options={"gtol": 1e-9})
+        if not found.fun < lowest - 1e-10:
+            break
+        best, lowest = np.append(start[0], found.x), float(found.fun)
+    return best
 
 
 def _partial_sums(gaps: Array) -> Array:
