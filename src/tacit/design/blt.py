@@ -110,7 +110,7 @@ def _starts(served: Participation, buffers: int) -> Array:
     one = slow - 8.0
 
     def rising(first: float, last: float, count: int) -> list[float]:
-        return np.linspace(first, last, count).tolist()
+        return [float(each) for each in np.linspace(first, last, count)]
 
     starts = [rising(slow, max(stay, slow + 1.0), gaps), [one, *rising(slow, max(stay, slow + 1.0), gaps - 1)]]
     for first in (-1.5, -3.0):

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Places = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -100,14 +101,14 @@ class _Layout:
     """
 
     buffers: int
-    first: Array  # a and
-    second: Array  # b of the pairs before the last node
+    first: Places  # a and
+    second: Places  # b of the pairs before the last node
     between: Array  # (2d - 1, pairs): the gaps from a to b,
     before: Array  # and those up to a
     weights: Array  # (pairs, 2d + 1): the powers of the differences in limit, omega, inverse_step
-    up: Array  # the pairs (theta_hat_{j-1}, theta_j): the room above each theta
-    to_last: Array  # the pairs (a, theta_d)
-    from_one: Array  # the pairs (1, theta_hat_i)
+    up: Places  # the pairs (theta_hat_{j-1}, theta_j): the room above each theta
+    to_last: Places  # the pairs (a, theta_d)
+    from_one: Places  # the pairs (1, theta_hat_i)
 
 
 @lru_cache
@@ -131,8 +132,8 @@ def _layout(buffers: int) -> _Layout:
             weights[at, column] = 1.0 if (a + b) % 2 else -1.0
     return _Layout(
         buffers=buffers,
-        first=np.array([a for a, _ in inner]),
-        second=np.array([b for _, b in inner]),
+        first=np.array([a for a, _ in inner], dtype=np.intp),
+        second=np.array([b for _, b in inner], dtype=np.intp),
         between=between,
         before=before,
         weights=weights,

@@ -46,7 +46,7 @@ def blt_errors(blt: Blt, rounds: int) -> tuple[float, float]:
 def _distinct(blt: Blt) -> tuple[Array, Array]:
     """Decreasing thetas, each once, the weights of equal ones added: the same matrix."""
     theta, place = np.unique(blt.theta, return_inverse=True)
-    return theta[::-1].copy(), np.bincount(place, weights=blt.omega)[::-1].copy()
+    return theta[::-1].copy(), np.bincount(place, weights=blt.omega).astype(np.float64)[::-1].copy()
 
 
 def _poles_of_inverse(theta: Array, omega: Array) -> tuple[Array, Array]:
@@ -60,14 +60,14 @@ def _poles_of_inverse(theta: Array, omega: Array) -> tuple[Array, Array]:
     middle = between - gaps[:, None] / 2
     below = 1.0 + (omega / middle).sum(axis=1) > 0  # the zero lies in the upper half, below theta_i
     below[-1] = True
-    pole = np.arange(theta.size) + np.where(below, 0, 1)
+    pole = np.arange(theta.size, dtype=np.intp) + np.where(below, 0, 1)
     sign = np.where(below, -1.0, 1.0)
     apart = between[pole]
     size = _zeros(apart, omega, pole, sign, np.where(below & (pole < theta.size - 1), gaps / 2, gaps))
     return apart + (sign * size)[:, None], (1.0 - theta[pole]) - sign * size
 
 
-def _zeros(apart: Array, omega: Array, pole: Array, sign: Array, most: Array) -> Array:
+def _zeros(apart: Array, omega: Array, pole: NDArray[np.intp], sign: Array, most: Array) -> Array:
     """The distance of each zero of f from its pole, by halving the logarithm of a bracket.
 
     At the zero omega_pole/distance is balanced by the other terms, none of which can exceed its value at half
