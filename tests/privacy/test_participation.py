@@ -92,10 +92,10 @@ def test_numpy_numbers_are_whole_numbers() -> None:
     assert taken == Participation(rounds=5, min_separation=2, max_participations=2)
 
 
-def slow_from_round_times(finished: list[float], timer: float) -> tuple[int, int]:
+def slow_from_round_times(finished: list[float], timer: float, starts: list[float]) -> tuple[int, int]:
     """(separation, count) by looking at each pair of rounds, and at every chain of returns."""
     rounds = len(finished)
-    allowed = [[finished[j] - finished[i] >= timer for j in range(rounds)] for i in range(rounds)]
+    allowed = [[finished[j] - starts[i] >= timer for j in range(rounds)] for i in range(rounds)]
     gaps = [j - i for i in range(rounds) for j in range(i + 1, rounds) if allowed[i][j]]
     longest = [1] * rounds
     for j in range(rounds):
@@ -106,10 +106,13 @@ def slow_from_round_times(finished: list[float], timer: float) -> tuple[int, int
 @given(waits=st.lists(st.integers(0, 12), min_size=1, max_size=40), timer=st.integers(1, 60))
 def test_a_timer_allows_what_the_round_times_say(waits: list[int], timer: int) -> None:
     finished = np.cumsum(waits)
-    measured = Participation.from_round_times(finished, timer=timer)
-    assert (measured.min_separation, measured.max_participations) == slow_from_round_times(finished.tolist(), timer)
-    assert measured.rounds == len(waits)
-    assert measured.effective == measured  # as many as came fit the separation
+    uploads = [finished[0] - max([0, *waits[1:]]), *finished[:-1].tolist()]
+    for clock, starts in (("finish", finished.tolist()), ("upload", uploads)):
+        measured = Participation.from_round_times(finished, timer=timer, clock=clock)
+        wanted = slow_from_round_times(finished.tolist(), timer, starts)
+        assert (measured.min_separation, measured.max_participations) == wanted
+        assert measured.rounds == len(waits)
+        assert measured.effective == measured  # as many as came fit the separation
 
 
 @given(waits=st.lists(st.integers(1, 12), min_size=1, max_size=40), timer=st.integers(1, 60))
@@ -120,6 +123,13 @@ def test_the_separation_is_one_more_than_the_rounds_of_the_emptiest_window(waits
     whole = [count for start, count in zip(finished, inside, strict=True) if start + timer <= finished[-1]]
     if whole:
         assert Participation.from_round_times(finished, timer=timer).rounds_between == min(whole)
+
+
+def test_a_clock_that_starts_at_the_upload_lets_a_device_back_sooner() -> None:
+    """Rounds of 10 hours, a timer of 24: who uploads an hour into a round is free before the second one after it."""
+    finished = np.arange(8) * 36_000.0
+    assert Participation.from_round_times(finished, timer=86_400.0).min_separation == 3
+    assert Participation.from_round_times(finished, timer=86_400.0, clock="upload").min_separation == 2
 
 
 def test_a_log_of_even_rounds() -> None:

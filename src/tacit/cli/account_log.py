@@ -18,7 +18,7 @@ from tacit.cli.account_show import figures_of_mechanism, show
 from tacit.cli.console import speaks_plainly
 from tacit.cli.options import with_options
 from tacit.errors import InputError
-from tacit.privacy.participation import Participation
+from tacit.privacy.participation import Clock, Participation
 
 if TYPE_CHECKING:
     from _csv import Reader
@@ -36,13 +36,20 @@ def account_log(
     timer: Annotated[str, typer.Option(help="How long a device waits before it takes part again: 48h, 90m, 2d.")],
     mechanism: Mechanism,
     noise: Noise,
+    clock: Annotated[
+        Clock,
+        typer.Option(
+            help="When a device's timer starts: when its round finishes, as the papers count, or already at its upload."
+        ),
+    ] = "finish",
     as_json: Json = False,
 ) -> None:
     """What happened, from a log of round times: MinS and MaxP as the timer enforced them, and the guarantee."""
     waited = seconds_of(timer)
-    participation = Participation.from_round_times(read_round_times(rounds), timer=waited)
+    participation = Participation.from_round_times(read_round_times(rounds), timer=waited, clock=clock)
     guarantee = noise.guarantee(mechanism.made(), participation)
-    show({**figures_of_mechanism(guarantee, noise.delta), "timer_seconds": waited}, as_json)
+    figures = figures_of_mechanism(guarantee, noise.delta)
+    show({**figures, "timer_seconds": waited, "timer_starts_at": clock}, as_json)
 
 
 def seconds_of(duration: str) -> float:

@@ -17,7 +17,7 @@ from scipy.linalg import solve_banded, solve_triangular
 from tacit.design.blt_errors import blt_errors
 from tacit.errors import InputError
 from tacit.privacy.participation import Participation
-from tacit.privacy.sensitivity import sensitivity
+from tacit.privacy.sensitivity import sensitivity_bound_squared
 from tacit.privacy.strategy import (
     Banded,
     BandedInverse,
@@ -39,12 +39,13 @@ ROWS = 512  # rows of B computed at once: bounds the memory at 4 kB a round
 @dataclass(frozen=True, kw_only=True)
 class Losses:
     """Errors are standard deviations of the prefix sums for seeds of standard deviation 1; the sensitivity is in
-    clip norms.
+    clip norms, and an upper bound where it is not `exact`.
     """
 
     max_error: float
     rms_error: float
     sensitivity: float
+    exact: bool = True
 
     @property
     def max_loss(self) -> float:
@@ -71,14 +72,14 @@ def checked_objective(objective: str) -> Objective:
 
 
 def losses(strategy: Strategy, participation: Participation) -> Losses:
-    """What `strategy` costs under `participation`: exact.
+    """What `strategy` costs under `participation`: exact, or with a proved bound of the sensitivity, which is said.
 
     Independent of the number of rounds for Independent, Tree and Blt, linear in it for the other Toeplitz
-    matrices, quadratic for Banded and cubic for Dense. AccountingError where the sensitivity is not known
-    exactly.
+    matrices, quadratic for Banded and cubic for Dense.
     """
     max_error, rms_error = errors(strategy, participation.rounds)
-    return Losses(max_error=max_error, rms_error=rms_error, sensitivity=sensitivity(strategy, participation))
+    squared, exact = sensitivity_bound_squared(strategy, participation)
+    return Losses(max_error=max_error, rms_error=rms_error, sensitivity=math.sqrt(squared), exact=exact)
 
 
 def errors(strategy: Strategy, rounds: int) -> tuple[float, float]:

@@ -8,11 +8,14 @@ Two conventions exist for the distance between two participations of one client,
 
 import operator
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import AccountingError, InputError
+
+Clock: TypeAlias = Literal["finish", "upload"]
 
 
 def _whole(name: str, value: object, least: int) -> int:
@@ -88,7 +91,7 @@ class Participation:
         return cls(rounds=rounds, min_separation=separation, max_participations=int(counts.max()))
 
     @classmethod
-    def from_round_times(cls, finished: ArrayLike, *, timer: float) -> "Participation":
+    def from_round_times(cls, finished: ArrayLike, *, timer: float, clock: Clock = "finish") -> "Participation":
         """What a timer allowed in a run, measured afterwards: MinS and MaxP of arXiv:2305.18465, Section 2.2.
 
         `finished` (rounds,) are the times in seconds at which the rounds finished, never falling; `timer` is the
@@ -98,17 +101,25 @@ class Participation:
         before the log does, and MaxP the most participations that fit, coming back as soon as allowed. Exact,
         O(rounds log rounds). Where nobody could come twice the separation is `rounds` and the count 1.
 
-        Ties are decided for the device: a round that finishes just as the timer runs out is open to it. A device's own
-        clock starts with its upload, which may come before the round finishes: where rounds are long beside the timer,
-        give `timer` less the longest time between an upload and the end of its round, which can only lower MinS.
+        Ties are decided for the device: a round that finishes just as the timer runs out is open to it. `clock` says
+        when a device's timer starts: with "finish" when its round finishes, which is how MinS is counted above; with
+        "upload" when it uploads, and then as early as its round can have begun, when the round before finished (the
+        first round is taken to be as long as the longest). A device whose clock starts at its upload comes back up to
+        one round sooner, so "finish" would promise too much for it.
         InputError where the times fall, are not finite or missing, or the timer is not positive.
         """
         times = _round_times(finished)
         if isinstance(timer, bool) or not np.isfinite(timer) or timer <= 0:
             raise InputError(f"timer={timer} is no period; give the seconds for which a device stays away, above 0.")
         rounds = times.size
+        starts = times
+        if clock == "upload":
+            longest = np.diff(times).max(initial=0.0)
+            starts = np.concatenate(([times[0] - longest], times[:-1]))
+        elif clock != "finish":
+            raise InputError(f"clock={clock!r} is neither 'finish' nor 'upload'; say when a device's timer starts.")
         # A sum that was rounded up would hide a tie, so the last bit goes to the device.
-        open_again = np.searchsorted(times, np.nextafter(times + timer, -np.inf), side="left")
+        open_again = np.searchsorted(times, np.nextafter(starts + timer, -np.inf), side="left")
         returns = np.maximum(open_again, np.arange(1, rounds + 1))  # a tiny timer is still one round
         separations = (returns - np.arange(rounds))[returns < rounds]
         if not separations.size:

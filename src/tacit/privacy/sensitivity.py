@@ -130,7 +130,7 @@ def toeplitz_sensitivity_squared(coefficients: np.ndarray, participation: Partic
             "non-increasing coefficients; for a BLT let the omegas sum to at most 1."
         )
     served = participation.effective
-    separation, times = served.min_separation, served.max_participations
+    separation, times = min(served.min_separation, served.rounds), served.max_participations
     # Row m, place r: round m b + r. A client that comes in 0, b, ..., (k-1) b moves it by the sum of the last k rows.
     rows = -(-served.rounds // separation)
     response = np.zeros((rows, separation))
