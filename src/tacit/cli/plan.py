@@ -4,9 +4,11 @@ Forwards (`run`), back from a target (`target`, `timer`, `rounds`), the seven st
 (`steps`, which is meant where no command is named), and the trade-offs as figures (`figures`).
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
+from rich.measure import Measurement
 from rich.table import Table
 from typer.core import TyperGroup
 
@@ -88,12 +90,15 @@ def plan_run(
         records = [{**plan.to_record(delta), **per_visit.of(plan.visits)} for plan in plans]
         print_json({"population": task.clients.devices, "reachable": task.clients.reachable, "plans": records})
         return
+    rows = [(*_row(plan, delta), plan.mechanism.says) for plan in plans]
     console.print(_setting(task, plans[0], per_visit))
-    _print_plans(
-        ("mechanism", "noise multiplier", "zCDP", f"epsilon ({delta:g})", "memory", "what it is"),
-        [(*_row(plan, delta), plan.mechanism.says) for plan in plans],
+    _print_table(
+        ("mechanism", "z", "zCDP", "epsilon", "memory", "what it is"),
+        rows,
     )
-    console.print("Memory is in arrays of the model's size, kept from round to round.")
+    console.print(f"{_legend(delta)}; memory in arrays of the model's size, kept from round to round.")
+    if not all(plan.guarantee.exact for plan in plans):
+        console.print("≤: a proved upper bound, where the exact worst case is out of reach.")
     console.print(HYPOTHESIS)
 
 
@@ -125,11 +130,12 @@ def plan_target(
     asked_for = f"zCDP {goal.zcdp:.6g}" if target.epsilon is None else f"epsilon {target.epsilon:g} at {goal.delta:g}"
     console.print(f"{task.clients.reachable:,} clients within reach, {task.rounds} rounds; target {asked_for}.")
     known = list(per_visit.of(1))
-    headings = ("mechanism", "report goal", "noise multiplier", "MinS", "MaxP", "zCDP", "epsilon", "visits", "noise")
-    _print_plans(
+    headings = ("mechanism", "report goal", "z", "MinS", "MaxP", "zCDP", "epsilon", "visits", "noise")
+    _print_table(
         (*headings, *(name.replace("_", " ") for name in known)),
         [_answer_row(each, goal.delta, per_visit) for each in answers],
     )
+    console.print(f"{_legend(goal.delta)}.")
     if all(each.at_utility for each in answers):
         console.print("The least report goals that reach the target with the noise that the model bears.")
     else:
@@ -168,18 +174,17 @@ def plan_timer(
             f"{plan.days:.3g}",
             rounded_up(plan.zcdp),
             rounded_up(plan.guarantee.epsilon(target.delta)),
-            "<- shortest that reaches the target" if hours == reaching else "",
+            "<- the target" if hours == reaching else "",
         )
         for hours, plan in listed
     ]
     noise = listed[0][1].guarantee.noise_multiplier
     console.print(f"Report goal {report_goal}, {task.rounds} rounds, {each.name} (noise multiplier {noise:.4g} or so).")
-    _print_plans(("timer", "MinS", "MaxP", "rounds a day", "days", "zCDP", f"epsilon ({target.delta:g})", ""), rows)
+    _print_table(("timer", "MinS", "MaxP", "rounds a day", "days", "zCDP", "epsilon", ""), rows)
     if rho is not None and reaching is None:
         console.print("No timer reaches the target: the population has no more to give; raise the report goal or z.")
-    console.print(
-        "Beyond what the population gives, a longer timer costs speed. MinS is an estimate until it is measured."
-    )
+    console.print(f"{_legend(target.delta)}. Beyond what the population gives a longer timer costs speed.")
+    console.print("MinS is an estimate until it is measured.")
 
 
 @app.command("rounds")
@@ -202,7 +207,7 @@ def plan_rounds(
         print_json({"target_zcdp": rho, "planned_rounds": task.rounds, "answers": records})
         return
     rows = [
-        (name, "0", "", "", "", "not even one")
+        (name, "0", "", "", "", "")
         if plan is None
         else (
             name,
@@ -215,8 +220,13 @@ def plan_rounds(
         for name, plan in answers
     ]
     console.print(f"Report goal {report_goal}, noise as planned for {task.rounds} rounds; target zCDP {rho:.6g}.")
-    headings = ("mechanism", "rounds", "MaxP", "zCDP", f"epsilon ({target.delta:g})", "noise multiplier")
-    _print_plans(headings, rows)
+    headings = ("mechanism", "rounds", "MaxP", "zCDP", "epsilon", "z")
+    _print_table(headings, rows)
+    console.print(f"{_legend(target.delta)}.")
+
+
+def _legend(delta: float) -> str:
+    return f"z is the noise multiplier; epsilon at delta {delta:g}"
 
 
 def _answer(reached: Reached, delta: float) -> Record:
@@ -252,21 +262,26 @@ def _setting(task: Task, plan: Plan, per_visit: VisitCost) -> str:
 
 def _row(plan: Plan, delta: float) -> tuple[str, ...]:
     record = plan.to_record(delta)
-    bound = "" if plan.guarantee.exact else " (bound)"
     return (
         plan.mechanism.name,
         f"{plan.guarantee.noise_multiplier:.5g}",
-        rounded_up(plan.zcdp) + bound,
+        ("" if plan.guarantee.exact else "≤") + rounded_up(plan.zcdp),
         rounded_up(record["epsilon"]),
         str(record["memory"]),
     )
 
 
-def _print_plans(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+def _print_table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+    """No figure is ever cut off: a narrow window breaks the last column's words, then whole lines."""
     table = Table(box=None, pad_edge=False)
     for index, heading in enumerate(headings):
-        numbers = index > 0 and any(row[index][:1].isdigit() for row in rows)
-        table.add_column(heading, justify="right" if numbers else "left", no_wrap=True)
+        words = any(" " in row[index] for row in rows)
+        table.add_column(
+            heading,
+            justify="left" if words or index == 0 else "right",
+            min_width=None if words else max(len(heading), *(len(row[index]) for row in rows)),
+        )
     for row in rows:
         table.add_row(*row)
-    console.print(table)
+    needed = Measurement.get(console, console.options.update(max_width=1000), table).minimum
+    console.print(table, width=max(console.width, needed))

@@ -29,6 +29,7 @@ STROKES = ("-", "--", ":", "-.")
 PANEL = (5.4, 3.9)  # inches, without the legend
 LEGEND_ROW = 0.22
 SMALL = 8.5  # points, the letters of a legend
+LETTERS = 80  # of that size, across a panel
 FEW = 12  # points of a curve that are worth a mark each
 
 Builder = Callable[[Told], Iterator[PlannedFigure]]
@@ -40,7 +41,7 @@ def builders(banded: Banded | None = None) -> dict[str, tuple[Builder, int]]:
     return {
         "gboard-figure-4": (configurations.gboard_figure_4, 24),
         "blt-figure-2": (lambda tell: robustness.blt_figure_2(tell, banded), 2 * (6 + more)),
-        "blt-figure-3": (lambda tell: robustness.blt_figure_3(tell, banded), 7 + more),
+        "blt-figure-3": (lambda tell: robustness.blt_figure_3(tell, banded), 6 + more),
         "blt-figure-4": (lambda tell: robustness.blt_figure_4(tell, banded), 7 + more),
         "blt-figure-5": (lambda tell: robustness.blt_figure_5(tell, banded), 7 + more),
         "blt-figure-6": (robustness.blt_figure_6, 8),
@@ -120,11 +121,14 @@ def draw(planned: PlannedFigure) -> dict[str, bytes]:
 
     count = len(planned.panels)
     shared = count > 1 and len({tuple(curve.label for curve in panel.curves) for panel in planned.panels}) == 1
-    columns = 2 * count if shared else 2
     entries = max(len(panel.curves) for panel in planned.panels)
+    longest = max(len(curve.label) for panel in planned.panels for curve in panel.curves)
+    most = max(1, (count if shared else 1) * LETTERS // (longest + 6))
+    columns = most - 1 if most > 1 and entries % most and entries % (most - 1) == 0 else most
     with rc_context(STYLE):
         height = PANEL[1] + LEGEND_ROW * (-(-entries // columns) + 1)
-        figure = Figure(figsize=(PANEL[0] * count, height), layout="constrained")
+        figure = Figure(figsize=(PANEL[0] * count, height))
+        figure.set_layout_engine("constrained", w_pad=0.1)
         figure.suptitle(planned.title, fontsize=12)
         for axes, panel in zip(figure.subplots(1, count, squeeze=False)[0], planned.panels, strict=True):
             _paint(axes, panel, titled=count > 1)
@@ -170,5 +174,5 @@ def _logarithmic(axis: "XAxis | YAxis") -> None:
 
     (axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale)("log")
     axis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}" if value < 1000 else f"{value / 1000:g}k"))
     axis.set_minor_formatter(NullFormatter())

@@ -69,18 +69,15 @@ def _lambda_cgd(participation: Participation, objective: Objective) -> Strategy:
 
 def _catalogue() -> Mapping[str, Mechanism]:
     known = [
-        Mechanism.fixed("independent", Independent(), "fresh noise every round (DP-FedAvg without sampling)"),
+        Mechanism.fixed("independent", Independent(), "fresh noise every round"),
         Mechanism.fixed("tree", Tree(), "binary tree, as released"),
-        Mechanism.fixed("tree-reduced", Tree(variance_reduced=True), "binary tree with Honaker's estimate"),
-        Mechanism("blt", f"{BUFFERS} buffers, designed for the plan", _blt),
-        *(
-            Mechanism.fixed(f"blt-{name}", blt, f"published, designed for 2000 rounds at b = {name[1:]}")
-            for name, blt in PUBLISHED_BLT.items()
-        ),
-        Mechanism("banded-toeplitz", "as many bands as the separation, designed for the plan", _banded_toeplitz),
-        Mechanism("banded-square-root", "as many bands as the separation, in closed form", _square_root),
-        Mechanism("banded-inverse", f"{BUFFERS + 1} bands of the inverse, designed for the plan", _banded_inverse),
-        Mechanism("lambda-cgd", "takes back a part of the noise before, designed for the plan", _lambda_cgd),
+        Mechanism.fixed("tree-reduced", Tree(variance_reduced=True), "the same, Honaker's estimate"),
+        Mechanism("blt", f"{BUFFERS} buffers, designed here", _blt),
+        *(Mechanism.fixed(f"blt-{name}", blt, f"published, for b = {name[1:]}") for name, blt in PUBLISHED_BLT.items()),
+        Mechanism("banded-toeplitz", "b bands, designed here", _banded_toeplitz),
+        Mechanism("banded-square-root", "b bands, in closed form", _square_root),
+        Mechanism("banded-inverse", f"{BUFFERS + 1} bands of C^-1, designed here", _banded_inverse),
+        Mechanism("lambda-cgd", "takes back part of the last noise", _lambda_cgd),
     ]
     return MappingProxyType({each.name: each for each in known})
 

@@ -79,7 +79,7 @@ def blt_figure_8(tell: Told) -> Iterator[PlannedFigure]:
     compared = []
     for name, hue, stroke in (("tree-reduced", 1, 0), ("blt-b400", 0, 1), ("blt", 0, 0), ("banded-toeplitz", 2, 0)):
         of = _goals_of(Clients(devices=4_210_000))(2000, MECHANISMS[name])
-        at = goals[::4] if name == "banded-toeplitz" else goals
+        at = goals[::2] if name == "banded-toeplitz" else goals
         compared.append(traced(SHOWN[name], at, _epsilon(of), hue=hue, stroke=stroke))
         tell(f"blt-figure-8: {name}")
     rounds = [int(each) for each in np.linspace(200, 4000, 20)]

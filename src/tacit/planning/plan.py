@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from tacit.design.losses import Losses, Objective, checked_objective, losses
+from tacit.design.losses import Objective, checked_objective, errors
 from tacit.design.memory import noise_memory
 from tacit.errors import InputError
 from tacit.planning.candidates import MECHANISMS, Mechanism
@@ -22,7 +22,7 @@ from tacit.privacy.strategy import Strategy
 
 Record: TypeAlias = dict[str, Any]
 
-_losses = lru_cache(maxsize=8192)(losses)
+_errors = lru_cache(maxsize=8192)(errors)  # (max, rms) of the prefix sums, for seeds of deviation 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,14 +49,15 @@ class Utility:
         if self.report_goal < 1:
             raise InputError(f"report_goal={self.report_goal} is below 1; give that of the run that bore the noise.")
 
-    def error(self, found: Losses) -> float:
-        """The error that counts, for seeds of deviation 1."""
-        return found.rms_error if self.objective == "rms" else found.max_error
+    def error(self, strategy: Strategy, rounds: int) -> float:
+        """The error of the prefix sums that counts, for seeds of deviation 1."""
+        worst, usual = _errors(strategy, rounds)
+        return usual if self.objective == "rms" else worst
 
     def noise_of_mean(self, participation: Participation) -> float:
         """The noise that the model bears on the mean of a run like this, in clip norms."""
         strategy = self.mechanism.strategy(participation, self.objective)
-        return self.error(_losses(strategy, participation)) * self.noise_multiplier / self.report_goal
+        return self.error(strategy, participation.rounds) * self.noise_multiplier / self.report_goal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +93,6 @@ class Plan:
     mechanism: Mechanism
     report_goal: int
     guarantee: Guarantee
-    losses: Losses
     noise_of_mean: float
     speed: float | None
 
@@ -170,8 +170,7 @@ class Task:
         """
         served = self.participation(report_goal)
         strategy = mechanism.strategy(served, self.utility.objective)
-        found = _losses(strategy, served)
-        error = self.utility.error(found)
+        error = self.utility.error(strategy, self.rounds)
         if noise_multiplier is None:
             noise_multiplier = self.utility.noise_of_mean(served) * report_goal / error
         guarantee = Guarantee(
@@ -185,7 +184,6 @@ class Task:
             mechanism=mechanism,
             report_goal=report_goal,
             guarantee=guarantee,
-            losses=found,
             noise_of_mean=error * noise_multiplier / report_goal,
             speed=self.clients.speed(report_goal),
         )

@@ -4,8 +4,9 @@ Losses (error of the prefix sums times sensitivity) compare mechanisms at equal 
 text of the paper leaves open (which participations, which designs) is chosen here and written on the axes.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -17,11 +18,12 @@ from tacit.design.losses import errors, losses
 from tacit.design.toeplitz import banded_square_root, design_banded_toeplitz
 from tacit.planning.panels import Curve, Panel, PlannedFigure, Told, traced
 from tacit.privacy.participation import Participation
-from tacit.privacy.sensitivity import sensitivity
+from tacit.privacy.sensitivity import sensitivity, sensitivity_bound_squared
 from tacit.privacy.strategy import Banded, Strategy, Tree
 
 N = 2000  # rounds, as in the paper
 RMS = "rms loss (error at equal privacy)"
+RATIO = "rms loss over that of the BLT designed for it"
 BETWEEN = "min separation b"
 BUFFERS = 4
 TREE, BLT, TOEPLITZ, ROOT, FULL, MF = 1, 0, 2, 3, 4, 5  # hues
@@ -53,7 +55,11 @@ def blt_figure_2(tell: Told, banded: Banded | None = None) -> Iterator[PlannedFi
     panels = []
     for most, longest in ((3, 999), (6, 399)):
         at = [int(b) for b in np.unique(np.geomspace(30, longest, 25).astype(int))]
-        curves = _traced(lines, at, lambda b, k=most: _few(int(b), k), tell, f"blt-figure-2: {most} participations")
+
+        def served(b: float, most: int = most) -> Participation:
+            return _few(int(b), most)
+
+        curves = _traced(lines, at, served, tell, f"blt-figure-2: {most} participations")
         panels.append(_panel(f"{most} participations, {N} rounds", BETWEEN, curves))
     yield PlannedFigure(
         name="blt-figure-2",
@@ -67,28 +73,42 @@ def blt_figure_2(tell: Told, banded: Banded | None = None) -> Iterator[PlannedFi
 def blt_figure_3(tell: Told, banded: Banded | None = None) -> Iterator[PlannedFigure]:
     """Designs for one separation used at another, three participations."""
     at = [int(b) for b in np.unique(np.geomspace(20, 999, 33).astype(int))]
-    lines = [*_designed(3), *_matrix(banded)]
-    curves = _traced(lines, at, lambda b: _few(int(b), 3), tell, "blt-figure-3")
+    curves = _traced([*_designed(3), *_matrix(banded)], at, lambda b: _few(int(b), 3), tell, "blt-figure-3")
     yield PlannedFigure(
         name="blt-figure-3",
         title="Designed for one separation, used at another",
         source="arXiv:2408.08868, Figure 3",
-        says="A banded matrix is best at its own separation and falls off below it; BLTs bend less.",
-        panels=(_panel(f"3 participations, {N} rounds", BETWEEN, curves),),
+        says="Where clients come sooner than a banded matrix has bands it loses ground; BLTs bend less.",
+        panels=(replace(_panel(f"3 participations, {N} rounds", BETWEEN, curves), y_limits=(4.5, 11.5)),),
     )
 
 
 def blt_figure_4(tell: Told, banded: Banded | None = None) -> Iterator[PlannedFigure]:
     """The same where clients come as often as the separation lets them."""
     at = [b for b in range(10, N + 1) if N % b == 0]
-    lines = [*_designed(None), *_matrix(banded)]
-    curves = _traced(lines, at, lambda b: Participation.worst_case(N, int(b)), tell, "blt-figure-4")
+    tree = Line("tree, Honaker's estimate", _of(Tree(variance_reduced=True)), TREE)
+    lines = [*_designed(None), *_matrix(banded), tree]
+
+    def served(b: float) -> Participation:
+        return Participation.worst_case(N, int(b))
+
+    curves = _traced(lines, at, served, tell, "blt-figure-4")
     yield PlannedFigure(
         name="blt-figure-4",
         title="Clients that come as often as they may",
         source="arXiv:2408.08868, Figure 4",
-        says="Losses grow as clients come more often, for banded matrices faster than for BLTs below their separation.",
-        panels=(_panel(f"{N} rounds, {N}/b participations", BETWEEN, curves, log_y=True),),
+        says="Each design costs least near its own separation; banded matrices have the sharper bend there.",
+        panels=(
+            _panel(f"{N} rounds, {N}/b participations", BETWEEN, curves, log_y=True),
+            Panel(
+                title="the same, over the BLT designed for each b",
+                x_label=BETWEEN,
+                y_label=RATIO,
+                curves=_over_best(curves, served),
+                log_x=True,
+                y_limits=(0.9, 2.1),
+            ),
+        ),
     )
 
 
@@ -109,18 +129,11 @@ def blt_figure_5(tell: Told, banded: Banded | None = None) -> Iterator[PlannedFi
         for stroke, n in enumerate((1000, 2000, 4000))
     ]
     lines += [Line("tree, Honaker's estimate", _of(Tree(variance_reduced=True)), TREE), *_matrix(banded)]
-    curves = _traced(lines, at, lambda n: Participation.worst_case(int(n), 400), tell, "blt-figure-5", within=N)
-    best = {n: _rms(_blt(served), served) for n in at if (served := Participation.worst_case(n, 400))}
-    ratios = tuple(
-        Curve(
-            label=curve.label,
-            x=curve.x,
-            y=tuple(y / best[int(x)] for x, y in zip(curve.x, curve.y, strict=True)),
-            hue=curve.hue,
-            stroke=curve.stroke,
-        )
-        for curve in curves
-    )
+
+    def served(n: float) -> Participation:
+        return Participation.worst_case(int(n), 400)
+
+    curves = _traced(lines, at, served, tell, "blt-figure-5", within=N)
     yield PlannedFigure(
         name="blt-figure-5",
         title="Designed for one number of rounds, run for another",
@@ -130,9 +143,9 @@ def blt_figure_5(tell: Told, banded: Banded | None = None) -> Iterator[PlannedFi
             Panel(
                 title="over the BLT designed for just these rounds (b = 400)",
                 x_label="rounds",
-                y_label="rms loss over that of the BLT",
-                curves=ratios,
-                y_limits=(0.85, 1.6),
+                y_label=RATIO,
+                curves=_over_best(curves, served),
+                y_limits=(0.9, 1.15),
             ),
             _panel("b = 400, as often as that allows", "rounds", curves),
         ),
@@ -141,29 +154,39 @@ def blt_figure_5(tell: Told, banded: Banded | None = None) -> Iterator[PlannedFi
 
 def blt_figure_6(tell: Told) -> Iterator[PlannedFigure]:
     """BLTs beside banded Toeplitz matrices and the banded square root, each made for its separation."""
-    panels = []
-    for rounds, count in ((N, 9), (5 * N, 5)):
-        at = [int(b) for b in np.geomspace(rounds // 50, rounds // 2, count)]
-        lines = [
-            Line("BLT, 2 buffers", lambda served: _rms(_blt(served, 2), served), BLT, 1),
-            Line("BLT, 4 buffers", lambda served: _rms(_blt(served), served), BLT),
-            Line("banded Toeplitz, b bands", lambda served: _rms(_toeplitz(served), served), TOEPLITZ),
-            Line(
-                "banded square root, b bands",
-                lambda served: _rms(banded_square_root(served.min_separation), served),
-                ROOT,
-            ),
-        ]
-        curves = _traced(
-            lines, at, lambda b, n=rounds: Participation.worst_case(n, int(b)), tell, f"blt-figure-6: {rounds} rounds"
-        )
-        panels.append(_panel(f"{rounds} rounds, rounds/b participations", BETWEEN, curves, log_y=True))
+    few = Line("BLT, 2 buffers", lambda served: _rms(_blt(served, 2), served), BLT, 1)
+    blt = Line("BLT, 4 buffers", lambda served: _rms(_blt(served), served), BLT)
+    toeplitz = Line("banded Toeplitz, b bands", lambda served: _rms(_toeplitz(served), served), TOEPLITZ)
+    root = Line("banded square root, b bands", _square_root, ROOT)
+    at = [int(b) for b in np.geomspace(N // 50, N // 2, 9)]
+    curves = _traced(
+        (few, blt, toeplitz, root), at, lambda b: Participation.worst_case(N, int(b)), tell, "blt-figure-6"
+    )
+    visits = (2, 5, 10, 20, 50)
+    ratios: list[Curve] = []
+    for stroke, rounds in enumerate((N, 5 * N)):
+
+        def served(most: float, n: int = rounds) -> Participation:
+            return Participation.worst_case(n, n // int(most))
+
+        lines = [replace(each, label=f"{each.label}, {rounds} rounds", stroke=stroke) for each in (toeplitz, root)]
+        ratios += _over_best(_traced(lines, visits, served, tell, "blt-figure-6"), served)
     yield PlannedFigure(
         name="blt-figure-6",
         title="BLTs beside banded Toeplitz matrices",
         source="arXiv:2408.08868, Figure 6",
-        says="With a few buffers a BLT costs what matrices with hundreds of bands cost.",
-        panels=tuple(panels),
+        says="A BLT with a few buffers costs within a tenth of what matrices with hundreds of bands cost.",
+        panels=(
+            _panel(f"{N} rounds, {N}/b participations", BETWEEN, curves, log_y=True),
+            Panel(
+                title="over the BLT with 4 buffers",
+                x_label="participations (rounds / b)",
+                y_label=RATIO,
+                curves=tuple(ratios),
+                log_x=True,
+                y_limits=(0.85, 1.2),
+            ),
+        ),
     )
 
 
@@ -177,20 +200,25 @@ def _few(separation: int, most: int) -> Participation:
 
 
 def _designed(most: int | None) -> list[Line]:
-    """BLTs and banded Toeplitz matrices for three separations, and a tree."""
+    """BLTs and banded Toeplitz matrices for three separations."""
     lines = []
     for stroke, b in enumerate((100, 400, 1000)):
         served = Participation.worst_case(N, b) if most is None else _few(b, most)
         lines.append(Line(f"BLT, designed for b = {b}", _of(_blt(served)), BLT, stroke))
         lines.append(Line(f"banded Toeplitz, {b} bands", _of(_toeplitz(served)), TOEPLITZ, stroke))
-    return [
-        *sorted(lines, key=lambda line: line.hue),
-        Line("tree, Honaker's estimate", _of(Tree(variance_reduced=True)), TREE),
-    ]
+    return sorted(lines, key=lambda line: line.hue)
 
 
 def _matrix(banded: Banded | None) -> list[Line]:
-    return [] if banded is None else [Line(f"BandMF, {banded.bands} bands", _of(banded), MF)]
+    """A BandMF, where there is one; for clients that come sooner than half its bands by a proved bound."""
+    if banded is None:
+        return []
+    error = lru_cache(maxsize=64)(lambda rounds: errors(banded, rounds)[1])
+
+    def loss(served: Participation) -> float:
+        return math.sqrt(sensitivity_bound_squared(banded, served)[0]) * error(served.rounds)
+
+    return [Line(f"BandMF, {banded.bands} bands", loss, MF)]
 
 
 @lru_cache(maxsize=2048)
@@ -234,11 +262,28 @@ def _traced(
     curves = []
     for line in lines:
         at = [x for x in xs if within is None or line.hue != MF or x <= within]
-        curves.append(
-            traced(line.label, at, lambda x, line=line: line.loss(served(x)), hue=line.hue, stroke=line.stroke)
-        )
+
+        def of(x: float, loss: Loss = line.loss) -> float:
+            return loss(served(x))
+
+        curves.append(traced(line.label, at, of, hue=line.hue, stroke=line.stroke))
         tell(f"{name}: {line.label}")
     return tuple(curves)
+
+
+def _square_root(served: Participation) -> float:
+    return _rms(banded_square_root(served.min_separation), served)
+
+
+def _over_best(curves: Sequence[Curve], served: Callable[[float], Participation]) -> tuple[Curve, ...]:
+    """The same curves, divided by the loss of a BLT designed for each point."""
+
+    def best(x: float) -> float:
+        return _rms(_blt(served(x)), served(x))
+
+    return tuple(
+        replace(curve, y=tuple(y / best(x) for x, y in zip(curve.x, curve.y, strict=True))) for curve in curves
+    )
 
 
 def _panel(title: str, x_label: str, curves: tuple[Curve, ...], *, log_y: bool = False) -> Panel:

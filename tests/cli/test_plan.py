@@ -1,0 +1,215 @@
+"""`tacit plan`: answers that forward accounting confirms, tables that nothing cuts off, one line for wrong input."""
+
+import csv
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from tacit.cli.account import app as account
+from tacit.cli.plan import app
+from tacit.cli.plan_figures import builders, draw, write_figure
+from tacit.cli.plan_options import whole
+from tacit.errors import InputError
+from tacit.planning.panels import Curve, Panel, PlannedFigure
+
+ES_ES = "--population 4.21M --rounds 2000"
+FAST = "--mechanism tree-reduced --mechanism blt-b400"
+
+
+def invoke(line: str) -> Result:
+    return CliRunner().invoke(app, shlex.split(line))
+
+
+def plan(line: str) -> dict[str, Any]:
+    result = invoke(f"{line} --json")
+    assert result.exit_code == 0, result.output
+    return dict(json.loads(result.stdout))
+
+
+def accounted(line: str) -> dict[str, Any]:
+    result = CliRunner().invoke(account, [*shlex.split(line), "--json"])
+    assert result.exit_code == 0, result.output
+    return dict(json.loads(result.stdout))
+
+
+def test_run_says_what_the_accountant_says() -> None:
+    found = plan(f"run {ES_ES} --report-goal 6500 {FAST} --rounds-per-day 250 --seconds-per-visit 36")
+    assert [each["mechanism"] for each in found["plans"]] == ["tree-reduced", "blt-b400"]
+    tree, blt = found["plans"]
+    assert (tree["min_separation"], tree["max_participations"], tree["noise_multiplier"]) == (647, 4, 7)
+    assert (tree["client_visits"], tree["days"], tree["device_hours"]) == (13_000_000, 8, 130_000)
+    limits = "--rounds 2000 --min-separation 647"
+    assert tree["zcdp"] == accounted(f"tree {limits} --noise-multiplier 7")["zcdp"]
+    again = accounted(f"blt --strategy b400 {limits} --noise-multiplier {blt['noise_multiplier']!r}")
+    assert (blt["zcdp"], blt["epsilon"]) == (again["zcdp"], again["epsilon"])
+    assert blt["noise_of_mean"] == pytest.approx(tree["noise_of_mean"], rel=1e-12)
+
+
+def test_target_is_reached_by_forward_accounting() -> None:
+    found = plan(f"target --population 16.6M --rounds 2000 --epsilon 1 {FAST}")
+    for answer in found["answers"]:
+        assert answer["at_utility"]
+        assert answer["epsilon"] <= 1
+        before = plan(
+            f"run --population 16.6M --rounds 2000 --report-goal {answer['report_goal'] - 1} "
+            f"--mechanism {answer['mechanism']}"
+        )
+        assert before["plans"][0]["epsilon"] > 1
+    by_name = {answer["mechanism"]: answer["report_goal"] for answer in found["answers"]}
+    assert by_name["blt-b400"] < by_name["tree-reduced"] / 2
+
+
+def test_a_target_out_of_reach_says_how_much_noisier() -> None:
+    found = plan(f"target {ES_ES} --epsilon 1 --most-reports 20000 --mechanism blt-b400")
+    (answer,) = found["answers"]
+    assert answer["report_goal"] <= 20_000
+    assert not answer["at_utility"]
+    assert answer["times_the_noise"] > 1
+    assert answer["epsilon"] == pytest.approx(1)
+    shown = invoke(f"target {ES_ES} --epsilon 1 --most-reports 20000 --mechanism blt-b400")
+    assert "the model will be worse" in shown.stdout
+
+
+def test_timer_and_rounds() -> None:
+    line = f"timer {ES_ES} --rounds-per-day 150 --report-goal 6500 --mechanism blt-b400 --epsilon 4"
+    found = plan(line)
+    assert [each["timer_hours"] for each in found["timers"]] == [24, 48, 72, 96, 120]
+    assert [each["min_separation"] for each in found["timers"]] == [150, 300, 450, 600, 647]
+    shortest = found["shortest_timer_hours"]
+    assert {each["timer_hours"]: each["epsilon"] <= 4 for each in found["timers"]}[shortest]
+    assert invoke(line).stdout.count("<- the target") == 1
+    (answer,) = plan(f"rounds {ES_ES} --report-goal 6500 --mechanism tree --epsilon 8")["answers"]
+    noise = answer["noise_multiplier"]
+    for rounds, met in ((answer["rounds"], True), (answer["rounds"] + 1, False)):
+        again = accounted(f"tree --rounds {rounds} --min-separation 647 --noise-multiplier {noise!r}")
+        assert (again["epsilon"] <= 8) is met
+
+
+def test_steps_are_seven_and_meant_without_a_command() -> None:
+    line = f"{ES_ES} --epsilon 4 --mechanism tree-reduced --rounds-per-day 313"
+    shown, named = invoke(line), invoke(f"steps {line}")
+    assert shown.exit_code == 0, shown.output
+    assert shown.stdout == named.stdout
+    numbered = [text for text in shown.stdout.splitlines() if text[:1].isdigit()]
+    assert [text[0] for text in numbered] == list("1234567")
+    found = plan(line)
+    assert [step["step"] for step in found["steps"]] == [1, 2, 3, 4, 5, 6, 7]
+    assert found["plan"]["epsilon"] <= 4
+
+
+def test_tables_are_never_cut_off() -> None:
+    for line in (
+        f"run {ES_ES} --report-goal 6500 {FAST}",
+        f"target {ES_ES} --epsilon 4 {FAST} --seconds-per-visit 60 --joules-per-visit 9 --megabytes-per-visit 5",
+        f"rounds {ES_ES} --report-goal 6500 --epsilon 4 {FAST}",
+    ):
+        result = invoke(line)
+        assert result.exit_code == 0, result.output
+        assert "…" not in result.stdout
+        assert "tree-reduced" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("run --population 1k --rounds 100 --report-goal 2000", "exceeds the 1000 clients"),
+        ("run --population 1M --rounds 100 --report-goal 10 --min-separation 200", "exceeds the 100 rounds"),
+        ("run --population 1M --rounds 1000 --report-goal 6500 --min-separation 200", "need 1300000 different"),
+        ("run --population 1M --rounds 9 --report-goal 65 --rounds-between 4 --min-separation 5", "give one"),
+        ("run --population 1M --rounds 99 --report-goal 9 --rounds-between 49 --max-participations 3", "does not fit"),
+        ("run --population 1M --rounds 100 --report-goal 10 --noise-multiplier 0", "noise_multiplier=0"),
+        ("run --population 1M --rounds 0 --report-goal 10", "rounds=0"),
+        ("run --population 1M --rounds 10 --report-goal 0", "report_goal=0"),
+        ("run --population 1M --rounds 10 --report-goal 10 --timer 24h", "give rounds_per_day"),
+        ("run --population 1M --rounds 10 --report-goal 10 --timer 2y", "no duration"),
+        ("run --population 1M --rounds 10 --report-goal 10 --mechanism foo", "'foo' is none of"),
+        ("run --population 1M --rounds 10 --report-goal 10 --delta 2 --mechanism tree", "delta=2"),
+        ("run --population 1M --rounds 10 --report-goal 10 --clip-inflation 0.5", "clip_inflation=0.5"),
+        ("run --population 1M --rounds 10 --report-goal 10 --availability 0", "availability=0"),
+        ("run --population 1M --rounds 10 --report-goal 10 --seconds-per-visit -1", "seconds=-1"),
+        ("run --population 1M --rounds 10 --report-goal 10 --objective mean", "neither max nor rms"),
+        ("run --population many --rounds 10 --report-goal 10", "'many' is no number"),
+        ("target --population 1M --rounds 100", "no target given"),
+        ("target --population 1M --rounds 100 --epsilon 1 --zcdp 1", "give one of them"),
+        ("target --population 1M --rounds 100 --epsilon -1", "--epsilon -1"),
+        ("timer --population 1M --rounds 100 --report-goal 100 --mechanism tree", "give rounds_per_day"),
+        ("figures --out nowhere --only figure-7", "'figure-7' is none of"),
+    ],
+)
+def test_wrong_input_is_one_line(line: str, says: str) -> None:
+    result = invoke(line)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1, result.stderr
+    assert says in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("4210000", 4_210_000), ("4.21M", 4_210_000), ("3k", 3000), ("1e6", 10**6)]
+)
+def test_counts_as_people_write_them(text: str, value: int) -> None:
+    assert whole(text, "population") == value
+
+
+@pytest.mark.parametrize("text", ["", "0", "-3", "M", "nan", "inf", "4,2"])
+def test_counts_that_are_none(text: str) -> None:
+    with pytest.raises(InputError, match="population"):
+        whole(text, "population")
+
+
+def test_a_figure_is_a_png_an_svg_and_its_data(tmp_path: Path) -> None:
+    curves = tuple(
+        Curve(label=f"curve {hue}", x=(1.0, 10.0, 100.0), y=(hue + 1.0, 2.0, 0.5), hue=hue, stroke=hue % 3)
+        for hue in range(5)
+    )
+    panels = tuple(
+        Panel(title=title, x_label="x", y_label="y", curves=curves, log_x=True, log_y=title == "one")
+        for title in ("one", "two")
+    )
+    planned = PlannedFigure(name="drawn", title="Drawn", source="nobody", says="nothing", panels=panels)
+    assert write_figure(planned, tmp_path) == ["drawn.png", "drawn.svg", "drawn.csv"]
+    assert (tmp_path / "drawn.png").read_bytes().startswith(b"\x89PNG")
+    assert draw(planned)["svg"] == (tmp_path / "drawn.svg").read_bytes()  # the same bytes again
+    with (tmp_path / "drawn.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 2 * 5 * 3
+    assert rows[0] == {"panel": "one", "curve": "curve 0", "x": "1", "y": "1"}
+
+
+def test_the_quick_figures_of_the_papers(tmp_path: Path) -> None:
+    result = invoke(f"figures --out {tmp_path} --only blt-figure-9 --json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["files"] == [f"blt-figure-9.{kind}" for kind in ("png", "svg", "csv")]
+    with (tmp_path / "blt-figure-9.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    price = {(row["panel"][:8], row["curve"].split(",")[0], row["x"]): float(row["y"]) for row in rows}
+    for (panel, curve, rounds), zcdp in price.items():
+        assert curve == "tree" or zcdp < price[panel, "tree", rounds]  # the paper's order, at every number of rounds
+
+
+@pytest.mark.long
+def test_every_figure_keeps_the_papers_orders() -> None:
+    """And each family computes as many curves as its progress bar counts on."""
+    for name, (build, expected) in builders().items():
+        told: list[str] = []
+        found = list(build(told.append))
+        assert len(told) == expected, name
+        assert all(line.startswith(name) for line in told)
+        for planned in found:
+            if planned.name.startswith("gboard-figure-4"):
+                _check_gboard(planned)
+
+
+def _check_gboard(planned: PlannedFigure) -> None:
+    curves = {curve.label: curve.y for curve in planned.panels[0].curves}
+    for rounds in (500, 1000, 2000, 4000):
+        tree, blt = curves[f"tree, {rounds} rounds"], curves[f"BLT, {rounds} rounds"]
+        assert all(ours < theirs for ours, theirs in zip(blt, tree, strict=True))
+        assert tree[-1] < tree[0] / 10  # a larger report goal, or a larger MinS, is far more private
+    for fewer, more in ((500, 1000), (1000, 2000), (2000, 4000)):
+        pairs = zip(curves[f"tree, {fewer} rounds"], curves[f"tree, {more} rounds"], strict=True)
+        assert all(short <= long for short, long in pairs)
