@@ -223,8 +223,17 @@ def test_a_file_without_a_strategy(tmp_path: Path, text: str | None, complaint: 
     assert complaint in refusal(line)
 
 
+@pytest.mark.parametrize(
+    "kind",
+    ["blt --theta 0.9 --omega 1.2", "banded-toeplitz --coefficients 1,2", "banded-toeplitz --coefficients 1,-0.5"],
+)
+def test_coefficients_that_rise_or_are_negative_are_refused(kind: str) -> None:
+    result = CliRunner().invoke(app, shlex.split(f"{kind} --rounds 10 --min-separation 2 --noise-multiplier 1"))
+    assert result.exit_code == 2 and "non-negative, non-increasing" in " ".join(result.output.split())
+
+
 def test_where_only_a_bound_is_proved_the_command_says_so(tmp_path: Path) -> None:
-    line = "blt --rounds 10 --min-separation 2 --noise-multiplier 1 --theta 0.9 --omega 1.2"  # rises at first
+    line = "banded-inverse --rounds 10 --min-separation 2 --noise-multiplier 1 --coefficients 1,-0.3,-0.6"  # C rises
     figures = account(line)
     assert figures["exact"] is False
     result = CliRunner().invoke(app, shlex.split(line))

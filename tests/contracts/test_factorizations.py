@@ -40,7 +40,7 @@ STRATEGIES: dict[str, tuple[Strategy, int, int | None]] = {
     "banded-toeplitz, beyond the separation": (design_banded_toeplitz(SERVED, bands=7), 3, None),  # the others are 0
     "square-root": (banded_square_root(4), 3, None),
     "inverse-square-root": (banded_inverse_square_root(3), 2, None),
-    "banded-inverse": (design_banded_inverse(SERVED, bands=4), 2, None),  # the last is 0
+    "banded-inverse": (design_banded_inverse(SERVED, bands=4, falling=True), 2, None),  # the last is 0
     "lambda-cgd": (design_lambda_cgd(SERVED), 0, None),
     "banded": (design_banded(SERVED, bands=SEPARATION), SEPARATION - 1, ROUNDS),
     "dense": (design_dense(ONCE), ROUNDS - 1, ROUNDS),

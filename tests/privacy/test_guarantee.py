@@ -9,8 +9,8 @@ import pytest
 
 import tacit.privacy
 from tacit.errors import InputError
-from tacit.privacy import Blt, Guarantee, Independent, Participation, Tree
-from tacit.privacy.strategy import PUBLISHED_BLT, Strategy
+from tacit.privacy import Guarantee, Independent, Participation, Tree
+from tacit.privacy.strategy import PUBLISHED_BLT, BandedInverse, Strategy
 
 COLAB = Participation.from_rounds_between(rounds=2000, rounds_between=313, max_participations=6)
 
@@ -99,7 +99,7 @@ def test_the_front_door_is_sorted_and_small() -> None:
 
 def test_a_bound_is_told_from_an_exact_figure() -> None:
     plan = Participation(rounds=10, min_separation=2, max_participations=5)
-    falling, rising = Blt(theta=(0.9,), omega=(0.5,)), Blt(theta=(0.9,), omega=(1.2,))
+    falling, rising = BandedInverse((1.0, -0.5)), BandedInverse((1.0, -0.3, -0.6))
     for strategy, exact in ((falling, True), (rising, False), (None, True)):
         noise = 1.0 if strategy else 0.0
         promise = Guarantee(participation=plan, strategy=strategy, clip_norm=1.0, noise_multiplier=noise)

@@ -163,13 +163,15 @@ def test_the_column_of_a_banded_inverse_does_not_end_with_its_band() -> None:
 
 
 def test_a_bound_stands_in_where_the_theorem_does_not_hold() -> None:
-    rising = Toeplitz(coefficients=(1.0, 0.2, -0.6, 0.1, 0.3))
+    rising = BandedInverse(coefficients=(1.0, -0.2, 0.6, -0.5, -0.3))
     served = Participation.worst_case(5, 2)
     value, exact = sensitivity_bound_squared(rising, served)
     assert not exact
     assert value >= worst_signs(rising.dense(5), served)
     assert sensitivity_bound_squared(Independent(), served) == (3.0, True)
-    assert sensitivity_bound_squared(Blt(theta=(0.9,), omega=(1.5,)), served)[1] is False
+    for wrong in (Blt(theta=(0.9,), omega=(1.5,)), Toeplitz(coefficients=(1.0, 0.2, -0.6, 0.1, 0.3))):
+        with pytest.raises(AccountingError, match="coefficient"):
+            sensitivity_bound_squared(wrong, served)
 
 
 @pytest.mark.parametrize("off", [-1, 1])

@@ -220,7 +220,7 @@ def test_a_matrix_is_described_by_its_size(strategy: Any, said: str) -> None:
 
 
 def test_a_bound_is_said_to_be_one() -> None:
-    promise = replace(PROMISE, strategy=Blt(theta=(0.9,), omega=(1.2,)))
+    promise = replace(PROMISE, strategy=BandedInverse((1.0, -0.3, -0.6)))
     made = statement(changed(planned=promise, realised=promise))
     accounting = next(item.text for item in made.items if item.number == "3a")
     assert "a proved upper bound of its worst-case sensitivity" in accounting

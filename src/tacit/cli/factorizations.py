@@ -35,7 +35,7 @@ from tacit.design.toeplitz import (
 )
 from tacit.errors import TacitError
 from tacit.privacy.participation import Participation
-from tacit.privacy.strategy import Independent, Record, Strategy, Tree
+from tacit.privacy.strategy import BandedInverse, Independent, Record, Strategy, Tree
 
 EVERY = 5.0  # seconds between two lines of progress where no line can move
 
@@ -91,12 +91,17 @@ def banded_inverse(
     rounds_between: Between = None,
     max_participations: MostTimes = None,
     objective: Objected = "max",
+    falling: Annotated[bool, typer.Option("--falling", help="Only C that falls: an exact sensitivity.")] = False,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
     """BandInvMF: the best so many coefficients of C inverse; any number of rounds."""
     served = participation(rounds, min_separation, rounds_between, max_participations)
-    _run(lambda it, loss: design_banded_inverse(it, bands=bands, objective=loss), served, objective, as_json, out)
+
+    def design(it: Participation, loss: Objective) -> BandedInverse:
+        return design_banded_inverse(it, bands=bands, objective=loss, falling=falling)
+
+    _run(design, served, objective, as_json, out)
 
 
 @app.command("lambda-cgd")

@@ -62,16 +62,17 @@ def sensitivity(strategy: Strategy, participation: Participation) -> float:
 def sensitivity_bound_squared(strategy: Strategy, participation: Participation) -> tuple[float, bool]:
     """(an upper bound of the squared sensitivity, whether it is exact), in multiples of the squared clip norm.
 
-    Exact wherever `sensitivity_squared` is. Otherwise, for Toeplitz strategies whose coefficients rise or are
-    negative, the exact value of the smallest non-increasing column above their absolute values: |C| entry by entry
-    below C' gives sens(C) <= sens(C'). For dense matrices the best bound that branch and bound has reached.
+    Exact wherever `sensitivity_squared` is. Otherwise, where C^{-1} is given and C's coefficients rise or are negative,
+    the exact value of the smallest non-increasing column above their absolute values: |C| entry by entry below C'
+    gives sens(C) <= sens(C'). For matrices the best bound that branch and bound has reached. Coefficients of C that
+    somebody gave and that rise are more likely a mistake, and refused here too.
     """
     if isinstance(strategy, Banded | Dense):
         return _of_matrix(strategy, participation)
     try:
         return _of_formula(strategy, participation), True
     except AccountingError:
-        if isinstance(strategy, Independent | Tree):
+        if not isinstance(strategy, BandedInverse):
             raise
         falling = _falling(strategy.column(participation.rounds))
         return toeplitz_sensitivity_squared(falling, participation), False
