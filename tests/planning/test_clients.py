@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from tacit.errors import InputError
 from tacit.planning import Clients
+from tacit.privacy import Participation
 
 
 def test_the_papers_limits() -> None:
@@ -58,6 +59,15 @@ def test_nobody_comes_more_often_than_the_timer_lets_them(
     assert kept <= speed
     assert kept * hours / 24 * report_goal <= clients.reachable * (1 + 1e-12)
     assert 1 <= clients.separation(report_goal) <= max(1, kept * hours / 24 * (1 + 1e-12))
+
+
+@given(hours=st.integers(1, 200), speed=st.integers(1, 300))
+def test_the_estimate_is_what_a_log_of_evenly_spaced_rounds_measures(hours: int, speed: int) -> None:
+    planned = Clients(devices=10**9, timer_hours=hours, rounds_per_day=speed).separation(1)
+    finished = [24 * 3600 * number for number in range(1, 3 * planned + 4)]  # seconds times the speed: whole numbers
+    for clock, least, most in (("finish", 0, 1), ("upload", -1, 0)):
+        measured = Participation.from_round_times(finished, timer=hours * 3600 * speed, clock=clock)  # type: ignore[arg-type]
+        assert max(1, planned + least) <= measured.min_separation <= planned + most
 
 
 def test_the_timer_for_a_separation_is_the_shortest_in_whole_days() -> None:

@@ -124,7 +124,7 @@ def draw(planned: PlannedFigure) -> dict[str, bytes]:
     entries = max(len(panel.curves) for panel in planned.panels)
     longest = max(len(curve.label) for panel in planned.panels for curve in panel.curves)
     most = max(1, (count if shared else 1) * LETTERS // (longest + 6))
-    columns = most - 1 if most > 1 and entries % most and entries % (most - 1) == 0 else most
+    columns = most - 1 if most > 2 and entries % most and entries % (most - 1) == 0 else most
     with rc_context(STYLE):
         height = PANEL[1] + LEGEND_ROW * (-(-entries // columns) + 1)
         figure = Figure(figsize=(PANEL[0] * count, height))

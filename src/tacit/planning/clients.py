@@ -77,9 +77,10 @@ class Clients:
     def separation(self, report_goal: int) -> int:
         """The b to plan with: what was asked for, if the population can give it.
 
-        With a timer of P hours the rounds that are completed in P hours, floor(rounds a day * P / 24), as for rounds
-        evenly spaced and a timer that starts with the report (one that starts when the round closes gives one more).
-        InputError for a min separation that the population cannot give.
+        With a timer of P hours the rounds that finish in P hours, floor(rounds a day * P / 24): an estimate. For
+        rounds evenly spaced `Participation.from_round_times` measures that or one more where a device's clock starts
+        when its round finishes, and at the least one less where it starts with the upload. InputError for a min
+        separation that the population cannot give.
         """
         longest = self.longest_separation(report_goal)
         if self.min_separation is not None:
