@@ -182,6 +182,14 @@ def test_independent_noise_costs_what_the_reference_says() -> None:
     assert (cost.max_loss, cost.rms_loss) == pytest.approx((110.95945205344158, 78.47929663293371), rel=1e-14)
 
 
-def test_losses_refuse_where_the_sensitivity_is_unknown() -> None:
+def test_losses_refuse_a_blt_that_rises() -> None:
     with pytest.raises(AccountingError):
         losses(Blt(theta=(0.9, 0.8), omega=(0.7, 0.6)), SETTING)
+
+
+def test_losses_say_where_the_sensitivity_is_a_bound() -> None:
+    rising = BandedInverse(coefficients=(1.0, -1.2, 0.3))
+    cost = losses(rising, SETTING)
+    assert not cost.exact
+    assert cost.sensitivity >= np.linalg.norm(rising.dense(2052)[:, ::342].sum(axis=1))
+    assert losses(Independent(), SETTING).exact

@@ -187,7 +187,6 @@ def show(
         "max_error": losses.max_error,
         "rms_error": losses.rms_error,
         "sensitivity": losses.sensitivity,
-        "sensitivity_is_exact": losses.exact,
         "exact": losses.exact,
         **record,
         "seconds": seconds,
@@ -196,8 +195,6 @@ def show(
         print_json(figures)
         return
     _print(figures)
-    if not losses.exact:
-        console.print("The sensitivity is a proved upper bound: the worst case of this matrix is not known exactly.")
     console.print("Errors of the prefix sums for seeds of deviation 1; loss = error x sensitivity, at equal privacy.")
     if not losses.exact:
         console.print("The sensitivity is a proved upper bound, so the losses are too.")
