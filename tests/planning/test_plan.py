@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tacit.design.losses import losses
 from tacit.errors import InputError
-from tacit.planning import MECHANISMS, Clients, Task, Utility
-from tacit.planning.candidates import mechanism_named
+from tacit.planning import Clients, Task, Utility, mechanism_named
+from tacit.planning.candidates import MECHANISMS
 from tacit.privacy import Guarantee, Participation
 
 TREE = MECHANISMS["tree"]

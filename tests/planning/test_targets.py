@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.errors import InputError
-from tacit.planning import MECHANISMS, Clients, Mechanism, Task, Utility, report_goal_for, rounds_for, timer_for
+from tacit.planning import Clients, Mechanism, Task, Utility, report_goal_for, rounds_for, timer_for
+from tacit.planning.candidates import MECHANISMS
 from tacit.planning.steps import Goal, seven_steps
 from tacit.planning.targets import noise_for, timers
 from tacit.privacy.gaussian import zcdp_for_epsilon

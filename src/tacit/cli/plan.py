@@ -17,7 +17,8 @@ from tacit.cli.options import with_options
 from tacit.cli.plan_figures import figures
 from tacit.cli.plan_options import Asked, Chosen, Delta, Json, One, PerVisit, ReportGoal, Target, chosen
 from tacit.cli.statement import rounded_up
-from tacit.planning import MECHANISMS, Plan, Task, VisitCost, report_goal_for, rounds_for
+from tacit.planning import Plan, Task, VisitCost, report_goal_for, rounds_for
+from tacit.planning.candidates import MECHANISMS
 from tacit.planning.steps import seven_steps
 from tacit.planning.targets import MOST_ROUNDS, Reached, timers
 from tacit.privacy.strategy import Record

@@ -7,8 +7,8 @@ import typer
 
 from tacit.cli.account_log import seconds_of
 from tacit.errors import InputError
-from tacit.planning import MECHANISMS, Clients, Mechanism, Task, Utility, VisitCost
-from tacit.planning.candidates import mechanism_named
+from tacit.planning import Clients, Mechanism, Task, Utility, VisitCost, mechanism_named
+from tacit.planning.candidates import MECHANISMS
 from tacit.planning.steps import Goal
 from tacit.privacy.gaussian import zcdp_for_epsilon
 from tacit.privacy.participation import Participation

@@ -2,19 +2,19 @@
 from a target, and the seven steps from a task to a plan (arXiv:2305.18465, Section 2.5). NumPy only.
 """
 
-from tacit.planning.candidates import MECHANISMS, Mechanism
+from tacit.planning.candidates import Mechanism, mechanism_named
 from tacit.planning.clients import Clients
 from tacit.planning.plan import Plan, Task, Utility, VisitCost
 from tacit.planning.targets import report_goal_for, rounds_for, timer_for
 
 __all__ = [
-    "MECHANISMS",
     "Clients",
     "Mechanism",
     "Plan",
     "Task",
     "Utility",
     "VisitCost",
+    "mechanism_named",
     "report_goal_for",
     "rounds_for",
     "timer_for",
