@@ -16,8 +16,8 @@ from rich.console import Console
 
 from tacit.errors import TacitError
 
-console = Console(highlight=False, soft_wrap=True)
-complaints = Console(stderr=True, highlight=False, soft_wrap=True)
+console = Console(highlight=False, soft_wrap=True, emoji=False)  # "400:100:3" is no emoji
+complaints = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 P = ParamSpec("P")
 R = TypeVar("R")
