@@ -37,6 +37,8 @@ from tacit.errors import TacitError
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import BandedInverse, Independent, Record, Strategy, Tree
 
+__all__ = ["app"]  # the one of `design.py`, with the commands of this file on it
+
 EVERY = 5.0  # seconds between two lines of progress where no line can move
 
 Bands = Annotated[

@@ -123,7 +123,8 @@ class _Loss:
                 return np.inf, np.zeros(sums.size)
         above, source = _falling_above(column)
         moved, by_above = self._sensitivity(above)
-        by_column = np.bincount(source, by_above, rounds) * np.sign(column)
+        by_column = np.zeros(rounds)
+        np.add.at(by_column, source, by_above * np.sign(column[source]))
         by_inverse = -_lagged_products(by_column, _divided(column, inverse), sums.size) / moved
         by_sums = 2 * weights * sums / error
         return float(np.log(error * moved)), by_inverse + np.cumsum(by_sums[::-1])[::-1]
