@@ -14,7 +14,6 @@ The exit code is 1 if a cell differs and no explanation holds.
 """
 
 import argparse
-import itertools
 import json
 import math
 import sys
@@ -26,17 +25,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Grid
 
 from tacit.design.banded import design_banded
-from tacit.design.banded_error import BandedErrors
 from tacit.design.blt import design_blt
 from tacit.design.dense import full_tree_losses
-from tacit.design.limited_memory import descend
 from tacit.design.losses import Losses, losses
 from tacit.privacy import Blt, Guarantee, Independent, Participation, Tree, gaussian
 from tacit.privacy.secure_sum import clip_inflation
@@ -169,28 +165,6 @@ def at_the_local_optimum(table: Values, row: Values, column: str) -> float:
     return getattr(losses(blt, Participation(**table["participation"])), column)
 
 
-def at_the_rms_optimum(table: Values, row: Values, column: str) -> float:
-    """Where the descent of the rms error leads that `design_banded` ends early: the last rounds still move.
-
-    The error hardly feels the columns of the last rounds, so here column j has norm sqrt((n - j) / n): they move as
-    fast as the others.
-    """
-    served = Participation(**table["participation"])
-    columns, errors = bandmf(served, row["bands"]).columns, BandedErrors(served.rounds, row["bands"])
-
-    def error(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        given = flat.reshape(columns.shape)
-        norms = np.linalg.norm(given, axis=1, keepdims=True)
-        unit = given / norms
-        value, slope = errors.mean(unit)
-        return value, ((slope - (unit * slope).sum(axis=1, keepdims=True) * unit) / norms).ravel()
-
-    start = columns * np.sqrt(np.arange(served.rounds, 0, -1) / served.rounds)[:, None]
-    *_, last = itertools.islice(descend(error, start.ravel()), 100)
-    found = last.point.reshape(columns.shape)
-    return getattr(losses(Banded(found / np.linalg.norm(found, axis=1, keepdims=True)), served), column)
-
-
 EXPLANATIONS = (
     Explanation(
         "paper1-table1",
@@ -212,14 +186,6 @@ EXPLANATIONS = (
         "The colab converts by way of Rényi differential privacy, which is looser; ours is the exact conversion.",
         epsilon_through_renyi,
         columns=("epsilon",),
-    ),
-    Explanation(
-        "paper4-table3",
-        "The matrix is designed for the rms loss, and ours stops when that no longer falls by a share of 1e-5. The max "
-        "loss, which is not asked for, is that of the last round, and still rises: continued, ours is the one printed.",
-        at_the_rms_optimum,
-        rows=("BandMF (band=342)",),
-        columns=("max_loss",),
     ),
     Explanation(
         "paper4-table3",

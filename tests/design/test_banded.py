@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.design import banded_error
-from tacit.design.banded import design_banded
+from tacit.design.banded import _with_positive_diagonal, design_banded
 from tacit.design.banded_error import BandedErrors
 from tacit.design.limited_memory import descend
 from tacit.design.losses import losses
@@ -48,6 +48,16 @@ def test_block_recursion_equals_dense_matrices(problem: tuple[BandedErrors, np.n
     ahead, behind = (errors.mean(columns + step * direction, power)[0] for step in (1e-6, -1e-6))
     assert (slope * direction).sum() == pytest.approx((ahead - behind) / 2e-6, rel=1e-5, abs=1e-6)
     assert not slope[~errors.inside].any()
+
+
+@given(problem=problems(), seed=st.integers(0, 99))
+def test_negated_rows_are_the_same_mechanism(problem: tuple[BandedErrors, np.ndarray], seed: int) -> None:
+    errors, columns = problem
+    rounds, bands = columns.shape
+    signs = np.append(np.random.default_rng(seed).choice([-1.0, 1.0], rounds), np.ones(bands))
+    crossed = columns * signs[np.arange(rounds)[:, None] + np.arange(bands)]
+    np.testing.assert_array_equal(_with_positive_diagonal(crossed), columns)
+    assert errors.mean(crossed, 1.0)[0] == pytest.approx(errors.mean(columns, 1.0)[0], rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize(("rounds", "bands"), [(12, 12), (40, 8), (60, 3), (96, 24)])

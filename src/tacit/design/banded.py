@@ -47,10 +47,21 @@ def design_banded(
         )
     errors = BandedErrors(served.rounds, bands)
     columns = _normalised(np.where(errors.inside, root_coefficients(bands), 0.0))[0]
+    if objective == "rms":
+        # Norms do not change the matrix but scale its steps: late columns stand in few prefix sums, so their slopes are
+        # small, and short columns let them move as fast as the early ones.
+        columns = columns * np.sqrt(np.arange(served.rounds, 0, -1) / served.rounds)[:, None]
     done = itertools.count(1)
     for power in powers:
         columns = _lowest(errors, columns, power, served.max_participations, done, progress)
-    return Banded(columns)
+    return Banded(_with_positive_diagonal(columns))
+
+
+def _with_positive_diagonal(columns: Array) -> Array:
+    """The same noise and sensitivity, with rows of C negated where a step has led across a singular matrix."""
+    rounds, bands = columns.shape
+    signs = np.append(np.sign(columns[:, 0]), np.ones(bands))
+    return columns * signs[np.arange(rounds)[:, None] + np.arange(bands)]
 
 
 def _lowest(
