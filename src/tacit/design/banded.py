@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from tacit.design.banded_error import BandedErrors
 from tacit.design.limited_memory import descend
@@ -52,8 +53,9 @@ def design_banded(
         # small, and short columns let them move as fast as the early ones.
         columns = columns * np.sqrt(np.arange(served.rounds, 0, -1) / served.rounds)[:, None]
     done = itertools.count(1)
-    for power in powers:
-        columns = _lowest(errors, columns, power, served.max_participations, done, progress)
+    with threadpool_limits(1, user_api="blas"):  # two threads on blocks of this size wait more than they compute
+        for power in powers:
+            columns = _lowest(errors, columns, power, served.max_participations, done, progress)
     return Banded(_with_positive_diagonal(columns))
 
 
@@ -61,7 +63,8 @@ def _with_positive_diagonal(columns: Array) -> Array:
     """The same noise and sensitivity, with rows of C negated where a step has led across a singular matrix."""
     rounds, bands = columns.shape
     signs = np.append(np.sign(columns[:, 0]), np.ones(bands))
-    return columns * signs[np.arange(rounds)[:, None] + np.arange(bands)]
+    turned: Array = columns * signs[np.arange(rounds)[:, None] + np.arange(bands)]
+    return turned
 
 
 def _lowest(

@@ -73,8 +73,8 @@ class Amplified:
         """
         if not 0 < delta < 1:
             raise InputError(f"delta={delta} is not a probability between 0 and 1; give for example 1e-6.")
-        import dp_accounting  # type: ignore[import-untyped]
-        from dp_accounting.pld import PLDAccountant  # type: ignore[import-untyped]
+        import dp_accounting
+        from dp_accounting.pld import PLDAccountant
 
         round_of_cycle = dp_accounting.PoissonSampledDpEvent(
             self.sampling.probability, dp_accounting.GaussianDpEvent(self.sampled_noise_multiplier)
