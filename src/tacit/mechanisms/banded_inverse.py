@@ -18,7 +18,7 @@ class BandedInverseStream(NoiseStream):
     """noise_t = sum_i coefficients_i Z_{t-i}: either carries p - 1 seeds, or draws them again and carries nothing.
 
     A seed costs about ten times as much to draw as to read, so by default only one is drawn again (p = 2). The
-    coefficients nearly cancel (their sum is what noise is left in the long run), so each is held as two float32.
+    coefficients nearly cancel (their sum is what noise is left in the long run), so they are added up in float64.
     """
 
     strategy: BandedInverse

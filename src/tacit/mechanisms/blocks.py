@@ -10,13 +10,13 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tacit.mechanisms.seeds import BLOCK, SeedSource, each_block
-from tacit.mechanisms.step import Decay, Keep, Step, float32_parts
+from tacit.mechanisms.seeds import BLOCK, PIECE, SeedSource, each_block
+from tacit.mechanisms.step import Decay, Keep, Step
+from tacit.mechanisms.ziggurat import Ziggurat
 
 Vector = npt.NDArray[np.float32]
 Terms = list[tuple[int, float]]  # (place among seeds, then buffers, then the noise; weight)
 
-PIECE = 1 << 15  # numbers at a time, 128 KiB: some ten such vectors fit into a core's second cache
 LINE = 64  # bytes: arrays that begin on a cache line go to JAX without a copy
 
 
@@ -38,24 +38,34 @@ def run_step(
 
     seeds: vectors (d,), or sources that are drawn from as they are needed. Without `onto`, the noise alone.
     """
-    places = len(seeds) + len(buffers)
-    noise_terms = _terms(step.seeds, step.buffers, len(seeds), step.cancelling)
+    noise_terms = _terms(step.seeds, step.buffers, len(seeds))
     kept_terms: Terms = []
     if isinstance(step.then, Keep):
-        kept_terms = _terms(step.then.seeds, step.then.buffers, len(seeds)) + _nonzero([(places, step.then.noise)])
-    rates = np.asarray(step.then.rates, np.float32).tolist() if isinstance(step.then, Decay) else []
+        kept_terms = _terms(step.then.seeds, step.then.buffers, len(seeds))
+        kept_terms += [(len(seeds) + len(buffers), step.then.noise)] if step.then.noise else []
+    rates = step.then.rates if isinstance(step.then, Decay) else ()
     dimension = buffers.shape[1]
     result = empty_vector(dimension)
 
     def run(block: int) -> None:
         sources = [seed.block(block) if isinstance(seed, SeedSource) else seed for seed in seeds]
-        scratch = np.empty((len(seeds) + 3, PIECE), np.float32)
+        *drawn, first, second, third = np.empty((len(seeds) + 3, PIECE), np.float32)
+        ziggurat = Ziggurat(PIECE)
         for start in range(block * BLOCK, min((block + 1) * BLOCK, dimension), PIECE):
             piece = slice(start, min(start + PIECE, (block + 1) * BLOCK, dimension))
-            *room, total, kept, spare = scratch[:, : piece.stop - piece.start]
-            rows = [_read(source, piece, place) for source, place in zip(sources, room, strict=True)]
-            rows += list(buffers[:, piece])
-            noise = _add_up(rows, noise_terms, total, spare)
+            total, kept, spare = (row[: piece.stop - start] for row in (first, second, third))
+            rows: list[Vector] = []
+            for source, room in zip(sources, drawn, strict=True):
+                if isinstance(source, np.ndarray):
+                    rows.append(source[piece])
+                else:
+                    ziggurat.fill(source, room)
+                    rows.append(room[: piece.stop - start])
+            rows.extend(buffers[:, piece])
+            if step.cancelling:
+                noise = _add_up_in_float64(rows, noise_terms, total)
+            else:
+                noise = _add_up(rows, noise_terms, total, spare)
             for buffer, rate in zip(rows[len(seeds) :], rates, strict=False):
                 np.multiply(buffer, rate, out=spare)
                 np.subtract(noise, spare, out=spare)
@@ -72,21 +82,10 @@ def run_step(
     return result
 
 
-def _terms(seeds: Sequence[float], buffers: Sequence[float], count: int, cancelling: bool = False) -> Terms:
-    """What is added up, in order: the small parts of the weights first."""
+def _terms(seeds: Sequence[float], buffers: Sequence[float], count: int) -> Terms:
+    """What is added up, in order, the buffers being found after `count` seeds."""
     places = [*range(len(seeds)), *range(count, count + len(buffers))]
-    large, small = float32_parts((*seeds, *buffers), cancelling)
-    return _nonzero([*zip(places, small.tolist(), strict=True), *zip(places, large.tolist(), strict=True)])
-
-
-def _nonzero(terms: Terms) -> Terms:
-    return [(place, weight) for place, weight in terms if weight]
-
-
-def _read(source: Vector | np.random.Generator, piece: slice, room: Vector) -> Vector:
-    if isinstance(source, np.ndarray):
-        return source[piece]
-    return source.standard_normal(out=room, dtype=np.float32)
+    return [(place, weight) for place, weight in zip(places, (*seeds, *buffers), strict=True) if weight]
 
 
 def _add_up(rows: Sequence[Vector], terms: Terms, total: Vector, spare: Vector) -> Vector:
@@ -99,3 +98,12 @@ def _add_up(rows: Sequence[Vector], terms: Terms, total: Vector, spare: Vector) 
         total.fill(0.0)
         return total
     return so_far
+
+
+def _add_up_in_float64(rows: Sequence[Vector], terms: Terms, total: Vector) -> Vector:
+    """The weighted sum of rows, in `total`, rounded once."""
+    so_far, spare = np.zeros(len(total)), np.empty(len(total))
+    for place, weight in terms:
+        np.add(so_far, np.multiply(rows[place], weight, out=spare, dtype=np.float64), out=so_far)
+    np.copyto(total, so_far, casting="same_kind")
+    return total

@@ -14,10 +14,10 @@ from tacit.privacy.strategy import Blt
 class BltStream(NoiseStream):
     """One seed a round; as many buffers as the strategy has, however many rounds there are.
 
-    Weights and rates of decay, not the factors theta, are rounded to float32: what is streamed is the noise of a BLT
-    whose omega_j and 1 - theta_j differ from the given ones by a relative 6e-8, and so do its coefficients and its
-    sensitivity. What the buffers lose to rounding is as if each seed were off by some 1e-6 of itself after 100,000
-    rounds (tests/mechanisms/test_precision.py).
+    Rates of decay, not the factors theta, are rounded to float32: what is streamed is the noise of a BLT whose omega_j
+    and 1 - theta_j differ from the given ones by a millionth of themselves or less (1 - theta_j by 1e-9 where that is
+    more). The buffers are float32: after 100,000 rounds their rounding has changed the noise by less than 1e-5 of its
+    standard deviation and its prefix sums by less than 1e-4 of theirs (tests/mechanisms/test_precision.py).
     """
 
     strategy: Blt

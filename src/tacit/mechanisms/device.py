@@ -12,7 +12,7 @@ import numpy.typing as npt
 from jax import Array
 from jax.typing import ArrayLike
 
-from tacit.mechanisms.step import Decay, Keep, Step, Weights, float32_parts
+from tacit.mechanisms.step import Decay, Keep, Step, Weights
 
 
 def run_step(step: Step, buffers: Array, seeds: Array, onto: Array | None, scale: float) -> tuple[Array, Array]:
@@ -20,11 +20,10 @@ def run_step(step: Step, buffers: Array, seeds: Array, onto: Array | None, scale
 
     seeds: (rows, d). Without `onto`, the noise alone.
     """
-    of_seeds, of_buffers = (
-        np.stack(float32_parts(_padded(weights, rows), step.cancelling))
-        for weights, rows in ((step.seeds, seeds), (step.buffers, buffers))
-    )
-    noise = _noise(of_seeds, of_buffers, seeds, buffers)
+    with jax.enable_x64(step.cancelling):
+        digits = np.float64 if step.cancelling else np.float32
+        weights = (_padded(step.seeds, seeds).astype(digits), _padded(step.buffers, buffers).astype(digits))
+        noise = _noise(*weights, seeds, buffers)
     match step.then:
         case Decay(rates):
             buffers = _decay(buffers, noise, np.asarray(rates, np.float32))
@@ -46,8 +45,9 @@ def _dot(weights: Array, rows: Array) -> Array:
 
 @jax.jit
 def _noise(of_seeds: Array, of_buffers: Array, seeds: Array, buffers: Array) -> Array:
-    large, small = _dot(of_seeds, seeds) + _dot(of_buffers, buffers)
-    return large + small
+    rows = (each.astype(of_seeds.dtype) for each in (seeds, buffers))
+    total = sum(_dot(weights, each) for weights, each in zip((of_seeds, of_buffers), rows, strict=True))
+    return jnp.asarray(total, jnp.float32)
 
 
 @partial(jax.jit, donate_argnums=0)

@@ -9,11 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.errors import InputError
+from tacit.mechanisms.ziggurat import Ziggurat
 
 KEY_BYTES = 16  # Philox has a key of 128 bits
 # What seeds are drawn for; append only, because the place in this tuple is part of the generator's counter.
 PURPOSES = ("model update", "clip norm")
-BLOCK = 1 << 18  # seeds from one counter block, 1 MiB: changing it changes every seed
+# Changing either of these changes the seeds.
+BLOCK = 1 << 18  # seeds from one counter block, 1 MiB
+PIECE = 1 << 15  # drawn at a time, 128 KiB: some ten such arrays fit into a core's second cache
 
 
 def fresh_key() -> bytes:
@@ -50,7 +53,7 @@ class SeedSource:
             raise InputError(f"round={self.round} cannot be: rounds begin at 0.")
 
     def block(self, block: int) -> np.random.Generator:
-        """What draws seeds `block * BLOCK` and on, up to BLOCK of them, in any number of pieces.
+        """From which `Ziggurat.fill` draws seeds `block * BLOCK` and on, PIECE by PIECE, BLOCK of them.
 
         NumPy's Philox4x64-10, counter words (running, block, purpose, round) from the lowest: blocks start 2**64
         steps apart.
@@ -64,7 +67,10 @@ class SeedSource:
         seeds = np.empty(dimension, np.float32)
 
         def fill(block: int) -> None:
-            self.block(block).standard_normal(out=seeds[block * BLOCK : (block + 1) * BLOCK], dtype=np.float32)
+            generator, ziggurat, piece = self.block(block), Ziggurat(PIECE), np.empty(PIECE, np.float32)
+            for start in range(block * BLOCK, min((block + 1) * BLOCK, dimension), PIECE):
+                ziggurat.fill(generator, piece)
+                seeds[start : start + PIECE] = piece[: dimension - start]
 
         each_block(fill, dimension)
         return seeds
@@ -75,8 +81,8 @@ def standard_normal_seeds(key: bytes, purpose: str, round: int, count: int, dime
     order.
 
     Drawn in blocks of 2**18 numbers with their own counters, so threads may fill them and neither their number nor
-    the order matters. The values are those of NumPy's ziggurat and may change with a new NumPy (its NEP 19); a golden
-    test watches. Philox is a statistical generator, not a cipher: the server that adds the noise is trusted
+    the order matters. One number in 130 comes from NumPy's ziggurat, which may change with a new NumPy (its NEP 19); a
+    golden test watches. Philox is a statistical generator, not a cipher: the server that adds the noise is trusted
     to keep the key.
     """
     source = SeedSource(key, purpose, round)
