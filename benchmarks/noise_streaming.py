@@ -360,6 +360,7 @@ def main() -> None:
     for dimension in options.dimensions:
         for number in options.threads:
             compare(options.peer_python, set(cores[:number]), dimension, options.turns, names)
+    for dimension in options.dimensions:
         on_an_accelerator(dimension, options.turns, names)
 
 
