@@ -2,7 +2,7 @@
 
 What limits a round is the generator, then the memory that carries the buffers: each is read once and written once.
 A piece of every vector is drawn, added up and kept before the next piece is begun. Every coordinate is computed alone
-and in a fixed order of NumPy's elementwise operations, so the bits depend neither on the threads nor on the pieces.
+and in a fixed order, each operation rounded by itself, so the bits depend neither on the threads nor on the pieces.
 """
 
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from tacit.mechanisms.compiled import add_scaled, decay_on
 from tacit.mechanisms.seeds import BLOCK, PIECE, SeedSource, each_block
 from tacit.mechanisms.step import Decay, Keep, Step
 from tacit.mechanisms.ziggurat import Ziggurat
@@ -38,22 +39,25 @@ def run_step(
 
     seeds: vectors (d,), or sources that are drawn from as they are needed. Without `onto`, the noise alone.
     """
-    noise_terms = _terms(step.seeds, step.buffers, len(seeds))
+    decay = step.then if isinstance(step.then, Decay) else None
+    # Where buffers fade, the loop that fades them has added them up before.
+    noise_terms = _terms(step.seeds, () if decay else step.buffers, len(seeds))
+    weights = np.array(step.buffers, np.float32)
     kept_terms: Terms = []
     if isinstance(step.then, Keep):
         kept_terms = _terms(step.then.seeds, step.then.buffers, len(seeds))
         kept_terms += [(len(seeds) + len(buffers), step.then.noise)] if step.then.noise else []
-    rates = step.then.rates if isinstance(step.then, Decay) else ()
+    rates = np.array(decay.rates if decay else (), np.float32)
     dimension = buffers.shape[1]
     result = empty_vector(dimension)
 
     def run(block: int) -> None:
         sources = [seed.block(block) if isinstance(seed, SeedSource) else seed for seed in seeds]
-        *drawn, first, second, third = np.empty((len(seeds) + 3, PIECE), np.float32)
+        *drawn, first, second = np.empty((len(seeds) + 2, PIECE), np.float32)
         ziggurat = Ziggurat(PIECE)
         for start in range(block * BLOCK, min((block + 1) * BLOCK, dimension), PIECE):
             piece = slice(start, min(start + PIECE, (block + 1) * BLOCK, dimension))
-            total, kept, spare = (row[: piece.stop - start] for row in (first, second, third))
+            total, kept = (row[: piece.stop - start] for row in (first, second))
             rows: list[Vector] = []
             for source, room in zip(sources, drawn, strict=True):
                 if isinstance(source, np.ndarray):
@@ -65,18 +69,17 @@ def run_step(
             if step.cancelling:
                 noise = _add_up_in_float64(rows, noise_terms, total)
             else:
-                noise = _add_up(rows, noise_terms, total, spare)
-            for buffer, rate in zip(rows[len(seeds) :], rates, strict=False):
-                np.multiply(buffer, rate, out=spare)
-                np.subtract(noise, spare, out=spare)
-                np.add(buffer, spare, out=buffer)
+                noise = _add_up(rows, noise_terms, total)
+            if decay:
+                decay_on(noise, buffers, start, weights, rates, total)
+                noise = total
             if isinstance(step.then, Keep):
                 slot = buffers[step.then.slot, piece]
-                np.copyto(slot, _add_up([*rows, noise], kept_terms, kept, spare))
+                np.copyto(slot, _add_up([*rows, noise], kept_terms, kept))
             if onto is None:
                 np.multiply(noise, scale, out=result[piece])
             else:
-                np.add(onto[piece], np.multiply(noise, scale, out=spare), out=result[piece])
+                add_scaled(onto[piece], noise, np.float32(scale), result[piece])
 
     each_block(run, dimension)
     return result
@@ -88,12 +91,15 @@ def _terms(seeds: Sequence[float], buffers: Sequence[float], count: int) -> Term
     return [(place, weight) for place, weight in zip(places, (*seeds, *buffers), strict=True) if weight]
 
 
-def _add_up(rows: Sequence[Vector], terms: Terms, total: Vector, spare: Vector) -> Vector:
+def _add_up(rows: Sequence[Vector], terms: Terms, total: Vector) -> Vector:
     """The weighted sum of rows, in `total`; or the row itself where nothing was to be done to it."""
     so_far: Vector | None = None
     for place, weight in terms:
-        row = rows[place] if weight == 1.0 else np.multiply(rows[place], weight, out=total if so_far is None else spare)
-        so_far = row if so_far is None else np.add(so_far, row, out=total)
+        if so_far is None:
+            so_far = rows[place] if weight == 1.0 else np.multiply(rows[place], weight, out=total)
+        else:
+            add_scaled(so_far, rows[place], np.float32(weight), total)
+            so_far = total
     if so_far is None:
         total.fill(0.0)
         return total

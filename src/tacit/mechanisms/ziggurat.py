@@ -4,8 +4,8 @@ Sources: Marsaglia and Tsang 2000 (Journal of Statistical Software 5:8); Doornik
 bit serve both strip and place. The half bell f(x) = exp(-x^2/2), x >= 0, is covered by 256 strips of equal area V:
 strip i >= 1 is as wide as x_i and lies between the heights f(x_i) and f(x_(i+1)), strip 0 is the rest below f(x_1) with
 the tail. A word chooses a strip and a place in it; where the place is nearer than x_(i+1) it lies under the bell, which
-it does 99 times out of 100, and there is nothing more to do. That is a dozen NumPy operations on an array, which
-take two thirds of the time of NumPy's own ziggurat: that one branches for every number.
+it does 99 times out of 100, and there is nothing more to do. The loop over the others is compiled without a branch that
+matters: a third of the time of NumPy's own ziggurat, half of which is the generator's.
 """
 
 import math
@@ -13,6 +13,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
+
+from tacit.mechanisms.compiled import compiled
 
 STRIPS = 256
 EDGE = 3.6541528853610088  # x_1 for 256 strips: Doornik 2005, Table 1
@@ -42,10 +44,8 @@ class Ziggurat:
 
     def __init__(self, size: int) -> None:
         """`size`, even: the numbers to fill at a time."""
+        self._at = np.empty(size, np.intp)
         self._strip = np.empty(size, np.intp)
-        self._edge = np.empty(size, np.float32)
-        self._distance = np.empty(size, np.float32)
-        self._outside = np.empty(size, np.bool_)
 
     def fill(self, generator: np.random.Generator, numbers: npt.NDArray[np.float32]) -> None:
         """Standard normal numbers (size,), from half as many 64-bit words and some for those outside.
@@ -53,17 +53,33 @@ class Ziggurat:
         All that is done to a number is exact or rounded as IEEE says, but for exp, log and sqrt where it is outside.
         """
         words = np.asarray(generator.bit_generator.random_raw(len(numbers) // 2)).view(np.uint32)
-        strip, edge = self._strip, self._edge
-        np.bitwise_and(words, STRIPS - 1, out=strip, casting="unsafe")  # the low byte
-        np.bitwise_and(words, 0xFFFFFF00, out=words)
-        np.bitwise_or(words, 0x80, out=words)  # an odd multiple of 128: exact in float32, and never zero
-        np.copyto(numbers, words.view(np.int32), casting="unsafe")
-        np.take(WIDTHS, strip, out=edge, mode="clip")
-        np.multiply(numbers, edge, out=numbers)
-        np.take(INNER, strip, out=edge, mode="clip")
-        np.greater_equal(np.abs(numbers, out=self._distance), edge, out=self._outside)
-        at = np.flatnonzero(self._outside)
-        numbers[at] = _outside(generator, strip[at], numbers[at].astype(np.float64))
+        outside = _place(words, WIDTHS, INNER, numbers, self._at, self._strip)
+        at, strip = self._at[:outside], self._strip[:outside]
+        numbers[at] = _outside(generator, strip, numbers[at].astype(np.float64))
+
+
+@compiled
+def _place(
+    words: npt.NDArray[np.uint32],
+    widths: npt.NDArray[np.float32],
+    inner: npt.NDArray[np.float32],
+    numbers: npt.NDArray[np.float32],
+    at: npt.NDArray[np.intp],
+    strips: npt.NDArray[np.intp],
+) -> int:
+    """Each word's strip and place; how many are not under the bell for certain, where they are and in which strip."""
+    outside = 0
+    for index in range(words.size):
+        word = words[index]
+        strip = word & np.uint32(0xFF)  # the low byte
+        # An odd multiple of 128: exact in float32, and never zero.
+        place = np.float32(np.int32((word & np.uint32(0xFFFFFF00)) | np.uint32(0x80))) * widths[strip]
+        numbers[index] = place
+        if abs(place) >= inner[strip]:
+            at[outside] = index
+            strips[outside] = strip
+            outside += 1
+    return outside
 
 
 def _outside(
