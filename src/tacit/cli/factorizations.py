@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
 
@@ -21,6 +22,7 @@ from tacit.cli.design import (
     participation,
     show,
 )
+from tacit.cli.options import with_options
 from tacit.design.banded import design_banded
 from tacit.design.blt import design_blt
 from tacit.design.dense import design_dense, full_tree, full_tree_losses
@@ -35,7 +37,7 @@ from tacit.design.toeplitz import (
 )
 from tacit.errors import TacitError
 from tacit.privacy.participation import Participation
-from tacit.privacy.strategy import BandedInverse, Independent, Record, Strategy, Tree
+from tacit.privacy.strategy import Independent, Record, Strategy, Tree
 
 __all__ = ["app"]  # the one of `design.py`, with the commands of this file on it
 
@@ -51,200 +53,150 @@ Shown = Annotated[str, typer.Option("--objective", help="Which loss to print as 
 Design = Callable[[Participation, Objective], Strategy]
 
 
-def _run(
-    design: Design,
-    served: Participation,
-    objective: str,
-    as_json: bool,
-    out: Out,
-    cost: Callable[[Strategy, Participation], Losses] = losses,
-) -> None:
-    """Design, time, show."""
-    minimised = checked_objective(objective)
-    begin = time.perf_counter()
-    strategy = design(served, minimised)
-    seconds = time.perf_counter() - begin
-    show(strategy, cost(strategy, served), minimised, seconds, as_json, out=out)
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """For whom a mechanism is made, and where the answer goes."""
+
+    rounds: Rounds
+    min_separation: Separation = None
+    rounds_between: Between = None
+    max_participations: MostTimes = None
+    out: Out = None
+    as_json: Json = False
+
+    def participation(self) -> Participation:
+        """InputError where the numbers contradict each other."""
+        return participation(self.rounds, self.min_separation, self.rounds_between, self.max_participations)
+
+    def answer(
+        self, objective: str, design: Design, cost: Callable[[Strategy, Participation], Losses] = losses
+    ) -> None:
+        """Design, time, show."""
+        served, minimised = self.participation(), checked_objective(objective)
+        begin = time.perf_counter()
+        strategy = design(served, minimised)
+        seconds = time.perf_counter() - begin
+        show(strategy, cost(strategy, served), minimised, seconds, self.as_json, out=self.out)
 
 
 @app.command("banded-toeplitz")
 @speaks_plainly
+@with_options
 def banded_toeplitz(
-    rounds: Rounds,
+    asked: Asked,
     bands: Bands,
-    min_separation: Separation = None,
-    rounds_between: Between = None,
-    max_participations: MostTimes = None,
     objective: Objected = "max",
-    out: Out = None,
-    as_json: Json = False,
 ) -> None:
     """BandToep: the best so many falling coefficients of C; any number of rounds."""
-    served = participation(rounds, min_separation, rounds_between, max_participations)
-    _run(lambda it, loss: design_banded_toeplitz(it, bands=bands, objective=loss), served, objective, as_json, out)
+    asked.answer(objective, lambda it, loss: design_banded_toeplitz(it, bands=bands, objective=loss))
 
 
 @app.command("banded-inverse")
 @speaks_plainly
+@with_options
 def banded_inverse(
-    rounds: Rounds,
+    asked: Asked,
     bands: Bands,
-    min_separation: Separation = None,
-    rounds_between: Between = None,
-    max_participations: MostTimes = None,
     objective: Objected = "max",
     falling: Annotated[bool, typer.Option("--falling", help="Only C that falls: an exact sensitivity.")] = False,
-    out: Out = None,
-    as_json: Json = False,
 ) -> None:
     """BandInvMF: the best so many coefficients of C inverse; any number of rounds."""
-    served = participation(rounds, min_separation, rounds_between, max_participations)
-
-    def design(it: Participation, loss: Objective) -> BandedInverse:
-        return design_banded_inverse(it, bands=bands, objective=loss, falling=falling)
-
-    _run(design, served, objective, as_json, out)
+    asked.answer(objective, lambda it, loss: design_banded_inverse(it, bands=bands, objective=loss, falling=falling))
 
 
 @app.command("lambda-cgd")
 @speaks_plainly
+@with_options
 def lambda_cgd(
-    rounds: Rounds,
-    min_separation: Separation = None,
-    rounds_between: Between = None,
-    max_participations: MostTimes = None,
+    asked: Asked,
     objective: Objected = "max",
-    out: Out = None,
-    as_json: Json = False,
 ) -> None:
     """DP-lambdaCGD: take back a share of the last seed, the best share; one seed kept or drawn again."""
-    served = participation(rounds, min_separation, rounds_between, max_participations)
-    _run(lambda it, loss: design_lambda_cgd(it, objective=loss), served, objective, as_json, out)
+    asked.answer(objective, lambda it, loss: design_lambda_cgd(it, objective=loss))
 
 
 @app.command("square-root")
 @speaks_plainly
+@with_options
 def square_root(
-    rounds: Rounds,
+    asked: Asked,
     bands: Bands,
-    min_separation: Separation = None,
-    rounds_between: Between = None,
-    max_participations: MostTimes = None,
     objective: Shown = "max",
-    out: Out = None,
-    as_json: Json = False,
 ) -> None:
     """BSR: C begins like the square root of the prefix sums; a closed form."""
-    served = participation(rounds, min_separation, rounds_between, max_participations)
-    _run(lambda _, __: banded_square_root(bands), served, objective, as_json, out)
+    asked.answer(objective, lambda _, __: banded_square_root(bands))
 
 
 @app.command("inverse-square-root")
 @speaks_plainly
+@with_options
 def inverse_square_root(
-    rounds: Rounds,
+    asked: Asked,
     bands: Bands,
-    min_separation: Separation = None,
-    rounds_between: Between = None,
-    max_participations: MostTimes = None,
     objective: Shown = "max",
-    out: Out = None,
-    as_json: Json = False,
 ) -> None:
     """BISR: C inverse begins like the inverse of the square root; a closed form."""
-    served = participation(rounds, min_separation, rounds_between, max_participations)
-    _run(lambda _, __: banded_inverse_square_root(bands), served, objective, as_json, out)
+    asked.answer(objective, lambda _, __: banded_inverse_square_root(bands))
 
 
 @app.command("banded")
 @speaks_plainly
+@with_options
 def banded(
-    rounds: Rounds,
+    asked: Asked,
     bands: Annotated[int | None, typer.Option(help="Diagonals of C; left out, as many as the separation.")] = None,
-    min_separation: Separation = None,
-    rounds_between: Between = None,
-    max_participations: MostTimes = None,
     objective: Objected = "rms",
-    out: Out = None,
-    as_json: Json = False,
 ) -> None:
     """BandMF: a banded matrix with every entry free; for these rounds only. Takes seconds to minutes."""
-    served = participation(rounds, min_separation, rounds_between, max_participations)
-    width = min(served.min_separation, rounds) if bands is None else bands
+    width = asked.participation().min_separation if bands is None else bands
     with _progress("BandMF", "{} steps, loss {:.6f}") as report:
-        _run(
-            lambda it, loss: design_banded(it, bands=width, objective=loss, progress=report),
-            served,
-            objective,
-            as_json,
-            out,
-        )
+        asked.answer(objective, lambda it, loss: design_banded(it, bands=width, objective=loss, progress=report))
 
 
 @app.command("dense")
 @speaks_plainly
+@with_options
 def dense(
-    rounds: Rounds,
-    min_separation: Separation = None,
-    rounds_between: Between = None,
-    max_participations: MostTimes = None,
+    asked: Asked,
     objective: Shown = "rms",
-    out: Out = None,
-    as_json: Json = False,
 ) -> None:
     """The optimal matrix (rms) where clients come once; for these rounds only. Takes seconds."""
-    served = participation(rounds, min_separation, rounds_between, max_participations)
     with _progress("dense", "{} steps, within {:.1e} of the least squared error") as report:
-        _run(lambda it, _: design_dense(it, progress=report), served, objective, as_json, out)
+        asked.answer(objective, lambda it, _: design_dense(it, progress=report))
 
 
 @app.command("full-tree")
 @speaks_plainly
+@with_options
 def tree_full(
-    rounds: Rounds,
-    min_separation: Separation = None,
-    rounds_between: Between = None,
-    max_participations: MostTimes = None,
+    asked: Asked,
     objective: Shown = "max",
-    out: Out = None,
-    as_json: Json = False,
 ) -> None:
     """TreeAgg-Full: the tree's nodes with their best decoder, a dense matrix; for these rounds only."""
-    served = participation(rounds, min_separation, rounds_between, max_participations)
-    _run(lambda it, _: full_tree(it.rounds), served, objective, as_json, out, lambda _, it: full_tree_losses(it))
+    asked.answer(objective, lambda it, _: full_tree(it.rounds), lambda _, it: full_tree_losses(it))
 
 
 @app.command("tree")
 @speaks_plainly
+@with_options
 def tree(
-    rounds: Rounds,
-    min_separation: Separation = None,
-    rounds_between: Between = None,
-    max_participations: MostTimes = None,
+    asked: Asked,
     variance_reduced: Annotated[bool, typer.Option(help="Estimate from all nodes below, not one (Honaker).")] = False,
     objective: Shown = "max",
-    out: Out = None,
-    as_json: Json = False,
 ) -> None:
     """Binary-tree aggregation without restarts; nothing to choose."""
-    served = participation(rounds, min_separation, rounds_between, max_participations)
-    _run(lambda _, __: Tree(variance_reduced=variance_reduced), served, objective, as_json, out)
+    asked.answer(objective, lambda _, __: Tree(variance_reduced=variance_reduced))
 
 
 @app.command("independent")
 @speaks_plainly
+@with_options
 def independent(
-    rounds: Rounds,
-    min_separation: Separation = None,
-    rounds_between: Between = None,
-    max_participations: MostTimes = None,
+    asked: Asked,
     objective: Shown = "max",
-    out: Out = None,
-    as_json: Json = False,
 ) -> None:
     """Fresh noise every round: what all the others are measured against."""
-    served = participation(rounds, min_separation, rounds_between, max_participations)
-    _run(lambda _, __: Independent(), served, objective, as_json, out)
+    asked.answer(objective, lambda _, __: Independent())
 
 
 @app.command("compare")

@@ -60,14 +60,6 @@ def reciprocal_series(coefficients: Column, rounds: int) -> Column:
     return series
 
 
-def _padded(coefficients: tuple[float, ...], rounds: int) -> Column:
-    """The first `rounds` coefficients, zeros where there are no more."""
-    column = np.zeros(rounds)
-    known = coefficients[:rounds]
-    column[: len(known)] = known
-    return column
-
-
 @dataclass(frozen=True, kw_only=True)
 class Toeplitz:
     """A lower-triangular Toeplitz matrix by its first column; it defines as many rounds as it has coefficients.
@@ -110,14 +102,11 @@ class Toeplitz:
 
 
 @dataclass(frozen=True)
-class BandedToeplitz:
-    """C lower-triangular Toeplitz with these coefficients (p,) and zeros after them, for any number of rounds.
-
-    InputError where one is not finite or the first is not positive.
-    """
+class _Band:
+    """What the two strategies of few coefficients have in common."""
 
     coefficients: tuple[float, ...]
-    kind: ClassVar[str] = "banded-toeplitz"
+    kind: ClassVar[str]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "coefficients", invertible("coefficients", self.coefficients))
@@ -127,25 +116,46 @@ class BandedToeplitz:
         """Any number of rounds."""
         return None
 
+    def to_record(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {"kind": self.kind, "coefficients": list(self.coefficients)}
+
+    def _padded(self, rounds: int) -> Column:
+        """The first `rounds` coefficients, zeros where there are no more."""
+        column = np.zeros(rounds)
+        known = self.coefficients[:rounds]
+        column[: len(known)] = known
+        return column
+
+    def _reciprocal(self, rounds: int) -> Column:
+        """The first `rounds` coefficients of the inverse, which does not end with the band."""
+        return reciprocal_series(np.array(self.coefficients), rounds)
+
+
+@dataclass(frozen=True)
+class BandedToeplitz(_Band):
+    """C lower-triangular Toeplitz with these coefficients (p,) and zeros after them, for any number of rounds.
+
+    InputError where one is not finite or the first is not positive.
+    """
+
+    kind: ClassVar[str] = "banded-toeplitz"
+
     def column(self, rounds: int) -> Column:
         """The first column of C, (rounds,)."""
-        return _padded(self.coefficients, rounds)
+        return self._padded(rounds)
 
     def inverse_column(self, rounds: int) -> Column:
-        """The first column of C^{-1}, (rounds,): it does not end with the band."""
-        return reciprocal_series(np.array(self.coefficients), rounds)
+        """The first column of C^{-1}, (rounds,)."""
+        return self._reciprocal(rounds)
 
     def dense(self, rounds: int) -> NDArray[np.float64]:
         """C, (rounds, rounds)."""
         return lower_toeplitz(self.column(rounds))
 
-    def to_record(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {"kind": self.kind, "coefficients": list(self.coefficients)}
-
 
 @dataclass(frozen=True)
-class BandedInverse:
+class BandedInverse(_Band):
     """C^{-1} lower-triangular Toeplitz with these coefficients (p,) and zeros after them, for any number of rounds.
 
     Its noise needs the seeds of the last p rounds and no more; C itself never ends. DP-lambdaCGD, which takes back
@@ -153,32 +163,19 @@ class BandedInverse:
     finite or the first is not positive.
     """
 
-    coefficients: tuple[float, ...]
     kind: ClassVar[str] = "banded-inverse"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "coefficients", invertible("coefficients", self.coefficients))
-
-    @property
-    def rounds_defined(self) -> None:
-        """Any number of rounds."""
-        return None
-
     def column(self, rounds: int) -> Column:
-        """The first column of C, (rounds,): it does not end with the band."""
-        return reciprocal_series(np.array(self.coefficients), rounds)
+        """The first column of C, (rounds,)."""
+        return self._reciprocal(rounds)
 
     def inverse_column(self, rounds: int) -> Column:
         """The first column of C^{-1}, (rounds,)."""
-        return _padded(self.coefficients, rounds)
+        return self._padded(rounds)
 
     def dense(self, rounds: int) -> NDArray[np.float64]:
         """C, (rounds, rounds)."""
         return lower_toeplitz(self.column(rounds))
-
-    def to_record(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {"kind": self.kind, "coefficients": list(self.coefficients)}
 
 
 @dataclass(frozen=True, kw_only=True)
