@@ -34,6 +34,7 @@ MECHANISMS = {
     "tree": "noise_multiplier = 0.3\nrestarts = [5]",
     "tree-variance-reduced": "noise_multiplier = 0.3",
     "blt": 'noise_multiplier = 0.3\nblt = "b400"',
+    "banded-inverse": "noise_multiplier = 0.3\ncoefficients = [1.0, -0.5]",
 }
 RECIPE = """
 name = "killed"

@@ -30,6 +30,8 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     "tree": {"mechanism": "tree", "noise_multiplier": 0.3, "restarts": [5]},
     "tree-variance-reduced": {"mechanism": "tree-variance-reduced", "noise_multiplier": 0.3},
     "blt": {"mechanism": "blt", "noise_multiplier": 0.3, "blt": "b400"},
+    "banded-toeplitz": {"mechanism": "banded-toeplitz", "noise_multiplier": 0.3, "coefficients": [1.0, 0.5, 0.25]},
+    "banded-inverse": {"mechanism": "banded-inverse", "noise_multiplier": 0.3, "coefficients": [1.0, -0.5]},
 }
 
 
