@@ -40,14 +40,14 @@ def run_step(
     seeds: vectors (d,), or sources that are drawn from as they are needed. Without `onto`, the noise alone.
     """
     decay = step.then if isinstance(step.then, Decay) else None
-    # Where buffers fade, the loop that fades them has added them up before.
-    noise_terms = _terms(step.seeds, () if decay else step.buffers, len(seeds))
+    # The loop in which buffers fade adds them up itself.
+    noise_terms = _terms(step.seeds, () if decay is not None else step.buffers, len(seeds))
     weights = np.array(step.buffers, np.float32)
     kept_terms: Terms = []
     if isinstance(step.then, Keep):
         kept_terms = _terms(step.then.seeds, step.then.buffers, len(seeds))
         kept_terms += [(len(seeds) + len(buffers), step.then.noise)] if step.then.noise else []
-    rates = np.array(decay.rates if decay else (), np.float32)
+    rates = np.array(decay.rates if decay is not None else (), np.float32)
     dimension = buffers.shape[1]
     result = empty_vector(dimension)
 
@@ -70,7 +70,7 @@ def run_step(
                 noise = _add_up_in_float64(rows, noise_terms, total)
             else:
                 noise = _add_up(rows, noise_terms, total)
-            if decay:
+            if decay is not None:
                 decay_on(noise, buffers, start, weights, rates, total)
                 noise = total
             if isinstance(step.then, Keep):
