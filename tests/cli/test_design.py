@@ -88,8 +88,8 @@ def test_one_design_for_several_rounds_and_separations(tmp_path: Path) -> None:
     [
         (("--rounds", "1000", "--min-separation", "100", "--max-participations", "11"), "give at most 10 or"),
         (("--rounds", "10", "--min-separation", "11"), "exceeds the 10 rounds"),
-        (("--rounds", "10"), "neither of --min-separation"),
-        (("--rounds", "10", "--min-separation", "2", "--rounds-between", "1"), "both (2 and 1)"),
+        (("--rounds", "10"), "neither of --rounds-between"),
+        (("--rounds", "10", "--min-separation", "2", "--rounds-between", "1"), "both (1 and 2)"),
         (("--rounds", "10", "--min-separation", "0"), "min_separation=0"),
         (("--rounds", "0", "--min-separation", "2"), "rounds=0"),
         (("--rounds", "ten", "--min-separation", "2"), "neither a number nor several"),

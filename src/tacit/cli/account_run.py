@@ -8,8 +8,9 @@ from rich.table import Table
 
 from tacit.cli.account_options import Json
 from tacit.cli.console import console, print_json, speaks_plainly
-from tacit.cli.statement import reading, rounded_up, run_figures, statement_of
+from tacit.cli.statement import reading, run_figures, statement_of
 from tacit.errors import InputError
+from tacit.privacy.rounding import rounded_up
 from tacit.privacy.strategy import Record
 from tacit.runs import Run
 

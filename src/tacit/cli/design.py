@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from tacit.cli.account_options import Limits
 from tacit.cli.console import complaints, console, plain, print_json, speaks_plainly
 from tacit.design.blt import design_blt, design_robust_blt, spread
 from tacit.design.losses import Losses, Objective, checked_objective, losses
@@ -140,14 +141,8 @@ def participation(
     rounds: int, min_separation: int | None, rounds_between: int | None, max_participations: int | None
 ) -> Participation:
     """What a design is for; InputError where the numbers contradict each other."""
-    if (min_separation is None) == (rounds_between is None):
-        given = "neither" if min_separation is None else f"both ({min_separation} and {rounds_between})"
-        raise InputError(
-            f"{given} of --min-separation and --rounds-between given; give exactly one: --rounds-between is the "
-            "papers' MinS, --min-separation is MinS + 1."
-        )
-    separation = min_separation if min_separation is not None else (rounds_between or 0) + 1
-    worst = Participation.worst_case(rounds, separation)
+    worst = Limits(rounds=rounds, rounds_between=rounds_between, min_separation=min_separation).participation()
+    separation = worst.min_separation
     if separation > rounds:
         raise InputError(
             f"min_separation={separation} exceeds the {rounds} rounds: nobody could come twice; give at most "

@@ -6,9 +6,10 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from tacit.cli.figures import Drawing
-from tacit.cli.statement import figures_of, rounded_up
+from tacit.cli.statement import figures_of
 from tacit.cli.summary import RunSummary
 from tacit.privacy import Statement
+from tacit.privacy.rounding import rounded_up
 from tacit.privacy.statement import SECTIONS
 
 Block = tuple[str, list[str]]  # ("paragraph" | "list" | "code", lines)

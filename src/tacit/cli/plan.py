@@ -16,11 +16,11 @@ from tacit.cli.console import complaints, console, print_json, speaks_plainly
 from tacit.cli.options import with_options
 from tacit.cli.plan_figures import figures
 from tacit.cli.plan_options import Asked, Chosen, Delta, Json, One, PerVisit, ReportGoal, Target, chosen
-from tacit.cli.statement import rounded_up
 from tacit.planning import Plan, Task, VisitCost, report_goal_for, rounds_for
 from tacit.planning.candidates import MECHANISMS
 from tacit.planning.steps import seven_steps
 from tacit.planning.targets import MOST_ROUNDS, Reached, timers
+from tacit.privacy.rounding import rounded_up
 from tacit.privacy.strategy import Record
 
 SEARCHED = ("independent", "tree", "tree-reduced", "blt", "blt-b400", "lambda-cgd")  # fast, and never worse for waiting

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from tacit.cli.console import complaints
-from tacit.cli.statement import rounded_up
 from tacit.privacy import Guarantee, Participation
+from tacit.privacy.rounding import rounded_up
 from tacit.runs import Run
 
 if TYPE_CHECKING:  # JAX would come with it

@@ -15,9 +15,10 @@ from rich.table import Table
 from tacit.cli.compare import Comparison, Row, comparison, rows_record
 from tacit.cli.console import complaints, console, plain, print_json, speaks_plainly
 from tacit.cli.figures import Drawing, draw_comparison, draw_run
-from tacit.cli.statement import figures_of, rounded_up
+from tacit.cli.statement import figures_of
 from tacit.cli.summary import RunSummary, summarise
 from tacit.errors import InputError
+from tacit.privacy.rounding import rounded_up
 from tacit.runs import Run, write_whole
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]

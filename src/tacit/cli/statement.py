@@ -4,14 +4,12 @@ of its rounds, and the statement.
 Everything is computed from the folder alone: what was released stands in the ledger, who took part in the log.
 """
 
-import math
 import shlex
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from decimal import ROUND_CEILING, Context
 from typing import Any
 
 import numpy as np
@@ -123,15 +121,6 @@ def figures_of(guarantee: Guarantee | None, delta: float) -> Record | None:
         "epsilon": guarantee.epsilon(delta),
         "delta": delta,
     }
-
-
-def rounded_up(figure: float, digits: int = 4) -> str:
-    """So many significant digits, never below the figure: a guarantee is not to look better than it is."""
-    if math.isinf(figure):
-        return "infinite"
-    # Its own last bits may lie above what it stands for: 0.5 computed as 0.5000000000000001 is shown as 0.5.
-    kept = Context(prec=digits, rounding=ROUND_CEILING).create_decimal_from_float(figure * (1 - 1e-12))
-    return f"{float(kept):.{digits}g}"
 
 
 def spent(accounts: Accounts, rounds: Iterable[int] | None = None) -> list[Spent]:

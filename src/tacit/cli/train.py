@@ -11,8 +11,9 @@ import typer
 from tacit.cli.console import complaints, console, print_json, speaks_plainly
 from tacit.cli.progress import TrainingProgress
 from tacit.cli.report import write_report
-from tacit.cli.statement import rounded_up, statement_of
+from tacit.cli.statement import statement_of
 from tacit.errors import RecipeError
+from tacit.privacy.rounding import rounded_up
 from tacit.runs import Run
 
 if TYPE_CHECKING:

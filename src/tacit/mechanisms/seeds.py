@@ -77,8 +77,7 @@ class SeedSource:
 
 
 def standard_normal_seeds(key: bytes, purpose: str, round: int, count: int, dimension: int) -> npt.NDArray[np.float32]:
-    """Standard normal vectors (count, dimension) float32: a pure function of the arguments, in no other
-    order.
+    """Standard normal vectors (count, dimension) float32: a pure function of the arguments.
 
     Drawn in blocks of 2**18 numbers with their own counters, so threads may fill them and neither their number nor
     the order matters. One number in 130 comes from NumPy's ziggurat, which may change with a new NumPy (its NEP 19); a

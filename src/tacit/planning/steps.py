@@ -9,7 +9,7 @@ from tacit.planning.plan import Plan, Record, Task
 from tacit.planning.targets import Progress, Reached, report_goal_for
 from tacit.privacy.adaptive_clipping import update_noise_multiplier
 from tacit.privacy.gaussian import noise_multiplier_for
-from tacit.privacy.statement_text import rounded_up
+from tacit.privacy.rounding import rounded_up
 from tacit.privacy.strategy import Tree
 
 SAVED_BY_PRETRAINING = 1000  # rounds, about, to the same accuracy (arXiv:2305.18465, Section 2.3)
@@ -79,7 +79,7 @@ class _Story:
 
     def price(self, plan: Plan) -> str:
         epsilon = plan.guarantee.epsilon(self.goal.delta)
-        return f"zCDP {rounded_up(plan.zcdp)} (epsilon {rounded_up(epsilon)} at delta {self.goal.delta:g})"
+        return f"zCDP {rounded_up(plan.zcdp, 6)} (epsilon {rounded_up(epsilon, 6)} at delta {self.goal.delta:g})"
 
     def pretraining(self) -> tuple[list[str], Record]:
         longer = replace(self.task, rounds=self.task.rounds + SAVED_BY_PRETRAINING)
@@ -204,7 +204,7 @@ class _Story:
         else:
             said = (
                 "Encoding for secure sums inflates the clip norm: 1% costs 2.01% of zCDP, "
-                f"{rounded_up(self.plan.zcdp * 1.01**2)} instead of {rounded_up(self.plan.zcdp)}."
+                f"{rounded_up(self.plan.zcdp * 1.01**2, 6)} instead of {rounded_up(self.plan.zcdp, 6)}."
             )
         return [
             said,

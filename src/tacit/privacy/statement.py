@@ -17,6 +17,7 @@ from tacit.privacy import statement_text as text
 from tacit.privacy.composition import Composition
 from tacit.privacy.facts import ADJACENCIES, OPERATING_SYSTEM, UNITS, Extrapolation, StatementFacts
 from tacit.privacy.guarantee import Guarantee
+from tacit.privacy.rounding import rounded_up
 from tacit.privacy.statement_text import account_command
 from tacit.privacy.strategy import Record
 
@@ -170,7 +171,7 @@ def _labels(facts: StatementFacts) -> tuple[Label, ...]:
         labels.append(Label("WEAKER THAN PLANNED", meaning))
     epsilon = realised.epsilon(facts.delta)
     if realised.private and epsilon > PROTECTIVE_EPSILON:
-        figure = text.rounded_up(epsilon)
+        figure = rounded_up(epsilon, 6)
         meaning = f"an epsilon above {PROTECTIVE_EPSILON} protects nobody by itself; this run's is {figure}."
         labels.append(Label("VERY LARGE EPSILON", meaning))
     if facts.extrapolation:

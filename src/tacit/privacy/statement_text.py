@@ -1,11 +1,10 @@
 """The sentences of a privacy statement, item by item. Figures in them are rounded up, never down."""
 
-from decimal import ROUND_CEILING, Context
-
 from tacit.privacy.composition import Composition
 from tacit.privacy.facts import SideRelease, StatementFacts
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Participation
+from tacit.privacy.rounding import rounded_up
 from tacit.privacy.strategy import (
     Banded,
     BandedInverse,
@@ -82,7 +81,7 @@ def assumptions(facts: StatementFacts) -> str:
     """Item 3b."""
     guarantee = facts.planned
     encoded = (
-        f", and at most {rounded_up(guarantee.clip_inflation)} times that once encoded for secure aggregation"
+        f", and at most {rounded_up(guarantee.clip_inflation, 6)} times that once encoded for secure aggregation"
         if guarantee.clip_inflation > 1
         else ""
     )
@@ -115,7 +114,9 @@ def formal(facts: StatementFacts) -> str:
         f"As realised, it is {promise(facts.realised_in_all, facts.delta)}. Figures are rounded up."
     )
     if facts.also_released:
-        parts = ", ".join(f"{each.what} {rounded_up(each.guarantee.zcdp)}" for each in facts.realised_in_all.sequences)
+        parts = ", ".join(
+            f"{each.what} {rounded_up(each.guarantee.zcdp, 6)}" for each in facts.realised_in_all.sequences
+        )
         text += f" Of the realised rho: {parts}."
     if facts.vocabulary_kind == "private":
         text += " Neither covers the vocabulary."
@@ -187,8 +188,8 @@ def described(strategy: Strategy | None) -> str:
 def promise(guarantee: Composition, delta: float) -> str:
     """The formal guarantee in one clause."""
     return (
-        f"rho-zCDP with rho = {rounded_up(guarantee.zcdp)}, hence (epsilon, delta)-DP with epsilon = "
-        f"{rounded_up(guarantee.epsilon(delta))} at delta = {delta:g}"
+        f"rho-zCDP with rho = {rounded_up(guarantee.zcdp, 6)}, hence (epsilon, delta)-DP with epsilon = "
+        f"{rounded_up(guarantee.epsilon(delta), 6)} at delta = {delta:g}"
     )
 
 
@@ -229,9 +230,3 @@ def _limits(participation: Participation) -> str:
         f"(MaxP), two of them at least {participation.min_separation:,} rounds apart (MinS = "
         f"{participation.rounds_between:,} rounds in between)"
     )
-
-
-def rounded_up(figure: float) -> str:
-    """Six significant digits, never below the figure (but for the last bits of its floating-point error)."""
-    kept = Context(prec=6, rounding=ROUND_CEILING).create_decimal_from_float(figure * (1 - 1e-12))
-    return f"{float(kept):.6g}"
