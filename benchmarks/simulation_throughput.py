@@ -5,7 +5,7 @@ client, batches of 16, one epoch of SGD, clip, sum. Each system is one process p
 turns), warmed up before it is timed; a figure is the CPU time of its process (all its threads) over the clients.
 Systems run in rounds, one after another in each, and a ratio is the median of the rounds' own ratios.
 
-tacit     train_clients, groups, clip and sum included
+tacit     shard_sum, clip and sum included
 pfl_cifg  pfl's SimulatedBackend with FederatedAveraging over the same network by hand in torch (3 gates, the input
           projection hoisted out of the recurrence); its sum must equal tacit's
 pfl_lstm  the same with torch's own LSTM with a projection (4 gates): the nearest stock module, a third more work
@@ -92,17 +92,17 @@ def prepare_tacit(work: dict[str, np.ndarray]) -> Prepared:
     from jax.flatten_util import ravel_pytree
 
     from tacit.keyboard.model import Cifg, loss
-    from tacit.training import ClientTraining, Cores, Hardware
-    from tacit.training.client import ClientData, train_clients
+    from tacit.training import ClientTraining
+    from tacit.training.client import ClientData, ClientWork, shard_sum
 
     sentences = work["sentences"]
     flat, unravel = ravel_pytree(Cifg(*(jnp.asarray(work[name]) for name in Cifg._fields)))
     data = ClientData(sentences, np.full(len(sentences), SENTENCES // BATCH, np.int32))
     settings = ClientTraining(batch_size=BATCH, learning_rate=RATE, sentences=SENTENCES, words=WORDS)
-    cores = Cores(Hardware(workers=1))
+    client_work = ClientWork(loss=loss, unravel=unravel, cache=None, settings=settings)  # nothing is read from a disk
 
     def run() -> dict[str, np.ndarray]:
-        total = train_clients(loss, unravel, flat, data, settings, clip_norm=CLIP, cores=cores).total
+        total = shard_sum(client_work, flat, data, clip_norm=CLIP, device=jax.devices()[0]).total
         return {name: np.asarray(leaf) for name, leaf in unravel(total)._asdict().items()}
 
     return Prepared(run, flat.size, f"jax {jax.__version__}")

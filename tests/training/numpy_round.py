@@ -9,6 +9,7 @@ from tests.keyboard.numpy_model import Model
 
 from tacit.population import Cache
 from tacit.training import ClientTraining, RoundPlan
+from tacit.training.client import own_generator
 
 Vector = NDArray[np.float64]
 
@@ -23,9 +24,7 @@ def unflatten(flat: Vector, like: Model) -> Model:
     return Model(*(part.reshape(leaf.shape) for part, leaf in zip(np.split(flat, ends[:-1]), like, strict=True)))
 
 
-def sentences_of(
-    cache: Cache, client: int, settings: ClientTraining, generator: np.random.Generator
-) -> list[list[int]]:
+def sentences_of(cache: Cache, client: int, settings: ClientTraining, seed: bytes) -> list[list[int]]:
     """The sentences a client trains on, cut to so many predicted words: a random subset in random order."""
     ids, lengths = cache.sentences(client)
     words = [int(id) for id in ids]
@@ -33,7 +32,7 @@ def sentences_of(
     for length in lengths:
         text.append(words[:length][: settings.words + 1])
         words = words[length:]
-    return [text[i] for i in generator.permutation(len(text))[: settings.sentences]]
+    return [text[i] for i in own_generator(seed, client).permutation(len(text))[: settings.sentences]]
 
 
 def local_update(model: Model, text: list[list[int]], settings: ClientTraining) -> Vector:
@@ -51,13 +50,11 @@ def clipped(update: Vector, clip_norm: float) -> Vector:
     return update * min(1.0, clip_norm / float(np.linalg.norm(update)))
 
 
-def cohort_sum(
-    model: Model, cache: Cache, clients: Any, plan: RoundPlan, generator: np.random.Generator
-) -> tuple[Vector, list[float]]:
+def cohort_sum(model: Model, cache: Cache, clients: Any, plan: RoundPlan, seed: bytes) -> tuple[Vector, list[float]]:
     """The sum of the clipped updates and the norms before clipping."""
     total, norms = np.zeros(flatten(model).size), []
     for client in clients:
-        update = local_update(model, sentences_of(cache, int(client), plan.client, generator), plan.client)
+        update = local_update(model, sentences_of(cache, int(client), plan.client, seed), plan.client)
         norms.append(float(np.linalg.norm(update)))
         total += clipped(update, plan.guarantee.clip_norm)
     return total, norms

@@ -18,7 +18,9 @@ from tacit.mechanisms import standard_normal_seeds, stream_for
 from tacit.population import Cache
 from tacit.population.cohorts import draw_cohort, start_clock
 from tacit.training import ClientTraining, Cores, Hardware, Learner, RoundOutcome, RoundPlan, generator_for
-from tacit.training.client import ClientData, gather, group_size, train_clients
+from tacit.training.client import ClientData, gather, shard_sum
+from tacit.training.cohort import train_cohort
+from tacit.training.randomness import seed_for
 from tacit.training.rounds import TrainingState, initial_state, run_round
 
 KEY = bytes(range(16))  # fixed: what fails must fail for everybody
@@ -40,13 +42,13 @@ def plan_of(cache: Cache, mechanism: str, **sections: Any) -> RoundPlan:
 
 
 def rounds_of(
-    learner: Learner, plan: RoundPlan, cores: Cores, count: int
+    learner: Learner, plan: RoundPlan, workers: Cores, count: int
 ) -> tuple[list[TrainingState], list[RoundOutcome]]:
     """The states before the first round and after each, copied before a mechanism reuses their memory."""
     state = initial_state(learner, plan)
     states, outcomes = [jax.tree.map(np.array, state)], []
     for round in range(count):
-        state, outcome = run_round(state, round, learner=learner, plan=plan, key=KEY, cores=cores)
+        state, outcome = run_round(state, round, learner=learner, plan=plan, key=KEY, workers=workers)
         states.append(jax.tree.map(np.array, state))
         outcomes.append(outcome)
     return states, outcomes
@@ -86,7 +88,7 @@ def test_rounds_equal_their_numpy_twin(cache: Cache, one: Cores, mechanism: str)
         )
         clients = learner.clients[cohort]
         total, norms = numpy_round.cohort_sum(
-            numpy_round.unflatten(theta, like), cache, clients, plan, generator_for(KEY, "client", round)
+            numpy_round.unflatten(theta, like), cache, clients, plan, seed_for(KEY, "client", round)
         )
         velocity = plan.server.momentum * velocity + (total + noise[round]) / plan.report_goal
         theta = theta + plan.server.learning_rate * velocity
@@ -100,11 +102,10 @@ def test_rounds_equal_their_numpy_twin(cache: Cache, one: Cores, mechanism: str)
 def test_a_client_trains_on_a_cut_random_subset(cache: Cache) -> None:
     settings = ClientTraining(batch_size=4, sentences=6, words=3)
     clients = cache.clients("train")
-    data = gather(cache, clients, settings, generator_for(KEY, "client"))
+    data = gather(cache, clients, settings, seed_for(KEY, "client"))
     assert data.sentences.shape == (len(clients), 8, 4)
-    draw = generator_for(KEY, "client")
     for client, rows, batches in zip(clients, data.sentences, data.batches, strict=True):
-        text = numpy_round.sentences_of(cache, int(client), settings, draw)
+        text = numpy_round.sentences_of(cache, int(client), settings, seed_for(KEY, "client"))
         assert [[id for id in row if id] for row in rows.tolist() if any(row)] == text
         assert batches == -(-len(text) // 4)
     assert max(data.batches) == 2 and min(data.batches) == 1
@@ -114,13 +115,13 @@ def test_a_client_trains_on_a_cut_random_subset(cache: Cache) -> None:
 def test_epochs_pass_over_the_same_batches(cache: Cache, one: Cores, epochs: int) -> None:
     settings = ClientTraining(epochs=epochs, batch_size=4, sentences=8, words=6)
     learner, clients = tiny_learner(cache), cache.clients("train")[:3]
-    data = gather(cache, clients, settings, generator_for(KEY, "client"))
-    got = train_clients(
-        learner.loss, learner.unravel, jnp.asarray(learner.start), data, settings, clip_norm=1e9, cores=one
+    seed = seed_for(KEY, "client")
+    got = train_cohort(
+        learner.work(settings), jnp.asarray(learner.start), clients, seed=seed, clip_norm=1e9, workers=one
     )
-    like, draw = numpy_model.of(learner.unravel(jnp.asarray(learner.start))), generator_for(KEY, "client")
+    like = numpy_model.of(learner.unravel(jnp.asarray(learner.start)))
     slow = sum(
-        numpy_round.local_update(like, numpy_round.sentences_of(cache, int(c), settings, draw), settings)
+        numpy_round.local_update(like, numpy_round.sentences_of(cache, int(c), settings, seed), settings)
         for c in clients
     )
     np.testing.assert_allclose(got.total, slow, atol=2e-5)
@@ -165,15 +166,13 @@ def test_our_server_step_is_the_cumulative_form_of_paper_1(cache: Cache, one: Co
     states, outcomes = rounds_of(learner, plan, one, 9)
     sums = []
     for round, (state, outcome) in enumerate(zip(states, outcomes, strict=False)):
-        data = gather(cache, outcome.clients, plan.client, generator_for(KEY, "client", round))
-        received = train_clients(
-            learner.loss,
-            learner.unravel,
+        received = train_cohort(
+            learner.work(plan.client),
             jnp.asarray(state.model),
-            data,
-            plan.client,
+            outcome.clients,
+            seed=seed_for(KEY, "client", round),
             clip_norm=plan.guarantee.clip_norm,
-            cores=one,
+            workers=one,
         )
         sums.append(np.asarray(received.total, np.float64))
     privatised = (np.array(sums) + noise_of(plan, 9, len(learner.start))) / plan.report_goal
@@ -237,22 +236,19 @@ def test_a_diverged_client_is_flagged_and_never_summed(cache: Cache, one: Cores,
     """Bit for bit the sum in which the diverged clients had no text at all; the others keep their places."""
     settings = ClientTraining(batch_size=4, sentences=8, words=6)
     learner = tiny_learner(cache, poisoned_loss)
-    data = gather(cache, cache.clients("train")[:6], settings, generator_for(KEY, "client"))
-    assert len(data.batches) > group_size(len(data.batches))
+    data = gather(cache, cache.clients("train")[:6], settings, seed_for(KEY, "client"))
     clean = np.where(data.sentences == POISON, 4, data.sentences)
     poisoned, silent = clean.copy(), data.batches.copy()
     poisoned[diverged, 0, 1] = POISON
     silent[diverged] = 0
 
     def received(sentences: Any, batches: Any) -> Any:
-        return train_clients(
-            learner.loss,
-            learner.unravel,
+        return shard_sum(
+            learner.work(settings),
             jnp.asarray(learner.start),
             ClientData(sentences, batches),
-            settings,
             clip_norm=0.2,
-            cores=one,
+            device=one.devices[0],
         )
 
     with_them, without = received(poisoned, data.batches), received(clean, silent)
@@ -267,9 +263,10 @@ def test_dropped_clients_are_counted_and_the_mean_still_divides_by_the_report_go
 
     learner = tiny_learner(cache, poisoned_loss)
     states, (outcome,) = rounds_of(learner, plan, one, 1)
-    data = gather(cache, outcome.clients, plan.client, generator_for(KEY, "client", 0))
-    received = train_clients(
-        learner.loss, learner.unravel, jnp.asarray(learner.start), data, plan.client, clip_norm=0.2, cores=one
+    seed = seed_for(KEY, "client", 0)
+    data = gather(cache, outcome.clients, plan.client, seed)
+    received = train_cohort(
+        learner.work(plan.client), jnp.asarray(learner.start), outcome.clients, seed=seed, clip_norm=0.2, workers=one
     )
     typed = [bool((sentences == POISON).any()) for sentences in data.sentences]
     assert 0 < outcome.release.dropped == sum(typed) < 6
@@ -283,7 +280,7 @@ def test_when_everybody_diverges_the_round_is_refused(cache: Cache, one: Cores) 
     learner, plan = tiny_learner(cache), plan_of(cache, "blt")
     learner = replace(learner, start=np.full_like(learner.start, np.nan))
     with pytest.raises(TrainingError, match=r"round 0: none of 6 clients' updates was finite.*lower server\.learning"):
-        run_round(initial_state(learner, plan), 0, learner=learner, plan=plan, key=KEY, cores=one)
+        run_round(initial_state(learner, plan), 0, learner=learner, plan=plan, key=KEY, workers=one)
 
 
 def test_a_round_without_enough_free_clients_is_refused(cache: Cache, one: Cores) -> None:
@@ -291,7 +288,7 @@ def test_a_round_without_enough_free_clients_is_refused(cache: Cache, one: Cores
     state = initial_state(learner, plan)
     busy = state._replace(clock=state.clock._replace(free_at=state.clock.free_at + 1))
     with pytest.raises(ParticipationError, match="0 of 40 are free"):
-        run_round(busy, 0, learner=learner, plan=plan, key=KEY, cores=one)
+        run_round(busy, 0, learner=learner, plan=plan, key=KEY, workers=one)
 
 
 def test_the_network_of_these_tests_has_the_size_it_says() -> None:

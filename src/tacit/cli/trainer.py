@@ -120,7 +120,7 @@ def carry_on(run: Run, *, hardware: Hardware, watcher: Watcher, until: int | Non
         learner = _learner(recipe, cache, run.noise_key)
         cores = Cores(hardware)
         measure = _measurer(run, recipe, cache, learner, cores, watcher)
-        model = train(run, learner, recipe.plan(), cores=cores, watch=watcher.round_done, measure=measure, until=until)
+        model = train(run, learner, recipe.plan(), workers=cores, watch=watcher.round_done, measure=measure, until=until)
         if run.rounds_done == recipe.rounds.rounds:
             chosen = cache.clients("test")[: recipe.evaluation.test_clients]
             tested = _evaluate(recipe, cache, chosen, learner, model, cores)

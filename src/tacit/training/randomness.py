@@ -11,8 +11,12 @@ import numpy as np
 
 def generator_for(key: bytes, purpose: str, round: int = 0) -> np.random.Generator:
     """A generator that nobody else uses: equal arguments, equal draws."""
-    seed = hashlib.sha256(b"tacit " + key + f" {purpose} {round}".encode()).digest()
-    return np.random.Generator(np.random.PCG64(int.from_bytes(seed, "little")))
+    return np.random.Generator(np.random.PCG64(int.from_bytes(seed_for(key, purpose, round), "little")))
+
+
+def seed_for(key: bytes, purpose: str, round: int = 0) -> bytes:
+    """32 bytes for a worker that may not know the key: neither the noise nor another purpose's draws follow from it."""
+    return hashlib.sha256(b"tacit " + key + f" {purpose} {round}".encode()).digest()
 
 
 def key_from_seed(seed: int) -> bytes:

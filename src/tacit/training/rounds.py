@@ -24,8 +24,9 @@ from tacit.population.cohorts import ParticipationClock, check_population, draw_
 from tacit.privacy import Guarantee, RoundRelease
 from tacit.runs import RoundRow, Run
 from tacit.training.checkpoint import forget_old_checkpoints, leaves, load_checkpoint, save_checkpoint
-from tacit.training.client import ClientTraining, CohortSum, Cores, Loss, gather, train_clients
-from tacit.training.randomness import generator_for
+from tacit.training.client import ClientTraining, ClientWork, Loss
+from tacit.training.cohort import CohortSum, Workers, train_cohort
+from tacit.training.randomness import generator_for, seed_for
 from tacit.training.server import ServerOptimizer, server_step
 
 
@@ -62,6 +63,10 @@ class Learner:
     cache: Cache
     clients: NDArray[np.int64]  # the training clients, as numbers in the cache
 
+    def work(self, settings: ClientTraining) -> ClientWork:
+        """What its clients compute."""
+        return ClientWork(loss=self.loss, unravel=self.unravel, cache=self.cache, settings=settings)
+
 
 @dataclass(frozen=True, kw_only=True)
 class RoundOutcome:
@@ -88,7 +93,7 @@ def initial_state(learner: Learner, plan: RoundPlan) -> TrainingState:
 
 
 def run_round(
-    state: TrainingState, round: int, *, learner: Learner, plan: RoundPlan, key: bytes, cores: Cores
+    state: TrainingState, round: int, *, learner: Learner, plan: RoundPlan, key: bytes, workers: Workers
 ) -> tuple[TrainingState, RoundOutcome]:
     """One round, a pure function of (state, round, key).
 
@@ -104,9 +109,13 @@ def run_round(
         generator=generator_for(key, "cohort", round),
     )
     clients = learner.clients[cohort]
-    data = gather(learner.cache, clients, plan.client, generator_for(key, "client", round))
-    received = train_clients(
-        learner.loss, learner.unravel, state.model, data, plan.client, clip_norm=guarantee.clip_norm, cores=cores
+    received = train_cohort(
+        learner.work(plan.client),
+        state.model,
+        clients,
+        seed=seed_for(key, "client", round),
+        clip_norm=guarantee.clip_norm,
+        workers=workers,
     )
     if not received.finite.any():
         raise TrainingError(
@@ -125,7 +134,7 @@ def train(
     learner: Learner,
     plan: RoundPlan,
     *,
-    cores: Cores,
+    workers: Workers,
     watch: Callable[[RoundOutcome], None],
     measure: Callable[[int, Array], None],
     until: int | None = None,
@@ -147,7 +156,7 @@ def train(
         pending: _Pending | None = None
         for round in range(done, plan.rounds if until is None else until):
             try:
-                state, outcome = run_round(state, round, learner=learner, plan=plan, key=key, cores=cores)
+                state, outcome = run_round(state, round, learner=learner, plan=plan, key=key, workers=workers)
             finally:  # a round that cannot be computed takes nothing from the one before it
                 if pending is not None:
                     pending.commit(run)
