@@ -1,0 +1,38 @@
+"""How one person's model is made of everybody's: a few steps of SGD on the phone [paper 5, section 3.3]."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from tacit.errors import InputError
+
+Layers = Literal["all", "output", "biases"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strategy:
+    """A personalization strategy: batch size B, learning rate L, and when to stop, whichever comes first."""
+
+    batch_size: int = 5  # sentences
+    learning_rate: float = 0.1
+    max_tokens: int = 5000  # stop before the batch that follows once so many words and ends were seen
+    epochs: int = 1
+    layers: Layers = "all"  # "output": the output embedding and its bias; "biases": of gates and output
+    proximal: float = 0.0  # mu: the loss gains mu/2 * |theta - global|^2
+
+    def __post_init__(self) -> None:
+        for name in ("batch_size", "max_tokens", "epochs"):
+            if getattr(self, name) < 1:
+                raise InputError(f"strategy {name}={getattr(self, name)} must be at least 1.")
+        if not (self.learning_rate > 0 and math.isfinite(self.learning_rate)):
+            raise InputError(f"strategy learning_rate={self.learning_rate} must be a positive number, such as 0.1.")
+        if not (self.proximal >= 0 and math.isfinite(self.proximal)):
+            raise InputError(f"strategy proximal={self.proximal} must be 0 (none) or a positive number.")
+        if self.layers not in ("all", "output", "biases"):
+            raise InputError(f"strategy layers={self.layers!r} is unknown; it is one of all, output, biases.")
+
+    def __str__(self) -> str:
+        """As tables and figures name it: `B=5, L=0.1`, and what differs from the whole model and no proximal term."""
+        layers = "" if self.layers == "all" else f", {self.layers} only"
+        proximal = f", mu={self.proximal:g}" if self.proximal else ""
+        return f"B={self.batch_size}, L={self.learning_rate:g}{layers}{proximal}"
