@@ -1,7 +1,8 @@
 """Federated learning of any model: clients train on their own text, the server sees one noised sum a round.
 
 `client.py` is what a phone computes, `cohort.py` how many of them are simulated, `server.py` what the server makes of
-the sum, `rounds.py` the round and the loop, `checkpoint.py` how a round survives kill -9, `randomness.py` who draws what.
+the sum, `rounds.py` the round and the loop, `checkpoint.py` how a round survives kill -9,
+`randomness.py` who draws what.
 """
 
 from tacit.training.client import ClientTraining
