@@ -1,0 +1,13 @@
+"""New words without seeing anyone's text: each device answers once, at random, and only sums are looked at.
+
+`randomizers.py` is what a device runs and what the sum of its answers estimates.
+"""
+
+from tacit.analytics.randomizers import KaryRandomizedResponse, Randomizer, SubsetSelection, device_generator
+
+__all__ = [
+    "KaryRandomizedResponse",
+    "Randomizer",
+    "SubsetSelection",
+    "device_generator",
+]
