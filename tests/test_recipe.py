@@ -4,7 +4,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import tomli_w
@@ -18,6 +18,7 @@ from tacit.errors import RecipeError
 from tacit.privacy import Blt, Independent, Tree
 from tacit.privacy.strategy import PUBLISHED_BLT
 from tacit.recipe import Recipe
+from tacit.training.server import Method
 
 PAGE = REPOSITORY / "docs" / "recipes.md"
 SHIPPED = [*sorted((REPOSITORY / "recipes").glob("*.toml")), REPOSITORY / "src" / "tacit" / "demo.toml"]
@@ -91,13 +92,13 @@ def recipes(draw: st.DrawFn) -> dict[str, Any]:
     if draw(st.booleans()):
         privacy["stands_in_for"] = goal + draw(counts)
     rate, momentum = st.floats(1e-3, 10), st.floats(0, 0.99)
-    method = st.sampled_from(["momentum", "nesterov", "adam"])
+    method = st.sampled_from(get_args(Method))
     return {
         "name": draw(names),
         "data": {"cache": draw(names.filter(lambda name: "\0" not in name))},
         "model": section(embedding=counts, units=counts, tied=st.booleans()),
         "client": section(epochs=counts, batch_size=counts, learning_rate=rate, sentences=counts, words=counts),
-        "server": section(method=method, learning_rate=rate, momentum=momentum),
+        "server": section(method=method, learning_rate=rate, momentum=momentum, adaptivity=positive),
         "rounds": {"rounds": draw(counts), "report_goal": goal, "min_separation": draw(counts)}
         | section(max_participations=counts),
         "privacy": privacy,
@@ -218,7 +219,8 @@ def test_a_wrong_value_is_refused_by_the_name_of_its_key(key: str, wrong: Any) -
         ("client.epochs", 0),
         ("client.learning_rate", 0),
         ("server.momentum", 1.0),
-        ("server.method", "sgd"),
+        ("server.method", "newton"),
+        ("server.adaptivity", 0.0),
         ("privacy.mechanism", "dp-sgd"),
         ("privacy.clip_norm", 0.0),
         ("privacy.delta", 1),

@@ -74,6 +74,7 @@ class ServerSection(_Section):
     method: Method = "momentum"  # paper 1, Algorithm 1
     learning_rate: float = 1.0
     momentum: float = 0.9  # paper 1, Algorithm 1
+    adaptivity: float = 1e-5  # of adam, yogi, adagrad; below the means' coordinates (about 1e-4), above rounding
     cooldown: float = 0.0  # the papers do not; post-processing, like every step of the server
 
     def settings(self) -> ServerOptimizer:

@@ -119,7 +119,7 @@ def test_an_interrupted_run_ends_as_an_uninterrupted_one(
     assert what_happened(tmp_path / "run") == uninterrupted(mechanism)
 
 
-@pytest.mark.parametrize("method", ["nesterov", "adam"])
+@pytest.mark.parametrize("method", ["sgd", "nesterov", "adam", "yogi", "adagrad"])
 def test_other_server_optimizers_are_carried_over_too(cache: Cache, tmp_path: Path, method: str) -> None:
     chosen = recipe(cache, "tree", server={"method": method, "learning_rate": 0.1})
     for name, stops in (("whole", [None]), ("parts", [3, 6, None])):
