@@ -28,7 +28,7 @@ from tacit.privacy import Participation
 from tacit.recipe import Recipe
 from tacit.runs import Run
 from tacit.training import Cores, Hardware, generator_for, key_from_seed
-from tacit.training.central import CentralProgress, CentralTraining, train_centrally
+from tacit.training.central import CentralState, CentralTraining, train_centrally
 
 RECIPES = Path(__file__).resolve().parent.parent / "recipes"
 RATES = (1e-3, 2e-3, 4e-3)  # Adam's learning rates that the central baseline may choose from
@@ -207,7 +207,7 @@ def central(recipe, cache, sentences, splits, asked, cores, say) -> None:
 
     best = asked.central_rate or max(RATES, key=accuracy)
 
-    def watch(progress: CentralProgress) -> None:
+    def watch(progress: CentralState) -> None:
         print(f"central: {progress.sentences}/{sentences} sentences, loss {progress.loss:.3f}", file=sys.stderr)
 
     began = time.process_time()

@@ -38,6 +38,27 @@ def texts(clients: dict[str, ClientText]) -> dict[str, list[str]]:
     return {name: list(client.texts) for name, client in clients.items()}
 
 
+class TestPublicText:
+    def test_rows_that_follow_one_another_are_a_passage(self, tmp_path: Path) -> None:
+        one = write(tmp_path / "one.parquet", text=[f"{row}" for row in range(450)])
+        two = write(tmp_path / "two.parquet", text=["a"])
+        clients = read(f"public:{one},{two}")
+        assert [name for name in clients] == ["one 000000", "one 000001", "one 000002", "two 000000"]
+        assert list(clients["one 000001"].texts) == [f"{row}" for row in range(200, 400)]
+        assert len(clients["one 000002"].texts) == 50
+        assert open_source(f"public:{one}").description == "public text one.parquet"
+
+    def test_what_cannot_be_read_is_named(self, tmp_path: Path) -> None:
+        with pytest.raises(SourceError, match=r"there is no file .*absent"):
+            open_source(f"public:{tmp_path / 'absent.parquet'}")
+        (tmp_path / "torn.parquet").write_bytes(b"PAR1")
+        with pytest.raises(SourceError, match="cannot be read as Parquet"):
+            open_source(f"public:{tmp_path / 'torn.parquet'}")
+        without = write(tmp_path / "without.parquet", words=["a"])
+        with pytest.raises(SourceError, match="no 'text'"):
+            list(open_source(f"public:{without}").clients())
+
+
 class TestParquet:
     def test_a_client_has_all_its_rows(self, tmp_path: Path) -> None:
         path = write(tmp_path / "a.parquet", client_id=["b", "b", "a"], text=["1", None, "3"])

@@ -12,7 +12,7 @@ from tacit.keyboard.model import ModelSettings, init, loss
 from tacit.keyboard.vocabulary import BOS, EOS
 from tacit.population import Cache
 from tacit.training import central
-from tacit.training.central import CentralProgress, CentralTraining, Pool, train_centrally
+from tacit.training.central import CentralState, CentralTraining, Pool, train_centrally
 
 SETTINGS = CentralTraining(batch_size=4, words=6, learning_rate=0.02)
 TEXT = [[[BOS, 4, 5, 6, 7, EOS], [BOS, 4, 5, EOS]], [[BOS, 6, 7, 8, EOS]] * 3]
@@ -28,9 +28,9 @@ def cache_of(clients: list[list[list[int]]]) -> Cache:
     return cast(Cache, SimpleNamespace(sentences=sentences))
 
 
-def trained(**changes: Any) -> tuple[Any, list[CentralProgress]]:
+def trained(**changes: Any) -> tuple[Any, list[CentralState]]:
     start = init(ModelSettings(vocabulary=9, embedding=4, units=6), key=jax.random.key(0))
-    seen: list[CentralProgress] = []
+    seen: list[CentralState] = []
     options = {"sentences": 400, "settings": SETTINGS, "key": b"k", **changes}
     model = train_centrally(loss, start, cache_of(TEXT), CLIENTS, watch=seen.append, **options)
     return model, seen

@@ -1,13 +1,14 @@
 """The command `tacit`: every sub-command in the file named after its subject.
 
 `data.py` brings text in, `plan.py` weighs privacy against computation, `design.py` and `factorizations.py` choose a
-mechanism, `account.py` proves and `verify.py` checks what it proved, `train.py` trains and resumes (`trainer.py` does
-the work, `progress.py` shows it), `demo.py` is the main job, `report.py` shows and compares.
+mechanism, `account.py` proves and `verify.py` checks what it proved, `pretrain.py` makes a first model from public
+text, `train.py` trains and resumes (`trainer.py` does the work, `progress.py` shows it), `demo.py` is the main job,
+`report.py` shows and compares.
 """
 
 import typer
 
-from tacit.cli import account, data, demo, factorizations, plan, report, train, verify
+from tacit.cli import account, data, demo, factorizations, plan, pretrain, report, train, verify
 
 app = typer.Typer(
     name="tacit",
@@ -18,6 +19,7 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.add_typer(data.app, name="data")
+app.command("pretrain")(pretrain.pretrain)
 app.command("train")(train.train)
 app.command("resume")(train.resume)
 app.add_typer(plan.app, name="plan")

@@ -61,7 +61,10 @@ def import_clients(
 def import_(
     source: Annotated[
         str,
-        typer.Argument(help="docstrings, folder:PATH, git:PATH, stackoverflow:PATH, or the path of Parquet files."),
+        typer.Argument(
+            help="docstrings, folder:PATH, git:PATH, stackoverflow:PATH, public:FILES (nobody's text), or Parquet "
+            "files."
+        ),
     ],
     out: Annotated[
         Path, typer.Option(help="Where the cache goes; an old cache there is replaced when the new is whole.")

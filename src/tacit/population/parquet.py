@@ -93,6 +93,14 @@ def read_texts(path: Path) -> Iterator[str]:
         yield from (text for text in _pylist(table["text"], "text", path) if text is not None)
 
 
+def row_count(path: Path) -> int:
+    """How many rows a Parquet file has; SourceError if it is none."""
+    try:
+        return int(pq.read_metadata(path).num_rows)
+    except (pa.ArrowException, OSError) as error:
+        raise SourceError(f"{path} cannot be read as Parquet ({error}); check the path or write it anew.") from error
+
+
 def has_clients(path: Path) -> bool:
     """Whether a Parquet file says whose its rows are; SourceError if it is no Parquet file."""
     return "client_id" in _schema(path).names

@@ -8,6 +8,7 @@ from tacit.population.clients import Source
 from tacit.population.git_history import GitHistory
 from tacit.population.installed import Docstrings
 from tacit.population.parquet import ParquetClients
+from tacit.population.public_text import PublicText
 from tacit.population.stackoverflow import StackOverflow
 from tacit.population.text_folder import TextFolder
 
@@ -15,6 +16,7 @@ KINDS: dict[str, Callable[[Path], Source]] = {
     "folder": TextFolder,
     "git": GitHistory,
     "parquet": ParquetClients.open,
+    "public": PublicText.open,
     "stackoverflow": StackOverflow,
 }
 

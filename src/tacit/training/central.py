@@ -62,12 +62,13 @@ class CentralTraining:
         return optax.chain(optax.clip_by_global_norm(self.gradient_norm), inner)
 
 
-class CentralProgress(NamedTuple):
-    """Where a run is, for those who watch."""
+class CentralState(NamedTuple):
+    """Where a run is: all that its continuation depends on, besides its text, its settings and its key."""
 
     sentences: int  # seen so far, of those asked for
-    loss: float  # mean training loss over the last block of steps
+    loss: float  # mean training loss over the last block of steps; nan before the first
     model: Model
+    optimizer: Any  # the optimizer's state
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,43 +105,70 @@ def train_centrally(
     sentences: int,
     settings: CentralTraining,
     key: bytes,
-    watch: Callable[[CentralProgress], None] | None = None,
+    watch: Callable[[CentralState], None] | None = None,
 ) -> Model:
     """The model after `sentences` sentences in all, each pass over the pooled text in a fresh order.
 
     start: the initial model, a pytree of float32 arrays. Deterministic given the key. watch is called after
-    every block of steps. Raises: InputError when there is nothing to train on; TrainingError when the loss
-    is not finite.
+    every block of steps. Raises: see `central_states`.
     """
+    begin = central_start(start, sentences, settings)
+    model = start
+    for state in central_states(loss, begin, cache, clients, sentences=sentences, settings=settings, key=key):
+        model = state.model
+        if watch:
+            watch(state)
+    return model
+
+
+def central_start(start: Model, sentences: int, settings: CentralTraining) -> CentralState:
+    """The state before the first sentence. Raises: InputError when none is asked for."""
     if sentences < 1:
         raise InputError(f"sentences={sentences} must be at least 1.")
+    optimizer = settings.transformation(-(-sentences // settings.batch_size))
+    return CentralState(0, float("nan"), jax.tree.map(jnp.asarray, start), optimizer.init(start))
+
+
+def central_states(
+    loss: Loss,
+    begin: CentralState,
+    cache: Cache,
+    clients: NDArray[np.int64],
+    *,
+    sentences: int,
+    settings: CentralTraining,
+    key: bytes,
+) -> Iterator[CentralState]:
+    """The state after each block of steps that follows `begin`, which is `central_start`'s or one of these.
+
+    Raises: InputError when there is nothing to train on; TrainingError when the loss is not finite.
+    """
     pool = Pool.of(cache, clients)
-    steps = -(-sentences // settings.batch_size)
-    optimizer = settings.transformation(steps)
-    block = _block(loss, settings, steps)
-    model, state = jax.tree.map(jnp.asarray, start), optimizer.init(start)
-    seen = 0
-    for chosen in _blocks(len(pool.starts) - 1, sentences, settings.batch_size, key):
+    block = _block(loss, settings, -(-sentences // settings.batch_size))
+    seen, _, model, optimizer = begin
+    for chosen in _blocks(len(pool.starts) - 1, sentences, settings.batch_size, key, begin=seen):
         batches = pool.padded(chosen, settings.words).reshape(-1, settings.batch_size, settings.words + 1)
         used = -(-int((chosen >= 0).sum()) // settings.batch_size)
-        model, state, mean = block(model, state, batches, np.int32(used))
+        model, optimizer, mean = block(model, optimizer, batches, np.int32(used))
         seen += int((chosen >= 0).sum())
         if not math.isfinite(float(mean)):
             raise TrainingError(
                 f"the loss is {float(mean)} after {seen} sentences, so the model has diverged; lower "
                 f"central.learning_rate={settings.learning_rate}."
             )
-        if watch:
-            watch(CentralProgress(seen, float(mean), model))
-    return model
+        yield CentralState(seen, float(mean), model, optimizer)
 
 
-def _blocks(pooled: int, sentences: int, batch_size: int, key: bytes) -> Iterator[NDArray[np.int64]]:
-    """The sentences of each block of steps, filled up with -1; one pass follows another without a gap."""
+def _blocks(pooled: int, sentences: int, batch_size: int, key: bytes, *, begin: int = 0) -> Iterator[NDArray[np.int64]]:
+    """The sentences of each block of steps from the `begin`-th sentence on, filled up with -1; one pass follows another
+    without a gap.
+    """
     size = STEPS_AT_ONCE * batch_size
+    passes, skipped = divmod(begin, pooled)
     waiting = np.zeros(0, np.int64)
-    passes = 0
-    for first in range(0, sentences, size):
+    if skipped:
+        waiting, passes = generator_for(key, "central order", passes).permutation(pooled)[skipped:], passes + 1
+    for first in range(begin, sentences, size):
         wanted = min(size, sentences - first)
         while len(waiting) < wanted:
             order = generator_for(key, "central order", passes).permutation(pooled)

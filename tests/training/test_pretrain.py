@@ -1,0 +1,120 @@
+"""Pre-training: it keeps the best, stops when held-out text no longer gains, and can be killed anywhere."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from tests.training.tiny import SETTINGS, tiny_cache
+
+from tacit.errors import InputError, RunError
+from tacit.keyboard import model as cifg
+from tacit.population import Cache
+from tacit.training.central import CentralTraining
+from tacit.training.pretrain import STATE, Pretrained, Pretraining, pretrain
+
+PLAN = Pretraining(
+    central=CentralTraining(batch_size=2, words=6, learning_rate=0.01), sentences=400, every=100, patience=2
+)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
+    return tiny_cache(tmp_path_factory.mktemp("tiny") / "cache")
+
+
+class Stopped(Exception):
+    pass
+
+
+def run(folder: Path, cache: Cache, plan: Pretraining = PLAN, **changes: Any) -> Pretrained:
+    """Every 64 sentences are a block."""
+    options: dict[str, Any] = {
+        "plan": plan,
+        "key": b"k",
+        "identity": {"data": "d"},
+        "measure": held_out(cache),
+        "watch": lambda state, looks: None,
+        **changes,
+    }
+    start = cifg.init(SETTINGS, key=jax.random.key(0))
+    return pretrain(folder, cifg.loss, start, cache, cache.clients("train"), **options)
+
+
+def held_out(cache: Cache) -> Any:
+    sentences = np.concatenate([cache.padded(int(c), np.array([0]), 7) for c in cache.clients("validation")])
+    return lambda model: float(cifg.loss(model, sentences))
+
+
+def test_it_learns_and_looks_where_it_was_told(tmp_path: Path, cache: Cache) -> None:
+    done = run(tmp_path, cache)
+    assert [look.sentences for look in done.looks] == [0, 128, 256, 320, 400]  # the blocks after each 100
+    assert math.isnan(done.looks[0].loss)
+    assert done.best.held_out < 0.9 * done.looks[0].held_out
+    assert held_out(cache)(done.model) == done.best.held_out
+    assert not done.stopped_early
+
+
+def test_killed_anywhere_it_comes_to_the_same_model(tmp_path: Path, cache: Cache) -> None:
+    whole = run(tmp_path / "whole", cache)
+
+    def dies_after(block: int) -> Any:
+        seen = [0]
+
+        def watch(state: Any, looks: Any) -> None:
+            seen[0] += 1
+            if seen[0] == block:
+                raise Stopped
+
+        return watch
+
+    for block in (1, 2, 3, 1):
+        with pytest.raises(Stopped):
+            run(tmp_path / "killed", cache, watch=dies_after(block))
+    (tmp_path / "killed" / ".at-9.safetensors.1.draft").write_bytes(b"torn")
+    again = run(tmp_path / "killed", cache)
+    for a, b in zip(jax.tree.leaves(whole.model), jax.tree.leaves(again.model), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert again.looks[1:] == whole.looks[1:]
+    assert sorted(p.name for p in (tmp_path / "killed").iterdir()) == ["at-000000000400.safetensors", STATE]
+    finished = run(tmp_path / "killed", cache, watch=dies_after(1))  # nothing is left to do
+    assert finished.looks[1:] == whole.looks[1:]
+
+
+def test_it_keeps_the_best_and_stops_when_patience_ends(tmp_path: Path, cache: Cache) -> None:
+    values = iter([5.0, 4.0, 4.5, 4.2, 1.0])
+    models: list[Any] = []
+
+    def measure(model: Any) -> float:
+        models.append(jax.tree.map(np.array, model))
+        return next(values)
+
+    done = run(tmp_path, cache, measure=measure)
+    assert [look.held_out for look in done.looks] == [5.0, 4.0, 4.5, 4.2]
+    assert done.stopped_early
+    for a, b in zip(jax.tree.leaves(done.model), jax.tree.leaves(models[1]), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert next(values) == 1.0, "the last look was never taken"
+
+
+def test_other_settings_are_refused_by_name(tmp_path: Path, cache: Cache) -> None:
+    run(tmp_path, cache)
+    other = Pretraining(central=CentralTraining(batch_size=2, words=6, learning_rate=0.02), sentences=400, every=100)
+    with pytest.raises(InputError, match=r"central\.learning_rate=0\.01 \(now 0\.02\), patience=2 \(now 5\)"):
+        run(tmp_path, cache, plan=other)
+    with pytest.raises(InputError, match=r"data=d \(now e\)"):
+        run(tmp_path, cache, identity={"data": "e"})
+
+
+def test_a_damaged_folder_says_so(tmp_path: Path, cache: Cache) -> None:
+    (tmp_path / STATE).write_text("{}")
+    with pytest.raises(RunError, match="is damaged"):
+        run(tmp_path, cache)
+
+
+@pytest.mark.parametrize("name", ["sentences", "every", "patience"])
+def test_nothing_may_be_zero(name: str) -> None:
+    with pytest.raises(InputError, match=f"pretraining {name}=0 must be at least 1"):
+        Pretraining(**{name: 0})
