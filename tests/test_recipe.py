@@ -77,7 +77,7 @@ def privacies(draw: st.DrawFn) -> dict[str, Any]:
     elif mechanism == "blt":
         buffers = draw(st.integers(1, 3))
         values["theta"] = [draw(st.floats(0.01, 1.0)) for _ in range(buffers)]
-        values["omega"] = [draw(st.floats(0.01, 1.0)) for _ in range(buffers)]
+        values["omega"] = [draw(st.floats(0.01, 1.0 / buffers)) for _ in range(buffers)]  # sensitivity: sum to <= 1
     return values
 
 
