@@ -1,0 +1,258 @@
+"""Histograms over clients, exact or noised, and what can be read from them.
+
+A client adds one unit to ONE cell of each histogram: (slice, bin), or the last cell, "no report", where it has nothing
+to say (too little text, no known word). So every client changes each histogram by the same amount, and nobody is left
+out by falling between buckets: buckets are made by cuts, and the first and last are open.
+
+The same functions read an exact histogram (variance 0) and a released one, whose intervals then cover the noise too.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import isotonic_regression
+
+from tacit.errors import InputError
+from tacit.evaluation.intervals import NORMAL, Estimate, share_of
+
+Reals = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Buckets:
+    """k increasing cuts make k + 1 buckets; bucket j holds cuts[j-1] <= x < cuts[j]. The outer two are open."""
+
+    cuts: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        finite = all(np.isfinite(cut) for cut in self.cuts)
+        if not finite or any(later <= before for before, later in zip(self.cuts, self.cuts[1:], strict=False)):
+            raise InputError(
+                f"the cuts {', '.join(f'{cut:g}' for cut in self.cuts)} do not increase; give finite numbers, each "
+                "above the one before. Below the first and from the last on there is always a bucket."
+            )
+
+    @classmethod
+    def steps(cls, first: int, last: int, per_unit: int) -> "Buckets":
+        """Cuts at first/per_unit, (first+1)/per_unit, ..., last/per_unit: each the float nearest to its fraction."""
+        return cls(tuple(step / per_unit for step in range(first, last + 1)))
+
+    def __len__(self) -> int:
+        return len(self.cuts) + 1
+
+    def of(self, values: ArrayLike) -> Whole:
+        """The bucket of each value; infinities are in the outer ones. InputError for nan."""
+        numbers = np.asarray(values, np.float64)
+        if np.isnan(numbers).any():
+            raise InputError("nan is in no bucket; a client without a value makes no report.")
+        return np.searchsorted(self.cuts, numbers, side="right").astype(np.int64)
+
+    def labels(self) -> tuple[str, ...]:
+        """As people read them: below the first cut, from one cut to the next, from the last on."""
+        if not self.cuts:
+            return ("all",)
+        inner = [f"{low:,g} to {high:,g}" for low, high in zip(self.cuts, self.cuts[1:], strict=False)]
+        return (f"below {self.cuts[0]:,g}", *inner, f"{self.cuts[-1]:,g} and more")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cells:
+    """What one histogram counts: slices times bins, and the last cell for those who have no report."""
+
+    slices: Buckets
+    bins: Buckets
+
+    @property
+    def size(self) -> int:
+        """How many cells, "no report" included."""
+        return len(self.slices) * len(self.bins) + 1
+
+    def of(self, sliced_by: ArrayLike, values: ArrayLike) -> Whole:
+        """The cell of each reporting client (n,)."""
+        return self.slices.of(sliced_by) * len(self.bins) + self.bins.of(values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Histogram:
+    """Counts (slices, bins) of `asked` clients, of whom about `silent` have no report.
+
+    `variance` (slices, bins) and `silent_variance` are those of the noise in each count, independent of each other;
+    0 means exact, hence simulation only.
+    """
+
+    cells: Cells
+    counts: Reals
+    variance: Reals
+    silent: float
+    silent_variance: float
+    asked: int
+
+    @classmethod
+    def of(cls, cells: Cells, flat: ArrayLike, variance: ArrayLike, asked: int) -> "Histogram":
+        """From counts (cells.size,) and the variance of the noise in each, a number or (cells.size,)."""
+        counts = np.asarray(flat, np.float64)
+        spread = np.broadcast_to(np.asarray(variance, np.float64), counts.shape)
+        shape = (len(cells.slices), len(cells.bins))
+        return cls(
+            cells=cells,
+            counts=counts[:-1].reshape(shape),
+            variance=spread[:-1].reshape(shape),
+            silent=float(counts[-1]),
+            silent_variance=float(spread[-1]),
+            asked=asked,
+        )
+
+    @property
+    def exact(self) -> bool:
+        """Whether no noise was added."""
+        return not (self.variance.any() or self.silent_variance)
+
+    @property
+    def reporting(self) -> float:
+        """How many clients are in the counts, noise and all."""
+        return float(self.counts.sum())
+
+    def whole(self) -> "Histogram":
+        """All slices added into one."""
+        return Histogram(
+            cells=Cells(slices=Buckets(), bins=self.cells.bins),
+            counts=self.counts.sum(axis=0, keepdims=True),
+            variance=self.variance.sum(axis=0, keepdims=True),
+            silent=self.silent,
+            silent_variance=self.silent_variance,
+            asked=self.asked,
+        )
+
+    def slice(self, number: int) -> "Histogram":
+        """One slice's clients; who has no report is in no slice."""
+        return Histogram(
+            cells=Cells(slices=Buckets(), bins=self.cells.bins),
+            counts=self.counts[number : number + 1],
+            variance=self.variance[number : number + 1],
+            silent=0.0,
+            silent_variance=0.0,
+            asked=self.asked,
+        )
+
+    def __add__(self, other: "Histogram") -> "Histogram":
+        """Of both groups of clients; they must not share a client, and must have the same cells."""
+        if self.cells != other.cells:
+            raise InputError("histograms of different cells cannot be added; count both with the same buckets.")
+        return Histogram(
+            cells=self.cells,
+            counts=self.counts + other.counts,
+            variance=self.variance + other.variance,
+            silent=self.silent + other.silent,
+            silent_variance=self.silent_variance + other.silent_variance,
+            asked=self.asked + other.asked,
+        )
+
+    def as_row(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "slices": list(self.cells.slices.cuts),
+            "bins": list(self.cells.bins.cuts),
+            "counts": self.counts.tolist(),
+            "stddev": np.sqrt(self.variance).tolist(),
+            "no_report": self.silent,
+            "no_report_stddev": self.silent_variance**0.5,
+            "asked": self.asked,
+        }
+
+
+def merged(histograms: Sequence[Histogram]) -> Histogram:
+    """The SAME clients counted several times in cells with the same bins: the average with the least variance.
+
+    The noises are independent; exact histograms agree, and the first is taken.
+    """
+    wholes = [each.whole() for each in histograms]
+    if any(each.exact for each in wholes):
+        return next(each for each in wholes if each.exact)
+    weights = np.array([1 / each.variance.mean() for each in wholes])
+    weights /= weights.sum()
+    first = wholes[0]
+    return Histogram(
+        cells=first.cells,
+        counts=np.tensordot(weights, [each.counts for each in wholes], axes=1),
+        variance=np.tensordot(weights**2, [each.variance for each in wholes], axes=1),
+        silent=float(weights @ [each.silent for each in wholes]),
+        silent_variance=float(weights**2 @ [each.silent_variance for each in wholes]),
+        asked=first.asked,
+    )
+
+
+def representatives(bins: Buckets) -> Reals:
+    """The number that stands for each bin: its middle; for the two open ones their cut, so means are of clipped values.
+
+    A clipped value is at most half of the widest bin away from it.
+    """
+    cuts = np.array(bins.cuts)
+    return np.concatenate([cuts[:1], (cuts[1:] + cuts[:-1]) / 2, cuts[-1:]])
+
+
+def mean_from(histogram: Histogram) -> Estimate:
+    """Mean of the values clipped to the cuts, with a normal 95% interval for sampling and noise together.
+
+    Over all slices; nan where noise leaves nobody. Binning moves it by at most half a bin, which the interval leaves
+    out.
+    """
+    whole, values = histogram.whole(), representatives(histogram.cells.bins)
+    clients = whole.reporting
+    if clients <= 0:
+        return Estimate(float("nan"), float("-inf"), float("inf"))
+    mean = float(whole.counts[0] @ values) / clients
+    square = float(whole.counts[0] @ values**2) / clients
+    noise = float(whole.variance[0] @ (values - mean) ** 2) / clients**2
+    margin = NORMAL * (max(square - mean**2, 0.0) / clients + noise) ** 0.5
+    return Estimate(mean, mean - margin, mean + margin)
+
+
+def share_from(histogram: Histogram, least: float) -> Estimate:
+    """Share of clients with a value of at least `least`; Wilson's 95% interval, widened by the noise.
+
+    Raises: InputError where `least` is not a cut, because clients inside a bin cannot be told apart.
+    """
+    whole, cuts = histogram.whole(), histogram.cells.bins.cuts
+    if least not in cuts:
+        near = sorted(cuts, key=lambda cut: abs(cut - least))[:2]
+        raise InputError(
+            f"{least:g} is no cut of the histogram, which cannot tell clients inside a bin apart; ask for "
+            f"{' or '.join(f'{cut:g}' for cut in sorted(near))}, or count with a cut there."
+        )
+    first = cuts.index(least) + 1
+    clients, above = whole.reporting, float(whole.counts[0, first:].sum())
+    if clients <= 0:
+        return share_of(above, 0)
+    counted = np.arange(len(whole.cells.bins)) >= first
+    noise = float(whole.variance[0] @ (counted - above / clients) ** 2)
+    return share_of(above, clients, noise_variance=noise / clients**2)
+
+
+def quantile_from(histogram: Histogram, q: float) -> Estimate:
+    """The q-quantile with a 95% interval that is right under noise and sampling, whatever the distribution is.
+
+    For the true quantile's bin, the balance (1 - q) * below - q * above is at most 0 at its left cut and at least 0 at
+    its right one; the interval is the hull of the bins for which neither is refuted at 2.5%. It ends at cuts, and is
+    infinite where an open bin belongs to it. The estimate interpolates in the monotone curve nearest to the noisy one.
+    """
+    whole, cuts = histogram.whole(), np.array(histogram.cells.bins.cuts)
+    counts, variance = whole.counts[0], whole.variance[0]
+    below, total = np.cumsum(counts)[:-1], float(counts.sum())
+    if total <= 0:
+        return Estimate(float("nan"), float("-inf"), float("inf"))
+    balance = below - q * total
+    under = np.cumsum(variance)[:-1]
+    spread = NORMAL * np.sqrt(under * (1 - q) ** 2 + (variance.sum() - under) * q**2 + max(total, 1) * q * (1 - q))
+    left_holds = np.concatenate([[True], balance <= spread])  # bin k has the cut k - 1 on its left
+    right_holds = np.concatenate([balance >= -spread, [True]])
+    kept = np.flatnonzero(left_holds & right_holds)
+    if not kept.size:  # the noise contradicts itself: nothing is refuted
+        kept = np.array([0, len(cuts)])
+    ends = np.concatenate([[-np.inf], cuts, [np.inf]])
+    rising = np.clip(isotonic_regression(below).x, 0, total)
+    value = float(np.interp(q * total, rising, cuts)) if rising[-1] > rising[0] else float(cuts[0])
+    return Estimate(value, float(ends[kept[0]]), float(ends[kept[-1] + 1]))

@@ -1,0 +1,70 @@
+"""What personalization changed, from the devices' reports: against a slow loop, and the clients that have none."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.evaluation.people import diverged, people
+
+from tacit.errors import InputError
+from tacit.evaluation.deltas import Deltas, summarise
+from tacit.keyboard.metrics import Counts
+
+
+def test_arrays_say_what_the_reports_say() -> None:
+    reports = people(40)
+    deltas = Deltas.of(reports)
+    for row, report in enumerate(reports):
+        words = report.test.baseline.predicted
+        for column, own in enumerate(report.test.personalised):
+            assert deltas.change["top1"][row, column] == (own.top1 - report.test.baseline.top1) / words
+            pair = report.test.paired[column]
+            assert (
+                deltas.test.gained[row, column] - deltas.test.lost[row, column] == own.top1 - report.test.baseline.top1
+            )
+            assert deltas.test.gained[row, column] == pair.only_personalised
+        assert deltas.baseline["top1"][row] == report.test.baseline.top1_accuracy
+        assert deltas.tokens[row] == report.train_tokens
+    some = deltas.of_clients(np.array([3, 5]))
+    assert some.clients.tolist() == [3, 5] and np.array_equal(some.change["top3"], deltas.change["top3"][[3, 5]])
+    assert some.gate is not None and deltas.gate is not None
+    assert np.array_equal(some.gate.lost, deltas.gate.lost[[3, 5]])
+
+
+def test_a_client_without_a_known_word_is_counted_and_not_judged() -> None:
+    reports = people(5)
+    mute = replace(reports[2], test=replace(reports[2].test, baseline=Counts(words=9, oov=9)))
+    deltas = Deltas.of([*reports[:2], mute, *reports[3:]])
+    assert (len(deltas), deltas.unmeasured) == (4, 1)
+    with pytest.raises(InputError, match="none of the 1 clients"):
+        Deltas.of([mute])
+
+
+def test_half_a_gate_is_refused() -> None:
+    with pytest.raises(InputError, match="2 of 4 clients have a gate part"):
+        Deltas.of([*people(2), *people(2, gate=False)])
+    assert Deltas.of(people(3, gate=False)).gate is None
+
+
+def test_a_diverged_model_is_a_loss_and_no_crash() -> None:
+    reports = people(30)
+    deltas = Deltas.of([diverged(reports[0]), *reports[1:]])
+    accuracy = summarise(deltas.change["top1"][:, 0], deltas.baseline["top1"])
+    assert accuracy.diverged == 0 and accuracy.clients == 30
+    assert deltas.change["top1"][0, 0] == -deltas.baseline["top1"][0]
+    nats = summarise(-deltas.change["cross_entropy"][:, 0], deltas.baseline["cross_entropy"])
+    assert nats.diverged == 1 and np.isfinite(nats.mean.value)
+    assert nats.losing[0.0].value == pytest.approx(1 / 30)
+
+
+def test_a_summary_counts_people() -> None:
+    change = np.array([-0.04, -0.02, 0.0, 0.01, 0.02, 0.05])
+    found = summarise(change, np.full(6, 0.2))
+    assert found.gaining[0.02].value == pytest.approx(2 / 6)
+    assert found.gaining[0.0].value == pytest.approx(3 / 6)
+    assert found.losing[0.02].value == pytest.approx(1 / 6)
+    assert found.losing[0.0].value == pytest.approx(2 / 6)
+    assert found.relative.value == pytest.approx(change.mean() / 0.2)
+    assert found.mean.low < found.mean.value < found.mean.high
+    json.dumps(found.as_row())
