@@ -1,5 +1,6 @@
 """The run folder: whole or not there, one trainer, rounds in order, a key that is destroyed."""
 
+import fcntl
 import json
 import os
 import resource
@@ -92,6 +93,31 @@ def test_what_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(OSError, match="No space left"):
         create(tmp_path / "a")
     assert list(tmp_path.iterdir()) == []
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from tacit import runs
+runs.sync_folder = lambda path: os.kill(os.getpid(), signal.SIGKILL)
+runs.Run.create(Path(sys.argv[1]), "", {}, bytes(16))
+"""
+
+
+def test_what_a_killed_process_left_of_a_folder_is_swept_and_a_living_ones_draft_is_not(tmp_path: Path) -> None:
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "a")], capture_output=True)
+    assert killed.returncode == -9
+    (left,) = tmp_path.iterdir()
+    assert left.name.startswith(".a.") and (left / "noise.key").exists()
+    others = [tmp_path / name for name in (".a.b.01234567.draft", ".b.01234567.draft", ".a.notes.draft")]
+    alive = tmp_path / ".a.89abcdef.draft"
+    for folder in (*others, alive):
+        folder.mkdir()
+    descriptor = os.open(alive, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    create(tmp_path / "a").close()
+    os.close(descriptor)
+    assert sorted(tmp_path.iterdir()) == sorted([tmp_path / "a", alive, *others])
 
 
 # -- opening ---------------------------------------------------------------------------------------------------------

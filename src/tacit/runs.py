@@ -17,11 +17,12 @@ the checkpoint, so the state and what was released can never disagree.
 import fcntl
 import json
 import os
+import re
 import secrets
 import shutil
 import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -90,14 +91,15 @@ class Run:
             )
         path = path if path.name else path.resolve()
         path.parent.mkdir(parents=True, exist_ok=True)
+        _sweep_dead_folders(path)
         draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.draft")
         draft.mkdir()
         try:
-            with _writing(path):
+            with _held(draft), _writing(path):
                 _write_draft(draft, recipe, {"format": FORMAT, **facts}, noise_key)
-            if path.exists():
-                path.rmdir()  # empty, as checked above
-            draft.rename(path)
+                if path.exists():
+                    path.rmdir()  # empty, as checked above
+                draft.rename(path)
         except BaseException:
             shutil.rmtree(draft)
             raise
@@ -261,16 +263,17 @@ class Run:
         return None if found is None else self.path / "checkpoints" / str(found[0])
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes | Iterable[bytes | memoryview]) -> None:
     """A file that is there whole and on disk, or as it was before, whoever reads at the same time.
 
-    A process that is killed leaves its hidden draft; `sweep_drafts` removes those.
+    content: all of it, or its parts in order. A process that is killed leaves its hidden draft; `sweep_drafts` removes
+    those.
     Raises: OSError (a full disk, say); the draft is removed then.
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
     try:
         with open(draft, "wb") as file:
-            file.write(content)
+            file.writelines([content] if isinstance(content, bytes) else content)
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)
@@ -311,6 +314,25 @@ def _write_draft(draft: Path, recipe: str, facts: Mapping[str, Any], noise_key: 
         with database:
             database.executemany("INSERT INTO facts VALUES (?, ?)", [(k, json.dumps(v)) for k, v in facts.items()])
     sync_folder(draft)
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """A lock on a folder; the kernel frees it when the process dies. Raises: BlockingIOError when it is held."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _sweep_dead_folders(path: Path) -> None:
+    """Remove what killed processes left of a folder that was to become `path`: those that nobody holds."""
+    pattern = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.draft")
+    for draft in [each for each in path.parent.iterdir() if pattern.fullmatch(each.name)]:
+        with suppress(BlockingIOError, FileNotFoundError), _held(draft):
+            shutil.rmtree(draft)
 
 
 def _make_durable(database: sqlite3.Connection) -> None:

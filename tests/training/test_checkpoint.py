@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from safetensors.numpy import load_file, save_file
 
 from tacit.errors import RunError
 from tacit.mechanisms import NoiseState
@@ -71,6 +72,27 @@ def test_buffers_may_have_grown_since_the_beginning(tmp_path: Path, buffers: int
     back = load_checkpoint(path, state(buffers=0), saved(path, state(buffers=buffers)))
     assert back.noise.buffers.shape == (buffers, 5)
     assert same_bits(back, state(buffers=buffers))
+
+
+types = st.sampled_from([np.float32, np.float64, np.int32, np.int64, np.uint32, np.uint8, np.bool_])
+
+
+@given(
+    shapes=st.lists(st.tuples(types, st.lists(st.integers(0, 3), max_size=3)), min_size=1, max_size=6),
+    name=st.text(max_size=4),
+)
+def test_what_is_written_is_what_safetensors_writes(
+    tmp_path_factory: pytest.TempPathFactory, shapes: Any, name: str
+) -> None:
+    """The library's own reader finds the arrays that its own writer would have written."""
+    path = tmp_path_factory.mktemp("twin")
+    given = {
+        f"{name}{i}": (3 * np.arange(np.prod(s, dtype=int))).reshape(s).astype(t) for i, (t, s) in enumerate(shapes)
+    }
+    save_file(given, path / "theirs")
+    save_checkpoint(path / "ours", given)
+    ours, theirs = load_file(path / "ours"), load_file(path / "theirs")
+    assert same_bits({name: ours[name] for name in given}, {name: theirs[name] for name in given})
 
 
 def test_the_digest_sees_names_types_shapes_and_bits() -> None:
@@ -168,7 +190,7 @@ def test_a_full_disk_leaves_the_old_checkpoints_and_no_draft(
     if at == "fsync":
         monkeypatch.setattr(os, "fsync", full)
     else:
-        monkeypatch.setattr("tacit.training.checkpoint.save", full)
+        monkeypatch.setattr("tacit.training.checkpoint._safetensors", full)
     with pytest.raises(OSError, match="No space left"):
         saved(tmp_path / "round-000001.safetensors", state())
     assert [file.name for file in tmp_path.iterdir()] == ["round-000000.safetensors"]

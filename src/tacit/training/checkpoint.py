@@ -1,7 +1,8 @@
 """The carried state on disk, bit for bit: written aside, synced, renamed; a torn file is never seen under its name."""
 
 import hashlib
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,18 +10,33 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save
+from safetensors.numpy import load_file
 
 from tacit.errors import RunError
 from tacit.runs import sweep_drafts, write_whole
 
 Arrays = Mapping[str, NDArray[Any]]
+_TYPES = {
+    "float32": "F32",
+    "float64": "F64",
+    "int32": "I32",
+    "int64": "I64",
+    "uint32": "U32",
+    "uint8": "U8",
+    "bool": "BOOL",
+}
 
 
 def leaves(state: Any) -> dict[str, NDArray[Any]]:
-    """Copies of the arrays of a state by their path in the pytree, in its order; shapes and types as they are."""
+    """The arrays of a state by their path in the pytree, in its order, as they are now; shapes and types unchanged.
+
+    JAX's arrays never change and are not copied; NumPy's are, since a mechanism writes its buffers over each round.
+    """
     flat, _ = jax.tree_util.tree_flatten_with_path(state)
-    return {jax.tree_util.keystr(path): np.array(leaf) for path, leaf in flat}
+    return {
+        jax.tree_util.keystr(path): np.asarray(leaf) if isinstance(leaf, jax.Array) else np.array(leaf)
+        for path, leaf in flat
+    }
 
 
 def digest(arrays: Arrays) -> str:
@@ -37,8 +53,27 @@ def save_checkpoint(path: Path, arrays: Arrays) -> str:
 
     Raises: OSError (a full disk, say); then nothing is left under `path` and earlier checkpoints are as they were.
     """
-    write_whole(path, save({name: np.atleast_1d(array) for name, array in arrays.items()}))
+    write_whole(path, _safetensors({name: np.asarray(array, order="C") for name, array in arrays.items()}))
     return digest(arrays)
+
+
+def _safetensors(arrays: Arrays) -> Iterator[bytes | memoryview]:
+    """The parts of a safetensors file, out of the arrays' own memory: its library copies a state twice first.
+
+    Length of the header (8 bytes), header in JSON padded to 8 bytes, arrays one after another, widest type first
+    (so that each is aligned). https://huggingface.co/docs/safetensors, section Format.
+    """
+    ordered = sorted(arrays.items(), key=lambda item: -item[1].itemsize)
+    header, end = {}, 0
+    for name, array in ordered:
+        begin, end = end, end + array.nbytes
+        header[name] = {"dtype": _TYPES[array.dtype.name], "shape": array.shape, "data_offsets": [begin, end]}
+    written = json.dumps(header).encode()
+    written += b" " * (-len(written) % 8)
+    yield len(written).to_bytes(8, "little")
+    yield written
+    for _, array in ordered:
+        yield array.reshape(-1).view(np.uint8).data
 
 
 def load_checkpoint(path: Path, like: Any, expected: str) -> Any:
