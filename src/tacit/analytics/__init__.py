@@ -3,10 +3,12 @@
 `randomizers.py` is what a device runs and what the sum of its answers estimates.
 """
 
+from tacit.analytics.projective_geometry import ProjectiveGeometryResponse
 from tacit.analytics.randomizers import KaryRandomizedResponse, Randomizer, SubsetSelection, device_generator
 
 __all__ = [
     "KaryRandomizedResponse",
+    "ProjectiveGeometryResponse",
     "Randomizer",
     "SubsetSelection",
     "device_generator",

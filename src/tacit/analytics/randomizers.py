@@ -163,8 +163,9 @@ class SubsetSelection(Supporting):
 
     size = max(1, ceil(d / (e^eps + 1))), p = size e^eps / (size e^eps + d - size), q = (size - p) / (d - 1).
     Exactly eps-locally-private for any size: the sets with the value have probability e^eps times that of the sets
-    without it. This size makes the variance least (Ye & Barg 2018, arXiv:1702.00610; Wang et al. 2019,
-    arXiv:1607.08025). A rare value's variance is near reports * 4 e^eps / (e^eps - 1)^2.
+    without it. Source: Ye & Barg 2018, arXiv:1702.00610; Wang et al. 2019, arXiv:1607.08025. In domains much larger
+    than e^eps this size makes the variance least, near reports * 4 e^eps / (e^eps - 1)^2 for a rare value; in
+    domains hardly larger, rounding down would be better, and randomised response is.
 
     A report is `size` ascending numbers where that is shorter than a bitmap of the domain (uint32, a row a device;
     ceil(log2 d) bits each when packed), otherwise the bitmap (uint64 words). Both name the set and nothing more:
