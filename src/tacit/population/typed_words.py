@@ -61,7 +61,7 @@ class TypedWords:
         return np.bincount(self.word_of, minlength=len(self.words)).astype(np.int64)
 
     def oov_rate(self, learned: Container[str] = frozenset()) -> float:
-        """The share of everything typed that is unknown, once the learned words are known; NaN where nothing was typed."""
+        """The share of everything typed that is unknown once the learned words are known; NaN if nothing was typed."""
         unknown = sum(int(total) for word, total in zip(self.words, self.totals, strict=True) if word not in learned)
         everything = int(self.typed.sum())
         return (unknown + self.beyond_spelling) / everything if everything else float("nan")

@@ -1,0 +1,174 @@
+"""A campaign: layer after layer, pass after pass, from nothing to words with counts.
+
+The server's part is `PrefixQuestion` out, a sum of votes in, `grow`, again; what the devices do is
+`contributions.reports`, here for a simulated population at once (`simulated_devices.py`). Each finished layer is
+written down before the next begins, so that a campaign that stops goes on where it was; nobody is asked twice.
+Source: paper 2, Algorithm 2 and section 4.
+"""
+
+from collections.abc import Callable, Container, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from tacit.analytics.campaign import Campaign
+from tacit.analytics.contributions import PrefixQuestion, WordQuestion
+from tacit.analytics.counting import WordCounts, count_words
+from tacit.analytics.crowd import Crowd
+from tacit.analytics.device_randomness import device_generator
+from tacit.analytics.simulated_devices import votes_of
+from tacit.analytics.trie import grow
+from tacit.population.typed_words import TypedWords
+from tacit.privacy.anonymity import absolute_threshold
+
+_DEVICES = 2  # the stream of a seed that devices draw from; the assignment, which may be the same number, has others
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layer:
+    """What one layer released, and what it asked for it. `turn` is the pass, from 1; `layer` counts from 1."""
+
+    turn: int
+    layer: int
+    users: int
+    domain: int
+    least_votes: int
+    prefixes: tuple[str, ...]
+    prefix_votes: tuple[int, ...]
+    words: tuple[str, ...]
+    word_votes: tuple[int, ...]
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> "Layer":
+        """What `asdict` gave, through JSON or not."""
+        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in record.items()})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Discovery:
+    """All layers and the words in the order found; `counts` are None where no users were asked to count."""
+
+    layers: tuple[Layer, ...]
+    words: tuple[str, ...]
+    counts: WordCounts | None
+
+    @property
+    def users(self) -> int:
+        """How many users were asked for prefixes; each of them once."""
+        return sum(layer.users for layer in self.layers)
+
+
+class Journal(Protocol):
+    """Where finished steps are kept, by name."""
+
+    def read(self, name: str) -> dict[str, Any] | None:
+        """The record, or None where the step is not finished."""
+        ...
+
+    def write(self, name: str, record: Mapping[str, Any]) -> None:
+        """Keep a step, whole or not at all."""
+        ...
+
+
+Watcher = Callable[[Layer, tuple[str, ...]], None]  # called with each layer, done now or before, and the words so far
+
+
+def discover(
+    campaign: Campaign,
+    typed: TypedWords,
+    journal: Journal,
+    *,
+    assignment: int,
+    known: Container[str] = frozenset(),
+    watcher: Watcher | None = None,
+) -> Discovery:
+    """Run a campaign over a population, going on from what the journal has.
+
+    `assignment` decides who answers in which layer; `known` words are never output. With the campaign's seed the
+    result is a function of the arguments, however often it was interrupted.
+    Raises: ParticipationError, before anything is asked, where there are fewer users than the campaign needs.
+    """
+    crowd = Crowd(clients=typed.clients, assignment=assignment, resampled=campaign.resample_users)
+    crowd.check(campaign.users, way_out=campaign.way_out)
+    layers: list[Layer] = []
+    found: tuple[str, ...] = ()
+    for turn in range(1, campaign.passes + 1):
+        excluded, prefixes = frozenset(found), ("",)
+        for layer in range(1, campaign.depth + 1):
+            if not prefixes:
+                break
+            question = PrefixQuestion(
+                prefixes=prefixes, alphabet=campaign.alphabet, depth=campaign.depth, found=excluded
+            )
+            name = f"pass-{turn}-layer-{layer:02d}"
+            record = journal.read(name)
+            if record is None:
+                record = asdict(_ask(campaign, typed, crowd, question, turn, known))
+                journal.write(name, record)
+            done = Layer.from_record(record)
+            layers.append(done)
+            prefixes, found = done.prefixes, found + done.words
+            if watcher:
+                watcher(done, found)
+    counts = _count(campaign, typed, crowd, found, journal)
+    return Discovery(layers=tuple(layers), words=found, counts=counts)
+
+
+def least_votes(campaign: Campaign, domain: int) -> int:
+    """The fewest votes with which an answer is kept: the absolute threshold, or 1 where no anonymity is asked for.
+
+    A string is voted on once a pass, so each pass has its share of delta.
+    """
+    if campaign.anonymity is None:
+        return 1
+    randomizer = campaign.terms.randomizer_for(domain)
+    reports = campaign.users_per_layer * campaign.terms.contributions
+    k, delta = campaign.anonymity.k, campaign.anonymity.delta / campaign.passes
+    return absolute_threshold(randomizer.p, randomizer.q, reports, k, delta)
+
+
+def _ask(
+    campaign: Campaign, typed: TypedWords, crowd: Crowd, question: PrefixQuestion, turn: int, known: Container[str]
+) -> Layer:
+    """One layer: fresh users, their votes, and what grows from them."""
+    group = (turn - 1) * campaign.depth + question.layer - 1
+    users = crowd.group(group * campaign.users_per_layer, campaign.users_per_layer)
+    votes = votes_of(typed, question, campaign.terms, users, _randomness(campaign, group))
+    least = least_votes(campaign, question.domain)
+    grown = grow(question, votes, limit=campaign.prefixes, least_votes=least, known=known)
+    return Layer(
+        turn=turn,
+        layer=question.layer,
+        users=campaign.users_per_layer,
+        domain=question.domain,
+        least_votes=least,
+        prefixes=grown.prefixes,
+        prefix_votes=grown.prefix_votes,
+        words=grown.words,
+        word_votes=grown.word_votes,
+    )
+
+
+def _count(
+    campaign: Campaign, typed: TypedWords, crowd: Crowd, found: tuple[str, ...], journal: Journal
+) -> WordCounts | None:
+    """Ask the last group of users how often the found words occur; their summed votes are what is kept."""
+    if not campaign.counting_users:
+        return None
+    question = WordQuestion(words=found)
+    terms = campaign.terms
+    record = journal.read("counting")
+    if record is None:
+        group = campaign.passes * campaign.depth
+        users = crowd.group(group * campaign.users_per_layer, campaign.counting_users)
+        votes = votes_of(typed, question, terms, users, _randomness(campaign, group))
+        record = {"users": campaign.counting_users, "votes": votes.tolist()}
+        journal.write("counting", record)
+    reports = record["users"] * terms.contributions
+    return count_words(np.array(record["votes"], np.int64), reports, terms.randomizer_for(question.domain))
+
+
+def _randomness(campaign: Campaign, group: int) -> np.random.Generator:
+    """The operating system's, or the seed's own stream for each group of users."""
+    return device_generator() if campaign.seed is None else np.random.default_rng([campaign.seed, _DEVICES, group])
