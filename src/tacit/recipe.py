@@ -5,6 +5,7 @@ other are refused with the name of the key. What a recipe means is what its room
 and `server` are their settings types, `privacy` and `rounds` become one Guarantee.
 """
 
+import json
 import tomllib
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -258,6 +259,11 @@ class Recipe(_Section):
         """Every key with its value; `from_toml` gives the same recipe back."""
         return tomli_w.dumps(_without_none(self.model_dump(mode="json")))
 
+    def differences(self, other: Self) -> list[str]:
+        """The keys in which `other` is another experiment, as "section.key is THERE, not HERE"; empty if in none."""
+        here, there = _flat(self.model_dump(mode="json")), _flat(other.model_dump(mode="json"))
+        return [f"{key} is {_brief(there[key])}, not {_brief(here[key])}" for key in here if here[key] != there[key]]
+
     def designed(self) -> Self:
         """The same experiment with a strategy in numbers: a run keeps those, since designing again elsewhere could give
         other last digits, and its noise must stay the noise of one matrix.
@@ -304,6 +310,19 @@ def _first_complaint(error: ValidationError) -> str:
         return f"{key} = {first['input']!r}, but '{key}' is a section; write [{key}] and its keys below it.{more}"
     rule = f"{first['msg'][:1].lower()}{first['msg'][1:]}"
     return f"{key} = {first['input']!r}: {rule}; docs/recipes.md lists every key with its default.{more}"
+
+
+def _flat(values: dict[str, Any]) -> dict[str, Any]:
+    """{"section.key": value}; the same keys for every recipe."""
+    sections = {name: value if isinstance(value, dict) else {"": value} for name, value in values.items()}
+    return {f"{name}.{key}".rstrip("."): value for name, keys in sections.items() for key, value in keys.items()}
+
+
+def _brief(value: Any) -> str:
+    if value is None:
+        return "not given"
+    written = json.dumps(value, ensure_ascii=False)
+    return written if len(written) <= 60 else f"{written[:57]}..."
 
 
 def _without_none(values: dict[str, Any]) -> dict[str, Any]:

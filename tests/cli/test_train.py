@@ -84,6 +84,23 @@ def test_training_for_people_says_accuracy_price_and_where_the_report_is(cache: 
     ]
 
 
+def test_a_profile_is_a_table_or_a_part_of_the_object(cache: Cache, tmp_path: Path, finished: Path) -> None:
+    result = tacit("train", written(tmp_path, cache), "--out", tmp_path / "run", "--workers", 1, "--profile")
+    assert result.exit_code == 0, result.output
+    for said in ("seconds went", "waiting for the clients' sums", "workers training", "disk writing"):
+        assert said in result.stdout
+    again = tacit("resume", tmp_path / "run", "--json", "--profile")
+    with Run.open(tmp_path / "run") as run:
+        (kept,) = run.fact("profile")
+    assert json.loads(again.stdout)["profile"] == kept
+    assert "profile" not in json.loads(tacit("resume", finished, "--json", "--profile").stdout), "it was not counted"
+
+
+def test_a_cluster_that_is_not_there_is_refused(cache: Cache, tmp_path: Path) -> None:
+    said = refusal(train(written(tmp_path, cache), tmp_path / "run", "--cluster", "127.0.0.1:1"))
+    assert "127.0.0.1:1" in said or "tacit[cluster]" in said
+
+
 def test_a_run_without_noise_is_called_non_private(cache: Cache, tmp_path: Path) -> None:
     recipe = written(tmp_path, cache, privacy=MECHANISMS["none"])
     result = tacit("train", recipe, "--out", tmp_path / "run", "--workers", 1)

@@ -19,6 +19,7 @@ from tacit.privacy import Blt, Participation
 from tacit.recipe import Recipe
 from tacit.runs import Run
 from tacit.training import Hardware, RoundOutcome
+from tacit.training.profile import Profile
 
 ONE = Hardware(workers=1)
 every_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -186,6 +187,57 @@ def test_stopped_in_the_finishing_steps(
     assert list((tmp_path / "run" / "checkpoints").iterdir()) == []
 
 
+@pytest.mark.parametrize("rounds", [0, 4, 8, 9])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_look_that_a_kill_cut_short_is_taken_again(
+    cache: Cache,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    uninterrupted: Callable[[str], dict[str, Any]],
+    rounds: int,
+    when: str,
+) -> None:
+    """Models are measured beside the rounds that follow: a kill may come when those are done and the look is not."""
+    begin(recipe(cache), tmp_path / "run").close()
+    with monkeypatch.context() as patch:
+        real = trainer._record
+
+        def stop(run: Run, watcher: Any, at: int, split: str, evaluation: Any) -> None:
+            if when == "after":
+                real(run, watcher, at, split, evaluation)
+            if at == rounds:
+                raise Killed
+            real(run, watcher, at, split, evaluation)
+
+        patch.setattr(trainer, "_record", stop)
+        with pytest.raises(Killed):
+            go_on(tmp_path / "run")
+        with Run.open(tmp_path / "run") as run:
+            assert run.rounds_done >= rounds
+            measured = {metric.round for metric in run.metrics()}
+            assert (rounds in measured) == (when == "after")
+    watcher = go_on(tmp_path / "run")
+    assert ((rounds, "validation") in watcher.evaluations) == (when == "before")
+    assert what_happened(tmp_path / "run") == uninterrupted("blt")
+
+
+def test_a_profile_says_where_the_time_went_and_changes_no_bit(
+    cache: Cache, tmp_path: Path, uninterrupted: Callable[[str], dict[str, Any]]
+) -> None:
+    with begin(recipe(cache), tmp_path / "run") as run:
+        carry_on(run, hardware=ONE, watcher=Silent(), until=4, profile=Profile())
+        carry_on(run, hardware=Hardware(workers=2), watcher=Silent(), profile=Profile())
+        counted = run.fact("profile")
+    assert what_happened(tmp_path / "run") == uninterrupted("blt")
+    assert [spent["workers"]["count"] for spent in counted] == [1, 2]
+    for spent in counted:
+        assert sum(spent["phases"].values()) == pytest.approx(spent["seconds"])
+        assert spent["phases"]["training"] > 0 and spent["disk"]["writing"] > 0
+        workers = spent["workers"]
+        assert workers["reading"] > 0 and workers["training"] > 0 and workers["evaluating"] > 0
+        assert sum(workers.values()) - workers["count"] == pytest.approx(spent["seconds"] * workers["count"])
+
+
 def test_what_a_killed_process_left_half_written_is_no_part_of_the_model(
     cache: Cache, uninterrupted: Callable[[str], dict[str, Any]], tmp_path: Path
 ) -> None:
@@ -263,6 +315,33 @@ def test_equal_words_in_other_splits_are_another_cache(tmp_path: Path) -> None:
     two = tiny_cache(tmp_path / "b", {"train": 6, "validation": 2, "test": 2})
     assert (tmp_path / "a" / "ids").read_bytes() == (tmp_path / "b" / "ids").read_bytes()
     assert trainer.cache_digest(one) != trainer.cache_digest(two)
+
+
+def test_an_edited_recipe_is_refused_with_the_difference(cache: Cache, tmp_path: Path) -> None:
+    begin(recipe(cache), tmp_path / "run").close()
+    go_on(tmp_path / "run", until=2)
+    path = tmp_path / "run" / "recipe.toml"
+    text = path.read_text()
+    path.write_text(text.replace("momentum = 0.9", "momentum = 0.5").replace("seed = 3", ""))
+    with pytest.raises(RunError) as refused:
+        go_on(tmp_path / "run")
+    said = str(refused.value)
+    assert "(server.momentum is 0.5, not 0.9; run.seed is not given, not 3)" in said and "\n" not in said
+    path.write_text(text + "\n# a remark changes nothing\n")
+    go_on(tmp_path / "run", until=3)
+    with Run.open(tmp_path / "run") as run:
+        assert run.rounds_done == 3
+
+
+def test_another_recipe_for_an_existing_run_is_refused_with_the_difference(cache: Cache, tmp_path: Path) -> None:
+    asked = tiny_recipe(cache.path, privacy={"mechanism": "blt", "buffers": 2, "zcdp": 3.0})
+    begin(asked, tmp_path / "run").close()
+    other = tiny_recipe(cache.path, privacy={"mechanism": "blt", "buffers": 3, "zcdp": 3.0}, client={"words": 5})
+    with pytest.raises(RunError) as refused:
+        begin(other, tmp_path / "run")
+    assert "another recipe (client.words is 5, not 6; privacy.buffers is 3, not 2); choose" in str(refused.value)
+    with pytest.raises(RunError, match="exists already and a run never overwrites another"):
+        begin(asked, tmp_path / "run")
 
 
 @pytest.mark.parametrize("split", ["validation", "test"])

@@ -60,27 +60,31 @@ class TrainingProgress:
         self._done = outcome.round + 1
         self._seconds += outcome.seconds
         self._trained += len(outcome.clients)
-        shown = "" if self._bar.disable else self._line()  # the price of so many rounds is not free to compute
+        shown = (
+            "" if self._bar.disable else self._line(self._done)
+        )  # the price of so many rounds is not free to compute
         self._bar.update(self._task, completed=self._done, shown=shown)
 
     def measured(self, rounds: int, split: str, metrics: dict[str, float]) -> None:
         """Show the accuracy; a line of its own where no bar moves."""
         self._accuracy = metrics["top1_accuracy"]
         if not self._bar.disable:
-            self._bar.update(self._task, shown=self._line())
+            self._bar.update(self._task, shown=self._line(self._done))
         elif not self._quiet:
-            complaints.print(f"round {rounds}/{self._planned.participation.rounds} ({split}): {self._line()}")
+            complaints.print(f"round {rounds}/{self._planned.participation.rounds} ({split}): {self._line(rounds)}")
 
-    def _line(self) -> str:
+    def _line(self, rounds: int) -> str:
         speed = self._trained / self._seconds if self._seconds else 0.0
-        return f"accuracy {self._accuracy:.2%}  {speed:.1f} clients/s  {self._price()}"
+        return f"accuracy {self._accuracy:.2%}  {speed:.1f} clients/s  {self._price(rounds)}"
 
-    def _price(self) -> str:
+    def _price(self, rounds: int) -> str:
+        """Of the first so many rounds: a model is measured while further ones are played."""
         if not self._planned.private:
             return "NON-PRIVATE"
-        if self._done == 0:
+        if rounds == 0:
             return "zCDP 0"
-        happened = Participation.realised(self._done, np.concatenate(self._rounds), np.concatenate(self._clients))
+        of_round, clients = np.concatenate(self._rounds), np.concatenate(self._clients)
+        happened = Participation.realised(rounds, of_round[of_round < rounds], clients[of_round < rounds])
         spent = self._planned.with_participation(happened)
         return (
             f"zCDP {rounded_up(spent.zcdp)}  epsilon {rounded_up(spent.epsilon(self._delta))} (delta {self._delta:g})"

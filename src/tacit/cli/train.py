@@ -3,10 +3,12 @@
 JAX is imported by the functions that train, not by this file: `tacit account` must not wait for it.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table
 
 from tacit.cli.console import complaints, console, print_json, speaks_plainly
 from tacit.cli.progress import TrainingProgress
@@ -20,6 +22,14 @@ if TYPE_CHECKING:
     from tacit.training import Hardware
 
 Workers = Annotated[int, typer.Option(help="CPU cores to use; 0 is all. Changes the speed, never the result.")]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        help="Train the clients on a Ray cluster: 'auto' for the one of this machine, or HOST:PORT. "
+        "Changes the speed, never the result (docs/cluster.md)."
+    ),
+]
+Profiled = Annotated[bool, typer.Option("--profile", help="Say at the end where the time went (docs/speed.md).")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 
 
@@ -35,6 +45,8 @@ def train(
         ),
     ] = None,
     workers: Workers = 0,
+    cluster: Cluster = None,
+    profile: Profiled = False,
     json: Json = False,
 ) -> None:
     """Train a model by the recipe and leave a run folder."""
@@ -52,13 +64,15 @@ def train(
     hardware = Hardware(workers=workers)
     use_cores(hardware)
     with begin(asked, out) as run:
-        finish(run, hardware, json=json)
+        finish(run, hardware, cluster=cluster, profile=profile, json=json)
 
 
 @speaks_plainly
 def resume(
     run: Annotated[Path, typer.Argument(help="A run folder that was interrupted.")],
     workers: Workers = 0,
+    cluster: Cluster = None,
+    profile: Profiled = False,
     json: Json = False,
 ) -> None:
     """Carry an interrupted run to its end; the result is bit for bit that of an uninterrupted one."""
@@ -70,31 +84,37 @@ def resume(
     with Run.open(run) as found:
         if found.fact("finished"):
             complaints.print(f"'{run}' is finished already; its report is written again.", soft_wrap=True)
-        finish(found, hardware, json=json)
+        finish(found, hardware, cluster=cluster, profile=profile, json=json)
 
 
-def finish(run: Run, hardware: "Hardware", *, json: bool) -> None:
+def finish(
+    run: Run, hardware: "Hardware", *, cluster: str | None = None, profile: bool = False, json: bool = False
+) -> None:
     """Do what the run lacks, write its report and say how it went."""
     from tacit.cli.trainer import carry_on
     from tacit.recipe import Recipe
+    from tacit.training.profile import Profile
 
+    counting = Profile() if profile else None
     recipe = Recipe.from_toml(run.recipe, where=str(run.path / "recipe.toml"))
     with TrainingProgress(run, recipe.guarantee(), recipe.privacy.delta, quiet=json) as progress:
-        carry_on(run, hardware=hardware, watcher=progress)
+        carry_on(run, hardware=hardware, watcher=progress, cluster=cluster, profile=counting)
     paths = write_report(run)
-    print_outcome(run, paths.html, json=json)
+    print_outcome(run, paths.html, profile=profile, json=json)
 
 
-def print_outcome(run: Run, report: Path, *, json: bool) -> None:
-    """Accuracy, price, and where the report is."""
+def print_outcome(run: Run, report: Path, *, profile: bool = False, json: bool = False) -> None:
+    """Accuracy, price, where the time went if that was asked, and where the report is."""
     metrics = {m.name: m.value for m in run.metrics() if m.split == "test"}
     figures = statement_of(run).figures
 
     def price(of: dict[str, Any]) -> str:
         return f"zCDP {rounded_up(of['zcdp'])}, epsilon {rounded_up(of['epsilon'])}"
 
+    spent = run.facts().get("profile", [None])[-1] if profile else None  # a finished run may have none
     if json:
-        print_json({"run": str(run.path), "report": str(report), "test": metrics, "privacy": figures})
+        counted = {} if spent is None else {"profile": spent}
+        print_json({"run": str(run.path), "report": str(report), "test": metrics, "privacy": figures, **counted})
         return
     console.print(
         f"accuracy on {metrics['clients']:.0f} clients never trained on: top-1 {metrics['top1_accuracy']:.2%}, "
@@ -112,4 +132,25 @@ def print_outcome(run: Run, report: Path, *, json: bool) -> None:
                 f"EXTRAPOLATED to {further['report_goal']:,} reports a round, a run that was not made: "
                 f"{price(further['realised'])}"
             )
+    if spent is not None:
+        console.print(profile_table(spent))
     console.print(f"report: {report}", soft_wrap=True)  # a path that is cut in two cannot be clicked or copied
+
+
+def profile_table(spent: Mapping[str, Any]) -> Table:
+    """Where the time went, from `Profile.to_record`: the phases of the rounds, then what ran beside them."""
+    from tacit.training.profile import PHASES
+
+    table = Table(box=None, pad_edge=False, title=f"where {spent['seconds']:.1f} seconds went", title_justify="left")
+    for name, justify in (("", "left"), ("seconds", "right"), ("share", "right"), ("", "left")):
+        table.add_column(name, justify=justify)  # type: ignore[arg-type]
+    for name, seconds in spent["phases"].items():
+        meaning = PHASES.get(name, "loading the program, writing the report's facts, and between phases")
+        table.add_row(name, f"{seconds:.2f}", f"{seconds / spent['seconds']:.1%}", meaning)
+    workers = dict(spent["workers"])
+    capacity = workers.pop("count") * spent["seconds"]
+    for name, seconds in workers.items():
+        table.add_row(f"workers {name}", f"{seconds:.2f}", f"{seconds / capacity:.1%}", "of all workers' time")
+    writing = spent["disk"]["writing"]
+    table.add_row("disk writing", f"{writing:.2f}", f"{writing / spent['seconds']:.1%}", "beside the next round")
+    return table

@@ -9,11 +9,14 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from types import TracebackType
+from typing import Any, Protocol, Self
 
 import jax
 import numpy as np
@@ -22,6 +25,7 @@ from jax.flatten_util import ravel_pytree
 from safetensors.numpy import save
 
 import tacit
+from tacit.cli.console import complaints
 from tacit.errors import InputError, RunError
 from tacit.evaluation.federated import Evaluation, HeldOut, evaluate
 from tacit.keyboard import model as cifg
@@ -32,6 +36,8 @@ from tacit.population.cohorts import check_population
 from tacit.recipe import Recipe
 from tacit.runs import Metric, Run, sweep_drafts, write_whole
 from tacit.training import Cores, Hardware, Learner, RoundOutcome, generator_for, key_from_seed, train
+from tacit.training.cohort import Workers
+from tacit.training.profile import EVALUATING, TRAINING, MeasuredCores, Profile
 
 
 class Watcher(Protocol):
@@ -61,7 +67,8 @@ def begin(recipe: Recipe, out: Path) -> Run:
 
     Raises: RecipeError, CacheError, ParticipationError, RunError: nothing is left on disk then.
     """
-    recipe = recipe.designed()
+    _refuse_an_existing_run(recipe, out)
+    asked, recipe = recipe, recipe.designed()
     cache = Cache.open(recipe.data.cache)
     vocabulary = Vocabulary.load(cache.vocabulary_path)
     plan = recipe.plan()
@@ -79,6 +86,8 @@ def begin(recipe: Recipe, out: Path) -> Run:
             "python": platform.python_version(),
         },
         "created": time.time(),
+        "asked": asked.to_toml(),
+        "recipe": recipe.to_toml(),
         "data": {
             "cache": str(recipe.data.cache.resolve()),
             "source": cache.manifest.source,
@@ -105,29 +114,70 @@ def begin(recipe: Recipe, out: Path) -> Run:
     return Run.create(out, recipe.to_toml(), facts, fresh_key() if seed is None else key_from_seed(seed))
 
 
-def carry_on(run: Run, *, hardware: Hardware, watcher: Watcher, until: int | None = None) -> None:
+def carry_on(
+    run: Run,
+    *,
+    hardware: Hardware,
+    watcher: Watcher,
+    until: int | None = None,
+    cluster: str | None = None,
+    profile: Profile | None = None,
+) -> None:
     """Do the rounds that the run lacks and, after the last, test and release the model.
 
-    until: stop after so many rounds, as if killed there. Raises: RunError when another process trains this run, or its
+    until: stop after so many rounds, as if killed there. cluster: the address of the Ray cluster whose workers train
+    the clients; None: this machine's. profile: counts where the time goes, and what it counted is added to the fact
+    "profile". Raises: RunError when another process trains this run, its recipe was changed since it began, or its
     cache is not the one it began with.
     """
     with run.locked():
+        recipe = _same_recipe(run)
         if run.fact("finished"):
             _tidy(run)
             return
-        recipe = Recipe.from_toml(run.recipe, where=str(run.path / "recipe.toml"))
         cache = _same_cache(run)
         learner = _learner(recipe, cache, run.noise_key)
         cores = Cores(hardware)
-        measure = _measurer(run, recipe, cache, learner, cores, watcher)
-        model = train(run, learner, recipe.plan(), workers=cores, watch=watcher.round_done, measure=measure, until=until)
+        during = (profile or Profile()).phase
+        looking = MeasuredCores(cores, profile, EVALUATING) if profile else cores
+        with (
+            _workers(cores, cluster, profile) as workers,
+            _Looks(run, recipe, cache, learner, looking, watcher) as looks,
+        ):
+            model = train(
+                run,
+                learner,
+                recipe.plan(),
+                workers=workers,
+                watch=watcher.round_done,
+                measure=looks,
+                until=until,
+                profile=profile,
+            )
         if run.rounds_done == recipe.rounds.rounds:
-            chosen = cache.clients("test")[: recipe.evaluation.test_clients]
-            tested = _evaluate(recipe, cache, chosen, learner, model, cores)
+            with during("evaluation"):
+                chosen = cache.clients("test")[: recipe.evaluation.test_clients]
+                tested = _evaluate(recipe, cache, chosen, learner, model, looking)
             _record(run, watcher, run.rounds_done, "test", tested)
-            _release_model(run, recipe, cache, learner.unravel(model))
+            with during("release"):
+                _release_model(run, recipe, cache, learner.unravel(model))
             run.set_fact("finished", True)
             _tidy(run)
+        if profile:
+            earlier = run.facts().get("profile", [])
+            run.set_fact("profile", [*earlier, profile.to_record(len(cores.devices))])
+
+
+@contextmanager
+def _workers(cores: Cores, cluster: str | None, profile: Profile | None) -> Iterator[Workers]:
+    """Whoever trains the clients."""
+    if cluster is not None:
+        from tacit.training.cluster import open_cluster  # Ray is an extra; that file says how to install it
+
+        with open_cluster(cluster, told=lambda line: complaints.print(line, markup=False, soft_wrap=True)) as machines:
+            yield machines
+    else:
+        yield MeasuredCores(cores, profile, TRAINING) if profile else cores
 
 
 def cache_digest(cache: Cache) -> str:
@@ -144,6 +194,31 @@ def _check_held_out(cache: Cache) -> None:
                 f"the cache '{cache.path}' has {cache.manifest.clients} clients and none of them is in the {split} "
                 "split, which is a tenth of many; import more clients."
             )
+
+
+def _refuse_an_existing_run(recipe: Recipe, out: Path) -> None:
+    """RunError that says in what the run at `out` differs; `Run.create` refuses any other folder that is not empty."""
+    if not (out / "run.db").is_file():
+        return
+    with Run.open(out) as run:
+        begun = Recipe.from_toml(run.facts().get("asked", run.recipe), where=str(out / "recipe.toml"))
+    if changed := begun.differences(recipe):
+        raise RunError(
+            f"'{out}' exists already and was begun with another recipe ({'; '.join(changed)}); choose another --out, "
+            f"or continue what was begun with `tacit resume {out}`."
+        )
+
+
+def _same_recipe(run: Run) -> Recipe:
+    where = run.path / "recipe.toml"
+    recipe = Recipe.from_toml(run.recipe, where=str(where))
+    begun = Recipe.from_toml(run.facts().get("recipe", run.recipe))  # a run of an earlier version has no such fact
+    if changed := begun.differences(recipe):
+        raise RunError(
+            f"'{where}' was changed since the run began ({'; '.join(changed)}), and a run has one recipe from its "
+            f"first round to its last; undo that, or start another run with `tacit train {where} --out ANOTHER`."
+        )
+    return recipe
 
 
 def _same_cache(run: Run) -> Cache:
@@ -166,20 +241,48 @@ def _learner(recipe: Recipe, cache: Cache, key: bytes) -> Learner:
     )
 
 
-def _measurer(
-    run: Run, recipe: Recipe, cache: Cache, learner: Learner, cores: Cores, watcher: Watcher
-) -> Callable[[int, Array], None]:
-    """Evaluates on validation clients every so many rounds and after the last, each state once."""
-    every, last = recipe.evaluation.every, recipe.rounds.rounds
-    chosen = cache.clients("validation")[: recipe.evaluation.clients]
-    measured = {metric.round for metric in run.metrics() if metric.split == "validation"}
+class _Looks:
+    """Evaluates on validation clients every so many rounds and after the last, each model once, beside the rounds.
 
-    def measure(rounds: int, model: Array) -> None:
-        if rounds not in measured and (rounds % every == 0 or rounds == last):
-            _record(run, watcher, rounds, "validation", _evaluate(recipe, cache, chosen, learner, model, cores))
-            measured.add(rounds)
+    See `tacit.training.rounds.Measure`. Only the numbers depend on it, no bit of the model.
+    """
 
-    return measure
+    def __init__(
+        self, run: Run, recipe: Recipe, cache: Cache, learner: Learner, cores: Cores, watcher: Watcher
+    ) -> None:
+        self._run, self._recipe, self._watcher = run, recipe, watcher
+        self._measured = {metric.round for metric in run.metrics() if metric.split == "validation"}
+        chosen = cache.clients("validation")[: recipe.evaluation.clients]
+        self._evaluate = partial(_evaluate, recipe, cache, chosen, learner, cores=cores)
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="evaluation")
+        self._begun: tuple[int, Future[Evaluation]] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._pool.shutdown()
+
+    def due(self, rounds: int) -> bool:
+        """See Measure."""
+        wanted = rounds % self._recipe.evaluation.every == 0 or rounds == self._recipe.rounds.rounds
+        return wanted and rounds not in self._measured
+
+    def __call__(self, rounds: int, model: Array) -> None:
+        """See Measure."""
+        self.settle()
+        if self.due(rounds):
+            self._begun = rounds, self._pool.submit(self._evaluate, model)
+
+    def settle(self) -> None:
+        """See Measure. Written by the thread that plays the rounds: a database has one writer."""
+        if self._begun is not None:
+            rounds, evaluation = self._begun
+            _record(self._run, self._watcher, rounds, "validation", evaluation.result())
+            self._measured.add(rounds)
+            self._begun = None
 
 
 def _evaluate(recipe: Recipe, cache: Cache, clients: Any, learner: Learner, model: Array, cores: Cores) -> Evaluation:

@@ -8,9 +8,11 @@ is ever stored.
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
@@ -26,8 +28,12 @@ from tacit.runs import RoundRow, Run
 from tacit.training.checkpoint import forget_old_checkpoints, leaves, load_checkpoint, save_checkpoint
 from tacit.training.client import ClientTraining, ClientWork, Loss
 from tacit.training.cohort import CohortSum, Workers, train_cohort
+from tacit.training.profile import WRITING, Profile
 from tacit.training.randomness import generator_for, seed_for
 from tacit.training.server import ServerOptimizer, server_step
+
+During = Callable[[str], AbstractContextManager[None]]  # Profile.phase
+KEPT = 2  # checkpoints: the last, and the one before, whose model may still be under evaluation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +86,22 @@ class RoundOutcome:
     seconds: float
 
 
+class Measure(Protocol):
+    """Whoever looks at the models of a run. A look may be taken beside the rounds that follow."""
+
+    def due(self, rounds: int) -> bool:
+        """Whether the model after so many rounds is to be measured and its numbers are not yet in the run folder."""
+        ...
+
+    def __call__(self, rounds: int, model: Array) -> None:
+        """The model after so many rounds is durable. What was begun before is in the run folder when this returns."""
+        ...
+
+    def settle(self) -> None:
+        """All that was begun is in the run folder when this returns."""
+        ...
+
+
 def initial_state(learner: Learner, plan: RoundPlan) -> TrainingState:
     """The state before the first round."""
     model = jnp.asarray(learner.start)
@@ -93,38 +115,50 @@ def initial_state(learner: Learner, plan: RoundPlan) -> TrainingState:
 
 
 def run_round(
-    state: TrainingState, round: int, *, learner: Learner, plan: RoundPlan, key: bytes, workers: Workers
+    state: TrainingState,
+    round: int,
+    *,
+    learner: Learner,
+    plan: RoundPlan,
+    key: bytes,
+    workers: Workers,
+    profile: Profile | None = None,
 ) -> tuple[TrainingState, RoundOutcome]:
     """One round, a pure function of (state, round, key).
 
     Raises: ParticipationError when too few clients are free; TrainingError when no client's update is finite.
     """
-    began = time.perf_counter()
+    began, during = time.perf_counter(), (profile or Profile()).phase
     guarantee = plan.guarantee
-    cohort, clock = draw_cohort(
-        state.clock,
-        guarantee.participation,
-        round=round,
-        report_goal=plan.report_goal,
-        generator=generator_for(key, "cohort", round),
-    )
-    clients = learner.clients[cohort]
-    received = train_cohort(
-        learner.work(plan.client),
-        state.model,
-        clients,
-        seed=seed_for(key, "client", round),
-        clip_norm=guarantee.clip_norm,
-        workers=workers,
-    )
+    with during("cohort"):
+        cohort, clock = draw_cohort(
+            state.clock,
+            guarantee.participation,
+            round=round,
+            report_goal=plan.report_goal,
+            generator=generator_for(key, "cohort", round),
+        )
+        clients = learner.clients[cohort]
+    with during("training"):
+        received = train_cohort(
+            learner.work(plan.client),
+            state.model,
+            clients,
+            seed=seed_for(key, "client", round),
+            clip_norm=guarantee.clip_norm,
+            workers=workers,
+        )
     if not received.finite.any():
         raise TrainingError(
             f"round {round}: none of {len(cohort)} clients' updates was finite, so the model has diverged; "
             "lower server.learning_rate or client.learning_rate. The run folder keeps the round before."
         )
-    total, noise = _add_noise(received.total, state.noise, plan, key)
-    step = plan.server.transformation(plan.rounds)
-    model, optimizer = server_step(step, state.model, state.optimizer, total / plan.report_goal)
+    with during("noise"):
+        total, noise = _add_noise(received.total, state.noise, plan, key)
+    with during("server step"):
+        step = plan.server.transformation(plan.rounds)
+        model, optimizer = server_step(step, state.model, state.optimizer, total / plan.report_goal)
+        jax.block_until_ready(model)  # type: ignore[no-untyped-call]
     outcome = _outcome(round, clients, received, guarantee, time.perf_counter() - began)
     return TrainingState(model, optimizer, noise, clock), outcome
 
@@ -136,38 +170,58 @@ def train(
     *,
     workers: Workers,
     watch: Callable[[RoundOutcome], None],
-    measure: Callable[[int, Array], None],
+    measure: Measure,
     until: int | None = None,
+    profile: Profile | None = None,
 ) -> Array:
     """Run the rounds that `run` lacks (up to `until`, else all) and return the flat model after the last.
 
     watch(outcome) is called when a round is computed; measure(rounds done, model) when it is durable, and for the
     state found at the start. The checkpoint of a round is written while the next round is computed; the round's
-    ledger row is committed when its checkpoint is on disk.
+    ledger row is committed when its checkpoint is on disk, and its checkpoint kept until its model is measured.
     """
     check_population(plan.guarantee.participation, clients=len(learner.clients), report_goal=plan.report_goal)
-    key = run.noise_key
-    state = initial_state(learner, plan)
-    if run.last_checkpoint is not None:
-        state = load_checkpoint(run.last_checkpoint, state, run.rounds()[-1].digest)
-    done = run.rounds_done
-    measure(done, state.model)
+    profile = profile or Profile()
+    during, key, done = profile.phase, run.noise_key, run.rounds_done
+    state = _found(run, learner, plan, measure, during)
     with ThreadPoolExecutor(1, thread_name_prefix="disk") as disk:
         pending: _Pending | None = None
         for round in range(done, plan.rounds if until is None else until):
             try:
-                state, outcome = run_round(state, round, learner=learner, plan=plan, key=key, workers=workers)
+                state, outcome = run_round(
+                    state, round, learner=learner, plan=plan, key=key, workers=workers, profile=profile
+                )
             finally:  # a round that cannot be computed takes nothing from the one before it
                 if pending is not None:
-                    pending.commit(run)
+                    pending.commit(run, during)
             if pending is not None:
-                measure(pending.outcome.round + 1, pending.state.model)
-            pending = _Pending.begin(disk, run, state, outcome)
+                with during("evaluation"):
+                    measure(pending.outcome.round + 1, pending.state.model)
+            pending = _Pending.begin(disk, run, state, outcome, profile)
             watch(outcome)
         if pending is not None:
-            pending.commit(run)
-            measure(pending.outcome.round + 1, pending.state.model)
+            pending.commit(run, during)
+            with during("evaluation"):
+                measure(pending.outcome.round + 1, pending.state.model)
+    with during("evaluation"):
+        measure.settle()
     return state.model
+
+
+def _found(run: Run, learner: Learner, plan: RoundPlan, measure: Measure, during: During) -> TrainingState:
+    """The state after the last done round. What a killed process had no time to measure is measured now."""
+    with during("start"):
+        state = initial_state(learner, plan)
+    with during("evaluation"):
+        measure(0, state.model)
+    for row in run.rounds()[-KEPT:]:
+        path, last = run.path / "checkpoints" / row.checkpoint, row.round == run.rounds_done - 1
+        if last or (measure.due(row.round + 1) and path.exists()):
+            with during("start"):
+                state = load_checkpoint(path, state, row.digest)
+            with during("evaluation"):
+                measure(row.round + 1, state.model)
+    return state
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,23 +234,33 @@ class _Pending:
     outcome: RoundOutcome
 
     @classmethod
-    def begin(cls, disk: ThreadPoolExecutor, run: Run, state: TrainingState, outcome: RoundOutcome) -> "_Pending":
+    def begin(
+        cls, disk: ThreadPoolExecutor, run: Run, state: TrainingState, outcome: RoundOutcome, profile: Profile
+    ) -> "_Pending":
         name = f"round-{outcome.round:06d}.safetensors"
-        # Copied here, because the next round may reuse the memory of the noise buffers (donation).
-        written = disk.submit(save_checkpoint, run.path / "checkpoints" / name, leaves(state))
-        return cls(written=written, checkpoint=name, state=state, outcome=outcome)
+        with profile.phase("checkpoint"):
+            taken = leaves(state)  # here, because the next round writes over the noise buffers
 
-    def commit(self, run: Run) -> None:
+        def write() -> str:
+            with profile.beside(WRITING):
+                return save_checkpoint(run.path / "checkpoints" / name, taken)
+
+        return cls(written=disk.submit(write), checkpoint=name, state=state, outcome=outcome)
+
+    def commit(self, run: Run, during: During) -> None:
         """Raises: what the writing raised (OSError on a full disk); the round is not done then."""
+        with during("checkpoint"):
+            digest = self.written.result()
         row = RoundRow(
             round=self.outcome.round,
             checkpoint=self.checkpoint,
-            digest=self.written.result(),
+            digest=digest,
             release=self.outcome.release.to_record(),
             measures={"loss": self.outcome.loss, "clipped": self.outcome.clipped},
         )
-        run.commit(row, clients=self.outcome.clients, finished=time.time(), seconds=self.outcome.seconds)
-        forget_old_checkpoints(run.path / "checkpoints", keep=2)
+        with during("commit"):
+            run.commit(row, clients=self.outcome.clients, finished=time.time(), seconds=self.outcome.seconds)
+            forget_old_checkpoints(run.path / "checkpoints", keep=KEPT)
 
 
 def _stream(plan: RoundPlan) -> NoiseStream | None:
