@@ -71,7 +71,7 @@ class Journal(Protocol):
         ...
 
 
-Watcher = Callable[[Layer, tuple[str, ...]], None]  # called with each layer, done now or before, and the words so far
+Watcher = Callable[[Layer], None]  # called with each layer, whether done now or before
 
 
 def discover(
@@ -110,7 +110,7 @@ def discover(
             layers.append(done)
             prefixes, found = done.prefixes, found + done.words
             if watcher:
-                watcher(done, found)
+                watcher(done)
     counts = _count(campaign, typed, crowd, found, journal)
     return Discovery(layers=tuple(layers), words=found, counts=counts)
 

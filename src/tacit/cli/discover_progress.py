@@ -1,0 +1,68 @@
+"""What a person sees while words are looked for: a line that moves on a terminal, elsewhere a line for each layer."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from tacit.analytics.campaign import Campaign
+from tacit.analytics.discovery import Layer
+from tacit.cli.console import complaints
+
+BEST = 5  # words shown, those with most votes
+
+
+class DiscoveryProgress:
+    """Prefixes alive, users asked, and the words with most votes so far."""
+
+    def __init__(self, campaign: Campaign, *, quiet: bool = False) -> None:
+        self._campaign, self._quiet = campaign, quiet
+        self._votes: dict[str, int] = {}
+        self._users = 0
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[shown]}", markup=False),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(elapsed_when_finished=False),
+            console=complaints,
+            disable=quiet or not complaints.is_terminal,
+        )
+        self._task = self._bar.add_task("layers", total=campaign.passes * campaign.depth, shown="")
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def layer_done(self, layer: Layer) -> None:
+        """Show what a layer left."""
+        self._votes.update(zip(layer.words, layer.word_votes, strict=True))
+        self._users += layer.users
+        ranked = sorted(self._votes, key=lambda word: -self._votes[word])[:BEST]
+        best = [word if word.isprintable() else ascii(word) for word in ranked]  # noise may have a carriage return
+        shown = (
+            f"pass {layer.turn} layer {layer.layer}: {len(layer.prefixes):,} prefixes alive, {self._users:,} users, "
+            f"{len(self._votes):,} words {' '.join(best)}"
+        )
+        done = (layer.turn - 1) * self._campaign.depth + layer.layer
+        self._bar.update(self._task, completed=done, shown=shown)
+        if self._bar.disable and not self._quiet:
+            complaints.print(shown, markup=False)
+
+
+@contextmanager
+def reading_bar(*, shown: bool) -> Iterator[Callable[[int, int | None], None]]:
+    """A bar of clients read."""
+    columns = (TextColumn("reading clients"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=complaints, transient=True, disable=not (shown and complaints.is_terminal)) as bar:
+        task = bar.add_task("reading", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
