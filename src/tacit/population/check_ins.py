@@ -1,0 +1,170 @@
+"""Who asks next: devices check in one after the other, and only while the server listens does anybody look.
+
+Once in every check-in period each device asks whether there is work, in an order drawn anew for each period (by runs
+of neighbours where there are more than a hundred thousand). So to fill a round it is enough to walk along that order
+from the moment the server listens until it has enough: nobody else is touched. `ready` keeps for each device a moment
+before which it cannot be eligible: its timer, moved on to its next session when somebody looked. It says no in one
+comparison, and where it does not the session itself is asked, so it changes the speed and nothing else.
+"""
+
+import heapq
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.population.availability import NEVER, Sessions, next_session
+from tacit.population.chance import below, compiled, draw
+from tacit.population.work import Visits, visit
+
+Moments: TypeAlias = NDArray[np.int64]  # milliseconds since the first round opened
+
+RUNS = 1 << 16  # at least so many runs of neighbours are shuffled, where there are so many devices
+CELL, PLACE, SHUFFLED = 0, 1, 2  # the cursor: period, place in its order, and the period that the order is of
+NOBODY = -1
+
+
+class Law(NamedTuple):
+    """Population and server for the compiled loops; times in milliseconds."""
+
+    sessions: Sessions
+    visits: Visits
+    order: np.uint64  # the key of the orders
+    devices: int
+    run: int  # neighbours that ask one after the other
+    runs: int
+    period: int  # in which every device asks once
+    goal: int  # reports that a round takes
+    places: int  # devices that may be at work or have reported, at any time of a round
+
+
+def run_length(devices: int) -> int:
+    """How many neighbours always ask one after the other: 1 below 131,072 devices."""
+    return max(1, devices // RUNS)
+
+
+@compiled
+def shuffle(order: NDArray[np.int32], key: np.uint64, cell: int) -> None:
+    """The order of the runs in one period, by its number alone (Fisher and Yates)."""
+    for index in range(order.size):
+        order[index] = index
+    for index in range(order.size - 1, 0, -1):
+        other = below(draw(key, index, cell), index + 1)
+        order[index], order[other] = order[other], order[index]
+
+
+@compiled
+def seek(law: Law, cursor: Moments, at: int) -> None:
+    """Put the cursor at the first place whose moment is `at` or later."""
+    cell = at // law.period
+    places = law.runs * law.run
+    cursor[CELL] = cell
+    cursor[PLACE] = -((cell * law.period - at) * places // law.period)  # rounded up
+
+
+@compiled
+def next_ask(law: Law, ready: Moments, order: NDArray[np.int32], cursor: Moments, before: int) -> tuple[int, int, int]:
+    """(device, moment, end of its session) of the first eligible device that asks before `before`; NOBODY if none.
+
+    Place p of a period's P places asks at floor(p * period / P) after its begin. The cursor moves behind the device.
+    """
+    places = law.runs * law.run
+    while True:
+        if cursor[PLACE] >= places:
+            cursor[CELL] += 1
+            cursor[PLACE] = 0
+        if cursor[CELL] != cursor[SHUFFLED]:
+            shuffle(order, law.order, cursor[CELL])
+            cursor[SHUFFLED] = cursor[CELL]
+        opens, place = cursor[CELL] * law.period, cursor[PLACE]
+        if opens + place * law.period // places >= before:
+            return NOBODY, before, before
+        base = place // law.run * law.run
+        first = order[place // law.run] * law.run
+        last = opens + (base + law.run - 1) * law.period // places
+        for step in range(place - base, min(law.run, law.devices - first)):
+            device = first + step
+            if ready[device] > last:
+                continue
+            at = opens + (base + step) * law.period // places
+            if at >= before:
+                cursor[PLACE] = base + step
+                return NOBODY, before, before
+            if ready[device] > at:
+                continue
+            begins, ends = next_session(law.sessions, device, at)
+            if begins > at:
+                ready[device] = begins
+                continue
+            cursor[PLACE] = base + step + 1
+            return device, at, ends
+        cursor[PLACE] = base + law.run
+
+
+@compiled
+def count_eligible(law: Law, ready: Moments, at: int, stride: int) -> int:
+    """How many of every `stride`-th device are eligible at a moment."""
+    eligible = 0
+    for device in range(0, law.devices, stride):
+        if ready[device] <= at:
+            begins, _ = next_session(law.sessions, device, at)
+            if begins <= at:
+                eligible += 1
+            else:
+                ready[device] = begins
+    return eligible
+
+
+@compiled
+def fill_round(
+    law: Law, ready: Moments, order: NDArray[np.int32], cursor: Moments, opens: int, until: int
+) -> tuple[Moments, NDArray[np.bool_], int]:
+    """Run one round from `opens` to its last report: (visits, uploads, finish).
+
+    Row i of `visits` (selected, 3) is (device, selected at, ended at), `uploads` (selected,) whether it ended with an
+    upload. The server takes every eligible device that asks while fewer than `law.places` are at work or have
+    reported, so a device that drops out makes place for another; it finishes with the `law.goal`-th report, NEVER
+    where that does not come before `until`. Whoever uploads is not `ready` again until the caller says when.
+    """
+    visits, uploads = np.empty((2 * law.places, 3), np.int64), np.empty(2 * law.places, np.bool_)
+    reports, drops = [opens], [opens]  # heaps: of the first reports, the latest foremost; of the drop-outs to come
+    reports.pop()
+    drops.pop()
+    count, working, finish = 0, 0, NEVER
+    seek(law, cursor, opens)
+    while True:
+        if working == law.places:
+            if not drops or drops[0] >= min(finish, until):
+                break
+            seek(law, cursor, drops[0])
+        device, at, session_ends = next_ask(law, ready, order, cursor, min(finish, until))
+        if device == NOBODY:
+            break
+        while drops and drops[0] <= at:
+            heapq.heappop(drops)
+            working -= 1
+        ends, uploaded = visit(law.visits, device, at, session_ends)
+        if count == uploads.size:
+            visits, uploads = _grown(visits), np.concatenate((uploads, uploads))
+        visits[count, 0], visits[count, 1], visits[count, 2], uploads[count] = device, at, ends, uploaded
+        count += 1
+        working += 1
+        ready[device] = NEVER if uploaded else ends
+        if not uploaded:
+            heapq.heappush(drops, ends)
+            continue
+        if len(reports) < law.goal:
+            heapq.heappush(reports, -ends)
+        else:
+            heapq.heappushpop(reports, -ends)
+        if len(reports) == law.goal:
+            finish = -reports[0]
+    return visits[:count].copy(), uploads[:count].copy(), finish
+
+
+@compiled
+def _grown(rows: Moments) -> Moments:
+    """The same rows with room for as many again."""
+    larger = np.empty((2 * rows.shape[0], rows.shape[1]), np.int64)
+    larger[: rows.shape[0]] = rows
+    return larger
