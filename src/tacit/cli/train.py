@@ -29,6 +29,15 @@ Cluster = Annotated[
         "Changes the speed, never the result (docs/cluster.md)."
     ),
 ]
+Chunk = Annotated[
+    int, typer.Option(help="Clients that an accelerator trains side by side; 0: as many as its memory holds.")
+]
+Multiply = Annotated[
+    str,
+    typer.Option(
+        help="How an accelerator multiplies matrices: float32, tensorfloat32 or bfloat16. Cores: always float32."
+    ),
+]
 Profiled = Annotated[bool, typer.Option("--profile", help="Say at the end where the time went (docs/speed.md).")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 
@@ -45,6 +54,8 @@ def train(
         ),
     ] = None,
     workers: Workers = 0,
+    chunk: Chunk = 0,
+    products: Multiply = "tensorfloat32",
     cluster: Cluster = None,
     profile: Profiled = False,
     json: Json = False,
@@ -61,7 +72,7 @@ def train(
         if seed < 0:
             raise RecipeError(f"--seed {seed} must be 0 or more.")
         asked = asked.model_copy(update={"run": asked.run.model_copy(update={"seed": seed})})
-    hardware = Hardware(workers=workers)
+    hardware = Hardware(workers=workers, chunk=chunk, products=products)  # type: ignore[arg-type]
     use_cores(hardware)
     with begin(asked, out) as run:
         finish(run, hardware, cluster=cluster, profile=profile, json=json)
@@ -71,6 +82,8 @@ def train(
 def resume(
     run: Annotated[Path, typer.Argument(help="A run folder that was interrupted.")],
     workers: Workers = 0,
+    chunk: Chunk = 0,
+    products: Multiply = "tensorfloat32",
     cluster: Cluster = None,
     profile: Profiled = False,
     json: Json = False,
@@ -79,7 +92,7 @@ def resume(
     from tacit.cli.trainer import use_cores
     from tacit.training import Hardware
 
-    hardware = Hardware(workers=workers)
+    hardware = Hardware(workers=workers, chunk=chunk, products=products)  # type: ignore[arg-type]
     use_cores(hardware)
     with Run.open(run) as found:
         if found.fact("finished"):

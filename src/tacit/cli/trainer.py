@@ -36,6 +36,7 @@ from tacit.population.cohorts import check_population
 from tacit.recipe import Recipe
 from tacit.runs import Metric, Run, sweep_drafts, write_whole
 from tacit.training import Cores, Hardware, Learner, RoundOutcome, generator_for, key_from_seed, train
+from tacit.training.accelerator import Accelerator
 from tacit.training.cohort import Workers
 from tacit.training.profile import EVALUATING, TRAINING, MeasuredCores, Profile
 
@@ -141,7 +142,7 @@ def carry_on(
         during = (profile or Profile()).phase
         looking = MeasuredCores(cores, profile, EVALUATING) if profile else cores
         with (
-            _workers(cores, cluster, profile) as workers,
+            _workers(hardware, cores, cluster, profile) as workers,
             _Looks(run, recipe, cache, learner, looking, watcher) as looks,
         ):
             model = train(
@@ -169,13 +170,15 @@ def carry_on(
 
 
 @contextmanager
-def _workers(cores: Cores, cluster: str | None, profile: Profile | None) -> Iterator[Workers]:
-    """Whoever trains the clients."""
+def _workers(hardware: Hardware, cores: Cores, cluster: str | None, profile: Profile | None) -> Iterator[Workers]:
+    """Whoever trains the clients: a cluster, this machine's accelerator where it has one, or its cores."""
     if cluster is not None:
         from tacit.training.cluster import open_cluster  # Ray is an extra; that file says how to install it
 
         with open_cluster(cluster, told=lambda line: complaints.print(line, markup=False, soft_wrap=True)) as machines:
             yield machines
+    elif cores.devices[0].platform != "cpu":
+        yield Accelerator(hardware, profile=profile)
     else:
         yield MeasuredCores(cores, profile, TRAINING) if profile else cores
 

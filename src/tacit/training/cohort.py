@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import jax
 import jax.numpy as jnp
@@ -25,16 +25,24 @@ from tacit.training.client import ClientWork, ShardSum, gather, shard_sum
 # not above 64 clients, so that a worker's memory and what is lost with it stay small.
 SHARDS, LARGEST_SHARD = 32, 64
 
+Products = Literal["float32", "tensorfloat32", "bfloat16"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Hardware:
-    """What changes only the speed; a test asserts the same model for any value."""
+    """What changes only the speed; tests assert the same model for any value (on an accelerator to rounding)."""
 
-    workers: int = 0  # 0: one per core
+    workers: int = 0  # cores; 0: all
+    chunk: int = 0  # clients that an accelerator trains side by side; 0: as many as its memory holds
+    products: Products = "tensorfloat32"  # the precision in which an accelerator multiplies matrices; a CPU: float32
 
     def __post_init__(self) -> None:
         if self.workers < 0:
             raise InputError(f"workers={self.workers} must be 0 (one per core) or more.")
+        if self.chunk < 0:
+            raise InputError(f"chunk={self.chunk} must be 0 (as many clients as fit) or more.")
+        if self.products not in get_args(Products):
+            raise InputError(f"products='{self.products}' is unknown; use one of {', '.join(get_args(Products))}.")
 
 
 class CohortSum(NamedTuple):
@@ -52,7 +60,10 @@ class Workers(Protocol):
     def shard_sums(
         self, work: ClientWork, model: Array, shards: Sequence[NDArray[np.int64]], *, seed: bytes, clip_norm: float
     ) -> Iterator[ShardSum]:
-        """The sum over each shard's clients (numbers in the cache), in the order of the shards, a few in memory."""
+        """The sums over the shards' clients (numbers in the cache), in the order of the shards, a few in memory.
+
+        One sum a shard; an accelerator gives one over all of them.
+        """
         ...
 
 

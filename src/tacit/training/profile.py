@@ -5,7 +5,7 @@ the disk do beside it is counted apart: its seconds are of so many threads at on
 """
 
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -43,8 +43,8 @@ class Profile:
     def __init__(self) -> None:
         self._began = time.perf_counter()
         self._lock = Lock()
-        self._spent: Counter[str] = Counter()
-        self._beside: Counter[str] = Counter()
+        self._spent: defaultdict[str, float] = defaultdict(float)
+        self._beside: defaultdict[str, float] = defaultdict(float)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -53,30 +53,31 @@ class Profile:
         try:
             yield
         finally:
-            self._spent[name] += time.perf_counter() - began  # type: ignore[assignment]
+            self._spent[name] += time.perf_counter() - began
 
     @contextmanager
-    def beside(self, name: str) -> Iterator[None]:
-        """Count what is done inside, whatever other threads do at the same time."""
+    def beside(self, name: str, *, out_of: str | None = None) -> Iterator[None]:
+        """Count what is done inside, whatever other threads do at the same time; `out_of` is counted around it."""
         began = time.perf_counter()
         try:
             yield
         finally:
             spent = time.perf_counter() - began
             with self._lock:
-                self._beside[name] += spent  # type: ignore[assignment]
+                self._beside[name] += spent
+                if out_of is not None:
+                    self._beside[out_of] -= spent
 
     def to_record(self, workers: int) -> dict[str, Any]:
         """For the run folder and `--json`: seconds in all, by phase, of the workers' threads and of the disk's."""
         total = time.perf_counter() - self._began
-        phases = {name: float(self._spent[name]) for name in PHASES}
-        busy = {name: float(self._beside[name]) for name in (READING, TRAINING, EVALUATING)}
-        busy[TRAINING] = max(busy[TRAINING] - busy[READING], 0.0)  # a worker reads its clients inside its shard
+        phases = {name: self._spent[name] for name in PHASES}
+        busy = {name: self._beside[name] for name in (READING, TRAINING, EVALUATING)}
         return {
             "seconds": total,
             "phases": {**phases, "rest": max(total - sum(phases.values()), 0.0)},
             "workers": {"count": workers, **busy, "idle": max(workers * total - sum(busy.values()), 0.0)},
-            "disk": {WRITING: float(self._beside[WRITING])},
+            "disk": {WRITING: self._beside[WRITING]},
         }
 
 
@@ -113,5 +114,5 @@ class _MeasuredCache(Cache):
 
     def padded(self, client: int, chosen: NDArray[np.int64], length: int) -> NDArray[np.int32]:
         """See Cache."""
-        with self._profile.beside(READING):
+        with self._profile.beside(READING, out_of=TRAINING):  # a worker reads its clients inside its shard
             return super().padded(client, chosen, length)

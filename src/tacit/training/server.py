@@ -86,7 +86,7 @@ def _adaptive(method: Literal["yogi", "adagrad"], decay: float, tau: float) -> o
         second = state.second + grown
         return first / (jnp.sqrt(second) + tau), Moments(first, second)
 
-    return optax.GradientTransformation(init, update)  # type: ignore[arg-type]
+    return optax.GradientTransformation(init, update)
 
 
 def server_step(
