@@ -15,6 +15,7 @@ from tacit.evaluation.intervals import (
     quantile_of,
     ratio_of_means,
     share_of,
+    slope_of,
     worst_share_of,
 )
 
@@ -39,6 +40,15 @@ def test_mean_and_worst_decile_and_ratio_cover_as_promised() -> None:
     assert as_promised(coverage([worst_share_of(x, 0.1) for x in samples], worst))
     pairs = [(0.1 * x + 0.02 * draw.standard_normal(300), x) for x in samples]
     assert as_promised(coverage([ratio_of_means(*pair) for pair in pairs], 0.1))
+
+
+def test_a_slope_covers_where_the_spread_grows() -> None:
+    draw = np.random.default_rng(11)
+    along = draw.uniform(0, 10, (SAMPLES, 200))
+    found = [slope_of(x, 2.0 - 0.3 * x + 0.2 * x * draw.standard_normal(200)) for x in along]
+    assert as_promised(coverage(found, -0.3))
+    with pytest.raises(InputError, match="no slope"):
+        slope_of([1.0, 1.0, 1.0], [1.0, 2.0, 3.0])
 
 
 def test_a_narrower_interval_would_not_cover() -> None:

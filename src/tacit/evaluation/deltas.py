@@ -46,6 +46,7 @@ class Deltas:
     diverged: NDArray[np.bool_]  # (n, S)
     test: Pairs
     gate: Pairs | None  # None without a gate part
+    gate_baseline: Reals | None  # (n,) top-1 accuracy of the global model there; nan without a known word
     unmeasured: int  # clients left out here because no word of their test part is in the vocabulary
 
     @classmethod
@@ -72,6 +73,7 @@ class Deltas:
             diverged=np.array([each.diverged for each in kept], np.bool_),
             test=Pairs.of(tests),
             gate=Pairs.of(gates) if gates else None,
+            gate_baseline=np.array([each.baseline.top1_accuracy for each in gates]) if gates else None,
             unmeasured=len(outcomes) - len(kept),
         )
 
@@ -80,16 +82,15 @@ class Deltas:
 
     def of_clients(self, chosen: NDArray[Any]) -> "Deltas":
         """The same for some rows: a mask or row numbers."""
-        parts = {"clients": self.clients[chosen], "tokens": self.tokens[chosen], "diverged": self.diverged[chosen]}
-        tables = {
-            name: {metric: values[chosen] for metric, values in getattr(self, name).items()}
-            for name in ("baseline", "change")
-        }
         return Deltas(
-            **parts,
-            **tables,
+            clients=self.clients[chosen],
+            tokens=self.tokens[chosen],
+            baseline={metric: values[chosen] for metric, values in self.baseline.items()},
+            change={metric: values[chosen] for metric, values in self.change.items()},
+            diverged=self.diverged[chosen],
             test=_rows(self.test, chosen),
             gate=self.gate and _rows(self.gate, chosen),
+            gate_baseline=None if self.gate_baseline is None else self.gate_baseline[chosen],
             unmeasured=0,
         )
 
@@ -130,7 +131,9 @@ def summarise(change: Reals, baseline: Reals, *, thresholds: Sequence[float] = (
 
 
 def _level(counts: Counts, metric: str) -> float:
-    return counts.cross_entropy if metric == "cross_entropy" else float(getattr(counts, metric)) / counts.predicted
+    return (
+        counts.cross_entropy if metric == "cross_entropy" else float(getattr(counts, metric)) / float(counts.predicted)
+    )
 
 
 def _change(baseline: Counts, own: Counts, metric: str) -> float:
