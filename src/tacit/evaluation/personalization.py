@@ -6,13 +6,24 @@ A `ClientOutcome` is all that would leave a device; the text and the models stay
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any, NamedTuple, Self
 
-from tacit.evaluation.fine_tuning import Strategy
-from tacit.evaluation.splits import TemporalSplit
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import InputError
+from tacit.evaluation.fine_tuning import FineTuned, Strategy, fine_tune
+from tacit.evaluation.ragged import Batches, Weights
+from tacit.evaluation.ranking import Ranked, rank
+from tacit.evaluation.splits import TemporalSplit, Unsplit
 from tacit.keyboard.metrics import Counts
+from tacit.keyboard.model import Cifg
+from tacit.keyboard.vocabulary import PAD
+from tacit.population import Cache
+from tacit.training import Cores
 
 __all__ = [
     "ClientOutcome",
@@ -22,7 +33,13 @@ __all__ = [
     "SkippedClient",
     "Strategy",
     "TemporalSplit",
+    "personalize_clients",
 ]
+
+WORDS = 64  # predicted words of a sentence; what follows in a longer one is neither trained nor tested on
+TOGETHER = 32  # sentences that are tested together; changes nothing else
+
+Report = Callable[["ClientOutcome | SkippedClient"], None]
 
 
 class Paired(NamedTuple):
@@ -133,6 +150,128 @@ class PersonalizationOutcome:
     def skipped_by_reason(self) -> dict[str, int]:
         """How many clients were left out, by why."""
         return dict(Counter(client.reason for client in self.skipped))
+
+
+def personalize_clients(
+    model: Cifg,
+    cache: Cache,
+    clients: Sequence[int] | NDArray[np.int64],
+    strategies: Sequence[Strategy],
+    split: TemporalSplit,
+    *,
+    cores: Cores,
+    words: int = WORDS,
+    progress: Report | None = None,
+) -> PersonalizationOutcome:
+    """Every strategy on every client, side by side with the global model.
+
+    A client is one worker's, all strategies of it, so an outcome depends on the client alone, to the bit. `progress`
+    gets each as it is done (in no certain order, one at a time), so that a run can be kept and gone on with.
+    Memory: per worker the model twice and the scores of one batch (batch size x words x V floats at most).
+
+    Raises: InputError when model and cache have vocabularies of different sizes, the model is not finite, or there is
+    nothing to do.
+    """
+    start = Weights.of(model)
+    if len(start.table) != cache.manifest.vocabulary.size:
+        raise InputError(
+            f"the model knows {len(start.table)} words and the cache {cache.manifest.vocabulary.size}: import the text "
+            "with the model's own vocabulary."
+        )
+    if not start.finite():
+        raise InputError("the global model has parameters that are not finite numbers; nothing can be made of it.")
+    if not strategies or words < 1:
+        raise InputError(f"{len(strategies)} strategies on {words} words a sentence: give at least one of each.")
+    reporting = Lock()
+
+    def one(_: Any, client: int) -> ClientOutcome | SkippedClient:
+        outcome = personalize_client(start, cache, client, strategies, split, words)
+        if progress is not None:
+            with reporting:
+                progress(outcome)
+        return outcome
+
+    import scipy.linalg.cython_blas  # noqa: F401  the library behind compiled products: loaded, so that the limit holds
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1, user_api="blas"):  # a worker is one thread
+        found = cores.map(one, [int(client) for client in clients])
+    return PersonalizationOutcome(
+        strategies=tuple(strategies),
+        split=split,
+        outcomes=tuple(each for each in found if isinstance(each, ClientOutcome)),
+        skipped=tuple(each for each in found if isinstance(each, SkippedClient)),
+    )
+
+
+def personalize_client(
+    start: Weights, cache: Cache, client: int, strategies: Sequence[Strategy], split: TemporalSplit, words: int
+) -> ClientOutcome | SkippedClient:
+    """What one device does.
+
+    It trains on its sentences in an order drawn once from its number, the same for all strategies and epochs: in the
+    order of time a batch would be one post about one thing, and a strategy that stops after some tokens would have seen
+    the oldest text only.
+    """
+    parts = split.parts(cache.timestamps(client))
+    if isinstance(parts, Unsplit):
+        return SkippedClient(client=client, reason=parts.value)
+    tests = [_longest_first(cache.padded(client, rows, words + 1)) for rows in (parts.test, parts.gate) if len(rows)]
+    baselines = [rank(start, text) for text in tests]
+    if not all((ranked.ranks >= 0).any() for ranked in baselines):
+        return SkippedClient(client=client, reason=NOTHING_KNOWN)
+    order = np.random.default_rng(client).permutation(parts.train)
+    sentences = cache.padded(client, order, words + 1)
+    batches = {size: Batches.of(sentences, size) for size in {strategy.batch_size for strategy in strategies}}
+    memory = np.empty(len(start.table) * max(each.largest for each in batches.values()), np.float32)
+
+    tuned: list[FineTuned] = []
+    ranked: list[list[Ranked | None]] = []  # by strategy, by text; None for a model that is never deployed
+    for strategy in strategies:
+        made = fine_tune(start, batches[strategy.batch_size], strategy, memory)
+        found = [] if made.diverged else [rank(made.weights, text) for text in tests]
+        sound = bool(found) and all(each.finite for each in found)
+        tuned.append(made._replace(weights=start, diverged=not sound))
+        ranked.append([*found] if sound else [None] * len(tests))
+    comparisons = [
+        _compare(text, baseline, [of_strategy[at] for of_strategy in ranked])
+        for at, (text, baseline) in enumerate(zip(tests, baselines, strict=True))
+    ]
+    return ClientOutcome(
+        client=client,
+        train_tokens=len(batches[strategies[0].batch_size].ids),
+        test=comparisons[0],
+        gate=comparisons[1] if len(comparisons) > 1 else None,
+        tokens_seen=tuple(made.tokens for made in tuned),
+        training_loss=tuple(made.loss for made in tuned),
+        diverged=tuple(made.diverged for made in tuned),
+        undated=parts.undated,
+    )
+
+
+NOTHING_KNOWN = "no word of a part it is tested on is in the vocabulary"
+
+
+def _longest_first(sentences: NDArray[np.int32]) -> Batches:
+    """For testing, where the order is free: sentences of about one length together."""
+    lengths = (sentences != PAD).sum(axis=1)
+    return Batches.of(sentences[np.argsort(-lengths, kind="stable")], TOGETHER)
+
+
+def _compare(text: Batches, baseline: Ranked, personalised: Sequence[Ranked | None]) -> Comparison:
+    known = baseline.ranks >= 0
+    right = baseline.ranks[known] == 0
+    nothing = baseline.counts(text)._replace(top1=0, top3=0, nats=float("inf"))
+    paired = []
+    for each in personalised:
+        right_too = np.zeros_like(right) if each is None else each.ranks[known] == 0
+        pairs = ((right & right_too), (right & ~right_too), (~right & right_too), (~right & ~right_too))
+        paired.append(Paired(*(int(which.sum()) for which in pairs)))
+    return Comparison(
+        baseline=baseline.counts(text),
+        personalised=tuple(nothing if each is None else each.counts(text) for each in personalised),
+        paired=tuple(paired),
+    )
 
 
 def _numbers(counts: Counts) -> list[float | None]:

@@ -1,0 +1,381 @@
+"""One device against its slow twin, and a population of devices: what is counted, what diverges, who is left out."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from tests.keyboard import numpy_model as twin
+
+from tacit.errors import InputError
+from tacit.evaluation import ragged
+from tacit.evaluation.fine_tuning import fine_tune
+from tacit.evaluation.personalization import (
+    NOTHING_KNOWN,
+    ClientOutcome,
+    Paired,
+    SkippedClient,
+    Strategy,
+    TemporalSplit,
+    personalize_clients,
+)
+from tacit.evaluation.ragged import BLOCK, Batches, Weights
+from tacit.evaluation.ranking import rank
+from tacit.evaluation.splits import Parts, Unsplit
+from tacit.keyboard import model as network
+from tacit.keyboard.metrics import Counts, count
+from tacit.keyboard.model import Cifg, ModelSettings
+from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD
+from tacit.population import Cache, ClientText, VocabularyRecord, build_cache
+from tacit.population.clients import NO_TIME
+from tacit.training import Cores, Hardware
+
+Sentences = NDArray[np.int32]
+WORDS = 6
+VOCABULARY = 11
+both = pytest.mark.parametrize("tied", [False, True], ids=["separate", "tied"])
+
+
+def lively(settings: ModelSettings, seed: int = 0) -> Cifg:
+    """Parameters large enough that gates saturate now and then, biases that are not zero."""
+    random = np.random.default_rng(seed)
+    fresh = network.init(settings, key=jax.random.key(seed))
+    return Cifg(*(jnp.asarray(random.normal(0, 0.6, leaf.shape), jnp.float32) for leaf in fresh))
+
+
+def small(tied: bool, seed: int = 0, vocabulary: int = VOCABULARY) -> Cifg:
+    return lively(ModelSettings(vocabulary=vocabulary, embedding=3, units=5, tied=tied), seed)
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> Sentences:
+    """One to eight sentences, padded; some of one word, some cut before their end."""
+    words = st.lists(st.sampled_from([OOV, *range(4, VOCABULARY)]), max_size=WORDS + 2)
+    sentences = [[BOS, *draw(words), EOS][: WORDS + 1] for _ in range(draw(st.integers(1, 8)))]
+    return np.array([ids + [PAD] * (WORDS + 1 - len(ids)) for ids in sentences], np.int32)
+
+
+# -- one device ------------------------------------------------------------------------------------------------------
+
+
+def twin_fine_tune(model: Cifg, sentences: Sentences, strategy: Strategy) -> tuple[twin.Model, int, float]:
+    """SGD as the paper says it: (the parameters, tokens seen, nats per token), float64, sentence by sentence."""
+    trained = {
+        "all": twin.Model._fields,
+        "output": ("output", "output_bias") if model.output.size else ("embedding", "output_bias"),
+        "biases": ("bias", "output_bias"),
+    }[strategy.layers]
+    start = theta = twin.of(model)
+    seen, nats = 0, 0.0
+    for _ in range(strategy.epochs):
+        for first in range(0, len(sentences), strategy.batch_size):
+            if seen >= strategy.max_tokens:
+                break
+            batch = sentences[first : first + strategy.batch_size]
+            tokens = int((batch[:, 1:] != PAD).sum())
+            nats += tokens * twin.loss(theta, batch)
+            seen += tokens
+            slope = twin.gradient(theta, batch)
+            moved = {
+                name: old - strategy.learning_rate * (gradient + strategy.proximal * (old - origin))
+                for name, old, gradient, origin in zip(theta._fields, theta, slope, start, strict=True)
+                if name in trained
+            }
+            theta = theta._replace(**moved)
+    return theta, seen, nats / seen
+
+
+def as_twin(weights: Weights, like: Cifg) -> twin.Model:
+    output = weights.table.T if like.output.size else np.zeros_like(like.output)
+    return twin.Model(weights.embedding, weights.kernel, weights.bias, weights.projection, output, weights.output_bias)
+
+
+def tune(model: Cifg, sentences: Sentences, strategy: Strategy) -> Any:
+    start, batches = Weights.of(model), Batches.of(sentences, strategy.batch_size)
+    return fine_tune(start, batches, strategy, np.empty(len(start.table) * batches.largest, np.float32))
+
+
+grid = st.builds(
+    Strategy,
+    batch_size=st.integers(1, 5),
+    learning_rate=st.sampled_from([0.05, 0.3]),
+    max_tokens=st.sampled_from([1, 9, 10_000]),
+    epochs=st.integers(1, 3),
+    layers=st.sampled_from(["all", "output", "biases"]),
+    proximal=st.sampled_from([0.0, 0.5]),
+)
+
+
+@both
+@given(sentences=texts(), strategy=grid, seed=st.integers(0, 99))
+def test_fine_tuning_is_the_twins(tied: bool, sentences: Sentences, strategy: Strategy, seed: int) -> None:
+    model = small(tied, seed)
+    made = tune(model, sentences, strategy)
+    theta, seen, loss = twin_fine_tune(model, sentences, strategy)
+    assert made.tokens == seen
+    assert made.loss == pytest.approx(loss, rel=1e-4)
+    assert not made.diverged
+    for name, slow in theta._asdict().items():
+        np.testing.assert_allclose(
+            getattr(as_twin(made.weights, model), name), slow, rtol=2e-4, atol=2e-5, err_msg=name
+        )
+
+
+@both
+@given(sentences=texts(), seed=st.integers(0, 99))
+def test_ranks_and_counts_are_the_twins(tied: bool, sentences: Sentences, seed: int) -> None:
+    model, text = small(tied, seed), Batches.of(sentences, 4)
+    found = rank(Weights.of(model), text).counts(text)
+    slow = Counts(*twin.counts(twin.of(model), sentences, ends=False))
+    assert tuple(found)[:-1] == tuple(slow)[:-1]
+    assert found.nats == pytest.approx(slow.nats, rel=1e-4, abs=1e-5)
+
+
+@both
+def test_a_vocabulary_of_several_blocks_is_that_of_keyboard_model(tied: bool) -> None:
+    vocabulary = 2 * BLOCK + 57
+    model = lively(ModelSettings(vocabulary=vocabulary, embedding=9, units=14, tied=tied))
+    random = np.random.default_rng(1)
+    sentences = np.zeros((130, 13), np.int32)  # more at once than pieces of narrow products are wide
+    for sentence in sentences:
+        length = int(random.integers(2, 13))
+        sentence[:length] = [BOS, *random.integers(OOV, vocabulary, length - 2), EOS]
+    text = Batches.of(sentences, len(sentences))
+    fast, slow = rank(Weights.of(model), text).counts(text), jax.jit(count)(model, jnp.asarray(sentences)).host()
+    assert tuple(fast)[:-1] == tuple(slow)[:-1]
+    assert fast.nats == pytest.approx(slow.nats, rel=1e-5)
+    made = tune(model, sentences, Strategy(batch_size=130, learning_rate=0.5))
+    loss, slope = jax.jit(jax.value_and_grad(network.loss))(model, jnp.asarray(sentences))
+    moved = Weights.of(jax.tree.map(lambda p, g: p - 0.5 * g, model, slope))
+    assert made.loss == pytest.approx(float(loss), rel=1e-5)
+    for name, leaf in moved._asdict().items():
+        np.testing.assert_allclose(getattr(made.weights, name), leaf, rtol=1e-4, atol=2e-6, err_msg=name)
+
+
+def test_the_global_model_stays_as_it_is() -> None:
+    start = Weights.of(small(tied=True))
+    kept = start.copy()
+    sentences = np.array([[BOS, 5, 6, EOS]], np.int32)
+    made = fine_tune(start, Batches.of(sentences, 5), Strategy(proximal=0.1), np.empty(100, np.float32))
+    assert all(np.array_equal(one, other) for one, other in zip(start, kept, strict=True))
+    assert made.weights.tied and not np.array_equal(made.weights.table, start.table)
+
+
+@given(x=st.floats(-87.0, 88.0, width=32))
+def test_exp_is_numpys(x: float) -> None:
+    assert float(ragged.exp(np.float32(x))) == pytest.approx(math.exp(np.float32(x)), rel=3e-7)
+
+
+def test_exp_keeps_what_is_not_a_number_and_stays_finite() -> None:
+    assert math.isnan(ragged.exp(np.float32("nan")))
+    assert 0 < ragged.exp(np.float32("-inf")) < 1e-37
+    assert ragged.exp(np.float32("inf")) > 1e38
+
+
+def test_batches_hold_every_word_once_and_no_padding() -> None:
+    sentences = np.array([[BOS, 5, EOS, 0], [BOS, 6, 7, EOS], [BOS, EOS, 0, 0]], np.int32)
+    text = Batches.of(sentences, 2)
+    assert text.ids.tolist() == [BOS, BOS, 6, 5, 7, BOS]
+    assert text.targets.tolist() == [6, 5, 7, EOS, EOS, EOS]
+    assert text.active.tolist() == [2, 2, 1, 1]
+    assert (text.words.tolist(), text.places.tolist(), text.largest) == ([0, 5, 6], [0, 3, 4], 5)
+
+
+def test_a_rate_beyond_all_bounds_is_a_loss_and_no_crash() -> None:
+    sentences = np.array([[BOS, 5, 6, 7, EOS], [BOS, 8, 9, 4, EOS]] * 3, np.int32)
+    made = tune(small(tied=True), sentences, Strategy(batch_size=1, learning_rate=1e30))
+    assert made.diverged and made.loss == math.inf
+    assert made.tokens < 24, "it stops where it has diverged"
+
+
+# -- a population ----------------------------------------------------------------------------------------------------
+
+GRID = (
+    Strategy(batch_size=2, learning_rate=0.2),
+    Strategy(batch_size=3, learning_rate=0.05, epochs=2),
+    Strategy(batch_size=2, learning_rate=1e30),
+)
+SPLIT = TemporalSplit(gate=0.25)
+
+
+class Diaries:
+    """Clients whose text has times: shuffled, tied, unknown, or too little of it."""
+
+    description, expected_clients = "diaries of a test", 7
+
+    def __init__(self) -> None:
+        self.left_out: dict[str, int] = {}
+
+    def clients(self) -> Any:
+        random = np.random.default_rng(4)
+        for number, sentences in enumerate((30, 25, 12)):
+            times = np.sort(random.integers(0, sentences // 2, sentences))
+            times[:number] = NO_TIME  # 0, 1, 2 sentences that nobody knows the time of
+            yield self._client(f"full-{number}", self._texts(random, sentences), times)
+        yield self._client("undated", self._texts(random, 9), np.full(9, NO_TIME))
+        yield self._client("one-day", self._texts(random, 9), np.full(9, 7))
+        yield self._client("short", self._texts(random, 2), np.arange(2))
+        yield self._client("foreign", [*self._texts(random, 7), "unheard", "unheard unheard"], np.arange(9))
+
+    def _client(self, name: str, texts: list[str], times: NDArray[np.int64]) -> ClientText:
+        return ClientText(client_id=name, texts=texts, timestamps=times.astype(np.int64), split="test")
+
+    def _texts(self, random: np.random.Generator, sentences: int) -> list[str]:
+        return [
+            " ".join(f"w{w}" for w in random.integers(4, VOCABULARY + 1, random.integers(1, 9)))
+            for _ in range(sentences)
+        ]
+
+
+class Encoded:
+    def __init__(self, rows: list[list[int]]) -> None:
+        self.ids = np.array([id for row in rows for id in row], np.int32)
+        self.lengths = np.array([len(row) for row in rows], np.int32)
+        self.text_of = np.arange(len(rows), dtype=np.int32)
+
+
+def encode(texts: Any) -> Encoded:
+    known = {f"w{id}": id for id in range(4, VOCABULARY)}
+    return Encoded([[BOS, *(known.get(word, OOV) for word in text.split()), EOS] for text in texts])
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
+    record = VocabularyRecord(
+        size=VOCABULARY, sha256="0" * 64, lowercase=False, kind="word list", description="tiny", oov_id=OOV
+    )
+    path = tmp_path_factory.mktemp("diaries") / "cache"
+    return build_cache(Diaries(), encode, path, vocabulary=record, vocabulary_json="{}", tokenizer="words")
+
+
+def run(cache: Cache, *, workers: int = 1, model: Cifg | None = None, **changes: Any) -> Any:
+    values: dict[str, Any] = {"strategies": GRID, "split": SPLIT, "words": WORDS, **changes}
+    model = small(tied=True) if model is None else model
+    cores = Cores(Hardware(workers=workers))
+    return personalize_clients(model, cache, cache.clients("test"), **values, cores=cores)
+
+
+def test_a_device_counts_the_global_and_its_own_model_as_the_twin_does(cache: Cache) -> None:
+    """One client, each sound strategy, from the cache to the counts, with nothing shared but the split."""
+    model = small(tied=True)
+    outcome = run(cache).outcomes[2]
+    parts = SPLIT.parts(cache.timestamps(outcome.client))
+    assert isinstance(parts, Parts) and outcome.undated == parts.undated == 2
+    order = np.random.default_rng(outcome.client).permutation(parts.train)
+    train = cache.padded(outcome.client, order, WORDS + 1)
+    assert outcome.train_tokens == (train[:, 1:] != PAD).sum()
+    for rows, comparison in ((parts.gate, outcome.gate), (parts.test, outcome.test)):
+        text = cache.padded(outcome.client, rows, WORDS + 1)
+        slow = Counts(*twin.counts(twin.of(model), text, ends=False))
+        assert tuple(comparison.baseline)[:-1] == tuple(slow)[:-1]
+        assert comparison.baseline.nats == pytest.approx(slow.nats, rel=1e-4)
+        for number, strategy in enumerate(GRID[:2]):
+            theta, seen, loss = twin_fine_tune(model, train, strategy)
+            slow = Counts(*twin.counts(theta, text, ends=False))
+            assert tuple(comparison.personalised[number])[:-1] == tuple(slow)[:-1]
+            assert comparison.personalised[number].nats == pytest.approx(slow.nats, rel=1e-3)
+            assert outcome.tokens_seen[number] == seen
+            assert outcome.training_loss[number] == pytest.approx(loss, rel=1e-4)
+
+
+def test_pairs_are_of_the_same_words(cache: Cache) -> None:
+    for outcome in run(cache).outcomes:
+        for comparison in (outcome.test, outcome.gate):
+            for own, paired in zip(comparison.personalised, comparison.paired, strict=True):
+                assert sum(paired) == comparison.baseline.predicted == own.predicted
+                assert paired.both + paired.only_baseline == comparison.baseline.top1
+                assert paired.both + paired.only_personalised == own.top1
+
+
+def test_who_diverges_has_nothing_right_and_is_flagged(cache: Cache) -> None:
+    for outcome in run(cache).outcomes:
+        assert outcome.diverged == (False, False, True)
+        lost = outcome.test.personalised[2]
+        assert (lost.top1, lost.top3, lost.nats) == (0, 0, math.inf)
+        assert lost.predicted == outcome.test.baseline.predicted
+        assert outcome.test.paired[2] == Paired(
+            only_baseline=outcome.test.baseline.top1,
+            neither=outcome.test.baseline.predicted - outcome.test.baseline.top1,
+        )
+
+
+def test_everybody_is_evaluated_or_left_out_for_a_reason(cache: Cache) -> None:
+    outcome = run(cache)
+    assert [each.client for each in outcome.outcomes] == [0, 1, 2]
+    assert {each.client: each.reason for each in outcome.skipped} == {
+        3: Unsplit.NO_TIME,
+        4: Unsplit.ONE_TIME,
+        5: Unsplit.NO_GATE,
+        6: NOTHING_KNOWN,
+    }
+    assert sum(outcome.skipped_by_reason().values()) == 4
+
+
+def test_without_a_gate_there_is_none(cache: Cache) -> None:
+    outcome = run(cache, split=TemporalSplit())
+    assert [each.client for each in outcome.outcomes] == [0, 1, 2, 5]
+    assert all(each.gate is None for each in outcome.outcomes)
+
+
+def test_workers_groups_and_company_change_nothing(cache: Cache) -> None:
+    seen: list[ClientOutcome | SkippedClient] = []
+    one, two = run(cache), run(cache, workers=2, progress=seen.append)
+    assert one == two
+    assert sorted(each.client for each in seen) == list(range(7))
+    alone = run(cache, strategies=GRID[1:2])
+    assert [each.test.personalised[0] for each in alone.outcomes] == [
+        each.test.personalised[1] for each in one.outcomes
+    ]
+
+
+def test_rows_survive_json(cache: Cache) -> None:
+    found = run(cache)
+    for outcome in found.outcomes:
+        text = json.dumps(outcome.as_row(), allow_nan=False)
+        assert ClientOutcome.from_row(json.loads(text)) == outcome
+    for skipped in found.skipped:
+        assert SkippedClient.from_row(json.loads(json.dumps(skipped.as_row()))) == skipped
+
+
+def test_learning_its_owners_text_helps(cache: Cache) -> None:
+    """Trained on a long epoch of the very text, the loss falls; trained uphill, it would rise."""
+    client = cache.padded(0, np.arange(30), WORDS + 1)
+    model = small(tied=False)
+    before = tune(model, client, Strategy(batch_size=5, learning_rate=1e-6))
+    after = tune(model, client, Strategy(batch_size=5, learning_rate=0.3, epochs=20, max_tokens=10**6))
+    assert after.loss < 0.9 * before.loss
+
+
+def test_bad_input_names_the_way_out(cache: Cache, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=f"knows 12 words and the cache {VOCABULARY}"):
+        run(cache, model=small(tied=True, vocabulary=12))
+    with pytest.raises(InputError, match="not finite"):
+        run(cache, model=small(tied=True)._replace(bias=jnp.full(15, jnp.nan)))
+    with pytest.raises(InputError, match="0 strategies"):
+        run(cache, strategies=())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"batch_size": 0}, "batch_size=0 must be at least 1"),
+        ({"learning_rate": float("nan")}, "learning_rate=nan"),
+        ({"proximal": -1.0}, "proximal=-1.0"),
+        ({"layers": "some"}, "one of all, output, biases"),
+    ],
+)
+def test_a_wrong_strategy_is_refused(wrong: dict[str, Any], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        Strategy(**wrong)
+
+
+def test_a_strategy_is_named_as_the_paper_names_it() -> None:
+    assert str(Strategy()) == "B=5, L=0.1"
+    assert str(Strategy(layers="biases", proximal=0.01)) == "B=5, L=0.1, biases only, mu=0.01"
