@@ -63,7 +63,7 @@ class Geometry:
     def _starts(self) -> Numbers:
         """The number of the first point with its leading 1 in each coordinate, then the number of points."""
         blocks = self.order ** np.arange(self.length - 1, -1, -1, dtype=np.int64)
-        return np.concatenate(([0], np.cumsum(blocks)))
+        return np.concatenate((np.zeros(1, np.int64), np.cumsum(blocks)))
 
     def vectors(self, numbers: Numbers) -> Numbers:
         """The canonical vectors of points, (n, length)."""

@@ -16,14 +16,13 @@ from tacit.analytics.device_randomness import device_generator, random_words
 from tacit.analytics.subset_sums import most_devices, sum_of_subsets
 from tacit.analytics.subsets import Numbers, count_bits, subsets_as_bitmaps, subsets_as_numbers
 from tacit.errors import InputError
+from tacit.privacy.subset_selection import SubsetNumbers, check_local, estimate_variance
 
 __all__ = ["KaryRandomizedResponse", "Randomizer", "SubsetSelection", "device_generator"]
 
 Reals = npt.NDArray[np.float64]
 Reports = npt.NDArray[Any]
 
-LARGEST_EPSILON = 30.0  # one lie in 10**13: beyond, an answer protects nobody and 64 random bits do not resolve it
-LARGEST_DOMAIN = 2**31
 SIMULATED = 1 << 22  # numbers of reports held at a time where votes are simulated report by report
 
 
@@ -88,16 +87,7 @@ class Supporting:
     epsilon: float
 
     def __post_init__(self) -> None:
-        if not 2 <= self.domain <= LARGEST_DOMAIN:
-            raise InputError(
-                f"domain={self.domain} is not between 2 and {LARGEST_DOMAIN}: with one value there is nothing to hide "
-                "or to learn; give every value the device may hold, the empty one included."
-            )
-        if not 0 < self.epsilon <= LARGEST_EPSILON:
-            raise InputError(
-                f"epsilon={self.epsilon:g} is not above 0 and at most {LARGEST_EPSILON:g}: at 0 a report says nothing, "
-                "and beyond the limit it hides nothing; local guarantees lie between 0.1 and 12."
-            )
+        check_local(self.domain, self.epsilon)
 
     @property
     def p(self) -> float:
@@ -120,10 +110,7 @@ class Supporting:
 
         (count p(1-p) + (reports - count) q(1-q)) / (p-q)^2: reports are independent, each supports or does not.
         """
-        if not 0 <= count <= reports:
-            raise InputError(f"count={count:g} of {reports} reports cannot be: give a number from 0 to {reports}.")
-        spread = count * self.p * (1 - self.p) + (reports - count) * self.q * (1 - self.q)
-        return spread / (self.p - self.q) ** 2
+        return estimate_variance(self.p, self.q, reports, count)
 
 
 def checked_values(values: Numbers, domain: int) -> Numbers:
@@ -175,23 +162,26 @@ class SubsetSelection(Supporting):
     @property
     def size(self) -> int:
         """How many values a report names."""
-        return max(1, math.ceil(self.domain / (math.exp(self.epsilon) + 1)))
+        return self._numbers.size
 
     @property
     def lie(self) -> float:
         """The probability that the own value is left out, 1 - p without its rounding error."""
-        others = self.domain - self.size
-        return others / (self.size * math.exp(self.epsilon) + others)
+        return self._numbers.lie
 
     @property
     def p(self) -> float:
         """The probability that a report names the device's value."""
-        return 1 - self.lie
+        return self._numbers.p
 
     @property
     def q(self) -> float:
         """The probability that a report names any one given other value."""
-        return (self.size - self.p) / (self.domain - 1)
+        return self._numbers.q
+
+    @property
+    def _numbers(self) -> SubsetNumbers:
+        return SubsetNumbers(self.domain, self.epsilon)
 
     @property
     def as_bitmap(self) -> bool:

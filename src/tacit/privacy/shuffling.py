@@ -21,6 +21,7 @@ import numpy.typing as npt
 from scipy import special
 
 from tacit.errors import AccountingError, InputError
+from tacit.privacy.subset_selection import SubsetNumbers
 
 Reals = npt.NDArray[np.float64]
 Kind = Literal["subset-selection", "any"]
@@ -71,17 +72,12 @@ def shuffle_epsilon(
     if domain is None or randomizer == "any":
         attack = attack_delta(three_values(local_epsilon), reports)
     else:
-        size = subset_size(domain, local_epsilon)
+        size = SubsetNumbers(domain, local_epsilon).size
         blanket = blanket_delta(local_epsilon, reports, domain, size, delta)
         candidates.append((_least(blanket, delta, local_epsilon), BLANKET))
         attack = attack_on_subsets(local_epsilon, reports, domain, size)
     upper, theorem = min(candidates)
     return ShuffleBounds(upper, min(_most(attack, delta, local_epsilon), upper), theorem)
-
-
-def subset_size(domain: int, local_epsilon: float) -> int:
-    """How many values a report of Subset Selection names: max(1, ceil(d / (E + 1)))."""
-    return max(1, math.ceil(domain / (math.exp(local_epsilon) + 1)))
 
 
 def clones_delta(local_epsilon: float, reports: int) -> DeltaAt:
@@ -151,7 +147,7 @@ def _sum_at_least(E: float, both: float, neither: float, rest: float, terms: Rea
     near = np.sqrt(-2 * wanted / np.maximum(terms[:, None] * (E * E * b + a), 1e-300))
     theta = near * np.geomspace(0.3, 3, 12)
     cumulant = np.log1p(b * np.expm1(-theta * E) + a * np.expm1(-theta))
-    return np.max((wanted - terms[:, None] * cumulant) / theta, axis=2).clip(min=0)
+    return np.asarray(np.max((wanted - terms[:, None] * cumulant) / theta, axis=2).clip(min=0), np.float64)
 
 
 @dataclass(frozen=True)
