@@ -1,0 +1,199 @@
+"""`tacit personalize` end to end on a tiny population: what it writes, that it resumes, and what it refuses."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from tests.evaluation.typists import typists_and_model
+from tests.training.tiny import WORDS
+from typer.testing import CliRunner
+
+from tacit.cli import personalize_work
+from tacit.cli.personalize import personalize
+from tacit.privacy.ledger import Ledger, RoundRelease
+from tacit.privacy.participation import Participation
+from tacit.runs import Run
+
+app = typer.Typer()
+app.command()(personalize)
+
+GRID = ("--batch-size", "5", "--learning-rate", "0.1,1.0", "--workers", "1", "--seed", "3")
+GATED = (*GRID, "--gate", "auto", "--token-buckets", "100", "--epsilon", "20")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    return typists_and_model(tmp_path_factory.mktemp("world"))
+
+
+def run(world: tuple[Path, Path], out: Path, *options: str, fails: bool = False) -> Any:
+    cache, model = world
+    result = CliRunner().invoke(app, [str(model), "--data", str(cache), "--out", str(out), *options])
+    assert result.exit_code == (2 if fails else 0), result.output
+    if fails:
+        return result.output.replace("\n", " ")
+    return json.loads(result.stdout) if "--json" in options else result.output
+
+
+@pytest.fixture(scope="module")
+def gated(world: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    out = tmp_path_factory.mktemp("runs") / "gated"
+    return out, run(world, out, *GATED, "--json")
+
+
+def test_people_with_habits_gain_and_are_counted(gated: tuple[Path, Any]) -> None:
+    _, found = gated
+    exact = found["simulation_only"]
+    assert (found["asked"], found["evaluated"], sum(found["skipped"].values())) == (40, 36, 4)
+    assert exact["strategies"]["B=5, L=1"]["top1"]["mean"][0] > 0.05
+    assert [each["name"] for each in exact["policies"]] == [
+        "one strategy",
+        "one strategy, gate",
+        "strategy by tokens",
+        "strategy by tokens, gate",
+    ]
+    assert exact["policies"][0]["users"] == 18 or 16 <= exact["policies"][0]["users"] <= 20
+
+
+def test_the_ledger_holds_the_release_and_nothing_else_pays(gated: tuple[Path, Any]) -> None:
+    out, found = gated
+    with Run.open(out) as opened:
+        rows = opened.rounds()
+        rounds, clients = opened.participations()
+        assert opened.fact("finished") and not (out / "noise.key").exists()
+    ledger = Ledger(tuple(RoundRelease.from_record(row.release) for row in rows))
+    once = Participation.realised(2, rounds, clients)
+    assert (once.max_participations, once.min_separation) == (1, 2)
+    promise = found["promise"]
+    assert ledger.composition(once).zcdp == promise["zcdp"]
+    assert promise["epsilon"] == pytest.approx(20.0) and promise["delta"] == 1e-6
+    # two strategies: 1 + 2 x 2 slices, and 2 x 3 gates for the designers; 1 + 4 and 4 policies for the others
+    assert promise["histograms"] == [11, 9]
+    assert {row.reports for row in ledger.releases} == {20}
+
+
+def test_the_page_tells_released_from_simulated(gated: tuple[Path, Any]) -> None:
+    out, _ = gated
+    page = (out / "report" / "report.md").read_text()
+    released, simulated = page.split("## SIMULATION ONLY")
+    assert "FIXED SEED" in released and "zCDP" in released and "simulation.png" not in released
+    assert "released.png" not in simulated and "exact numbers of simulated users" in simulated
+    assert "left out: 4: " in page
+    for name in ("figure-2", "figure-3a", "figure-3b"):
+        assert (out / "report" / f"{name}-released.png").exists() and f"{name}-simulation.png" in simulated
+
+
+def what_was_found(out: Path) -> tuple[str, str, list[dict[str, Any]]]:
+    report = (out / "report" / "report.json").read_text().replace(str(out), "RUN")
+    with Run.open(out) as opened:
+        return report, opened.recipe, [dict(row.release) for row in opened.rounds()]
+
+
+@pytest.mark.parametrize("killed_after", ["clients", "torn line", "file of the release", "first ledger row"])
+def test_a_killed_run_goes_on_to_the_same_result(
+    world: tuple[Path, Path],
+    gated: tuple[Path, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    killed_after: str,
+) -> None:
+    whole, _ = gated
+    out = tmp_path / "cut"
+    lines = (whole / personalize_work.OUTCOMES).read_bytes().splitlines(keepends=True)
+    with monkeypatch.context() as patch:
+
+        def die(*_: Any, **__: Any) -> None:
+            raise KeyboardInterrupt
+
+        if killed_after in ("clients", "torn line"):
+            patch.setattr(personalize_work, "personalize_clients", die)
+        elif killed_after == "file of the release":
+            patch.setattr(personalize_work.Run, "commit", die)
+        else:
+            patch.setattr("tacit.cli.personalize_report.write_report", die)
+        CliRunner().invoke(app, [str(world[1]), "--data", str(world[0]), "--out", str(out), *GATED])
+    if killed_after in ("clients", "torn line"):
+        rest = b"".join(lines[:7]) + (lines[7][:20] if killed_after == "torn line" else b"")
+        (out / personalize_work.OUTCOMES).write_bytes(rest)
+    run(world, out, *GATED)
+    assert what_was_found(out) == what_was_found(whole)
+
+
+def test_a_finished_run_releases_nothing_again(world: tuple[Path, Path], gated: tuple[Path, Any]) -> None:
+    out, found = gated
+    before = what_was_found(out)
+    assert run(world, out, *GATED, "--json")["released"] == found["released"]
+    assert what_was_found(out) == before
+
+
+def test_other_settings_are_named_and_refused(world: tuple[Path, Path], gated: tuple[Path, Any]) -> None:
+    out, _ = gated
+    options = [option if option != "0.1,1.0" else "0.1,2.0" for option in GATED]
+    complaint = run(world, out, *options, fails=True)
+    assert "other settings (" in complaint and "B=5, L=2" in complaint
+    assert "gate" in run(world, out, *GATED, "--gate-share", "0.3", fails=True)
+
+
+def test_without_a_price_nothing_is_released(world: tuple[Path, Path], tmp_path: Path) -> None:
+    said = run(world, tmp_path / "r", *GRID, "--clients", "12")
+    assert "NOTHING WAS RELEASED" in said and "SIMULATION ONLY: best" in said
+    assert "clients evaluated" in said
+    page = (tmp_path / "r" / "report" / "report.md").read_text()
+    assert "NOTHING WAS RELEASED" in page and not list((tmp_path / "r" / "report").glob("*released*"))
+    with Run.open(tmp_path / "r") as opened:
+        assert opened.rounds_done == 0
+
+
+def test_devices_may_randomise_their_own_reports(world: tuple[Path, Path], tmp_path: Path) -> None:
+    found = run(world, tmp_path / "r", *GRID, "--local-epsilon", "6", "--slices", "", "--json")
+    assert found["promise"] == {
+        "kind": "local",
+        "unit": "client",
+        "adjacency": "zero-out",
+        "key_source": "fixed seed 3",
+        "epsilon": 6.0,
+        "delta": 0.0,
+    }
+    counts = [each["asked"] for each in found["released"]["joint_counts"].values()]
+    assert sum(counts) < 40, "each device answers one question"
+    with Run.open(tmp_path / "r") as opened:
+        assert opened.rounds_done == 0, "the ledger holds what an aggregator noised"
+
+
+def test_a_model_of_other_words_is_refused(world: tuple[Path, Path], tmp_path: Path) -> None:
+    _, other = typists_and_model(tmp_path, 4, [*WORDS[:-1], "elsewhere"])
+    complaint = run((world[0], other), tmp_path / "r", *GRID, fails=True)
+    assert "the same ids would stand for different words" in complaint
+    assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("--token-buckets", "2000,1000"), "do not increase"),
+        (("--delta-buckets", "0.1"), "cannot be read"),
+        (("--delta-buckets", "0.1:0.0:0.01"), "no cuts"),
+        (("--batch-size", "5,x"), "'x' is no whole number"),
+        (("--learning-rate", "-1"), "must be a positive number"),
+        (("--gate", "2"), "must be in"),
+        (("--gate", "auto", "--gate-share", "0"), "nothing to look at"),
+        (("--gate", "auto", "--slices", "baseline"), "goes by train tokens"),
+        (("--slices", "country"), "'country' is unknown"),
+        (("--zcdp", "1", "--epsilon", "1"), "each say the whole price"),
+        (("--epsilon", "0"), "releases nothing or promises nothing"),
+        (("--clients", "1"), "are the fewest that say"),
+        (("--split", "weekday:3"), "is unknown"),
+        (("--undated", "guess"), "choose drop or order"),
+        (("--harm-weight", "-1"), "must be 0 or more"),
+        (("--layers", "most"), "choose all, output or biases"),
+        (("--batch-size", "5,5"), "names a strategy twice"),
+    ],
+)
+def test_bad_input_is_one_line(
+    world: tuple[Path, Path], tmp_path: Path, options: tuple[str, ...], complaint: str
+) -> None:
+    said = run(world, tmp_path / "r", "--workers", "1", *options, fails=True)
+    assert complaint in said and "Traceback" not in said
+    assert not (tmp_path / "r").exists()
