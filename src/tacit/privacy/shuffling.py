@@ -80,6 +80,19 @@ def shuffle_epsilon(
     return ShuffleBounds(upper, min(_most(attack, delta, local_epsilon), upper), theorem)
 
 
+def holds_too(bounds: ShuffleBounds, local_epsilon: float, reports: int, delta: float, domain: int | None) -> bool:
+    """Whether `epsilon_upper` is proved for another number of reports or another domain, too; None is any randomizer.
+
+    Much quicker than the bound of the other, when many questions have nearly the same.
+    """
+    if clones_delta(local_epsilon, reports)(bounds.epsilon_upper) <= delta:
+        return True
+    if domain is None:
+        return False
+    size = SubsetNumbers(domain, local_epsilon).size
+    return blanket_delta(local_epsilon, reports, domain, size, delta)(bounds.epsilon_upper) <= delta
+
+
 def clones_delta(local_epsilon: float, reports: int) -> DeltaAt:
     """An upper bound on delta as a function of epsilon, for any randomizer with this local guarantee.
 
