@@ -106,6 +106,9 @@ def test_words_are_found_counted_and_added_to_the_vocabulary(clients: Path, tmp_
         "too long for the depth": 1,
         "not spelt in the cache": 0,
     }
+    assert again["guarantee"]["item_level_local_epsilon"] == again["guarantee"]["user_level_local_epsilon"] == 6.0
+    assert again["guarantee"]["item_level_central"]["epsilon"] < 6.0
+    assert len(again["guarantee"]["simulated"]) == 2
     assert again["coverage"]["value"] == pytest.approx(again["simulation"]["coverage"], abs=0.03)
     rows = {row["word"]: row for row in json.loads((out / "result.json").read_text())["found"]}
     share = np.mean([client % 2 for client in range(300)])
@@ -169,6 +172,7 @@ def test_without_a_seed_the_clients_themselves_are_asked_once(clients: Path, tmp
         ({"k_anonymity": "0,0.1"}, "needs k >= 1"),
         ({"k_anonymity": "2,7"}, "not between 0 and 1"),
         ({"seed": -1}, "0 or more"),
+        ({"delta": 0}, "between 0 and 1"),
         ({"data": "nowhere.parquet"}, "check the path"),
         ({"vocabulary": "nowhere.json"}, "no vocabulary at"),
     ],

@@ -206,4 +206,4 @@ def reports(
 
 def uniforms_from(generator: np.random.Generator, count: int) -> NDArray[np.float64]:
     """Numbers in [0, 1), (count,), as NumPy makes them of 64 random bits; quick from the operating system too."""
-    return (random_words(generator, count) >> np.uint64(11)) * 2.0**-53
+    return np.asarray((random_words(generator, count) >> np.uint64(11)) * 2.0**-53, np.float64)

@@ -42,7 +42,8 @@ class Layer:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "Layer":
         """What `asdict` gave, through JSON or not."""
-        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in record.items()})
+        values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in record.items()}
+        return cls(**values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +95,8 @@ def discover(
     layers: list[Layer] = []
     found: tuple[str, ...] = ()
     for turn in range(1, campaign.passes + 1):
-        excluded, prefixes = frozenset(found), ("",)
+        excluded = frozenset(found)
+        prefixes: tuple[str, ...] = ("",)
         for layer in range(1, campaign.depth + 1):
             if not prefixes:
                 break

@@ -64,6 +64,7 @@ def discover_words(
     seed: Annotated[
         int | None, typer.Option(help="Fix all randomness of a SIMULATION: whoever knows it can undo the protection.")
     ] = None,
+    delta: Annotated[float, typer.Option(help="Where the central epsilon is read; it changes nothing else.")] = 1e-10,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
 ) -> None:
     """Find frequent unknown words under local differential privacy, layer by layer of a trie."""
@@ -84,6 +85,8 @@ def discover_words(
         resample_users=resample_users,
         seed=seed,
     )
+    if not 0 < delta < 1:
+        raise InputError(f"--delta {delta:g} is not between 0 and 1; 1e-10 is usual.")
     known = Vocabulary.load(vocabulary)
     typed = typed_by(data, known, split="train", shown=not json)
     if not json:
@@ -99,7 +102,7 @@ def discover_words(
                 known=frozenset(known.words),
                 watcher=progress.layer_done,
             )
-        outcome = outcome_of(campaign, found, typed, out)
+        outcome = outcome_of(campaign, found, typed, out, delta=delta)
         write_outcome(folder, outcome)
     print_json(outcome.summary) if json else _show(outcome.summary)
 
@@ -161,5 +164,5 @@ def _show(summary: dict[str, Any]) -> None:
         if count:
             console.print(f"  left out   {count:,} words typed that are {name}")
     for line in summary["guarantee"]["lines"]:
-        console.print(f"  {line}", soft_wrap=True)
+        console.print(f"  {line}", soft_wrap=True, markup=False)
     console.print(f"  {summary['run']}/words.csv", soft_wrap=True)

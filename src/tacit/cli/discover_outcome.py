@@ -11,7 +11,9 @@ import numpy as np
 
 from tacit.analytics.campaign import Campaign
 from tacit.analytics.campaign_folder import CampaignFolder
+from tacit.analytics.contributions import WordQuestion
 from tacit.analytics.discovery import Discovery
+from tacit.analytics.promise import promise_of
 from tacit.cli.console import plain
 from tacit.population.typed_words import TypedWords
 
@@ -28,7 +30,7 @@ class Outcome:
     rows: list[dict[str, Any]]
 
 
-def outcome_of(campaign: Campaign, found: Discovery, typed: TypedWords, run: Path) -> Outcome:
+def outcome_of(campaign: Campaign, found: Discovery, typed: TypedWords, run: Path, *, delta: float) -> Outcome:
     """Everything that is printed and written of a finished campaign."""
     rows = [
         {"word": word, "pass": layer.turn, "layer": layer.layer, "votes": votes}
@@ -39,6 +41,8 @@ def outcome_of(campaign: Campaign, found: Discovery, typed: TypedWords, run: Pat
         for row, count in zip(rows, found.counts.counts, strict=True):
             row |= {"count": count.value, "low": count.low, "high": count.high, "of_reports": found.counts.reports}
     coverage = found.counts.coverage if found.counts else None
+    counting = WordQuestion(words=found.words).domain if found.counts else None
+    promise = promise_of(campaign, {layer.domain for layer in found.layers}, delta=delta, counting_domain=counting)
     summary = {
         "run": str(run),
         "words": len(rows),
@@ -48,7 +52,7 @@ def outcome_of(campaign: Campaign, found: Discovery, typed: TypedWords, run: Pat
         "seed": campaign.seed,
         "coverage": asdict(coverage) if coverage else None,
         "confidence": found.counts.confidence if found.counts else None,
-        "guarantee": {"lines": []},
+        "guarantee": promise.to_record(),
         "simulation": simulation_facts(campaign, found, typed),
     }
     return Outcome(summary=summary, rows=rows)

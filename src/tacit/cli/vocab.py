@@ -12,7 +12,7 @@ from tacit.cli.console import console, print_json, speaks_plainly
 from tacit.cli.discover import typed_by
 from tacit.cli.discover_outcome import RESULT
 from tacit.errors import InputError, RunError
-from tacit.keyboard.vocabulary import Provenance, Vocabulary
+from tacit.keyboard.vocabulary import Provenance, ProvenanceKind, Vocabulary
 from tacit.keyboard.words import is_placeholder, marked, pieces
 
 app = typer.Typer(help="Make and extend vocabularies.", no_args_is_help=True)
@@ -105,7 +105,7 @@ def _origin(folder: CampaignFolder, old: Vocabulary) -> Provenance:
     how = f"words discovered with local epsilon {terms.local_epsilon:g} a report, {terms.contributions} a user"
     if unprotected:
         how += " (a simulation: fixed seed or resampled users, so nothing is promised to its clients)"
-    kind = "private" if unprotected or old.provenance.kind == "private" else "word list"
+    kind: ProvenanceKind = "private" if unprotected or old.provenance.kind == "private" else "word list"
     return Provenance(kind=kind, description=f"{old.provenance.description}; and {how}")
 
 
