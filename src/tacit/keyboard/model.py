@@ -17,79 +17,36 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from tacit.errors import InputError
+from tacit.keyboard import packed
+from tacit.keyboard.parameters import Cifg, ModelSettings, init
 from tacit.keyboard.vocabulary import PAD
 
-
-@dataclass(frozen=True, kw_only=True)
-class ModelSettings:
-    """The size of a next-word model; the defaults are the papers' (10k words: 2.4 M parameters, tied 1.4 M)."""
-
-    vocabulary: int = 10_000
-    embedding: int = 96
-    units: int = 670
-    tied: bool = False
-
-    def __post_init__(self) -> None:
-        for name in ("embedding", "units"):
-            if getattr(self, name) < 1:
-                raise InputError(f"model.{name}={getattr(self, name)} must be at least 1; the papers use 96 and 670.")
-        if self.vocabulary < 5:
-            raise InputError(
-                f"model.vocabulary={self.vocabulary} must be at least 5: four special tokens and one word."
-            )
-
-    @property
-    def parameters(self) -> int:
-        """How many numbers the model has."""
-        embeddings = self.vocabulary * self.embedding * (1 if self.tied else 2) + self.vocabulary
-        return embeddings + (2 * self.embedding + 1) * 3 * self.units + self.units * self.embedding
+__all__ = ["Cifg", "ModelSettings", "NextWordLoss", "init", "logits", "loss", "predictions"]
 
 
-class Cifg(NamedTuple):
-    """The parameters, float32. Gates stand in the order input, candidate, output along the 3H axis."""
+@dataclass(frozen=True)
+class NextWordLoss:
+    """Mean cross-entropy in nats per predicted word of a batch of padded sentences, and the step down its slope.
 
-    embedding: Array  # (V, E)
-    kernel: Array  # (2E, 3H): rows of the word first, rows of the fed-back projection after
-    bias: Array  # (3H,)
-    projection: Array  # (H, E)
-    output: Array  # (E, V), or (E, 0) when tied: the embedding serves both ends
-    output_bias: Array  # (V,)
-
-
-def init(settings: ModelSettings, *, key: Array) -> Cifg:
-    """Fresh parameters, drawn so that plain SGD moves from the first round.
-
-    Input embeddings uniform in +-1: smaller ones (+-0.1, as recipes for adaptive optimizers have them) leave the gates
-    at rest and cost tens of rounds. Output embeddings +-0.1, so that all words begin about equal; tied ones too. Glorot
-    kernels. The input gate begins at sigmoid(-1), so the cell keeps 73% of what it knew (f = 1 - i).
-    """
-    keys = jax.random.split(key, 4)
-    v, e, h = settings.vocabulary, settings.embedding, settings.units
-
-    def uniform(key: Array, shape: tuple[int, int], limit: float) -> Array:
-        return jax.random.uniform(key, shape, jnp.float32, -limit, limit)
-
-    return Cifg(
-        embedding=uniform(keys[0], (v, e), 0.1 if settings.tied else 1.0),
-        kernel=uniform(keys[1], (2 * e, 3 * h), (6.0 / (2 * e + h)) ** 0.5),
-        bias=jnp.zeros(3 * h, jnp.float32).at[:h].set(-1.0),
-        projection=uniform(keys[2], (h, e), (6.0 / (h + e)) ** 0.5),
-        output=uniform(keys[3], (e, 0 if settings.tied else v), 0.1),
-        output_bias=jnp.zeros(v, jnp.float32),
-    )
-
-
-def loss(model: Cifg, sentences: Array) -> Array:
-    """Mean cross-entropy in nats per predicted word, () float32, of a batch of padded sentences.
-
-    sentences: (B, L+1) integers, each BOS, words, EOS, then PAD. Every target but PAD counts, OOV and EOS too (the
+    Sentences: (B, L+1) integers, each BOS, words, EOS, then PAD. Every target but PAD counts, OOV and EOS too (the
     phone must also learn that a sentence ends); a batch of nothing but padding has loss 0 and gradient 0.
     """
-    targets = sentences[:, 1:].T.reshape(-1)
-    mask = (targets != PAD).astype(jnp.float32)
-    weights = mask / jnp.maximum(mask.sum(), 1.0)
-    return _cross_entropy(predictions(model, sentences), _output(model), model.output_bias, targets, weights)
+
+    def __call__(self, model: Cifg, sentences: Array) -> Array:
+        """The loss, () float32."""
+        targets = sentences[:, 1:].T.reshape(-1)
+        mask = (targets != PAD).astype(jnp.float32)
+        weights = mask / jnp.maximum(mask.sum(), 1.0)
+        return _cross_entropy(predictions(model, sentences), _output(model), model.output_bias, targets, weights)
+
+    def descend(
+        self, model: Cifg, sentences: Array, learning_rate: float, *, precision: str = "float32"
+    ) -> tuple[Cifg, Array]:
+        """(model - learning_rate * gradient, loss): the same but for rounding, fast on processors (see `packed`)."""
+        return packed.descend(model, sentences, learning_rate, precision=precision)
+
+
+loss = NextWordLoss()
 
 
 def predictions(model: Cifg, sentences: Array) -> Array:

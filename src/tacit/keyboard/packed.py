@@ -1,0 +1,288 @@
+"""One step of SGD over the real words of a batch, for processors: the step down `tacit.keyboard.model.loss` without
+the cost of its padding.
+
+Sentences are sorted by length and their words stored time-major without gaps: at time t only the first active[t]
+sentences still go on, and their words are the rows starts[t] .. starts[t] + active[t]. The recurrence reads and writes
+B rows from starts[t] on; those of ended sentences are overwritten by the words of the next time (backwards: left
+alone). All other products run over the first R rows, R the smallest of a few compiled sizes that holds every word.
+
+Products are computed from operands of the asked precision; their sums, the parameters and the step are float32. The
+slow twin is the derivative of `loss`.
+
+Shapes, once for the whole file: B sentences, L words, W = L*B rows, of which R are computed, V words in the
+vocabulary, E embedding width, H units.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from tacit.keyboard.parameters import Cifg
+from tacit.keyboard.vocabulary import PAD
+
+SIZES = 8  # compiled numbers of rows, W/8, 2W/8 .. W: fewer waste more rows, more cost compile time
+SMALLEST = 32  # rows; below, a product is no cheaper
+
+
+class _Batch(NamedTuple):
+    """A batch, packed; rows behind the last word have weight 0."""
+
+    inputs: Array  # (W,) ids
+    targets: Array  # (W,) ids
+    weights: Array  # (W,) float32: 1/words
+    before: Array  # (W,) the row of the sentence's word before; W where there is none
+    starts: Array  # (L,) the first row of each time
+    active: Array  # (L,) how many sentences have a word then
+    longest: Array  # () how many times there are
+    size: Array  # () the index of R in `_sizes`
+
+
+class _Trace(NamedTuple):
+    """What the backward pass needs of each word."""
+
+    update: Array  # i (W, H)
+    candidate: Array  # g (W, H)
+    emit: Array  # o (W, H)
+    cell: Array  # before this word (W, H)
+    squashed: Array  # tanh of the cell after it (W, H)
+
+
+def descend(model: Cifg, sentences: Array, learning_rate: float, *, precision: str = "float32") -> tuple[Cifg, Array]:
+    """(model - learning_rate * gradient, loss ()) for padded sentences (B, L+1), as `loss` has them.
+
+    precision: "float32" or "bfloat16", of the products' operands. Exact but for rounding: rows of the input embedding
+    that no word of the batch touches have gradient zero and are not rewritten.
+    """
+    operand = jnp.dtype(precision)
+    width = model.embedding.shape[1]
+    batch = _pack(sentences)
+    weights = batch.weights[:, None]
+    kernel, projection = model.kernel.astype(operand), model.projection.astype(operand)
+    matrix = model.output if model.output.shape[1] else model.embedding.T
+    inputs = model.embedding[batch.inputs]
+
+    hoisted = _sized(batch, _hoist, inputs, kernel[:width], model.bias)
+    outputs, trace = _forward(batch, hoisted, kernel[width:], projection, len(sentences))
+    value, d_outputs, d_matrix = _softmax(batch, outputs, matrix, model.output_bias, operand)
+    dz, d_fed = _backward(batch, trace, d_outputs, kernel[width:], projection, len(sentences))
+    fed_back = outputs.at[batch.before].get(mode="fill", fill_value=0.0)
+    d_kernel, d_bias, d_projection, d_inputs = _sized(
+        batch, _weight_gradients, jnp.concatenate([inputs, fed_back], axis=1), trace.emit * trace.squashed, dz, d_fed,
+        kernel[:width].T,
+    )  # fmt: skip
+
+    def less(parameter: Array, gradient: Array) -> Array:
+        return parameter - learning_rate * gradient
+
+    # The softmax's gradient has a part for every word, and one for each word that was typed: -weight at its target.
+    typed = learning_rate * weights * outputs  # (W, E)
+    if model.output.shape[1]:
+        embedding, output = model.embedding, less(model.output, d_matrix[:-1]).at[:, batch.targets].add(typed.T)
+    else:
+        embedding, output = less(model.embedding, d_matrix[:-1].T).at[batch.targets].add(typed), model.output
+    return Cifg(
+        embedding=embedding.at[batch.inputs].add(-learning_rate * d_inputs),
+        kernel=less(model.kernel, d_kernel),
+        bias=less(model.bias, d_bias),
+        projection=less(model.projection, d_projection.T),
+        output=output,
+        output_bias=less(model.output_bias, d_matrix[-1]).at[batch.targets].add(learning_rate * batch.weights),
+    ), value
+
+
+# -- the rows ------------------------------------------------------------------------------------------------------
+
+
+def _sizes(rows: int) -> list[int]:
+    """The numbers of rows that are compiled, ascending; the last is `rows`."""
+    step = max(SMALLEST, -(-rows // SIZES))
+    return [*range(step, rows, step), rows]
+
+
+def _pack(sentences: Array) -> _Batch:
+    count, length = sentences.shape[0], sentences.shape[1] - 1
+    rows = count * length
+    lengths = (sentences[:, 1:] != PAD).sum(axis=1)
+    ids = sentences[jnp.argsort(-lengths)]
+    active = (lengths[:, None] > jnp.arange(length)[None, :]).sum(axis=0)
+    starts = jnp.cumsum(active) - active
+    words = lengths.sum()
+    row = jnp.arange(rows)
+    time = jnp.maximum((starts[None, :] <= row[:, None]).sum(axis=1) - 1, 0)  # ended times begin at `words`
+    sentence = jnp.minimum(row - starts[time], count - 1)
+    real = row < words
+    return _Batch(
+        inputs=jnp.where(real, ids[sentence, time], PAD),
+        targets=jnp.where(real, ids[sentence, jnp.minimum(time + 1, length)], PAD),
+        weights=jnp.where(real, 1.0 / jnp.maximum(words, 1), 0.0).astype(jnp.float32),
+        before=jnp.where(real & (time > 0), starts[time - 1] + sentence, rows),
+        starts=starts,
+        active=active,
+        longest=lengths.max(),
+        size=(words > jnp.array(_sizes(rows)[:-1], jnp.int32)).sum(),
+    )
+
+
+def _sized(batch: _Batch, compute: Callable[..., Any], *operands: Array) -> Any:
+    """compute(*operands, rows=R) for the batch's R."""
+    return lax.switch(batch.size, [partial(compute, rows=rows) for rows in _sizes(len(batch.inputs))], *operands)
+
+
+def _filled(part: Array, rows: int) -> Array:
+    """(R, .) with rows of zeros below, (rows, .)."""
+    return jnp.pad(part, ((0, rows - len(part)), (0, 0)))
+
+
+# -- products ------------------------------------------------------------------------------------------------------
+
+
+def _product(left: Array, right: Array) -> Array:
+    """left @ right, summed in float32, from operands of right's type."""
+    return jnp.matmul(left.astype(right.dtype), right, preferred_element_type=jnp.float32)
+
+
+def _over_rows(left: Array, right: Array) -> Array:
+    """left.T @ right: the sum over rows of a weight gradient; left has few columns.
+
+    In bfloat16 XLA folds a transposition into the product and then computes it in float32, six times slower: so the
+    transpose is written out, by a loop that it cannot see through.
+    """
+    if right.dtype == jnp.float32:
+        return left.T @ right
+    left = left.astype(right.dtype)
+    columns = lax.map(
+        lambda column: lax.dynamic_index_in_dim(left, column, 1, keepdims=False), jnp.arange(left.shape[1])
+    )
+    return _product(columns, right)
+
+
+# -- the softmax ---------------------------------------------------------------------------------------------------
+
+
+def _softmax(batch: _Batch, outputs: Array, matrix: Array, bias: Array, operand: Any) -> tuple[Array, Array, Array]:
+    """The loss (), its derivative by the outputs (W, E), and that by matrix and bias (E+1, V) but for the targets."""
+    picked = matrix[:, batch.targets].T  # (W, E)
+    matrix = lax.optimization_barrier(matrix.astype(operand))
+    logs, d_outputs, d_matrix = _sized(batch, _exponentials, outputs, matrix, matrix.T, bias, batch.weights)
+    scores = (outputs * picked).sum(axis=1) + bias[batch.targets]
+    value = jnp.dot(batch.weights, logs - scores)
+    return value, d_outputs - batch.weights[:, None] * picked, d_matrix
+
+
+def _exponentials(
+    outputs: Array, matrix: Array, transposed: Array, bias: Array, weights: Array, *, rows: int
+) -> tuple[Array, Array, Array]:
+    """log sum exp of the scores (W,), and the derivatives of their weighted sum by outputs and by matrix and bias.
+
+    The exponentials are not normalised in memory: weight/sum is folded into the small matrices of both products, and
+    the bias is one more row of the second. XLA fuses product, maximum and exponential into one pass.
+    """
+    total = len(outputs)
+    outputs, weights = outputs[:rows], weights[:rows]
+    scores = _product(outputs, matrix) + bias[None, :]  # (R, V)
+    top = scores.max(axis=1)
+    exponentials = lax.optimization_barrier(jnp.exp(scores - top[:, None]).astype(matrix.dtype))
+    sums = exponentials.astype(jnp.float32).sum(axis=1)
+    scale = (weights / sums)[:, None]
+    d_outputs = _product(exponentials, transposed) * scale
+    d_matrix = _over_rows(jnp.concatenate([outputs * scale, scale], axis=1), exponentials)
+    logs = jnp.log(sums) + top
+    return jnp.pad(logs, (0, total - rows)), _filled(d_outputs, total), d_matrix
+
+
+# -- the recurrence ------------------------------------------------------------------------------------------------
+
+
+def _hoist(inputs: Array, kernel: Array, bias: Array, *, rows: int) -> Array:
+    """The inputs' part of the gates (W, 3H)."""
+    return _filled(_product(inputs[:rows], kernel) + bias[None, :], len(inputs))
+
+
+def _forward(batch: _Batch, hoisted: Array, feedback: Array, projection: Array, count: int) -> tuple[Array, _Trace]:
+    """The projected outputs (W, E) and the trace, from a zero state."""
+    rows, units, width = len(hoisted), projection.shape[0], projection.shape[1]
+
+    def step(time: Array, carry: tuple[Array, Array, Array, _Trace]) -> tuple[Array, Array, Array, _Trace]:
+        cell, output, outputs, trace = carry
+        start = batch.starts[time]
+        z = lax.dynamic_slice_in_dim(hoisted, start, count) + _product(output, feedback)
+        update = jax.nn.sigmoid(z[:, :units])
+        candidate = jnp.tanh(z[:, units : 2 * units])
+        emit = jax.nn.sigmoid(z[:, 2 * units :])
+        after = cell + update * (candidate - cell)  # f = 1 - i
+        squashed = jnp.tanh(after)
+        output = _product(emit * squashed, projection)
+        word = _Trace(update, candidate, emit, cell, squashed)
+        trace = _Trace(*(_written(all, part, start) for all, part in zip(trace, word, strict=True)))
+        return after, output, _written(outputs, output, start), trace
+
+    blank = jnp.zeros((rows, units), jnp.float32)
+    start = (
+        jnp.zeros((count, units), jnp.float32),
+        jnp.zeros((count, width), jnp.float32),
+        jnp.zeros((rows, width), jnp.float32),
+        _Trace(blank, blank, blank, blank, blank),
+    )
+    _, _, outputs, trace = lax.fori_loop(0, batch.longest, step, start)
+    return outputs, trace
+
+
+def _backward(
+    batch: _Batch, trace: _Trace, d_outputs: Array, feedback: Array, projection: Array, count: int
+) -> tuple[Array, Array]:
+    """The derivatives by the gates before squashing (W, 3H) and by the projected outputs (W, E), fed back included."""
+    rows, units, width = len(d_outputs), projection.shape[0], projection.shape[1]
+    feedback, projection = feedback.T, projection.T
+
+    def step(i: Array, carry: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
+        d_cell, d_fed_back, dz_all, d_output_all = carry
+        time = batch.longest - 1 - i
+        start = batch.starts[time]
+        goes_on = (jnp.arange(count) < batch.active[time])[:, None]
+        t = _Trace(*(lax.dynamic_slice_in_dim(part, start, count) for part in trace))
+        d_here = lax.dynamic_slice_in_dim(d_outputs, start, count)
+        d_output = jnp.where(goes_on, d_here + d_fed_back, 0.0)
+        d_hidden = _product(d_output, projection)
+        d_cell = d_cell + d_hidden * t.emit * (1.0 - t.squashed * t.squashed)
+        dz = jnp.concatenate(
+            [
+                d_cell * (t.candidate - t.cell) * t.update * (1.0 - t.update),
+                d_cell * t.update * (1.0 - t.candidate * t.candidate),
+                d_hidden * t.squashed * t.emit * (1.0 - t.emit),
+            ],
+            axis=1,
+        )
+        dz_all = _written(dz_all, jnp.where(goes_on, dz, lax.dynamic_slice_in_dim(dz_all, start, count)), start)
+        kept = jnp.where(goes_on, d_output, lax.dynamic_slice_in_dim(d_output_all, start, count))
+        return d_cell * (1.0 - t.update), _product(dz, feedback), dz_all, _written(d_output_all, kept, start)
+
+    end = (
+        jnp.zeros((count, units), jnp.float32),
+        jnp.zeros((count, width), jnp.float32),
+        jnp.zeros((rows, 3 * units), jnp.float32),
+        jnp.zeros((rows, width), jnp.float32),
+    )
+    _, _, dz, d_output = lax.fori_loop(0, batch.longest, step, end)
+    return dz, d_output
+
+
+def _written(all: Array, part: Array, start: Array) -> Array:
+    return lax.dynamic_update_slice_in_dim(all, part, start, axis=0)
+
+
+def _weight_gradients(
+    both: Array, hidden: Array, dz: Array, d_fed: Array, back: Array, *, rows: int
+) -> tuple[Array, Array, Array, Array]:
+    """By kernel (2E, 3H), bias (3H,), projection transposed (E, H) and inputs (W, E)."""
+    operand = back.dtype
+    narrow = dz[:rows].astype(operand)
+    return (
+        _over_rows(both[:rows], narrow),
+        dz[:rows].sum(axis=0),
+        _over_rows(d_fed[:rows], hidden[:rows].astype(operand)),
+        _filled(_product(narrow, back), len(dz)),
+    )

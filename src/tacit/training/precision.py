@@ -1,0 +1,33 @@
+"""Which precision a processor computes in: bfloat16 where it has units for it, float32 elsewhere."""
+
+import logging
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+Precision = Literal["float32", "bfloat16"]  # of the operands of products; parameters and sums are float32 always
+UNITS = "amx_bf16"  # without, XLA emulates bfloat16 products, or computes them slower than float32
+
+
+@cache
+def usable_precision(asked: Precision) -> Precision:
+    """What is asked if this machine's processors have matrix units for it, else float32, which is said once.
+
+    It is part of a run's result (0.3% of an update), so whoever records a run records this, not what was asked.
+    """
+    if asked == "float32" or UNITS in processor_features():
+        return asked
+    logging.getLogger(__name__).warning(
+        "precision=bfloat16 was asked for, but this processor has no %s units; float32 is used.", UNITS
+    )
+    return "float32"
+
+
+def processor_features(listing: Path = Path("/proc/cpuinfo")) -> frozenset[str]:
+    """The features that Linux lists of the first processor; empty elsewhere."""
+    try:
+        lines = listing.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return frozenset()
+    flags = (line.partition(":")[2] for line in lines if line.startswith("flags"))
+    return frozenset(next(flags, "").split())
