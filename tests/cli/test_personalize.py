@@ -1,13 +1,16 @@
 """`tacit personalize` end to end on a tiny population: what it writes, that it resumes, and what it refuses."""
 
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 from tests.evaluation.typists import typists_and_model
-from tests.training.tiny import WORDS
+from tests.training.tiny import WORDS, tiny_cache
 from typer.testing import CliRunner
 
 from tacit.cli import personalize_work
@@ -167,6 +170,38 @@ def test_a_model_of_other_words_is_refused(world: tuple[Path, Path], tmp_path: P
     complaint = run((world[0], other), tmp_path / "r", *GRID, fails=True)
     assert "the same ids would stand for different words" in complaint
     assert not (tmp_path / "r").exists()
+
+
+def test_text_without_times_is_left_out_and_said_so(world: tuple[Path, Path], tmp_path: Path) -> None:
+    cache, model = tiny_cache(tmp_path / "untimed", {"train": 1, "validation": 1, "test": 40}).path, world[1]
+    complaint = run((cache, model), tmp_path / "r", *GRID, fails=True)
+    assert "40: no sentence has a time" in complaint and "--undated" in complaint
+    found = run((cache, model), tmp_path / "s", *GRID, "--undated", "order", "--json")
+    assert found["evaluated"] > 20
+
+
+@pytest.mark.long
+def test_kill_nine_at_any_instant_changes_nothing(world: tuple[Path, Path], tmp_path: Path) -> None:
+    cache, model = world
+    options = [str(model), "--data", str(cache), *GATED, "--max-tokens", "200", "--json"]
+    program = "import sys, typer; from tacit.cli.personalize import personalize; typer.run(personalize)"
+
+    def begin(out: Path) -> "subprocess.Popen[bytes]":
+        command = [sys.executable, "-c", program, *options, "--out", str(out)]
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL)
+
+    assert begin(tmp_path / "whole").wait() == 0
+    out, kills = tmp_path / "cut", 0
+    lines = out / personalize_work.OUTCOMES
+    for least in (1, 14, 33):
+        process = begin(out)
+        while process.poll() is None and not (lines.exists() and lines.read_bytes().count(b"\n") >= least):
+            time.sleep(0.002)
+        kills += process.poll() is None
+        process.kill()
+        process.wait()
+    assert begin(out).wait() == 0
+    assert kills and what_was_found(out) == what_was_found(tmp_path / "whole")
 
 
 @pytest.mark.parametrize(

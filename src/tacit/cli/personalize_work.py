@@ -48,6 +48,7 @@ from tacit.privacy.ledger import RoundRelease
 from tacit.runs import RoundRow, Run, write_whole
 from tacit.training import Cores, Hardware, generator_for, key_from_seed
 
+FEWEST = 2  # clients of a group that have a spread, hence an interval
 OUTCOMES = Path("simulation") / "outcomes.jsonl"
 Steps = tuple[Mapping[str, Histogram], ...]
 
@@ -164,7 +165,7 @@ def first_difference(old: Mapping[str, Any], new: Mapping[str, Any], path: str =
 def asked_clients(work: Work, cache: Cache) -> NDArray[np.int64]:
     """Who is asked, in a public random order. With a gate the first half designs it, the other half judges it."""
     asked = first_asked(cache.clients(work.split_name), work.clients)
-    least = 4 if work.questionnaire.gated else 2  # an interval needs two
+    least = 2 * FEWEST if work.questionnaire.gated else FEWEST
     if len(asked) < least:
         raise InputError(
             f"{len(asked)} clients of the {work.split_name} split were asked for, and {least} are the fewest that say "
@@ -208,13 +209,20 @@ def findings(work: Work, run: Run) -> Evaluated:
     asked = asked_clients(work, Cache.open(work.data))
     rows = {row["client"]: row for row in _rows(run.path / OUTCOMES)}
     reports = [rows[int(client)] for client in asked]
-    groups = np.array_split(np.arange(len(asked)), 2) if work.questionnaire.gated else [np.arange(len(asked))]
-    parts = [_measured([reports[at] for at in group]) for group in groups]
-    silent = [len(group) - len(part) for group, part in zip(groups, parts, strict=True)]
     skipped: dict[str, int] = {}
     for row in reports:
         if "skipped" in row:
             skipped[row["skipped"]] = skipped.get(row["skipped"], 0) + 1
+    groups = np.array_split(np.arange(len(asked)), 2) if work.questionnaire.gated else [np.arange(len(asked))]
+    for group in groups:
+        if sum("skipped" not in reports[at] for at in group) < FEWEST:
+            reasons = "; ".join(f"{count}: {reason}" for reason, count in sorted(skipped.items()))
+            raise InputError(
+                f"of {len(group)} clients too few could be evaluated to say anything (of all {len(asked)}, left out "
+                f"{reasons}); ask more clients, or split otherwise (--split, --gate-share, --undated)."
+            )
+    parts = [_measured([reports[at] for at in group]) for group in groups]
+    silent = [len(group) - len(part) for group, part in zip(groups, parts, strict=True)]
     if unmeasured := sum(part.unmeasured for part in parts):
         skipped["no test word is in the vocabulary"] = unmeasured
 
