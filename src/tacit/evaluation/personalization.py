@@ -279,7 +279,8 @@ def _numbers(counts: Counts) -> list[float | None]:
 
 
 def _counts(numbers: list[Any]) -> Counts:
-    return Counts(*numbers[:-1], nats=_number(numbers[-1]))
+    *whole, nats = numbers
+    return Counts(*whole)._replace(nats=_number(nats))
 
 
 def _finite(number: float) -> float | None:

@@ -149,7 +149,7 @@ def exp(x: np.float32) -> np.float32:
     r = x - power * _LN2_HIGH - power * _LN2_LOW
     y = ((((_C5 * r + _C4) * r + _C3) * r + _C2) * r + _C1) * r + _C0
     y = y * r * r + r + _ONE
-    return y * np.int32((np.int32(power) + np.int32(127)) << np.int32(23)).view(np.float32)  # type: ignore[no-any-return]
+    return y * np.int32((np.int32(power) + np.int32(127)) << np.int32(23)).view(np.float32)
 
 
 @compiled

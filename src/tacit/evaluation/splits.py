@@ -12,7 +12,7 @@ unless the cache's own order is declared to be that of typing (`undated="order"`
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from tacit.population.clients import NO_TIME
 
 Times = NDArray[np.int64]
 Rows = NDArray[np.int64]
+Rule = Literal["time", "count", "date", "last"]
 
 
 class Unsplit(StrEnum):
@@ -54,7 +55,7 @@ class TemporalSplit:
     `gate`: share of the text before test, its latest, that is set aside for the gate; 0.0: two parts only.
     """
 
-    rule: Literal["time", "count", "date", "last"] = "time"
+    rule: Rule = "time"
     value: float = 0.8
     gate: float = 0.0
     undated: Literal["drop", "order"] = "drop"
@@ -78,8 +79,8 @@ class TemporalSplit:
             if rule == "date":
                 day = datetime.strptime(value, "%Y-%m-%d").replace(tzinfo=UTC)
                 return cls(rule="date", value=day.timestamp(), gate=gate, undated=undated)
-            if rule == "time" or rule == "count" or rule == "last":
-                return cls(rule=rule, value=float(value), gate=gate, undated=undated)
+            if rule in get_args(Rule):
+                return cls(rule=cast(Rule, rule), value=float(value), gate=gate, undated=undated)
         except InputError:
             raise
         except ValueError as error:
