@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,25 @@ def test_nobody_is_asked_twice() -> None:
     assert drawn.sum() == 50_000 and drawn.min() > 380 and drawn.max() < 640
 
 
+@given(st.integers(3, 500), st.integers(2, 20), st.sampled_from(["even", "middle"]))
+def test_an_allocation_asks_as_many_in_all(users: int, depth: int, allocation: str) -> None:
+    sizes = campaign(users_per_layer=users, depth=depth, allocation=allocation).users_of_layers
+    assert sum(sizes) == users * depth
+    assert min(sizes) >= 1 and (allocation == "middle" or set(sizes) == {users})
+
+
+def test_layers_of_different_sizes_share_nobody() -> None:
+    """With each of 120 clients asked once, all letters they hold are voted on as often as there are holders."""
+    typed = one_word_each({"a": 60, "b": 60})
+    asked = campaign(users_per_layer=10, depth=4, passes=3, allocation="middle", resample_users=False)
+    found = discover(asked, typed, Memory(), assignment=2)
+    assert [layer.users for layer in found.layers if layer.turn == 1] == list(asked.users_of_layers)[:2]
+    crowd = Crowd(clients=120, assignment=2)
+    starts = np.concatenate([[0], np.cumsum(asked.users_of_layers * 3)])
+    together = [crowd.group(int(begin), int(end - begin)) for begin, end in pairwise(starts)]
+    assert np.sum(together, axis=0).tolist() == [1] * 120
+
+
 def test_too_few_users_are_refused_before_anybody_is_asked() -> None:
     typed = one_word_each({"a": 50, "b": 49})
     small = campaign(users_per_layer=16, counting_users=4, resample_users=False)
@@ -211,7 +231,7 @@ def test_the_threshold_keeps_noise_out() -> None:
         terms=Terms(local_epsilon=2.0), users_per_layer=500, passes=4, anonymity=Anonymity(k=9, delta=0.04)
     )
     alone = Campaign(terms=Terms(local_epsilon=2.0), users_per_layer=500, anonymity=Anonymity(k=9, delta=0.01))
-    assert least_votes(shared, 101) == least_votes(alone, 101)  # each of four passes has a fourth of delta
+    assert least_votes(shared, 500, 101) == least_votes(alone, 500, 101)  # each of four passes has a fourth of delta
 
 
 def test_settings_survive_their_record() -> None:
@@ -228,6 +248,8 @@ def test_settings_survive_their_record() -> None:
         {"depth": 1},
         {"counting_users": -1},
         {"seed": -1},
+        {"allocation": "late"},
+        {"allocation": "middle", "users_per_layer": 1},
         {"epsilon": 0.0},
         {"contributions": 0},
     ],

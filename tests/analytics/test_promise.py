@@ -17,20 +17,20 @@ CAMPAIGN = Campaign(
 
 
 def test_levels_compose_as_they_should() -> None:
-    promise = promise_of(CAMPAIGN, [101, 9901], delta=1e-8, counting_domain=None)
+    promise = promise_of(CAMPAIGN, [(20_000, 101), (20_000, 9901)], delta=1e-8)
     assert (promise.item_epsilon, promise.user_epsilon) == (4.0, 12.0)
     layers = [shuffle_epsilon(4.0, 60_000, 1e-8, "subset-selection", domain).epsilon_upper for domain in (101, 9901)]
     assert promise.central.epsilon_upper == max(layers)  # not their sum: nobody is in two layers
-    fewer = promise_of(CAMPAIGN, [101, 9901], delta=1e-8, counting_domain=12)
+    fewer = promise_of(CAMPAIGN, [(20_000, 101), (20_000, 9901), (500, 12)], delta=1e-8)
     assert fewer.central == shuffle_epsilon(4.0, 1500, 1e-8, "subset-selection", 12)
     other = replace(CAMPAIGN, terms=replace(CAMPAIGN.terms, randomizer="projective-geometry"))
-    assert "clones" in promise_of(other, [9901], delta=1e-8, counting_domain=None).central.theorem
+    assert "clones" in promise_of(other, [(20_000, 9901)], delta=1e-8).central.theorem
 
 
 def test_lines_say_what_is_promised_and_what_is_not() -> None:
-    said = "\n".join(promise_of(CAMPAIGN, [9901], delta=1e-8, counting_domain=None).lines())
+    said = "\n".join(promise_of(CAMPAIGN, [(20_000, 9901)], delta=1e-8).lines())
     assert "epsilon 4 for each word typed, 12 for all" in said
     assert "fewer than 20 contributors" in said and "SIMULATION" not in said
     simulated = replace(CAMPAIGN, seed=7, resample_users=True, anonymity=None)
-    said = "\n".join(promise_of(simulated, [9901], delta=1e-8, counting_domain=None).lines())
+    said = "\n".join(promise_of(simulated, [(20_000, 9901)], delta=1e-8).lines())
     assert "SIMULATION" in said and "seed 7" in said and "many users" in said and "none was asked for" in said

@@ -198,10 +198,10 @@ def test_other_settings_do_not_continue_a_folder(clients: Path, tmp_path: Path) 
 def test_killed_between_layers_it_ends_with_the_same_files(clients: Path, tmp_path: Path) -> None:
     """A child process is killed by SIGKILL as soon as some layers are on disk, twice; then it is let finish."""
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    settings = {"seed": 3, "passes": 2, "depth": 15}
+    settings = {"seed": 3, "passes": 2}
     assert run(*arguments(clients, whole, **settings)).exit_code == 0
     slow = "import time, tacit.analytics.trie as t, tacit.analytics.discovery as d; g = t.grow\n"
-    slow += "def late(*a, **k):\n    time.sleep(0.2); return g(*a, **k)\nd.grow = late\n"
+    slow += "def late(*a, **k):\n    time.sleep(0.15); return g(*a, **k)\nd.grow = late\n"
     start = "import tests.cli.test_discover as t; t.app()\n"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY / "src"), str(REPOSITORY)])}
     for reached in ("pass-1-layer-03", "pass-2-layer-02"):

@@ -2,11 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from itertools import pairwise
+from typing import Any, Literal, Self, get_args
 
 from tacit.analytics.alphabet import Alphabet
 from tacit.analytics.contributions import Terms
 from tacit.errors import InputError
+
+Allocation = Literal["even", "middle"]
+
+# Shares of users by layer, the last for all deeper ones. Early prefixes are shared by many words and stand out with few
+# users; late layers have few words left. Measured in docs/results/word-discovery.md; smaller shares at the ends would
+# find a little more, but the central guarantee is that of the smallest layer.
+MIDDLE = (0.4, 0.6, 1.0, 1.3, 1.5, 1.5, 1.4, 1.2, 1.0, 0.8, 0.7, 0.6, 0.5, 0.4)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +37,7 @@ class Campaign:
 
     Each layer of each pass asks `users_per_layer` users who were never asked before, and keeps `prefixes` answers; a
     word of n characters needs n + 1 <= `depth` layers. `counting_users` more say how often each found word is typed.
+    `allocation` even asks as many in each layer; middle (not in the paper) as many in all, but more in layers 4 to 8.
     `seed` makes a simulation repeatable, and then its randomness protects nobody; None asks the operating system.
     """
 
@@ -40,6 +49,7 @@ class Campaign:
     alphabet: Alphabet = field(default_factory=Alphabet)
     anonymity: Anonymity | None = None
     counting_users: int = 0
+    allocation: Allocation = "even"
     resample_users: bool = False
     seed: int | None = None
 
@@ -55,6 +65,21 @@ class Campaign:
             raise InputError(f"counting_users={self.counting_users} must be 0 (no counts) or more.")
         if self.seed is not None and self.seed < 0:
             raise InputError(f"seed={self.seed} must be 0 or more.")
+        if self.allocation not in get_args(Allocation):
+            raise InputError(
+                f"allocation {self.allocation!r} is unknown; it is one of {', '.join(get_args(Allocation))}."
+            )
+        if min(self.users_of_layers) < 1:
+            raise InputError(f"users_per_layer={self.users_per_layer} leaves a layer without users; ask for 3 or more.")
+
+    @property
+    def users_of_layers(self) -> tuple[int, ...]:
+        """(depth,) users of each layer of a pass; together depth x users_per_layer."""
+        shares = [1.0 if self.allocation == "even" else MIDDLE[min(at, len(MIDDLE) - 1)] for at in range(self.depth)]
+        ends = [
+            round(sum(shares[:at]) / sum(shares) * self.depth * self.users_per_layer) for at in range(self.depth + 1)
+        ]
+        return tuple(end - begin for begin, end in pairwise(ends))
 
     @property
     def users(self) -> int:

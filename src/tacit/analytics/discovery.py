@@ -117,7 +117,7 @@ def discover(
     return Discovery(layers=tuple(layers), words=found, counts=counts)
 
 
-def least_votes(campaign: Campaign, domain: int) -> int:
+def least_votes(campaign: Campaign, users: int, domain: int) -> int:
     """The fewest votes with which an answer is kept: the absolute threshold, or 1 where no anonymity is asked for.
 
     A string is voted on once a pass, so each pass has its share of delta.
@@ -125,7 +125,7 @@ def least_votes(campaign: Campaign, domain: int) -> int:
     if campaign.anonymity is None:
         return 1
     randomizer = campaign.terms.randomizer_for(domain)
-    reports = campaign.users_per_layer * campaign.terms.contributions
+    reports = users * campaign.terms.contributions
     k, delta = campaign.anonymity.k, campaign.anonymity.delta / campaign.passes
     return absolute_threshold(randomizer.p, randomizer.q, reports, k, delta)
 
@@ -134,15 +134,17 @@ def _ask(
     campaign: Campaign, typed: TypedWords, crowd: Crowd, question: PrefixQuestion, turn: int, known: Container[str]
 ) -> Layer:
     """One layer: fresh users, their votes, and what grows from them."""
-    group = (turn - 1) * campaign.depth + question.layer - 1
-    users = crowd.group(group * campaign.users_per_layer, campaign.users_per_layer)
-    votes = votes_of(typed, question, campaign.terms, users, _randomness(campaign, group))
-    least = least_votes(campaign, question.domain)
+    sizes, before = campaign.users_of_layers, question.layer - 1
+    size = sizes[before]
+    users = crowd.group((turn - 1) * sum(sizes) + sum(sizes[:before]), size)
+    randomness = _randomness(campaign, (turn - 1) * campaign.depth + before)
+    votes = votes_of(typed, question, campaign.terms, users, randomness)
+    least = least_votes(campaign, size, question.domain)
     grown = grow(question, votes, limit=campaign.prefixes, least_votes=least, known=known)
     return Layer(
         turn=turn,
         layer=question.layer,
-        users=campaign.users_per_layer,
+        users=size,
         domain=question.domain,
         least_votes=least,
         prefixes=grown.prefixes,
@@ -162,9 +164,8 @@ def _count(
     terms = campaign.terms
     record = journal.read("counting")
     if record is None:
-        group = campaign.passes * campaign.depth
-        users = crowd.group(group * campaign.users_per_layer, campaign.counting_users)
-        votes = votes_of(typed, question, terms, users, _randomness(campaign, group))
+        users = crowd.group(campaign.users - campaign.counting_users, campaign.counting_users)
+        votes = votes_of(typed, question, terms, users, _randomness(campaign, campaign.passes * campaign.depth))
         record = {"users": campaign.counting_users, "votes": votes.tolist()}
         journal.write("counting", record)
     reports = record["users"] * terms.contributions

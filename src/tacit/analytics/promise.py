@@ -9,7 +9,7 @@ from typing import Any
 
 from tacit.analytics.campaign import Campaign
 from tacit.privacy.rounding import rounded_up
-from tacit.privacy.shuffling import ShuffleBounds, shuffle_epsilon
+from tacit.privacy.shuffling import Kind, ShuffleBounds, shuffle_epsilon
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,21 +72,16 @@ class Promise:
         return said
 
 
-def promise_of(campaign: Campaign, domains: Iterable[int], *, delta: float, counting_domain: int | None) -> Promise:
-    """The promise of a campaign whose layers had so many possible answers; `counting_domain` where users counted.
+def promise_of(campaign: Campaign, questions: Iterable[tuple[int, int]], *, delta: float) -> Promise:
+    """The promise of a campaign that asked these questions: (users, possible answers) of each layer and the count.
 
-    Central figures hold for one word typed by one user: its layer's N = users x K reports are summed, the shuffle's
+    Central figures hold for one word typed by one user: its question's N = users x K reports are summed, the shuffle's
     theorem takes their number and domain, and the worst question counts. Raises: InputError for a delta outside (0, 1).
     """
-    layer_reports = campaign.users_per_layer * campaign.terms.contributions
-    questions = {(layer_reports, domain) for domain in domains}
-    if counting_domain is not None:
-        questions.add((campaign.counting_users * campaign.terms.contributions, counting_domain))
-    exact = campaign.terms.randomizer == "subset-selection"
+    terms = campaign.terms
+    kind: Kind = "subset-selection" if terms.randomizer == "subset-selection" else "any"
     bounds = [
-        shuffle_epsilon(campaign.terms.local_epsilon, reports, delta, "subset-selection", domain)
-        if exact
-        else shuffle_epsilon(campaign.terms.local_epsilon, reports, delta, "any")
-        for reports, domain in sorted(questions)
+        shuffle_epsilon(terms.local_epsilon, users * terms.contributions, delta, kind, domain)
+        for users, domain in sorted(set(questions))
     ]
     return Promise(campaign=campaign, delta=delta, central=max(bounds, key=lambda bound: bound.epsilon_upper))

@@ -57,6 +57,9 @@ def discover_words(
     counting_users: Annotated[
         int | None, typer.Option(help="Fresh users who say how often the words are typed.", show_default="as a layer")
     ] = None,
+    allocation: Annotated[
+        str, typer.Option(help="Users by layer: even, or middle (as many in all, more in layers 4 to 8).")
+    ] = "even",
     resample_users: Annotated[
         bool,
         typer.Option("--resample-users", help="SIMULATE as many users as needed, each with a random client's text."),
@@ -82,6 +85,7 @@ def discover_words(
         alphabet=(Alphabet() if alphabet == PRINTABLE else Alphabet(alphabet)).with_characters(more_characters),
         anonymity=_anonymity(k_anonymity),
         counting_users=users_per_layer if counting_users is None else counting_users,
+        allocation=allocation,  # type: ignore[arg-type]
         resample_users=resample_users,
         seed=seed,
     )

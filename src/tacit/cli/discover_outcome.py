@@ -41,8 +41,10 @@ def outcome_of(campaign: Campaign, found: Discovery, typed: TypedWords, run: Pat
         for row, count in zip(rows, found.counts.counts, strict=True):
             row |= {"count": count.value, "low": count.low, "high": count.high, "of_reports": found.counts.reports}
     coverage = found.counts.coverage if found.counts else None
-    counting = WordQuestion(words=found.words).domain if found.counts else None
-    promise = promise_of(campaign, {layer.domain for layer in found.layers}, delta=delta, counting_domain=counting)
+    questions = [(layer.users, layer.domain) for layer in found.layers]
+    if found.counts:
+        questions.append((campaign.counting_users, WordQuestion(words=found.words).domain))
+    promise = promise_of(campaign, questions, delta=delta)
     summary = {
         "run": str(run),
         "words": len(rows),

@@ -1,0 +1,244 @@
+"""Locally private tries find most of what can be found, and a threshold keeps out what nobody typed.
+
+Four experiments, one JSON line per figure (`--only` chooses):
+
+- `corpora`: words beyond a public vocabulary of 10,000 ids (counted on public text) in real clients' text, users drawn
+  with replacement to reach the population that is needed, since the corpora have thousands of clients and not
+  millions. GS/RS x one/two passes (the same number of users in all) x epsilon, beside no privacy. Paper 2, Table 1,
+  on its own users: GS 77.1%, RS 83.1%, RS two passes 92.1%.
+- `independent`: every report one word drawn from the words that make the bottom 5% of a public text's tokens: the shape
+  of the table `trie_simulation` of the reference folder's local_dp.json, on other text, so with other numbers.
+- `allocation`: the same users, as many in each layer or more in the middle ones, over three seeds.
+- `threshold`: words that nobody typed, output with and without the absolute threshold of (k, delta)-anonymity.
+
+`coverage` is the share of the unknown words' occurrences that the found words account for; `false_words` were typed by
+nobody. "No privacy" is a local epsilon of 30, at which a report is its answer but with probability 1e-8. Only counts
+and rates are printed. `--figure FILE` draws the corpora's lines, read from a file of JSON lines.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tacit.analytics.campaign import Anonymity, Campaign
+from tacit.analytics.contributions import Terms
+from tacit.analytics.discovery import Discovery, discover
+from tacit.keyboard.vocabulary import Provenance, Vocabulary, count_words, most_frequent
+from tacit.population import open_source
+from tacit.population.parquet import read_texts
+from tacit.population.typed_words import TypedWords, read_typed_words
+
+NO_PRIVACY = 30.0
+PUBLIC = ("public-forum-en.parquet", "public-novels-en.parquet")
+CORPORA = ("blogs-en", "chat-en")
+PAPER = {("greedy", 1): 0.771, ("random", 1): 0.831, ("random", 2): 0.921}  # Table 1, other users and epsilon
+
+
+class Nowhere:
+    """A journal that keeps nothing."""
+
+    def read(self, name: str) -> None:
+        return None
+
+    def write(self, name: str, record: Any) -> None:
+        pass
+
+
+def figures(found: Discovery, typed: TypedWords) -> dict[str, Any]:
+    """Coverage of occurrences, words, and words that nobody typed."""
+    totals = dict(zip(typed.words, typed.totals.tolist(), strict=True))
+    covered = sum(totals.get(word, 0) for word in found.words)
+    counts = found.counts
+    return {
+        "coverage": round(covered / int(typed.totals.sum()), 4),
+        "words": len(found.words),
+        "false_words": sum(word not in totals for word in found.words),
+        "coverage_estimated": round(counts.coverage.value, 4) if counts and counts.coverage else None,
+    }
+
+
+def measure(experiment: str, campaign: Campaign, typed: TypedWords, **facts: Any) -> None:
+    """Run a campaign and print its line."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    found = discover(campaign, typed, Nowhere(), assignment=campaign.seed or 0)
+    line = {
+        "benchmark": "word_discovery",
+        "experiment": experiment,
+        **facts,
+        "local_epsilon": campaign.terms.local_epsilon,
+        "sampler": campaign.terms.sampler,
+        "passes": campaign.passes,
+        "contributions": campaign.terms.contributions,
+        "users_per_layer": campaign.users_per_layer,
+        "prefixes": campaign.prefixes,
+        "seed": campaign.seed,
+        **figures(found, typed),
+        "seconds": round(time.perf_counter() - wall, 1),
+        "cpu_seconds": round(time.process_time() - cpu, 1),
+    }
+    print(json.dumps(line), flush=True)
+
+
+def public_counts(data: Path) -> dict[str, int]:
+    """Words of the public text."""
+    return count_words(text for name in PUBLIC for text in read_texts(data / name))
+
+
+def beyond_public(data: Path, corpus: str, size: int = 10_000) -> TypedWords:
+    """What a corpus' training clients typed beyond the most frequent public words."""
+    origin = Provenance(kind="public", description="public text")
+    vocabulary: Vocabulary = most_frequent(public_counts(data), size=size, provenance=origin)
+    return read_typed_words(open_source(str(data / corpus)), count_words, frozenset(vocabulary.words))
+
+
+def corpora(data: Path, users: int, prefixes: int, epsilons: list[float], seed: int) -> None:
+    """`users` a layer with one pass, half of them with two."""
+    for corpus in CORPORA:
+        typed = beyond_public(data, corpus)
+        for epsilon in [*epsilons, NO_PRIVACY]:
+            for sampler, passes in (("greedy", 1), ("greedy", 2), ("random", 1), ("random", 2)):
+                campaign = Campaign(
+                    terms=Terms(local_epsilon=epsilon, sampler=sampler),  # type: ignore[arg-type]
+                    users_per_layer=users // passes,
+                    passes=passes,
+                    prefixes=prefixes,
+                    resample_users=True,
+                    counting_users=users // 2,
+                    seed=seed,
+                )
+                measure("corpora", campaign, typed, corpus=corpus, paper=PAPER.get((sampler, passes)))
+
+
+def bottom(data: Path, share: float = 0.05) -> TypedWords:
+    """One client for each occurrence of the public text's rare words, which make this share of all its occurrences."""
+    counts = public_counts(data)
+    rare: dict[str, int] = {}
+    left = share * sum(counts.values())
+    for word in sorted(counts, key=lambda word: (counts[word], word)):
+        if left < counts[word]:
+            break
+        rare[word] = counts[word]
+        left -= counts[word]
+    words = sorted(rare)
+    word_of = np.repeat(np.arange(len(words), dtype=np.int32), [rare[word] for word in words])
+    clients = len(word_of)
+    return TypedWords(
+        words=tuple(words),
+        offsets=np.arange(clients + 1, dtype=np.int64),
+        word_of=word_of,
+        counts=np.ones(clients, np.int32),
+        typed=np.ones(clients, np.int64),
+    )
+
+
+def independent(data: Path, reports: list[int], epsilons: list[float], seed: int) -> None:
+    """Reports a layer x prefixes x epsilon, K = 1."""
+    typed = bottom(data)
+    for count in reports:
+        for prefixes in (1000, 10_000):
+            for epsilon in [*epsilons, NO_PRIVACY]:
+                campaign = Campaign(
+                    terms=Terms(local_epsilon=epsilon),
+                    users_per_layer=count,
+                    prefixes=prefixes,
+                    resample_users=True,
+                    seed=seed,
+                )
+                measure("independent", campaign, typed, different_words=len(typed.words))
+
+
+def allocation(data: Path, users: int, epsilons: list[float], seed: int) -> None:
+    """Even against middle, in turn, on both corpora."""
+    for corpus in CORPORA:
+        typed = beyond_public(data, corpus)
+        for epsilon in epsilons:
+            for own_seed in range(seed, seed + 3):
+                even = Campaign(
+                    terms=Terms(local_epsilon=epsilon), users_per_layer=users, resample_users=True, seed=own_seed
+                )
+                for campaign in (even, replace(even, allocation="middle")):
+                    measure("allocation", campaign, typed, corpus=corpus, allocation=campaign.allocation)
+
+
+def threshold(data: Path, users: int, epsilons: list[float], seed: int) -> None:
+    """With and without it, at two numbers of prefixes."""
+    typed = beyond_public(data, "blogs-en")
+    for prefixes in (1000, 10_000):
+        for epsilon in epsilons:
+            plain = Campaign(
+                terms=Terms(local_epsilon=epsilon),
+                users_per_layer=users,
+                prefixes=prefixes,
+                resample_users=True,
+                seed=seed,
+            )
+            for anonymity in (None, Anonymity(k=20, delta=1e-3), Anonymity(k=20, delta=1e-6)):
+                named = f"k={anonymity.k}, delta={anonymity.delta:g}" if anonymity else None
+                campaign = replace(plain, anonymity=anonymity)
+                measure("threshold", campaign, typed, corpus="blogs-en", anonymity=named)
+
+
+def draw(lines: Iterator[dict[str, Any]], out: Path) -> None:
+    """Coverage against epsilon for both corpora; no privacy as the dashed ceiling, as in Figure 1 of paper 2."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    rows = [line for line in lines if line["experiment"] == "corpora"]
+    figure, panels = pyplot.subplots(1, len(CORPORA), figsize=(10, 3.8), layout="constrained")
+    colours = {"greedy": "tab:orange", "random": "tab:blue"}
+    for panel, corpus in zip(panels, CORPORA, strict=True):
+        for sampler, passes in (("greedy", 1), ("greedy", 2), ("random", 1), ("random", 2)):
+            own = [r for r in rows if (r["corpus"], r["sampler"], r["passes"]) == (corpus, sampler, passes)]
+            private = sorted((r["local_epsilon"], r["coverage"]) for r in own if r["local_epsilon"] < NO_PRIVACY)
+            ceiling = [r["coverage"] for r in own if r["local_epsilon"] == NO_PRIVACY]
+            style = {"color": colours[sampler], "alpha": 0.5 if passes == 1 else 1.0}
+            panel.plot(
+                *zip(*private, strict=True), "o-", label=f"{sampler}, {passes} pass{'es' * (passes - 1)}", **style
+            )
+            panel.axhline(ceiling[0], linestyle="--", linewidth=1, **style)
+        panel.set(title=f"{corpus}: words beyond a public 10k vocabulary", xlabel="local epsilon of a report")
+        panel.set_ylim(bottom=0)
+    panels[0].set_ylabel("share of unknown words' occurrences found")
+    panels[0].legend(frameon=False, fontsize=8, title="dashed: no privacy", title_fontsize=8)
+    figure.savefig(out, dpi=110)
+
+
+def main() -> None:
+    """Measure and print, or draw what was printed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="the folder of blogs-en, chat-en and the public text")
+    parser.add_argument("--only", choices=["corpora", "independent", "allocation", "threshold"], help="one experiment")
+    parser.add_argument("--users", type=int, default=1_000_000, help="users in each layer of one pass")
+    parser.add_argument("--prefixes", type=int, default=1000, help="prefixes kept, in `corpora`")
+    parser.add_argument("--epsilons", default="2,4,6,8,10", help="local epsilons")
+    parser.add_argument("--reports", default="1000000,10000000", help="reports a layer, in `independent`")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--figure", type=Path, help="draw --lines into this file and measure nothing")
+    parser.add_argument("--lines", type=Path, help="a file of lines that were printed")
+    arguments = parser.parse_args()
+    if arguments.figure:
+        text = arguments.lines.read_text(encoding="utf-8").splitlines()
+        draw((json.loads(line) for line in text), arguments.figure)
+        return
+    epsilons = [float(epsilon) for epsilon in arguments.epsilons.split(",")]
+    if arguments.only in (None, "corpora"):
+        corpora(arguments.data, arguments.users, arguments.prefixes, epsilons, arguments.seed)
+    if arguments.only in (None, "independent"):
+        reports = [int(count) for count in arguments.reports.split(",")]
+        independent(arguments.data, reports, epsilons, arguments.seed)
+    if arguments.only in (None, "allocation"):
+        allocation(arguments.data, arguments.users, epsilons, arguments.seed)
+    if arguments.only in (None, "threshold"):
+        threshold(arguments.data, arguments.users, epsilons, arguments.seed)
+
+
+if __name__ == "__main__":
+    main()
