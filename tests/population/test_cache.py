@@ -1,6 +1,7 @@
 """A cache gives back what went in, opens without reading, and refuses what is not whole."""
 
 import errno
+import gc
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -127,9 +128,75 @@ def test_against_python_lists(
     cache.verify()
 
 
+def slow_padded(sentences: list[list[int]], chosen: list[int], length: int) -> list[list[int]]:
+    return [(sentences[number] + [0] * length)[:length] for number in chosen]
+
+
+@given(
+    texts=st.lists(st.text("abz", min_size=1, max_size=9), min_size=1, max_size=9),
+    length=st.integers(1, 12),
+    size=st.sampled_from([1000, 100_000]),
+    data=st.data(),
+)
+def test_padded_against_a_loop_over_sentences(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str], length: int, size: int, data: st.DataObject
+) -> None:
+    """Any sentences of any client, again and in any order, cut or padded."""
+    people = [person("first", "q"), person("it", *texts), person("last", "zz")]
+    cache = build(people, tmp_path_factory.mktemp("t") / "cache", size=size)
+    for client, of in enumerate([["q"], texts, ["zz"]]):
+        chosen = data.draw(st.lists(st.integers(0, len(of) - 1), max_size=12))
+        rows = cache.padded(client, np.array(chosen, np.int64), length)
+        assert rows.dtype == np.int32 and rows.shape == (len(chosen), length)
+        assert rows.tolist() == slow_padded([slow_sentences(text)[0] for text in of], chosen, length)
+
+
 @pytest.fixture
 def cache(tmp_path: Path) -> Cache:
     return build(PEOPLE, tmp_path / "cache")
+
+
+@pytest.mark.parametrize("asked", [[], [0], [2, 0, 1, 2]])
+def test_reading_ahead_changes_nothing(tmp_path: Path, asked: list[int]) -> None:
+    cache = build([person("a", "ab", "c"), person("b", "zz"), person("c", "d")], tmp_path / "c")
+    cache.read_ahead(np.array(asked, np.int64))
+    everything = np.arange(2)
+    assert cache.padded(0, everything, 4).tolist() == slow_padded(
+        [slow_sentences(t)[0] for t in ("ab", "c")], [0, 1], 4
+    )
+
+
+def test_a_system_that_cannot_be_asked_reads_on_demand(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("os.posix_fadvise", raising=False)
+    cache.read_ahead(np.arange(2))
+    assert cache.padded(1, np.arange(1), 3).tolist() == [[BOS, ord("q"), EOS]]
+
+
+def test_a_cache_that_shrinks_while_it_is_read_is_named(cache: Cache) -> None:
+    (cache.path / "ids").write_bytes(b"")
+    with pytest.raises(CacheError, match="ids was cut short while it was read"):
+        cache.padded(0, np.arange(1), 3)
+
+
+def test_files_are_closed_with_the_cache(cache: Cache) -> None:
+    def descriptors() -> int:
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    if not Path("/proc/self/fd").is_dir():
+        pytest.skip("this system does not list open files")
+    before = descriptors()
+    opened = Cache.open(cache.path)
+    opened.padded(0, np.arange(1), 3)
+    assert descriptors() > before
+    del opened
+    gc.collect()
+    assert descriptors() <= before
+
+
+def test_a_digest_is_of_the_text_and_not_of_its_place(tmp_path: Path) -> None:
+    one, again = build(PEOPLE, tmp_path / "one"), build(PEOPLE, tmp_path / "again")
+    other = build([*PEOPLE[:-1], person("böb", "r", split="test")], tmp_path / "other")
+    assert one.manifest.digest == again.manifest.digest != other.manifest.digest
 
 
 def test_the_manifest_says_what_is_in_it(cache: Cache) -> None:
