@@ -18,7 +18,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from tacit.errors import InputError, TrainingError
 from tacit.training.client import ClientWork, ShardSum
 from tacit.training.cluster_worker import Machine, Worker, job_of, versions
+from tacit.training.cohort import Hardware
 
 ANSWERS_WITHIN = 30.0  # seconds for a cluster to answer; Ray by itself tries for minutes
 STARTS_WITHIN = 120.0  # seconds for the first worker to start
@@ -36,18 +37,20 @@ AHEAD = 2  # shards at a worker: one in hand, one so that it need not wait for t
 
 
 @contextmanager
-def open_cluster(address: str, *, told: Callable[[str], None]) -> Iterator["RayWorkers"]:
+def open_cluster(
+    address: str, *, told: Callable[[str], None], hardware: Hardware | None = None
+) -> Iterator["RayWorkers"]:
     """The workers of a running Ray cluster, of which this machine is a node.
 
     address: "auto" for the cluster that runs here, or "host:port" of its head. told: gets a line when a worker is lost,
-    and when the processors differ. Raises: InputError when Ray is not installed, or nothing answers within
-    ANSWERS_WITHIN seconds.
+    and when the processors differ. hardware: how an accelerator is used, where the cluster has any. Raises: InputError
+    when Ray is not installed, or nothing answers within ANSWERS_WITHIN seconds.
     """
     ray = _ray()
-    _must_answer(address)
+    must_answer(address)
     ray.init(address, log_to_driver=False, logging_level="ERROR")
     try:
-        yield RayWorkers(told)
+        yield RayWorkers(told, hardware or Hardware())
     finally:
         ray.shutdown()
 
@@ -71,13 +74,14 @@ class RayWorkers:
     """The workers of the cluster that this process is connected to; see `Workers`.
 
     One per accelerator where the cluster has any, else one per core; those of nodes that join later come with the next
-    round. Sums have the bits of `Cores` where all processors are of one kind: the compiler chooses instructions, and
-    with them the order of additions, by the processor.
+    round. On cores, sums have the bits of `Cores` where all processors are of one kind: the compiler chooses
+    instructions, and with them the order of additions, by the processor. On accelerators they agree within rounding.
     """
 
-    def __init__(self, told: Callable[[str], None]) -> None:
+    def __init__(self, told: Callable[[str], None], hardware: Hardware) -> None:
         self._ray = _ray()
         self._told = told
+        self._hardware = replace(hardware, workers=1)  # a worker has one device
         self._crew: list[_Member] = []
         self._kinds: set[str] = set()
 
@@ -134,7 +138,7 @@ class RayWorkers:
         kind = "GPU" if has.get("GPU") else "CPU"
         one = self._ray.remote(num_cpus=1, num_gpus=int(kind == "GPU"), max_restarts=0)(Worker)
         for _ in range(int(has.get(kind, 0)) - len(self._crew)):
-            actor = one.remote(kind, os.environ.get("XLA_FLAGS", ""))
+            actor = one.remote(kind, self._hardware, os.environ.get("XLA_FLAGS", ""))
             self._crew.append(_Member(actor=actor, starts=actor.start.remote(job)))
 
     def _idlest(self) -> _Member | None:
@@ -195,8 +199,11 @@ def _ray() -> Any:
     return ray
 
 
-def _must_answer(address: str) -> None:
-    """Refuse an address that cannot be joined: asked from another process, since Ray waits long and may end its own."""
+def must_answer(address: str) -> None:
+    """Refuse an address that cannot be joined; see `open_cluster`.
+
+    Another process asks, because Ray waits for minutes where nobody answers and may end the process that asked.
+    """
     wayout = (
         "start one with `ray start --head`, let this machine join it with `ray start --address HOST:PORT`, "
         "and see docs/cluster.md"

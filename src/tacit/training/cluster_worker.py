@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 import tacit
 from tacit.errors import CacheError, InputError
 from tacit.population import Cache
+from tacit.training.accelerator import Accelerator
 from tacit.training.client import ClientWork, ShardSum
-from tacit.training.cohort import Cores, Hardware
+from tacit.training.cohort import Cores, Hardware, Workers
 
 
 class Machine(NamedTuple):
@@ -36,13 +37,13 @@ class Machine(NamedTuple):
 class Worker:
     """A process of the cluster: one device, and the cache that it opened itself."""
 
-    def __init__(self, kind: str, xla_flags: str) -> None:
+    def __init__(self, kind: str, hardware: Hardware, xla_flags: str) -> None:
         """kind: "GPU" or "CPU". xla_flags: of the process that started training, so that both compile alike."""
         os.environ["XLA_FLAGS"] = xla_flags
         if kind == "CPU":
             jax.config.update("jax_platforms", "cpu")  # type: ignore[no-untyped-call]
             jax.config.update("jax_num_cpu_devices", 1)  # type: ignore[no-untyped-call]
-        self._kind, self._job = kind, b""
+        self._kind, self._hardware, self._job = kind, hardware, b""
 
     def start(self, job: bytes) -> Machine:
         """Where this is. What is wrong here shows now: CacheError, InputError."""
@@ -52,9 +53,9 @@ class Worker:
     def train(
         self, job: bytes, model: NDArray[np.float32], clients: NDArray[np.int64], seed: bytes, clip_norm: float
     ) -> ShardSum:
-        """The sum over one shard, computed as a core of a single machine does it."""
+        """The sum over one shard, computed as on a single machine."""
         self._open(job)
-        (total,) = self._core.shard_sums(self._work, jnp.asarray(model), [clients], seed=seed, clip_norm=clip_norm)
+        (total,) = self._device.shard_sums(self._work, jnp.asarray(model), [clients], seed=seed, clip_norm=clip_norm)
         return total
 
     def _open(self, job: bytes) -> None:
@@ -66,7 +67,7 @@ class Worker:
                 "there with --num-gpus 0."
             )
         self._work = _work_of(job)
-        self._core = Cores(Hardware(workers=1))
+        self._device: Workers = (Accelerator if self._kind == "GPU" else Cores)(self._hardware)
         self._job = job
 
 
