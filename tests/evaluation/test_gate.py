@@ -22,7 +22,7 @@ from tacit.evaluation.gate import (
     difference,
     judged,
     policy_change,
-    utility_of,
+    worth_of,
 )
 from tacit.evaluation.histograms import Buckets, Cells, Histogram
 
@@ -110,7 +110,22 @@ def test_a_bucket_that_nothing_helps_keeps_the_global_model() -> None:
 def test_harm_weighs_as_asked() -> None:
     cells = Cells(slices=Buckets(), bins=Buckets((-0.1, 0.0, 0.1)))
     histogram = Histogram.of(cells, [1, 2, 5, 3, 0], 0.0, 11)  # -0.1, -0.05, about 0, 0.1
-    assert utility_of(histogram, 2.0)[0] == pytest.approx(3 * 0.1 - 2 * (0.1 + 2 * 0.05))
+    assert worth_of(histogram, 2.0).utility[0] == pytest.approx(3 * 0.1 - 2 * (0.1 + 2 * 0.05))
+    assert worth_of(histogram, 2.0).noise[0] == 0.0
+
+
+def test_a_rule_that_noise_alone_recommends_is_not_followed() -> None:
+    draw = np.random.default_rng(3)
+    cells = Cells(slices=Buckets(), bins=BINS)
+    rules = [Rule(strategy=number) for number in range(3)]
+    chosen = 0
+    for _ in range(200):
+        noised = {rule: Histogram.of(cells, 5 * draw.standard_normal(cells.size), 25.0, 100) for rule in rules}
+        worth = [worth_of(each, 2.0) for each in noised.values()]
+        *_, by_tokens = design(noised, buckets=Buckets(), harm_weight=2.0, gated=False)
+        chosen += by_tokens.rules != (None,)
+        assert (by_tokens.rules != (None,)) == (max(each.utility[0] for each in worth) > worth[0].noise[0])
+    assert 0.3 < chosen / 200 < 0.5  # 1 - 0.84^3: of one rule a sixth, of three rules two fifths
 
 
 def test_a_gate_never_lets_a_diverged_model_pass() -> None:

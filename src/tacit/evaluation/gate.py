@@ -10,9 +10,9 @@ Words of one text are not independent coins, so a level is a tuning knob, not a 
 people is measured, on users that did not choose it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,14 +143,22 @@ def judged(policy: Policy, deltas: Deltas) -> PolicyOutcome:
     )
 
 
-def utility_of(histogram: Histogram, harm_weight: float) -> Reals:
-    """Sum over each slice's clients of gain - harm_weight * loss, from a histogram of deployed changes (slices,).
+class Worth(NamedTuple):
+    """Sum over each slice's clients of gain - harm_weight * loss, and the standard deviation of the noise in it."""
 
-    By the bins' representatives; the bin that holds 0 counts as 0, because it is full of users without a new model.
+    utility: Reals  # (slices,)
+    noise: Reals  # (slices,), 0 of an exact histogram
+
+
+def worth_of(histogram: Histogram, harm_weight: float) -> Worth:
+    """What deployed changes are worth to each slice, from their histogram, by the bins' representatives.
+
+    The bin that holds 0 counts as 0, because it is full of users without a new model.
     """
     values = representatives(histogram.cells.bins)
     values[histogram.cells.bins.of([0.0])] = 0.0
-    return histogram.counts @ np.where(values < 0, harm_weight * values, values)
+    weights = np.where(values < 0, harm_weight * values, values)
+    return Worth(histogram.counts @ weights, np.sqrt(histogram.variance @ weights**2))
 
 
 def design(
@@ -159,10 +167,11 @@ def design(
     """The best policies of four kinds, from the design users' histograms of deployed changes sliced by train tokens.
 
     One strategy for all, without and with a gate; one rule per bucket, without and with a gate. Best is the largest sum
-    of gain - harm_weight * loss; a bucket where no rule is above 0 keeps the global model. Of noised histograms it is
-    post-processing, so it costs nothing. Ties go to the candidate named first.
+    of gain - harm_weight * loss; a bucket keeps the global model unless its rule is worth more than a standard
+    deviation of the noise. Of noised histograms it is post-processing, so it costs nothing. Ties go to the candidate
+    named first.
     """
-    worth = {rule: utility_of(histogram, harm_weight) for rule, histogram in candidates.items()}
+    worth = {rule: worth_of(histogram, harm_weight) for rule, histogram in candidates.items()}
     free = {rule: each for rule, each in worth.items() if rule.level >= OPEN}
     found = [_one_rule("one strategy", free, buckets), _rule_per_bucket("strategy by tokens", free, buckets)]
     if gated:
@@ -172,22 +181,19 @@ def design(
     return tuple(found)
 
 
-def _one_rule(name: str, worth: Mapping[Rule, Reals], buckets: Buckets) -> Policy:
-    best = max(worth, key=lambda rule: float(worth[rule].sum()))
+def _one_rule(name: str, worth: Mapping[Rule, Worth], buckets: Buckets) -> Policy:
+    best = max(worth, key=lambda rule: float(worth[rule].utility.sum()))
     return Policy(name=name, buckets=buckets, rules=(best,) * len(buckets))
 
 
-def _rule_per_bucket(name: str, worth: Mapping[Rule, Reals], buckets: Buckets) -> Policy:
-    best = [max(worth, key=lambda rule: float(worth[rule][bucket])) for bucket in range(len(buckets))]
-    rules = tuple(rule if worth[rule][bucket] > 0 else None for bucket, rule in enumerate(best))
-    return Policy(name=name, buckets=buckets, rules=rules)
+def _rule_per_bucket(name: str, worth: Mapping[Rule, Worth], buckets: Buckets) -> Policy:
+    rules: list[Rule | None] = []
+    for bucket in range(len(buckets)):
+        best = max(worth, key=lambda rule: float(worth[rule].utility[bucket]))
+        rules.append(best if worth[best].utility[bucket] > worth[best].noise[bucket] else None)
+    return Policy(name=name, buckets=buckets, rules=tuple(rules))
 
 
 def difference(policy: Policy, other: Policy, deltas: Deltas) -> Estimate:
     """Mean change under `policy` less that under `other`, by the same users: a paired interval."""
     return mean_of(policy_change(policy, deltas) - policy_change(other, deltas))
-
-
-def level_names(levels: Sequence[float]) -> str:
-    """As people read gate levels."""
-    return ", ".join("no gate" if level >= OPEN else f"{level:g}" for level in levels)
