@@ -53,10 +53,14 @@ class Alphabet:
     def _number(self) -> dict[str, int]:
         return {symbol: number for number, symbol in enumerate(self.symbols)}
 
+    @cached_property
+    def _letters(self) -> frozenset[str]:
+        return frozenset(self.characters)
+
     def number(self, symbol: str) -> int:
         """The number of a character of the alphabet or of END; KeyError for another."""
         return self._number[symbol]
 
     def spells(self, word: str) -> bool:
         """Whether every character of the word is in the alphabet; the empty word is no word."""
-        return bool(word) and all(character in self._number for character in word) and END not in word
+        return bool(word) and self._letters.issuperset(word)

@@ -94,7 +94,7 @@ class PrefixQuestion:
         """Every symbol after every prefix, and null."""
         return len(self.prefixes) * self.alphabet.size + 1
 
-    @property
+    @cached_property
     def layer(self) -> int:
         """How many symbols the answers have; 1 for the first layer, whose only prefix is empty."""
         return len(self.prefixes[0]) + 1
@@ -106,7 +106,7 @@ class PrefixQuestion:
     def answer_of(self, word: str) -> int:
         """See `Question`."""
         kept = self.layer - 1
-        position = self._position.get(word[:kept]) if len(word) >= kept else None
+        position = self._position.get(word[:kept])
         if position is None or not self.may_be_found(word):
             return NOTHING
         return position * self.alphabet.size + self.alphabet.number(word[kept] if len(word) > kept else END)
