@@ -55,7 +55,7 @@ def uniform(bits: np.uint64) -> float:
 def bell(bits: np.uint64) -> float:
     """Mean 0, deviation 1, never beyond 3.46: four uniform numbers of 16 bits added up (Irwin and Hall's law)."""
     total = (bits & _LOW) + ((bits >> _S16) & _LOW) + ((bits >> _S32) & _LOW) + (bits >> _S48)
-    return (float(total) - BELL_MEAN) / BELL_SPREAD
+    return float((float(total) - BELL_MEAN) / BELL_SPREAD)
 
 
 @compiled

@@ -54,12 +54,17 @@ def shuffle(order: NDArray[np.int32], key: np.uint64, cell: int) -> None:
 
 
 @compiled
+def first_place(law: Law, moment: int) -> int:
+    """The first place of a period that asks at `moment` of it or later; the places' number or more where none does."""
+    return -(-moment * law.runs * law.run // law.period)  # rounded up
+
+
+@compiled
 def seek(law: Law, cursor: Moments, at: int) -> None:
     """Put the cursor at the first place whose moment is `at` or later."""
     cell = at // law.period
-    places = law.runs * law.run
     cursor[CELL] = cell
-    cursor[PLACE] = -((cell * law.period - at) * places // law.period)  # rounded up
+    cursor[PLACE] = first_place(law, at - cell * law.period)
 
 
 @compiled
@@ -69,6 +74,7 @@ def next_ask(law: Law, ready: Moments, order: NDArray[np.int32], cursor: Moments
     Place p of a period's P places asks at floor(p * period / P) after its begin. The cursor moves behind the device.
     """
     places = law.runs * law.run
+    each = law.period / places
     while True:
         if cursor[PLACE] >= places:
             cursor[CELL] += 1
@@ -76,29 +82,30 @@ def next_ask(law: Law, ready: Moments, order: NDArray[np.int32], cursor: Moments
         if cursor[CELL] != cursor[SHUFFLED]:
             shuffle(order, law.order, cursor[CELL])
             cursor[SHUFFLED] = cursor[CELL]
-        opens, place = cursor[CELL] * law.period, cursor[PLACE]
-        if opens + place * law.period // places >= before:
+        opens = cursor[CELL] * law.period
+        stop = places if before - opens >= law.period else max(0, first_place(law, before - opens))
+        base = cursor[PLACE] // law.run * law.run
+        while cursor[PLACE] < stop:
+            first = order[base // law.run] * law.run - base
+            latest = opens + int((base + law.run) * each) + 1  # not before any moment of this run of neighbours
+            for place in range(cursor[PLACE], min(base + law.run, law.devices - first, stop)):
+                device = first + place
+                if ready[device] > latest:
+                    continue
+                at = opens + place * law.period // places
+                if ready[device] > at:
+                    continue
+                begins, ends = next_session(law.sessions, device, at)
+                if begins > at:
+                    ready[device] = begins
+                    continue
+                cursor[PLACE] = place + 1
+                return device, at, ends
+            base += law.run
+            cursor[PLACE] = base
+        if stop < places:
+            cursor[PLACE] = stop
             return NOBODY, before, before
-        base = place // law.run * law.run
-        first = order[place // law.run] * law.run
-        last = opens + (base + law.run - 1) * law.period // places
-        for step in range(place - base, min(law.run, law.devices - first)):
-            device = first + step
-            if ready[device] > last:
-                continue
-            at = opens + (base + step) * law.period // places
-            if at >= before:
-                cursor[PLACE] = base + step
-                return NOBODY, before, before
-            if ready[device] > at:
-                continue
-            begins, ends = next_session(law.sessions, device, at)
-            if begins > at:
-                ready[device] = begins
-                continue
-            cursor[PLACE] = base + step + 1
-            return device, at, ends
-        cursor[PLACE] = base + law.run
 
 
 @compiled

@@ -21,6 +21,7 @@ from tacit.population.work import SECOND, Work, visits_of
 from tacit.privacy.participation import Clock
 
 MOST_DEVICES = 100_000_000
+MOST_DAYS = 3650
 MINUTE = 60 * SECOND
 
 
@@ -70,11 +71,19 @@ class RoundRules:
 
     def __post_init__(self) -> None:
         _check_whole("report_goal", self.report_goal)
-        for name in ("timer_hours", "check_in_minutes", "deadline_minutes", "most_days"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise InputError(f"{name}={getattr(self, name)} is not a finite time above 0; give one.")
-        if not 0 <= self.pause_minutes < math.inf:
-            raise InputError(f"pause_minutes={self.pause_minutes} is no time of 0 or more; give one.")
+        for name, unit in (
+            ("timer_hours", 24),
+            ("check_in_minutes", 1440),
+            ("deadline_minutes", 1440),
+            ("most_days", 1),
+        ):
+            if not 0 < getattr(self, name) <= MOST_DAYS * unit:
+                raise InputError(
+                    f"{name}={getattr(self, name)} is no time above 0; give one, of at most ten years "
+                    f"({MOST_DAYS * unit})."
+                )
+        if not 0 <= self.pause_minutes <= MOST_DAYS * 1440:
+            raise InputError(f"pause_minutes={self.pause_minutes} is no time of 0 or more below ten years; give one.")
         if not 1 <= self.over_selection <= 100:
             raise InputError(
                 f"over_selection={self.over_selection} is not between 1 and 100; give how many devices are selected "
