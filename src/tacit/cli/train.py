@@ -34,9 +34,7 @@ Chunk = Annotated[
 ]
 Multiply = Annotated[
     str,
-    typer.Option(
-        help="How an accelerator multiplies matrices: float32, tensorfloat32 or bfloat16. Cores: always float32."
-    ),
+    typer.Option(help="How an accelerator multiplies float32 matrices: tensorfloat32, or float32 to the last digit."),
 ]
 Profiled = Annotated[bool, typer.Option("--profile", help="Say at the end where the time went (docs/speed.md).")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]

@@ -132,8 +132,10 @@ class Accelerator:
                 yield ahead.popleft().result()
 
     def _compiled(self, work: ClientWork, parameters: int, size: int, *, equal: bool) -> Any:
+        # A recipe's bfloat16 is that of the operands here too; numbers stay in memory as float32.
+        products = "bfloat16" if work.settings.precision == "bfloat16" else self._hardware.products
         of = (work.loss, work.unravel, work.settings)
-        return _compiled(*of, parameters, size, equal, self._hardware.products, self._device)
+        return _compiled(*of, parameters, size, equal, products, self._device)
 
 
 def fitting(memory: int, needed: float) -> int:

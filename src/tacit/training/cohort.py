@@ -25,7 +25,7 @@ from tacit.training.client import ClientWork, ShardSum, gather, shard_sum
 # not above 64 clients, so that a worker's memory and what is lost with it stay small.
 SHARDS, LARGEST_SHARD = 32, 64
 
-Products = Literal["float32", "tensorfloat32", "bfloat16"]
+Products = Literal["float32", "tensorfloat32"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class Hardware:
 
     workers: int = 0  # cores; 0: all
     chunk: int = 0  # clients that an accelerator trains side by side; 0: as many as its memory holds
-    products: Products = "tensorfloat32"  # the precision in which an accelerator multiplies matrices; a CPU: float32
+    products: Products = "tensorfloat32"  # how an accelerator multiplies float32 matrices; a CPU does so exactly
 
     def __post_init__(self) -> None:
         if self.workers < 0:
