@@ -83,7 +83,7 @@ class Geometry:
         for place in range(self.length):
             digit = vectors[:, place] * scale % self.order
             number = number * self.order + np.where(place > lead, digit, 0)
-        return number + self._starts[lead]
+        return np.asarray(number + self._starts[lead], np.int64)
 
 
 @lru_cache(maxsize=64)

@@ -51,6 +51,7 @@ def absolute_threshold(p: float, q: float, reports: int, k: int, delta: float) -
     """
     if not 0 < delta < 1:
         raise InputError(f"delta={delta:g} is not between 0 and 1: take the probability that may leak a rare word.")
+    _check(p, q, reports, k)
     low, high = 0, reports + 1  # the tail at low is above delta, at high it is not
     while high - low > 1:
         middle = (low + high) // 2

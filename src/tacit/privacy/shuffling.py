@@ -76,7 +76,7 @@ def shuffle_epsilon(
         blanket = blanket_delta(local_epsilon, reports, domain, size, delta)
         candidates.append((_least(blanket, delta, local_epsilon), BLANKET))
         attack = attack_on_subsets(local_epsilon, reports, domain, size)
-    upper, theorem = min(candidates)
+    upper, theorem = min(candidates, key=lambda candidate: candidate[0])
     return ShuffleBounds(upper, min(_most(attack, delta, local_epsilon), upper), theorem)
 
 
