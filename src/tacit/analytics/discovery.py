@@ -7,7 +7,7 @@ Source: paper 2, Algorithm 2 and section 4.
 """
 
 from collections.abc import Callable, Container, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -157,11 +157,14 @@ def _ask(
 def _count(
     campaign: Campaign, typed: TypedWords, crowd: Crowd, found: tuple[str, ...], journal: Journal
 ) -> WordCounts | None:
-    """Ask the last group of users how often the found words occur; their summed votes are what is kept."""
+    """Ask the last group of users how often the found words occur; their summed votes are what is kept.
+
+    They choose at random whatever found the words: who only speaks of the word it types most says little of the rest.
+    """
     if not campaign.counting_users:
         return None
     question = WordQuestion(words=found)
-    terms = campaign.terms
+    terms = replace(campaign.terms, sampler="random")
     record = journal.read("counting")
     if record is None:
         users = crowd.group(campaign.users - campaign.counting_users, campaign.counting_users)
