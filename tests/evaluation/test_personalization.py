@@ -26,7 +26,7 @@ from tacit.evaluation.personalization import (
     TemporalSplit,
     personalize_clients,
 )
-from tacit.evaluation.ragged import BLOCK, Batches, Weights
+from tacit.evaluation.ragged import BLOCK, WIDE, Batches, Weights
 from tacit.evaluation.ranking import rank
 from tacit.evaluation.splits import Parts, Unsplit
 from tacit.keyboard import model as network
@@ -46,8 +46,9 @@ both = pytest.mark.parametrize("tied", [False, True], ids=["separate", "tied"])
 def lively(settings: ModelSettings, seed: int = 0) -> Cifg:
     """Parameters large enough that gates saturate now and then, biases that are not zero."""
     random = np.random.default_rng(seed)
-    fresh = network.init(settings, key=jax.random.key(seed))
-    return Cifg(*(jnp.asarray(random.normal(0, 0.6, leaf.shape), jnp.float32) for leaf in fresh))
+    v, e, h = settings.vocabulary, settings.embedding, settings.units
+    shapes = ((v, e), (2 * e, 3 * h), (3 * h,), (h, e), (e, 0 if settings.tied else v), (v,))
+    return Cifg(*(jnp.asarray(random.normal(0, 0.6, shape), jnp.float32) for shape in shapes))
 
 
 def small(tied: bool, seed: int = 0, vocabulary: int = VOCABULARY) -> Cifg:
@@ -139,24 +140,39 @@ def test_ranks_and_counts_are_the_twins(tied: bool, sentences: Sentences, seed: 
 
 
 @both
-def test_a_vocabulary_of_several_blocks_is_that_of_keyboard_model(tied: bool) -> None:
+def test_a_vocabulary_of_several_blocks_and_a_wide_batch_are_the_twins(tied: bool) -> None:
     vocabulary = 2 * BLOCK + 57
     model = lively(ModelSettings(vocabulary=vocabulary, embedding=9, units=14, tied=tied))
     random = np.random.default_rng(1)
-    sentences = np.zeros((130, 13), np.int32)  # more at once than pieces of narrow products are wide
+    sentences = np.zeros((WIDE + 30, 9), np.int32)  # wide, then narrow as sentences end
     for sentence in sentences:
-        length = int(random.integers(2, 13))
+        length = int(random.integers(2, 10))
         sentence[:length] = [BOS, *random.integers(OOV, vocabulary, length - 2), EOS]
     text = Batches.of(sentences, len(sentences))
-    fast, slow = rank(Weights.of(model), text).counts(text), jax.jit(count)(model, jnp.asarray(sentences)).host()
+    fast, slow = rank(Weights.of(model), text).counts(text), Counts(*twin.counts(twin.of(model), sentences, ends=False))
     assert tuple(fast)[:-1] == tuple(slow)[:-1]
     assert fast.nats == pytest.approx(slow.nats, rel=1e-5)
-    made = tune(model, sentences, Strategy(batch_size=130, learning_rate=0.5))
-    loss, slope = jax.jit(jax.value_and_grad(network.loss))(model, jnp.asarray(sentences))
-    moved = Weights.of(jax.tree.map(lambda p, g: p - 0.5 * g, model, slope))
-    assert made.loss == pytest.approx(float(loss), rel=1e-5)
+    strategy = Strategy(batch_size=len(sentences), learning_rate=0.5)
+    made = tune(model, sentences, strategy)
+    theta, _, loss = twin_fine_tune(model, sentences, strategy)
+    assert made.loss == pytest.approx(loss, rel=1e-5)
+    for name, leaf in theta._asdict().items():
+        fast_leaf = getattr(as_twin(made.weights, model), name)
+        np.testing.assert_allclose(fast_leaf, leaf, rtol=1e-4, atol=2e-6, err_msg=name)
+
+
+def test_one_step_is_that_of_the_network_that_is_trained_federated() -> None:
+    model = small(tied=True)
+    sentences = np.array([[BOS, 5, OOV, 7, EOS], [BOS, 8, EOS, PAD, PAD]], np.int32)
+    made = tune(model, sentences, Strategy(batch_size=2, learning_rate=0.5))
+    slope = jax.jit(jax.grad(network.loss))(model, jnp.asarray(sentences))
+    moved_model = jax.tree.map(lambda p, g: p - 0.5 * g, model, slope)
+    moved = Weights.of(moved_model)
     for name, leaf in moved._asdict().items():
         np.testing.assert_allclose(getattr(made.weights, name), leaf, rtol=1e-4, atol=2e-6, err_msg=name)
+    text = Batches.of(sentences, 2)
+    fast, counted = rank(made.weights, text).counts(text), jax.jit(count)(moved_model, jnp.asarray(sentences)).host()
+    assert tuple(fast)[:-1] == tuple(counted)[:-1]
 
 
 def test_the_global_model_stays_as_it_is() -> None:

@@ -219,7 +219,7 @@ def descend_output(
 
     scaled, part = np.empty_like(outputs), np.empty_like(outputs)
     gradient = np.empty((BLOCK, outputs.shape[1]), np.float32)
-    for block in range(blocks):
+    for block in range(blocks - 1, -1, -1):  # backwards: the last blocks are still in the cache
         here = slice(block * BLOCK, min((block + 1) * BLOCK, vocabulary))
         factor, size = tops[block], here.stop - here.start
         np.dot(scores[here].T, weights.table[here], part)
