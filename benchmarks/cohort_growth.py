@@ -1,8 +1,8 @@
 """Memory does not grow with the cohort, and time grows in proportion: 100 to 6,500 clients a round.
 
 One round per size in a fresh process: the papers' network (2.4 M parameters), all cores of this machine, clients with
-16 sentences of 20 words, one batch, read from a cache on disk. That is a quarter of the fixed workload, and so the whole
-takes minutes on two cores; with `--sentences 64` it is the workload itself and takes four times as long. Each size of
+16 sentences of 20 words, one batch, read from a cache on disk. That is a quarter of the fixed workload, to take
+minutes on two cores; with `--sentences 64` it is the workload itself and takes four times as long. Each size of
 shard is trained once before, so that compilation is not timed. Memory is the most that the process had resident during
 the round (looked at every 20 ms). One JSON line a size; a figure (PNG and SVG) with --figure.
 

@@ -122,7 +122,15 @@ def test_a_recipe_survives_toml_with_all_it_was_given(values: dict[str, Any]) ->
 
 def test_what_is_left_out_is_written_out() -> None:
     written = tomllib.loads(parsed(LEAST).to_toml())
-    assert written["client"] == {"epochs": 1, "batch_size": 16, "learning_rate": 0.5, "sentences": 64, "words": 20}
+    assert written["client"] == {
+        "epochs": 1,
+        "batch_size": 16,
+        "learning_rate": 0.5,
+        "sentences": 64,
+        "words": 20,
+        "proximal": 0.0,
+        "precision": "float32",
+    }
     assert "seed" not in written["run"] and "zcdp" not in written["privacy"]
 
 
@@ -217,6 +225,8 @@ def test_a_wrong_value_is_refused_by_the_name_of_its_key(key: str, wrong: Any) -
         ("model.tied", 1),
         ("model.units", 0),
         ("client.epochs", 0),
+        ("client.proximal", 2.0),
+        ("client.precision", "float16"),
         ("client.learning_rate", 0),
         ("server.momentum", 1.0),
         ("server.method", "newton"),

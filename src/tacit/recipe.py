@@ -20,6 +20,7 @@ from tacit.keyboard.model import ModelSettings
 from tacit.privacy import Blt, Guarantee, Independent, Participation, Tree
 from tacit.privacy.strategy import PUBLISHED_BLT, BandedInverse, BandedToeplitz, Strategy
 from tacit.training import ClientTraining, RoundPlan, ServerOptimizer
+from tacit.training.precision import Precision
 from tacit.training.server import Method
 
 Mechanism = Literal["none", "independent", "tree", "tree-variance-reduced", "blt", "banded-toeplitz", "banded-inverse"]
@@ -64,6 +65,8 @@ class ClientSection(_Section):
     learning_rate: float = 0.5  # a start for tuning; the papers do not print theirs
     sentences: int = 64  # bounds a client's time in a round
     words: int = 20  # bounds a client's time; the rest of a longer sentence is not used
+    proximal: float = 0.0  # plain local SGD, as the papers; one pass drifts little
+    precision: Precision = "float32"  # the same model on every machine; bfloat16 where there are units for it is faster
 
     def settings(self) -> ClientTraining:
         return ClientTraining(**self.model_dump())

@@ -317,6 +317,17 @@ def test_equal_words_in_other_splits_are_another_cache(tmp_path: Path) -> None:
     assert trainer.cache_digest(one) != trainer.cache_digest(two)
 
 
+def test_a_run_stays_in_the_precision_it_began_in(
+    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(recipe(cache, client={"precision": "bfloat16"}), tmp_path / "run").close()
+    monkeypatch.setattr(trainer, "precision_of", lambda work: "bfloat16")  # a processor with units
+    go_on(tmp_path / "run", until=1)
+    monkeypatch.setattr(trainer, "precision_of", lambda work: "float32")
+    with pytest.raises(RunError, match="began in bfloat16 and this processor computes it in float32"):
+        go_on(tmp_path / "run")
+
+
 def test_an_edited_recipe_is_refused_with_the_difference(cache: Cache, tmp_path: Path) -> None:
     begin(recipe(cache), tmp_path / "run").close()
     go_on(tmp_path / "run", until=2)

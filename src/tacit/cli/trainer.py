@@ -37,6 +37,7 @@ from tacit.recipe import Recipe
 from tacit.runs import Metric, Run, sweep_drafts, write_whole
 from tacit.training import Cores, Hardware, Learner, RoundOutcome, generator_for, key_from_seed, train
 from tacit.training.accelerator import Accelerator
+from tacit.training.client import ClientWork, precision_of
 from tacit.training.cohort import Workers
 from tacit.training.profile import EVALUATING, TRAINING, MeasuredCores, Profile
 
@@ -128,8 +129,8 @@ def carry_on(
 
     until: stop after so many rounds, as if killed there. cluster: the address of the Ray cluster whose workers train
     the clients; None: this machine's. profile: counts where the time goes, and what it counted is added to the fact
-    "profile". Raises: RunError when another process trains this run, its recipe was changed since it began, or its
-    cache is not the one it began with.
+    "profile". Raises: RunError when another process trains this run, its recipe was changed since it began, its cache
+    is not the one it began with, or this processor cannot compute in the precision it began in.
     """
     with run.locked():
         recipe = _same_recipe(run)
@@ -137,8 +138,8 @@ def carry_on(
             _tidy(run)
             return
         cache = _same_cache(run)
-        learner = _learner(recipe, cache, run.noise_key)
-        cores = Cores(hardware)
+        learner, plan, cores = _learner(recipe, cache, run.noise_key), recipe.plan(), Cores(hardware)
+        _same_precision(run, learner.work(plan.client), cores.devices[0].platform)
         during = (profile or Profile()).phase
         looking = MeasuredCores(cores, profile, EVALUATING) if profile else cores
         with (
@@ -148,7 +149,7 @@ def carry_on(
             model = train(
                 run,
                 learner,
-                recipe.plan(),
+                plan,
                 workers=workers,
                 watch=watcher.round_done,
                 measure=looks,
@@ -233,6 +234,19 @@ def _same_cache(run: Run) -> Cache:
             "put the old cache back, or start a new run."
         )
     return cache
+
+
+def _same_precision(run: Run, work: ClientWork, platform: str) -> None:
+    """What the recipe asks for is used where there are units for it; a run is in one precision to its end."""
+    computes = precision_of(work) if platform == "cpu" else work.settings.precision
+    began = run.facts().get("precision")
+    if began is None:
+        run.set_fact("precision", computes)
+    elif began != computes:
+        raise RunError(
+            f"'{run.path}' began in {began} and this processor computes it in {computes}, which is another result; "
+            "resume it on a machine like the one it began on, or start a new run."
+        )
 
 
 def _learner(recipe: Recipe, cache: Cache, key: bytes) -> Learner:
