@@ -156,7 +156,7 @@ def profile_table(spent: Mapping[str, Any]) -> Table:
     for name, justify in (("", "left"), ("seconds", "right"), ("share", "right"), ("", "left")):
         table.add_column(name, justify=justify)  # type: ignore[arg-type]
     for name, seconds in spent["phases"].items():
-        meaning = PHASES.get(name, "loading the program, writing the report's facts, and between phases")
+        meaning = PHASES.get(name, "between these")
         table.add_row(name, f"{seconds:.2f}", f"{seconds / spent['seconds']:.1%}", meaning)
     workers = dict(spent["workers"])
     capacity = workers.pop("count") * spent["seconds"]

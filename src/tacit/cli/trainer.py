@@ -137,10 +137,11 @@ def carry_on(
         if run.fact("finished"):
             _tidy(run)
             return
-        cache = _same_cache(run)
-        learner, plan, cores = _learner(recipe, cache, run.noise_key), recipe.plan(), Cores(hardware)
-        _same_precision(run, learner.work(plan.client), cores.devices[0].platform)
         during = (profile or Profile()).phase
+        with during("start"):
+            cache, plan, cores = _same_cache(run), recipe.plan(), Cores(hardware)
+            learner = _learner(recipe, cache, run.noise_key)
+            _same_precision(run, learner.work(plan.client), cores.devices[0].platform)
         looking = MeasuredCores(cores, profile, EVALUATING) if profile else cores
         with (
             _workers(hardware, cores, cluster, profile) as workers,

@@ -23,7 +23,7 @@ from tacit.training.cohort import Cores
 
 # Of the thread that plays the rounds, in the order of a round.
 PHASES = {
-    "start": "the run's state made or read from disk",
+    "start": "cache opened, model and state made or read",
     "cohort": "drawing who takes part",
     "training": "waiting for the clients' sums",
     "noise": "drawing the round's noise and adding it",
