@@ -32,9 +32,7 @@ class TestShuffle:
         assert found["theorem"] == expected.theorem
 
     def test_eyes_see_the_figure_rounded_up(self) -> None:
-        _, output = run(
-            *["shuffle", "--local-epsilon", "6", "--reports", "1000000", "--delta", "1e-8", "--domain", "1001"]
-        )
+        _, output = run("shuffle --local-epsilon 6 --reports 1000000 --delta 1e-8 --domain 1001")
         exact = shuffle_epsilon(6.0, 10**6, 1e-8, "subset-selection", 1001).epsilon_upper
         shown = float(output.split("proved")[1].split()[0])
         assert exact <= shown < exact * 1.001

@@ -6,7 +6,7 @@ hyperplanes meet in equally many points, which makes the estimate unbiased whate
 
 Source: Feldman, Nelson, Nguyen & Talwar 2022, "Private frequency estimation via projective geometry",
 arXiv:2203.00194. Fields of prime order only: a power of a prime would be nearer to e^eps + 1 for a few epsilons near
-1 and 2, and lower the variance by 2 percent there at most.
+1 and 2, and lower the variance by 3 percent there at most.
 """
 
 from dataclasses import dataclass
