@@ -6,6 +6,7 @@ epsilon-locally-private for one value of one device.
 """
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -13,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.analytics.device_randomness import device_generator, random_words
-from tacit.analytics.subset_sums import most_devices, sum_of_subsets
+from tacit.analytics.subset_sums import MOST_DEVICES, sum_of_subsets
 from tacit.analytics.subsets import Numbers, count_bits, subsets_as_bitmaps, subsets_as_numbers
 from tacit.errors import InputError
 from tacit.privacy.subset_selection import SubsetNumbers, check_local, estimate_variance
@@ -80,7 +81,7 @@ class Randomizer(Protocol):
 
 
 @dataclass(frozen=True)
-class Supporting:
+class Supporting(ABC):
     """What follows from p and q alone, for every randomizer here: checks, the estimate, its variance."""
 
     domain: int
@@ -90,12 +91,14 @@ class Supporting:
         check_local(self.domain, self.epsilon)
 
     @property
+    @abstractmethod
     def p(self) -> float:
-        raise AttributeError("p")
+        """The probability that a report supports its device's value."""
 
     @property
+    @abstractmethod
     def q(self) -> float:
-        raise AttributeError("q")
+        """The probability that a report supports any one given other value."""
 
     def estimate(self, votes: Numbers, reports: int) -> Reals:
         """(votes - reports * q) / (p - q): unbiased, (domain,). Some are negative; that is what unbiased means."""
@@ -236,8 +239,8 @@ class SubsetSelection(Supporting):
         devices = int(held.sum())
         if devices * self.size <= SIMULATED:
             return self.votes(self.encode(np.repeat(np.arange(self.domain), held), generator))
-        if devices > most_devices:
-            raise InputError(f"{devices} devices are more than the {most_devices} that can be drawn at once: split.")
+        if devices > MOST_DEVICES:
+            raise InputError(f"{devices} devices are more than the {MOST_DEVICES} that can be drawn at once: split.")
         share = self.size / self.domain
         forced = generator.binomial(held, (self.p - share) / (1 - share))
         rest = sum_of_subsets(forced, self.size - 1, devices - int(forced.sum()), self.size, generator)

@@ -20,7 +20,7 @@ import numpy.typing as npt
 Numbers = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
 
-most_devices = 10**9 - 1  # NumPy's hypergeometric draws stop here
+MOST_DEVICES = 10**9 - 1  # NumPy's hypergeometric draws stop here
 NEGLIGIBLE = 1e-30  # hypergeometric probabilities below this share of the largest are left out
 
 
@@ -40,7 +40,7 @@ def sum_of_subsets(owners: Numbers, size: int, others: int, other_size: int, gen
     """How often each value is in one of the subsets, (domain,) int64.
 
     owners[x] devices draw `size` values uniformly from all but x; `others` devices draw `other_size` values uniformly
-    from all. At most `most_devices` devices.
+    from all. At most `MOST_DEVICES` devices.
     """
     domain = owners.size
     classes = max(size, other_size) + 1
