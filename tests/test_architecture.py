@@ -23,7 +23,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "aggregation": {"privacy"},
     "training": {"privacy", "mechanisms", "aggregation", "population", "runs"},
     "analytics": {"privacy", "aggregation", "population", "runs"},
-    "evaluation": {"keyboard", "population", "training", "runs"},
+    "evaluation": {"keyboard", "population", "privacy", "training", "runs"},
     "planning": {"privacy", "mechanisms", "design"},
     "recipe": {"privacy", "mechanisms", "design", "aggregation", "keyboard", "population", "training", "evaluation"},
     "deployment": {

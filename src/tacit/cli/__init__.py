@@ -1,14 +1,30 @@
 """The command `tacit`: every sub-command in the file named after its subject.
 
-`data.py` brings text in, `plan.py` weighs privacy against computation, `design.py` and `factorizations.py` choose a
-mechanism, `account.py` proves and `verify.py` checks what it proved, `pretrain.py` makes a first model from public
-text, `train.py` trains and resumes (`trainer.py` does the work, `progress.py` shows it), `demo.py` is the main job,
-`report.py` shows and compares.
+`data.py` brings text in, `vocab.py` and `discover.py` find its words, `plan.py` and `simulate.py` weigh privacy against
+computation and people, `design.py` and `factorizations.py` choose a mechanism, `account.py` proves and `verify.py`
+checks what it proved, `pretrain.py` makes a first model from public text, `train.py` trains and resumes (`trainer.py`
+does the work, `progress.py` shows it), `evaluate.py` and `personalize.py` ask devices how a model does, `demo.py` is
+the main job, `report.py` shows and compares.
 """
 
 import typer
 
-from tacit.cli import account, data, demo, factorizations, plan, pretrain, report, train, verify
+from tacit.cli import (
+    account,
+    data,
+    demo,
+    discover,
+    evaluate,
+    factorizations,
+    personalize,
+    plan,
+    pretrain,
+    report,
+    simulate,
+    train,
+    verify,
+    vocab,
+)
 
 app = typer.Typer(
     name="tacit",
@@ -19,10 +35,15 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.add_typer(data.app, name="data")
+app.add_typer(vocab.app, name="vocab")
+app.command("discover")(discover.discover_words)
 app.command("pretrain")(pretrain.pretrain)
 app.command("train")(train.train)
 app.command("resume")(train.resume)
+app.command("evaluate")(evaluate.evaluate)
+app.command("personalize")(personalize.personalize)
 app.add_typer(plan.app, name="plan")
+app.command("simulate")(simulate.simulate)
 app.add_typer(factorizations.app, name="design")
 app.add_typer(account.app, name="account")
 app.command("verify")(verify.verify_statement)

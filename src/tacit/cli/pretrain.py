@@ -15,7 +15,7 @@ from tacit.errors import InputError
 
 if TYPE_CHECKING:
     from tacit.training.central import CentralState
-    from tacit.training.pretrain import Look, Pretrained
+    from tacit.training.pretrain import Look, Pretrained, Pretraining
 
 
 @speaks_plainly
@@ -44,6 +44,24 @@ def pretrain(
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a display.")] = False,
 ) -> None:
     """Train a model on public text; `tacit train --init OUT` begins from it."""
+    from tacit.training.central import CentralTraining
+    from tacit.training.pretrain import Pretraining
+
+    if min(seed, held_out - 1) < 0:
+        raise InputError(f"--seed {seed} must be 0 or more and --held-out {held_out} at least 1.")
+    plan = Pretraining(
+        central=CentralTraining(learning_rate=learning_rate, batch_size=batch_size, words=words),
+        sentences=sentences,
+        every=every,
+        patience=patience,
+    )
+    size = {"embedding": embedding, "units": units, "tied": tied}
+    _carry_out(data, out, size, plan, held_out=held_out, seed=seed, json=json)
+
+
+def _carry_out(
+    data: Path, out: Path, size: dict[str, Any], plan: "Pretraining", *, held_out: int, seed: int, json: bool
+) -> None:
     import jax
 
     from tacit.cli.models import write_model
@@ -53,25 +71,15 @@ def pretrain(
     from tacit.keyboard.vocabulary import Vocabulary
     from tacit.population import Cache
     from tacit.training import Cores, Hardware, generator_for, key_from_seed
-    from tacit.training import pretrain as pretraining
-    from tacit.training.central import CentralTraining
+    from tacit.training.pretrain import pretrain
 
-    if min(seed, held_out - 1) < 0:
-        raise InputError(f"--seed {seed} must be 0 or more and --held-out {held_out} at least 1.")
-    plan = pretraining.Pretraining(
-        central=CentralTraining(learning_rate=learning_rate, batch_size=batch_size, words=words),
-        sentences=sentences,
-        every=every,
-        patience=patience,
-    )
     cache = Cache.open(data)
-    vocabulary = Vocabulary.load(cache.vocabulary_path)
-    settings = cifg.ModelSettings(vocabulary=vocabulary.size, embedding=embedding, units=units, tied=tied)
-    validation = HeldOut.read(cache, cache.clients("validation")[:held_out], sentences=200, words=words)
+    settings = cifg.ModelSettings(vocabulary=Vocabulary.load(cache.vocabulary_path).size, **size)
+    validation = HeldOut.read(cache, cache.clients("validation")[:held_out], sentences=200, words=plan.central.words)
     key, cores = key_from_seed(seed), Cores(Hardware(workers=1))
     start = cifg.init(settings, key=jax.random.key(int(generator_for(key, "initial model").integers(2**31))))
-    with PretrainingProgress(sentences, quiet=json) as progress:
-        outcome = pretraining.pretrain(
+    with PretrainingProgress(plan.sentences, quiet=json) as progress:
+        outcome = pretrain(
             out,
             cifg.loss,
             start,
