@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -76,12 +77,16 @@ def assert_same(one: CohortSum, other: CohortSum) -> None:
         np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
 
 
-def test_a_cluster_gives_the_bits_of_this_machine_and_outlives_its_workers(
-    cache: Cache, workers: RayWorkers, lines: list[str]
-) -> None:
+def test_a_cluster_gives_the_bits_of_this_machine(cache: Cache, workers: RayWorkers, lines: list[str]) -> None:
+    assert_same(cohort_sum(cache, workers), cohort_sum(cache, Cores(Hardware(workers=2))))
+    assert len(workers.machines) == 1 and lines == []
+
+
+@pytest.mark.long
+def test_a_killed_worker_is_replaced_within_the_round(cache: Cache, workers: RayWorkers, lines: list[str]) -> None:
     here = cohort_sum(cache, Cores(Hardware(workers=2)))
     assert_same(cohort_sum(cache, workers), here)
-    assert len(workers.machines) == 1 and lines == []
+    lines.clear()
     # A process that is stopped keeps the shards that it was given, until it is killed.
     victim = workers.machines[0].process
     os.kill(victim, signal.SIGSTOP)
@@ -208,10 +213,14 @@ def fatal_loss(model: Any, sentences: Any) -> Any:
     os._exit(1)
 
 
-def test_a_loss_without_a_name_is_refused(cache: Cache) -> None:
+def test_a_loss_that_other_processes_cannot_import_is_refused(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
     learner = tiny_learner(cache, lambda model, sentences: cifg.loss(model, sentences))
     with pytest.raises(InputError, match="define it at the top level of a module"):
         job_of(learner.work(SETTINGS), len(learner.start))
+    monkeypatch.setattr(sys.modules["__main__"], "fatal_loss", fatal_loss, raising=False)
+    monkeypatch.setattr(fatal_loss, "__module__", "__main__")
+    with pytest.raises(InputError, match="it is defined in the script that was started"):
+        job_of(tiny_learner(cache, fatal_loss).work(SETTINGS), len(learner.start))
 
 
 @pytest.mark.parametrize("address", ["ray://10.0.0.1:10001", "somewhere", "10.0.0.1", "local"])

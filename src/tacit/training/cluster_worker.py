@@ -82,7 +82,10 @@ def job_of(work: ClientWork, length: int) -> bytes:
     parts["unravel"] = jax.eval_shape(work.unravel, flat)
     parts["cache"] = (str(work.cache.path.resolve()), work.cache.manifest.digest)
     try:
-        return pickle.dumps(parts)
+        job = pickle.dumps(parts)
+        if b"__main__" in job:
+            raise pickle.PicklingError("it is defined in the script that was started")
+        return job
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise InputError(
             f"the loss cannot be named to another process ({error}); define it at the top level of a module that is "
