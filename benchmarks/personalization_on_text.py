@@ -65,8 +65,8 @@ def main() -> None:
     hardware = Hardware(workers=asked.workers)
     use_cores(hardware)
     numbers = asked.clients * len(asked.cache) if len(asked.clients) == 1 else asked.clients
-    for cache, clients in zip(asked.cache, numbers, strict=True):
-        for figure in one_cache(asked, cache, clients, hardware):
+    for seed, (cache, clients) in enumerate(zip(asked.cache, numbers, strict=True), start=asked.seed):
+        for figure in one_cache(asked, cache, clients, seed, hardware):
             line = json.dumps(plain({"cache": cache.name, **figure}))
             print(line, flush=True)
             if asked.out:
@@ -74,7 +74,7 @@ def main() -> None:
                     file.write(line + "\n")
 
 
-def one_cache(asked: argparse.Namespace, cache: Path, clients: int, hardware: Hardware) -> list[dict]:
+def one_cache(asked: argparse.Namespace, cache: Path, clients: int, seed: int, hardware: Hardware) -> list[dict]:
     strategies = tuple(Strategy(batch_size=b, learning_rate=r) for b in BATCHES for r in RATES)
     names = tuple(map(str, strategies))
     tokens = Buckets(tuple(float(cut) for cut in asked.tokens.split(",")))
@@ -93,7 +93,7 @@ def one_cache(asked: argparse.Namespace, cache: Path, clients: int, hardware: Ha
             epsilon=asked.epsilon,
             delta=1e-6,
         ),
-        seed=asked.seed,
+        seed=seed,
     )
     began, processor = time.perf_counter(), time.process_time()
     with open_or_begin(work, asked.runs / f"personalize-{cache.name}") as run, run.locked():

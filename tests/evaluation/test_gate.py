@@ -111,7 +111,7 @@ def test_harm_weighs_as_asked() -> None:
     cells = Cells(slices=Buckets(), bins=Buckets((-0.1, 0.0, 0.1)))
     histogram = Histogram.of(cells, [1, 2, 5, 3, 0], 0.0, 11)  # -0.1, -0.05, about 0, 0.1
     assert worth_of(histogram, 2.0).utility[0] == pytest.approx(3 * 0.1 - 2 * (0.1 + 2 * 0.05))
-    assert worth_of(histogram, 2.0).noise[0] == 0.0
+    assert worth_of(histogram, 2.0).variance[0] == pytest.approx(3 * 0.1**2 + 0.2**2 + 2 * 0.1**2)
 
 
 def test_a_rule_that_noise_alone_recommends_is_not_followed() -> None:
@@ -124,8 +124,28 @@ def test_a_rule_that_noise_alone_recommends_is_not_followed() -> None:
         worth = [worth_of(each, 2.0) for each in noised.values()]
         *_, by_tokens = design(noised, buckets=Buckets(), harm_weight=2.0, gated=False)
         chosen += by_tokens.rules != (None,)
-        assert (by_tokens.rules != (None,)) == (max(each.utility[0] for each in worth) > worth[0].noise[0])
-    assert 0.3 < chosen / 200 < 0.5  # 1 - 0.84^3: of one rule a sixth, of three rules two fifths
+        best = max(worth, key=lambda each: float(each.utility[0]))
+        assert (by_tokens.rules != (None,)) == (best.utility[0] > best.variance[0] ** 0.5)
+    assert 0.25 < chosen / 200 < 0.5  # of one rule less than a sixth, of three less than two fifths
+
+
+def test_a_bucket_of_few_people_follows_the_others() -> None:
+    """Five people cannot say that another strategy is theirs; a hundred can."""
+    cells = Cells(slices=Buckets((1000.0,)), bins=BINS)
+    common, other = Rule(strategy=0), Rule(strategy=1)
+
+    def counted(few: list[float], many: list[float]) -> Histogram:
+        tokens = np.array([500.0] * len(few) + [2000.0] * len(many))
+        flat = np.bincount(cells.of(tokens, np.array(few + many)), minlength=cells.size)
+        return Histogram.of(cells, flat, 0.0, len(tokens))
+
+    for pairs, own in ((5, common), (100, other)):
+        candidates = {
+            common: counted([0.03, -0.02] * pairs, [0.03] * 200),
+            other: counted([0.04, -0.02] * pairs, [0.0] * 200),
+        }
+        *_, by_tokens = design(candidates, buckets=cells.slices, harm_weight=1.0, gated=False)
+        assert by_tokens.rules == (own, common)
 
 
 def test_a_gate_never_lets_a_diverged_model_pass() -> None:

@@ -144,21 +144,23 @@ def judged(policy: Policy, deltas: Deltas) -> PolicyOutcome:
 
 
 class Worth(NamedTuple):
-    """Sum over each slice's clients of gain - harm_weight * loss, and the standard deviation of the noise in it."""
+    """Sum over each slice's clients of gain - harm_weight * loss, and its variance by sampling and noise (slices,)."""
 
-    utility: Reals  # (slices,)
-    noise: Reals  # (slices,), 0 of an exact histogram
+    utility: Reals
+    variance: Reals
 
 
 def worth_of(histogram: Histogram, harm_weight: float) -> Worth:
     """What deployed changes are worth to each slice, from their histogram, by the bins' representatives.
 
-    The bin that holds 0 counts as 0, because it is full of users without a new model.
+    The bin that holds 0 counts as 0, because it is full of users without a new model. The sampling part of the variance
+    is that of a sum of so many independent clients, at most.
     """
     values = representatives(histogram.cells.bins)
     values[histogram.cells.bins.of([0.0])] = 0.0
     weights = np.where(values < 0, harm_weight * values, values)
-    return Worth(histogram.counts @ weights, np.sqrt(histogram.variance @ weights**2))
+    sampling = np.maximum(histogram.counts, 0.0) @ weights**2
+    return Worth(histogram.counts @ weights, sampling + histogram.variance @ weights**2)
 
 
 def design(
@@ -167,9 +169,10 @@ def design(
     """The best policies of four kinds, from the design users' histograms of deployed changes sliced by train tokens.
 
     One strategy for all, without and with a gate; one rule per bucket, without and with a gate. Best is the largest sum
-    of gain - harm_weight * loss; a bucket keeps the global model unless its rule is worth more than a standard
-    deviation of the noise. Of noised histograms it is post-processing, so it costs nothing. Ties go to the candidate
-    named first.
+    of gain - harm_weight * loss. A bucket has a rule of its own only where that leads by more than a standard deviation
+    of sampling and noise (those of the two taken as independent, though the clients are the same: too large, which is
+    careful); else that of all buckets, or the global model where even that rule does not lead it so. Of noised
+    histograms all this is post-processing, so it costs nothing. Ties go to the candidate named first.
     """
     worth = {rule: worth_of(histogram, harm_weight) for rule, histogram in candidates.items()}
     free = {rule: each for rule, each in worth.items() if rule.level >= OPEN}
@@ -187,10 +190,22 @@ def _one_rule(name: str, worth: Mapping[Rule, Worth], buckets: Buckets) -> Polic
 
 
 def _rule_per_bucket(name: str, worth: Mapping[Rule, Worth], buckets: Buckets) -> Policy:
+    everywhere = max(worth, key=lambda rule: float(worth[rule].utility.sum()))
+    whole = worth[everywhere]
+    common = everywhere if whole.utility.sum() > whole.variance.sum() ** 0.5 else None
+    nothing = Worth(np.zeros(len(buckets)), np.zeros(len(buckets)))
     rules: list[Rule | None] = []
     for bucket in range(len(buckets)):
+
+        def lead(rule: Rule | None, other: Rule | None, at: int = bucket) -> float:
+            """How many standard deviations one is worth more than another in this bucket."""
+            ours, theirs = (nothing if each is None else worth[each] for each in (rule, other))
+            spread = float(ours.variance[at] + theirs.variance[at]) ** 0.5
+            return float(ours.utility[at] - theirs.utility[at]) / spread if spread else 0.0
+
         best = max(worth, key=lambda rule: float(worth[rule].utility[bucket]))
-        rules.append(best if worth[best].utility[bucket] > worth[best].noise[bucket] else None)
+        own: Rule | None = best if worth[best].utility[bucket] > 0 else None
+        rules.append(own if lead(own, common) > 1 else common)
     return Policy(name=name, buckets=buckets, rules=tuple(rules))
 
 
