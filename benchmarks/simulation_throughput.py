@@ -1,17 +1,27 @@
-"""One core simulates more clients per CPU-second with tacit than with pfl-research.
+"""One core simulates more clients per CPU-second with tacit than with pfl-research; two cores nearly twice as many.
 
-Both train the same clients on the same text from the same parameters: vocabulary 10k, 64 sentences of 20 words a
-client, batches of 16, one epoch of SGD, clip, sum. Each system is one process pinned to one core (the same one, in
-turns), warmed up before it is timed; a figure is the CPU time of its process (all its threads) over the clients.
-Systems run in rounds, one after another in each, and a ratio is the median of the rounds' own ratios.
+All systems train the same clients on the same text from the same parameters: the 2.4 M network with a vocabulary of
+10k, batches of 16, one epoch of SGD, clip, sum. Two workloads: `fixed`, 64 sentences of 20 words a client, and `blogs`,
+real clients of a cache with as many and as long sentences as they have, at most 64 of 20 words. Each system is one
+process pinned to one core (the same one, in turns), warmed up before it is timed; a figure is the CPU time of its
+process (all its threads) over the clients. Systems run in rounds, one after another in each, and a ratio is the median
+of the rounds' own ratios.
 
-tacit     shard_sum, clip and sum included
-pfl_cifg  pfl's SimulatedBackend with FederatedAveraging over the same network by hand in torch (3 gates, the input
-          projection hoisted out of the recurrence); its sum must equal tacit's
-pfl_lstm  the same with torch's own LSTM with a projection (4 gates): the nearest stock module, a third more work
+tacit             shard_sum in float32, clip and sum included
+tacit_bfloat16    the same with client.precision = "bfloat16"; float32 where the processor has no units for it
+pfl_cifg          pfl's SimulatedBackend with FederatedAveraging over the same network by hand in torch (3 gates, the
+                  input projection hoisted out of the recurrence); its sum must equal tacit's. Sentences are padded
+                  to 20 words, as datasets of one tensor a user are
+pfl_cifg_trimmed  the same, each batch cut to its longest sentence first (only on `blogs`, where it can matter)
+pfl_lstm          pfl_cifg with torch's own LSTM with a projection (4 gates): the nearest stock module, more work
+
+Each tacit process also times a product of 2048 x 2048 matrices in its precision: a figure's share of that peak counts
+the floating-point operations of real words only. `two_cores` is wall clock, in one process of two workers; beside it
+stands what two cores gain on such products alone, since two virtual cores may be one physical core.
 
     python benchmarks/simulation_throughput.py                          with the extra `peers` installed
     python benchmarks/simulation_throughput.py --peer-python PATH       pfl and torch live in another environment
+    python benchmarks/simulation_throughput.py --workload blogs --cache caches/blogs-en
     python benchmarks/simulation_throughput.py --clients 2 --pairs 1    a smoke test
 
 Prints one JSON line per figure. Run it on an otherwise idle machine.
@@ -26,6 +36,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -34,9 +45,13 @@ from typing import Any
 
 import numpy as np
 
-SYSTEMS = ("tacit", "pfl_cifg", "pfl_lstm")
+OURS, PEERS = ("tacit", "tacit_bfloat16"), ("pfl_cifg", "pfl_cifg_trimmed", "pfl_lstm")
+TWO_CORES = "two_cores"
 VOCABULARY, WIDTH, UNITS = 10_000, 96, 670
 SENTENCES, WORDS, BATCH, RATE = 64, 20, 16, 0.5
+PEAK_SIZE = 2048  # of the square matrices whose product is taken for the peak
+# A word's products, forward and twice backward: the softmax's, both halves of the gates', the projection's.
+OPERATIONS_PER_WORD = 3 * 2 * (WIDTH * VOCABULARY + 2 * WIDTH * 3 * UNITS + UNITS * WIDTH)
 CLIP = 0.2  # below the norm of a client's update here (0.3): clipping is part of the work and of the comparison
 PAD, BOS, EOS, SPECIALS = 0, 1, 2, 4
 ONE_THREAD = {
@@ -50,21 +65,40 @@ ONE_THREAD = {
 # -- the work, the same for everybody ------------------------------------------------------------------------------
 
 
-def write_work(path: Path, clients: int) -> None:
-    """Parameters (shapes as in tacit.keyboard.model.Cifg) and sentences: BOS, 19 words with Zipf's frequencies, EOS."""
+def fixed_sentences(clients: int) -> tuple[np.ndarray, np.ndarray]:
+    """(clients, S, L+1) ids, BOS, 19 words with Zipf's frequencies, EOS; and how many sentences each client has."""
     generator = np.random.default_rng(0)
-
-    def uniform(limit: float, *shape: int) -> np.ndarray:
-        return generator.uniform(-limit, limit, shape).astype(np.float32)
-
     words = VOCABULARY - SPECIALS
     zipf = 1.0 / np.arange(1, words + 1)
     sentences = np.empty((clients, SENTENCES, WORDS + 1), np.int32)
     sentences[:, :, 1:-1] = SPECIALS + generator.choice(words, (clients, SENTENCES, WORDS - 1), p=zipf / zipf.sum())
     sentences[:, :, 0], sentences[:, :, -1] = BOS, EOS
+    return sentences, np.full(clients, SENTENCES)
+
+
+def real_sentences(clients: int, path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """The same of random training clients of a cache, each with a random subset of its sentences, cut and padded."""
+    from tacit.population import Cache
+
+    cache, generator = Cache.open(path), np.random.default_rng(0)
+    sentences, counts = np.zeros((clients, SENTENCES, WORDS + 1), np.int32), np.zeros(clients, np.int64)
+    for i, client in enumerate(generator.choice(cache.clients("train"), clients, replace=False)):
+        chosen = generator.permutation(cache.sentence_count(int(client)))[:SENTENCES]
+        sentences[i, : len(chosen)], counts[i] = cache.padded(int(client), chosen, WORDS + 1), len(chosen)
+    return sentences, counts
+
+
+def write_work(path: Path, sentences: np.ndarray, counts: np.ndarray) -> None:
+    """The text, and parameters whose shapes are those of tacit.keyboard.model.Cifg."""
+    generator = np.random.default_rng(1)
+
+    def uniform(limit: float, *shape: int) -> np.ndarray:
+        return generator.uniform(-limit, limit, shape).astype(np.float32)
+
     np.savez(
         path,
         sentences=sentences,
+        counts=counts,
         embedding=uniform(0.1, VOCABULARY, WIDTH),
         kernel=uniform(0.08, 2 * WIDTH, 3 * UNITS),
         bias=uniform(0.01, 3 * UNITS),
@@ -82,34 +116,94 @@ class Prepared:
     """A system that is ready: `run()` trains the cohort and returns the sum of the clipped updates by name."""
 
     run: Callable[[], dict[str, np.ndarray]]
-    parameters: int
-    version: str
+    facts: dict[str, Any]
+    peak: Callable[[], float] | None = None  # CPU seconds of one large product in the same precision
 
 
-def prepare_tacit(work: dict[str, np.ndarray]) -> Prepared:
+def prepare_tacit(work: dict[str, np.ndarray], precision: str) -> Prepared:
     import jax
+    import jax.numpy as jnp
+
+    from tacit.training.client import precision_of, shard_sum
+
+    client_work, flat, data = tacit_work(work, precision)
+    used = precision_of(client_work)
+
+    def run() -> dict[str, np.ndarray]:
+        total = shard_sum(client_work, flat, data, clip_norm=CLIP, device=jax.devices()[0]).total
+        return {name: np.asarray(leaf) for name, leaf in client_work.unravel(total)._asdict().items()}
+
+    square = jnp.full((PEAK_SIZE, PEAK_SIZE), 1e-3, jnp.dtype(used))
+    product = jax.jit(lambda a, b: jnp.matmul(a, b, preferred_element_type=jnp.float32))
+    product(square, square).block_until_ready()
+
+    def peak() -> float:
+        before = cpu_seconds()
+        product(square, square).block_until_ready()
+        return cpu_seconds() - before
+
+    return Prepared(run, {"parameters": flat.size, "version": f"jax {jax.__version__}", "precision": used}, peak)
+
+
+def tacit_work(work: dict[str, np.ndarray], precision: str) -> tuple[Any, Any, Any]:
+    """(what a client computes, flat model, the clients' text)."""
     import jax.numpy as jnp
     from jax.flatten_util import ravel_pytree
 
     from tacit.keyboard.model import Cifg, loss
     from tacit.training import ClientTraining
-    from tacit.training.client import ClientData, ClientWork, shard_sum
+    from tacit.training.client import ClientData, ClientWork
 
-    sentences = work["sentences"]
     flat, unravel = ravel_pytree(Cifg(*(jnp.asarray(work[name]) for name in Cifg._fields)))
-    data = ClientData(sentences, np.full(len(sentences), SENTENCES // BATCH, np.int32))
-    settings = ClientTraining(batch_size=BATCH, learning_rate=RATE, sentences=SENTENCES, words=WORDS)
+    settings = ClientTraining(
+        batch_size=BATCH, learning_rate=RATE, sentences=SENTENCES, words=WORDS, precision=precision
+    )
     client_work = ClientWork(loss=loss, unravel=unravel, cache=None, settings=settings)  # nothing is read from a disk
-
-    def run() -> dict[str, np.ndarray]:
-        total = shard_sum(client_work, flat, data, clip_norm=CLIP, device=jax.devices()[0]).total
-        return {name: np.asarray(leaf) for name, leaf in unravel(total)._asdict().items()}
-
-    return Prepared(run, flat.size, f"jax {jax.__version__}")
+    return client_work, flat, ClientData(work["sentences"], -(-work["counts"] // BATCH).astype(np.int32))
 
 
-def torch_cifg(work: dict[str, np.ndarray]) -> Any:
-    """The network of tacit.keyboard.model, written for torch's autograd."""
+def two_cores(work: dict[str, np.ndarray]) -> dict[str, float]:
+    """Wall-clock seconds of the cohort and of products on one worker and on two, in this process."""
+    import jax
+    import jax.numpy as jnp
+
+    from tacit.training import Cores, Hardware
+    from tacit.training.client import ClientData, shard_sum
+
+    client_work, flat, data = tacit_work(work, "float32")
+    square = jnp.full((PEAK_SIZE, PEAK_SIZE), 1e-3, jnp.float32)
+    product = jax.jit(lambda a: a @ a)
+    shards = np.array_split(np.arange(len(data.batches)), max(len(data.batches) // 4, 2))
+    both = Cores(Hardware(workers=2))
+    models, squares = ({d: jax.device_put(x, d) for d in both.devices} for x in (flat, square))
+
+    def train(device: Any, shard: np.ndarray) -> Any:
+        mine = ClientData(data.sentences[shard], data.batches[shard])
+        return shard_sum(client_work, models[device], mine, clip_norm=CLIP, device=device)
+
+    def multiply(device: Any, _: int) -> Any:
+        return product(squares[device])
+
+    def seconds(workers: Cores, task: Callable[[Any, Any], Any], items: list[Any]) -> float:
+        before = time.perf_counter()
+        workers.map(task, items)
+        return time.perf_counter() - before
+
+    one = Cores(Hardware(workers=1))
+    timed = {}
+    for warm in (True, False):
+        for name, task, items in (("clients", train, shards), ("products", multiply, list(range(16)))):
+            if warm:
+                for device in both.devices:  # compiles on both
+                    jax.block_until_ready(task(device, items[0]))
+            else:
+                timed[f"{name}_one"] = seconds(one, task, items)
+                timed[f"{name}_two"] = seconds(both, task, items)
+    return timed
+
+
+def torch_cifg(work: dict[str, np.ndarray], *, trim: bool = False) -> Any:
+    """The network of tacit.keyboard.model, written for torch's autograd. trim: cut a batch to its longest sentence."""
     import torch
     from torch import nn
     from torch.nn.functional import cross_entropy, embedding
@@ -118,10 +212,13 @@ def torch_cifg(work: dict[str, np.ndarray]) -> Any:
         def __init__(self) -> None:
             super().__init__()
             for name, value in work.items():
-                if name != "sentences":
+                if name not in ("sentences", "counts"):
                     setattr(self, name, nn.Parameter(torch.from_numpy(value.copy())))
 
         def loss(self, inputs: Any, targets: Any) -> Any:
+            if trim:
+                longest = int((targets != PAD).sum(dim=1).max())
+                inputs, targets = inputs[:, :longest], targets[:, :longest]
             inputs, targets = inputs.T, targets.T.reshape(-1)  # time-major
             hoisted = embedding(inputs, self.embedding) @ self.kernel[:WIDTH] + self.bias
             feedback = self.kernel[WIDTH:]
@@ -177,13 +274,14 @@ def prepare_pfl(work: dict[str, np.ndarray], network: Callable[[dict[str, np.nda
     torch.set_num_threads(1)
     torch.set_num_interop_threads(1)
     sentences = torch.from_numpy(work["sentences"]).long()
-    cohort = len(sentences)
+    cohort, counts = len(sentences), work["counts"]
     module = network(work)
     module.metrics = None  # pfl wants the name to be there; nothing is evaluated here
     model = PyTorchModel(module, torch.optim.SGD, torch.optim.SGD(module.parameters(), 1.0))
     turn = iter(int(i % cohort) for i in range(10**9))  # everybody once a round, in order
     users = FederatedDataset(
-        lambda user: PyTorchTensorDataset((sentences[user, :, :-1], sentences[user, :, 1:])), lambda: next(turn)
+        lambda user: PyTorchTensorDataset((sentences[user, : counts[user], :-1], sentences[user, : counts[user], 1:])),
+        lambda: next(turn),
     )
     backend = SimulatedBackend(users, users, [NormClippingOnly(2, CLIP)])
     context = CentralContext(
@@ -204,25 +302,39 @@ def prepare_pfl(work: dict[str, np.ndarray], network: Callable[[dict[str, np.nda
         return {name: value.numpy() for name, value in total.items()}
 
     parameters = sum(p.numel() for p in module.parameters())
-    return Prepared(run, parameters, f"pfl {version_of('pfl')}, torch {torch.__version__}")
+    return Prepared(run, {"parameters": parameters, "version": f"pfl {version_of('pfl')}, torch {torch.__version__}"})
+
+
+def prepare(system: str, work: dict[str, np.ndarray]) -> Prepared:
+    match system:
+        case "tacit" | "tacit_bfloat16":
+            return prepare_tacit(work, "float32" if system == "tacit" else "bfloat16")
+        case "pfl_cifg" | "pfl_cifg_trimmed":
+            return prepare_pfl(work, lambda work: torch_cifg(work, trim=system.endswith("trimmed")))
+        case _:
+            return prepare_pfl(work, torch_lstm)
 
 
 def work_for(parent: Any, system: str, folder: Path) -> None:
     """A worker's life: prepare, warm up, save the sum, then one timed cohort for every line on stdin."""
     with np.load(folder / "work.npz") as arrays:
         work = dict(arrays)
-    if system == "tacit":
-        prepared = prepare_tacit(work)
-    else:
-        prepared = prepare_pfl(work, torch_cifg if system == "pfl_cifg" else torch_lstm)
+    if system == TWO_CORES:
+        print(json.dumps({}), file=parent, flush=True)
+        for _ in sys.stdin:
+            print(json.dumps(two_cores(work)), file=parent, flush=True)
+        return
+    prepared = prepare(system, work)
     np.savez(folder / f"{system}.npz", **prepared.run())  # the warm-up: compiles, and shows what was computed
     prepared.run()
-    print(json.dumps({"parameters": prepared.parameters, "version": prepared.version}), file=parent, flush=True)
+    print(json.dumps(prepared.facts), file=parent, flush=True)
     for _ in sys.stdin:
         before = cpu_seconds()
         prepared.run()
-        spent = cpu_seconds() - before
-        print(json.dumps({"cpu_seconds_per_client": spent / len(work["sentences"])}), file=parent, flush=True)
+        answer = {"cpu_seconds_per_client": (cpu_seconds() - before) / len(work["sentences"])}
+        if prepared.peak is not None:
+            answer["peak_flops"] = 2.0 * PEAK_SIZE**3 / min(prepared.peak() for _ in range(3))
+        print(json.dumps(answer), file=parent, flush=True)
 
 
 def cpu_seconds() -> float:
@@ -241,27 +353,27 @@ def version_of(package: str) -> str:
 
 
 class Worker:
-    """A system's process, pinned to one core; waits without using CPU time until asked."""
+    """A system's process, pinned to its cores; waits without using CPU time until asked."""
 
-    def __init__(self, system: str, python: str, folder: Path, core: int) -> None:
+    def __init__(self, system: str, python: str, folder: Path, cores: set[int]) -> None:
         command = [python, __file__, "--worker", system, "--folder", str(folder)]
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, **ONE_THREAD},
-            preexec_fn=lambda: os.sched_setaffinity(0, {core}),
+            env={**os.environ, **ONE_THREAD, "JAX_NUM_CPU_DEVICES": str(len(cores))},
+            preexec_fn=lambda: os.sched_setaffinity(0, cores),
         )
         self.ready = self._answer(system)
         self.system = system
 
-    def measure(self) -> float:
-        """CPU seconds a client of one more cohort."""
+    def measure(self) -> dict[str, float]:
+        """What one more cohort took."""
         assert self.process.stdin is not None
         self.process.stdin.write("run\n")
         self.process.stdin.flush()
-        return float(self._answer(self.system)["cpu_seconds_per_client"])
+        return self._answer(self.system)
 
     def _answer(self, system: str) -> dict[str, Any]:
         assert self.process.stdout is not None
@@ -276,41 +388,63 @@ class Worker:
         self.process.wait()
 
 
-def relative_difference(folder: Path) -> float:
+def relative_difference(folder: Path, system: str) -> float:
     """||tacit's sum - pfl's sum|| / ||pfl's sum|| over all parameters."""
-    with np.load(folder / "tacit.npz") as ours, np.load(folder / "pfl_cifg.npz") as theirs:
+    with np.load(folder / f"{system}.npz") as ours, np.load(folder / "pfl_cifg.npz") as theirs:
         apart = sum(float(np.sum((ours[name] - theirs[name]).astype(np.float64) ** 2)) for name in theirs)
         size = sum(float(np.sum(theirs[name].astype(np.float64) ** 2)) for name in theirs)
     return float(np.sqrt(apart / size))
 
 
-def compare(workers: list[Worker], pairs: int, folder: Path) -> None:
-    spent: dict[str, list[float]] = {worker.system: [] for worker in workers}
+def compare(workers: list[Worker], pairs: int, folder: Path, words: float) -> None:
+    """words: that a client predicts, on average."""
+    measured: dict[str, list[dict[str, float]]] = {worker.system: [] for worker in workers}
     for turn in range(pairs):
         for worker in workers if turn % 2 == 0 else workers[::-1]:
-            spent[worker.system].append(worker.measure())
+            measured[worker.system].append(worker.measure())
+    spent = {system: [turn["cpu_seconds_per_client"] for turn in turns] for system, turns in measured.items()}
     for worker in workers:
         middle = statistics.median(spent[worker.system])
+        peaks = [turn["peak_flops"] for turn in measured[worker.system] if "peak_flops" in turn]
+        shares = [words * OPERATIONS_PER_WORD / s / p for s, p in zip(spent[worker.system], peaks, strict=False)]
         figure(
             "simulation_throughput",
             system=worker.system,
             cpu_seconds_per_client=round(middle, 4),
             clients_per_cpu_second=round(1 / middle, 3),
             rounds=[round(seconds, 4) for seconds in spent[worker.system]],
+            gflops=round(words * OPERATIONS_PER_WORD / middle / 1e9, 1),
+            **({"peak_gflops": round(statistics.median(peaks) / 1e9, 1)} if peaks else {}),
+            **({"share_of_peak": round(statistics.median(shares), 3)} if shares else {}),
             **worker.ready,
         )
-    for peer in SYSTEMS[1:]:
-        if peer in spent:
-            ratios = [theirs / ours for theirs, ours in zip(spent[peer], spent["tacit"], strict=True)]
-            figure(
-                "times_as_many_clients_per_cpu_second",
-                than=peer,
-                ratio=round(statistics.median(ratios), 3),
-                pairs=[round(ratio, 3) for ratio in ratios],
-            )
-    if "pfl_cifg" in spent:
-        apart = relative_difference(folder)
-        figure("same_sum_as_pfl_cifg", relative_difference=apart, agrees=apart < 1e-3)
+    for ours in OURS:
+        for peer in PEERS:
+            if peer in spent and ours in spent:
+                ratios = [theirs / mine for theirs, mine in zip(spent[peer], spent[ours], strict=True)]
+                figure(
+                    "times_as_many_clients_per_cpu_second",
+                    system=ours,
+                    than=peer,
+                    ratio=round(statistics.median(ratios), 3),
+                    pairs=[round(ratio, 3) for ratio in ratios],
+                )
+    for ours, bound in (("tacit", 1e-3), ("tacit_bfloat16", 1e-2)):
+        if "pfl_cifg" in spent and ours in spent:
+            apart = relative_difference(folder, ours)
+            figure("same_sum_as_pfl_cifg", system=ours, relative_difference=apart, agrees=apart < bound)
+
+
+def compare_cores(worker: Worker, pairs: int) -> None:
+    turns = [worker.measure() for _ in range(pairs)]
+    for name in ("clients", "products"):
+        ratios = [turn[f"{name}_one"] / turn[f"{name}_two"] for turn in turns]
+        figure(
+            "two_cores_are_times_one_in_wall_clock",
+            of=name,
+            ratio=round(statistics.median(ratios), 3),
+            pairs=[round(ratio, 3) for ratio in ratios],
+        )
 
 
 def figure(name: str, **facts: Any) -> None:
@@ -323,12 +457,14 @@ def peers_are_there(python: str) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workload", choices=("fixed", "blogs"), default="fixed")
+    parser.add_argument("--cache", type=Path, help="of real text with a vocabulary of 10,000, for the workload blogs")
     parser.add_argument("--clients", type=int, default=16, help="of a cohort; a timed round trains all of them")
     parser.add_argument("--pairs", type=int, default=7, help="rounds in which every system is timed once")
     parser.add_argument("--peer-python", default=sys.executable, help="the interpreter that has pfl and torch")
     parser.add_argument("--without-peers", action="store_true", help="time tacit alone")
     parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)), help="to pin the systems to")
-    parser.add_argument("--worker", choices=SYSTEMS, help=argparse.SUPPRESS)
+    parser.add_argument("--worker", choices=(*OURS, *PEERS, TWO_CORES), help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
@@ -336,30 +472,48 @@ def main() -> None:
         os.dup2(2, 1)  # whatever a library prints must not be taken for an answer
         work_for(parent, options.worker, options.folder)
         return
+    if options.workload == "blogs" and options.cache is None:
+        raise SystemExit("the workload blogs needs --cache: one made by tacit data import with 10,000 words.")
     if not options.without_peers and not peers_are_there(options.peer_python):
         raise SystemExit(
             f"{options.peer_python} has no pfl and torch: pip install 'tacit[peers]', or give --peer-python "
             "an environment that has them, or time tacit alone with --without-peers."
         )
+    real = options.workload == "blogs"
+    sentences, counts = real_sentences(options.clients, options.cache) if real else fixed_sentences(options.clients)
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        write_work(folder / "work.npz", options.clients)
-        systems = SYSTEMS[:1] if options.without_peers else SYSTEMS
-        figure(
-            "machine",
-            processor=platform.processor() or platform.machine(),
-            cores=os.cpu_count(),
-            load=[round(load, 2) for load in os.getloadavg()],
-            date=datetime.now(UTC).date().isoformat(),
-            clients=options.clients,
-            core=options.core,
-        )
-        workers = [
-            Worker(s, sys.executable if s == "tacit" else options.peer_python, folder, options.core) for s in systems
-        ]
-        compare(workers, options.pairs, folder)
-        for worker in workers:
-            worker.close()
+        measure_all(options, Path(name), sentences, counts)
+
+
+def measure_all(options: argparse.Namespace, folder: Path, sentences: np.ndarray, counts: np.ndarray) -> None:
+    write_work(folder / "work.npz", sentences, counts)
+    words = float((sentences[:, :, 1:] != PAD).sum() / options.clients)
+    figure(
+        "machine",
+        processor=platform.processor() or platform.machine(),
+        cores=os.cpu_count(),
+        load=[round(load, 2) for load in os.getloadavg()],
+        date=datetime.now(UTC).date().isoformat(),
+        core=options.core,
+        workload=options.workload,
+        clients=options.clients,
+        sentences_per_client=round(float(counts.mean()), 1),
+        words_per_client=round(words, 1),
+        real_share_of_padded_words=round(words / (-(-counts // BATCH) * BATCH * WORDS).mean(), 3),
+    )
+    peers = () if options.without_peers else PEERS if options.workload == "blogs" else ("pfl_cifg", "pfl_lstm")
+    workers = [
+        Worker(system, sys.executable if system in OURS else options.peer_python, folder, {options.core})
+        for system in (*OURS, *peers)
+    ]
+    compare(workers, options.pairs, folder, words)
+    for worker in workers:
+        worker.close()
+    cores = sorted(os.sched_getaffinity(0))[:2]
+    if len(cores) == 2:
+        worker = Worker(TWO_CORES, sys.executable, folder, set(cores))
+        compare_cores(worker, options.pairs)
+        worker.close()
 
 
 if __name__ == "__main__":
