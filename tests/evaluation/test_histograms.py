@@ -104,13 +104,14 @@ def test_noised_intervals_cover_and_those_of_too_little_noise_do_not() -> None:
     assert max(wrong[:2]) < 0.85, wrong  # a quantile's interval ends at cuts, which hides a little
 
 
-def test_a_histogram_drowned_in_noise_says_so() -> None:
+def test_a_histogram_drowned_in_noise_says_nothing() -> None:
     draw = np.random.default_rng(5)
     drowned = noised(np.full(20, 0.02), 1000.0, draw)
-    found = quantile_from(drowned, 0.5)
-    assert found.high == np.inf or found.low == -np.inf or np.isnan(found.value)
+    assert drowned.drowned and not noised(np.full(2000, 0.02), 8.0, draw).drowned
+    for found in (quantile_from(drowned, 0.5), mean_from(drowned)):
+        assert np.isnan(found.value) and (found.low, found.high) == (-np.inf, np.inf)
     share = share_from(drowned, 0.02)
-    assert share.high - share.low > 0.5
+    assert np.isnan(share.value) and (share.low, share.high) == (0.0, 1.0)
 
 
 def test_counting_the_same_clients_twice_halves_the_noise() -> None:

@@ -71,7 +71,7 @@ def _figure_2(figure: "Figure", answers: Answers, strategies: Sequence[Strategy]
     for axes, batch in zip(panels, batches, strict=True):
         for strategy in (each for each in strategies if each.batch_size == batch):
             histogram = answers.change_of_all("top1", str(strategy))
-            clients = max(histogram.reporting, 1.0)
+            clients = histogram.asked  # known; of a released histogram, how many reported is not
             centres = representatives(histogram.cells.bins)
             shares = histogram.counts[0] / clients
             hue = HUES[rates.index(strategy.learning_rate) % len(HUES)]
@@ -82,7 +82,7 @@ def _figure_2(figure: "Figure", answers: Answers, strategies: Sequence[Strategy]
         axes.axvline(0.0, color="#57606a", linewidth=0.8)
         axes.axvline(0.02, color="#57606a", linewidth=0.8, linestyle=":")
         axes.set_title(f"B={batch}", fontsize=10, loc="left")
-        axes.set_ylabel("users")
+        axes.set_ylabel("users asked")
         axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
         axes.yaxis.set_major_formatter(_percent())
     panels[0].legend(fontsize=9)
@@ -113,7 +113,8 @@ def _figure_3(figure: "Figure", strategies: Sequence[Strategy], table: Mapping[s
             label=str(strategy),
         )
     _zero(axes)
-    axes.set_xticks(range(len(labels)), labels, fontsize=9)
+    axes.set_xticks(range(len(labels)), [label.replace(" to ", "\nto ").replace(" and", "\nand") for label in labels])
+    axes.tick_params(axis="x", labelsize=9)
     axes.set_xlabel(label)
     axes.set_ylabel("mean change of accuracy")
     figure.legend(fontsize=8, ncols=3, loc="outside lower center")

@@ -171,8 +171,12 @@ def _change(found: Estimate) -> str:
 
 
 def _level(found: Estimate) -> str:
+    if math.isnan(found.value):
+        return "–"
     return f"{found.value:.4f} ({found.low:.4f} to {found.high:.4f})"
 
 
 def _share(found: Estimate | None) -> str:
-    return "–" if found is None else f"{found.value:.1%} ({found.low:.1%} to {found.high:.1%})"
+    return (
+        "–" if found is None or math.isnan(found.value) else f"{found.value:.1%} ({found.low:.1%} to {found.high:.1%})"
+    )

@@ -20,6 +20,7 @@ from tacit.evaluation.intervals import NORMAL, Estimate, share_of
 
 Reals = NDArray[np.float64]
 Whole = NDArray[np.int64]
+DROWNED = 3.0  # standard deviations of the noise that a count of clients must exceed to be divided by
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,11 @@ class Histogram:
         """How many clients are in the counts, noise and all."""
         return float(self.counts.sum())
 
+    @property
+    def drowned(self) -> bool:
+        """Whether the noise leaves unknown if anybody is counted at all: then no share or mean can be read."""
+        return self.reporting <= DROWNED * float(self.variance.sum()) ** 0.5
+
     def whole(self) -> "Histogram":
         """All slices added into one."""
         return Histogram(
@@ -197,12 +203,12 @@ def representatives(bins: Buckets) -> Reals:
 def mean_from(histogram: Histogram) -> Estimate:
     """Mean of the values clipped to the cuts, with a normal 95% interval for sampling and noise together.
 
-    Over all slices; nan where noise leaves nobody. Binning moves it by at most half a bin, which the interval leaves
+    Over all slices; nan where it is drowned in noise. Binning moves it by at most half a bin, which the interval leaves
     out.
     """
     whole, values = histogram.whole(), representatives(histogram.cells.bins)
     clients = whole.reporting
-    if clients <= 0:
+    if whole.drowned:
         return Estimate(float("nan"), float("-inf"), float("inf"))
     mean = float(whole.counts[0] @ values) / clients
     square = float(whole.counts[0] @ values**2) / clients
@@ -212,7 +218,7 @@ def mean_from(histogram: Histogram) -> Estimate:
 
 
 def share_from(histogram: Histogram, least: float) -> Estimate:
-    """Share of clients with a value of at least `least`; Wilson's 95% interval, widened by the noise.
+    """Share of clients with a value of at least `least`; Wilson's 95% interval, widened by the noise. nan if drowned.
 
     Raises: InputError where `least` is not a cut, because clients inside a bin cannot be told apart.
     """
@@ -225,7 +231,7 @@ def share_from(histogram: Histogram, least: float) -> Estimate:
         )
     first = cuts.index(least) + 1
     clients, above = whole.reporting, float(whole.counts[0, first:].sum())
-    if clients <= 0:
+    if whole.drowned:
         return share_of(above, 0)
     counted = np.arange(len(whole.cells.bins)) >= first
     noise = float(whole.variance[0] @ (counted - above / clients) ** 2)
@@ -242,7 +248,7 @@ def quantile_from(histogram: Histogram, q: float) -> Estimate:
     whole, cuts = histogram.whole(), np.array(histogram.cells.bins.cuts)
     counts, variance = whole.counts[0], whole.variance[0]
     below, total = np.cumsum(counts)[:-1], float(counts.sum())
-    if total <= 0:
+    if whole.drowned:
         return Estimate(float("nan"), float("-inf"), float("inf"))
     balance = below - q * total
     under = np.cumsum(variance)[:-1]
