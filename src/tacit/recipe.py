@@ -52,6 +52,7 @@ class ModelSection(_Section):
     embedding: int = 96  # papers 1 and 5
     units: int = 670  # papers 1 and 5
     tied: bool = False  # paper 1's 2.4 M parameters are those of separate embeddings
+    init: Path | None = Field(default=None, strict=False)  # a model of `tacit pretrain` to begin from; else random
 
     def settings(self, vocabulary: int) -> ModelSettings:
         return ModelSettings(vocabulary=vocabulary, embedding=self.embedding, units=self.units, tied=self.tied)

@@ -8,13 +8,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from jax.flatten_util import ravel_pytree
+from tests.cli.test_trainer import Silent
+from tests.training.tiny import tiny_cache, tiny_recipe
 from typer.testing import CliRunner
 
-from tacit.cli import app
-from tacit.cli.models import WEIGHTS, load_model, write_model
-from tacit.errors import InputError
+from tacit.cli import app, trainer
+from tacit.cli.models import ORIGIN, WEIGHTS, load_model, write_model
+from tacit.cli.statement import statement_of
+from tacit.cli.trainer import begin, carry_on
+from tacit.errors import InputError, RunError
 from tacit.keyboard import model as cifg
 from tacit.population import Cache
+from tacit.recipe import Recipe
+from tacit.runs import Run
+from tacit.training import Hardware
 
 SMALL = [
     "--embedding",
@@ -88,3 +96,43 @@ def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
     (tmp_path / "broken" / WEIGHTS).write_bytes(b"torn")
     with pytest.raises(InputError, match="is damaged"):
         load_model(tmp_path / "broken")
+
+
+def private_recipe(public: Path, first: Path | None, **model: int) -> Recipe:
+    """A private run on the same words, of the size of the pre-trained model unless told otherwise."""
+    size = {"embedding": 8, "units": 12, **model}
+    return tiny_recipe(public, model=size if first is None else {**size, "init": str(first)}, server={"momentum": 0.0})
+
+
+def test_a_private_run_begins_from_it_and_says_so(public: Path, tmp_path: Path) -> None:
+    assert pretrain(public, tmp_path / "first")[0] == 0
+    model, _, _ = load_model(tmp_path / "first")
+    recipe = private_recipe(public, tmp_path / "first")
+    assert Recipe.from_toml(recipe.to_toml()) == recipe
+    with begin(recipe, tmp_path / "run") as run:
+        learner = trainer._learner(run, recipe, Cache.open(public))
+        np.testing.assert_array_equal(learner.start, ravel_pytree(model)[0])
+        carry_on(run, hardware=Hardware(workers=1), watcher=Silent(), until=2)
+        assert "the text that the first model was trained on (public text text.parquet)" in statement_of(run).markdown()
+    weights = tmp_path / "first" / "model" / WEIGHTS
+    write_model(tmp_path / "first" / "model", model._replace(bias=model.bias + 1), *rest_of(tmp_path / "first"))
+    assert weights.is_file()
+    with Run.open(tmp_path / "run") as run, pytest.raises(RunError, match=r"is not the one that .* began from"):
+        carry_on(run, hardware=Hardware(workers=1), watcher=Silent())
+
+
+def rest_of(path: Path) -> tuple[cifg.ModelSettings, bytes]:
+    return load_model(path)[1], (path / "model" / "vocabulary.json").read_bytes()
+
+
+def test_a_first_model_that_does_not_fit_or_is_not_public_is_refused(public: Path, tmp_path: Path) -> None:
+    assert pretrain(public, tmp_path / "first")[0] == 0
+    with pytest.raises(InputError, match=r"units=12 \(the recipe: 13\)"):
+        begin(private_recipe(public, tmp_path / "first", units=13), tmp_path / "run")
+    other = tiny_cache(tmp_path / "other")
+    with pytest.raises(InputError, match="knows other words than the cache"):
+        begin(private_recipe(other.path, tmp_path / "first"), tmp_path / "run")
+    (tmp_path / "first" / "model" / ORIGIN).unlink()
+    with pytest.raises(InputError, match="not known to be of public text only"):
+        begin(private_recipe(public, tmp_path / "first"), tmp_path / "run")
+    assert not (tmp_path / "run").exists()

@@ -1,7 +1,12 @@
-"""A model on disk: the weights by name, the size of the network and the vocabulary, in one folder."""
+"""A model on disk: the weights by name, the size of the network and the vocabulary, in one folder.
 
+One that was made from public text alone says so in `origin.json`, and only such a model may be a private run's first:
+a model that has seen clients' text has a price of its own, which the later run's ledger does not know.
+"""
+
+import hashlib
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -14,7 +19,7 @@ from tacit.keyboard.model import Cifg, ModelSettings
 from tacit.keyboard.vocabulary import Vocabulary
 from tacit.runs import sweep_drafts, write_whole
 
-WEIGHTS, SIZE, WORDS = "model.safetensors", "settings.json", "vocabulary.json"
+WEIGHTS, SIZE, WORDS, ORIGIN = "model.safetensors", "settings.json", "vocabulary.json", "origin.json"
 
 
 def write_model(folder: Path, model: Cifg, settings: ModelSettings, vocabulary: bytes) -> None:
@@ -27,12 +32,61 @@ def write_model(folder: Path, model: Cifg, settings: ModelSettings, vocabulary: 
     write_whole(folder / WORDS, vocabulary)
 
 
+def write_origin(folder: Path, public_text: str) -> None:
+    """Say that the model in `folder` was made from this public text, and from nothing else."""
+    write_whole(folder / ORIGIN, (json.dumps({"public_text": public_text}, ensure_ascii=False) + "\n").encode())
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstModel:
+    """A model of public text, as a run begins from it."""
+
+    path: Path
+    model: Cifg
+    public_text: str
+    digest: str  # SHA-256 of the weights' file
+
+
+def load_first_model(path: Path, settings: ModelSettings, vocabulary: Vocabulary) -> FirstModel:
+    """The model to begin from, which must have this size and these words.
+
+    Raises: InputError when there is none, it is of another size or other words, or not known to be of public text.
+    """
+    model, size, words = load_model(path)
+    if words.sha256 != vocabulary.sha256:
+        raise InputError(
+            f"the model in '{path}' knows other words than the cache (vocabulary {words.sha256[:12]} against "
+            f"{vocabulary.sha256[:12]}); import both texts with one vocabulary (--vocabulary vocabulary.json)."
+        )
+    if size != settings:
+        different = [
+            f"{name}={now} (the recipe: {asked})"
+            for (name, now), asked in zip(asdict(size).items(), asdict(settings).values(), strict=True)
+            if now != asked
+        ]
+        raise InputError(f"the model in '{path}' has {', '.join(different)}; give the recipe's [model] the same size.")
+    folder = _folder(path)
+    try:
+        public_text = json.loads((folder / ORIGIN).read_text(encoding="utf-8"))["public_text"]
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        raise InputError(
+            f"the model in '{path}' is not known to be of public text only (no {ORIGIN}), and what it cost the people "
+            "whose text it saw would be missing from this run's statement; begin from a model of `tacit pretrain`."
+        ) from None
+    digest = hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest()
+    return FirstModel(path=path.resolve(), model=model, public_text=public_text, digest=digest)
+
+
+def _folder(path: Path) -> Path:
+    return path / "model" if (path / "model" / WEIGHTS).is_file() else path
+
+
 def load_model(path: Path) -> tuple[Cifg, ModelSettings, Vocabulary]:
     """The model of a folder that `write_model` wrote, or of the run or pre-training whose `model/` it is.
 
     Raises: InputError when there is none, or its files do not belong together.
     """
-    folder = path / "model" if (path / "model" / WEIGHTS).is_file() else path
+    folder = _folder(path)
     try:
         weights = load((folder / WEIGHTS).read_bytes())
         settings = ModelSettings(**json.loads((folder / SIZE).read_text(encoding="utf-8")))

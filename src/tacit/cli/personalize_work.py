@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 import tacit
 from tacit.analytics import SubsetSelection
 from tacit.cli.models import WEIGHTS, load_model
-from tacit.cli.trainer import cache_digest
 from tacit.errors import InputError, RunError
 from tacit.evaluation.asking import first_asked
 from tacit.evaluation.deltas import Deltas
@@ -122,7 +121,7 @@ def open_or_begin(work: Work, out: Path) -> Run:
     gate; RunError where `out` was begun with other settings, naming the first that differs.
     """
     cache = Cache.open(work.data)
-    settings = work.to_toml(_check_model(work, cache), cache_digest(cache))
+    settings = work.to_toml(_check_model(work, cache), cache.manifest.digest)
     asked = asked_clients(work, cache)
     if (out / "run.db").is_file():
         run = Run.open(out)

@@ -64,8 +64,7 @@ def _carry_out(
 ) -> None:
     import jax
 
-    from tacit.cli.models import write_model
-    from tacit.cli.trainer import cache_digest
+    from tacit.cli.models import write_model, write_origin
     from tacit.evaluation.federated import HeldOut, evaluate
     from tacit.keyboard import model as cifg
     from tacit.keyboard.vocabulary import Vocabulary
@@ -87,11 +86,12 @@ def _carry_out(
             cache.clients("train"),
             plan=plan,
             key=key,
-            identity={"data": cache_digest(cache), "model": asdict(settings), "seed": seed, "held_out": held_out},
+            identity={"data": cache.manifest.digest, "model": asdict(settings), "seed": seed, "held_out": held_out},
             measure=lambda model: evaluate(model, validation, cores=cores).metrics()["cross_entropy"],
             watch=progress.show,
         )
     write_model(out / "model", cifg.Cifg(*outcome.model), settings, cache.vocabulary_path.read_bytes())
+    write_origin(out / "model", cache.manifest.source)
     found = evaluate(outcome.model, validation, cores=cores).metrics()
     _say(out, outcome, found, cache.manifest.source, json=json)
 

@@ -235,7 +235,7 @@ def statement_facts(run: Run, accounts: Accounts, realised: Guarantee) -> Statem
             "(see 2a for what of that has no guarantee)"
         ),
         looked_at=_looked_at(run),
-        public_data=PUBLIC_DATA[vocabulary["kind"]],
+        public_data=PUBLIC_DATA[vocabulary["kind"]] + _first_text(run),
         verify_command=account_run_command(run, accounts.delta),
         key_source=run.fact("key_source"),
         unit="client",
@@ -265,6 +265,11 @@ def resume_command(run: Run) -> str:
 def created(run: Run) -> str:
     """When the run began, in UTC, to the minute."""
     return datetime.fromtimestamp(run.fact("created"), UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _first_text(run: Run) -> tuple[str, ...]:
+    first = run.facts().get("first_model")  # a run of an earlier version has no such fact
+    return () if first is None else (f"the text that the first model was trained on ({first['public_text']})",)
 
 
 def _looked_at(run: Run) -> tuple[str, ...]:

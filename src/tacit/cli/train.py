@@ -45,6 +45,10 @@ def train(
     recipe: Annotated[Path, typer.Argument(help="A recipe in TOML; the shipped ones are in recipes/.")],
     out: Annotated[Path, typer.Option(help="The run folder to make.")],
     data: Annotated[Path | None, typer.Option(help="A cache in place of the recipe's data.cache.")] = None,
+    init: Annotated[
+        Path | None,
+        typer.Option(help="Begin from this model of `tacit pretrain`, in place of the recipe's model.init."),
+    ] = None,
     seed: Annotated[
         int | None,
         typer.Option(
@@ -66,12 +70,18 @@ def train(
     asked = Recipe.load(recipe)
     if data is not None:
         asked = asked.model_copy(update={"data": asked.data.model_copy(update={"cache": data})})
+    if init is not None:
+        asked = asked.model_copy(update={"model": asked.model.model_copy(update={"init": init})})
     if seed is not None:
         if seed < 0:
             raise RecipeError(f"--seed {seed} must be 0 or more.")
         asked = asked.model_copy(update={"run": asked.run.model_copy(update={"seed": seed})})
     hardware = Hardware(workers=workers, chunk=chunk, products=products)  # type: ignore[arg-type]
     use_cores(hardware)
+    if cluster is not None:
+        from tacit.training.cluster import must_answer
+
+        must_answer(cluster)  # now, while there is no run folder to be left empty
     with begin(asked, out) as run:
         finish(run, hardware, cluster=cluster, profile=profile, json=json)
 

@@ -4,8 +4,6 @@
 instant. Resuming is `carry_on` on a folder found on disk, so an interrupted run takes the path of an uninterrupted one.
 """
 
-import hashlib
-import json
 import os
 import platform
 import time
@@ -22,10 +20,10 @@ import jax
 import numpy as np
 from jax import Array
 from jax.flatten_util import ravel_pytree
-from safetensors.numpy import save
 
 import tacit
 from tacit.cli.console import complaints
+from tacit.cli.models import FirstModel, load_first_model, write_model
 from tacit.errors import InputError, RunError
 from tacit.evaluation.federated import Evaluation, HeldOut, evaluate
 from tacit.keyboard import model as cifg
@@ -34,7 +32,7 @@ from tacit.mechanisms import fresh_key
 from tacit.population import Cache
 from tacit.population.cohorts import check_population
 from tacit.recipe import Recipe
-from tacit.runs import Metric, Run, sweep_drafts, write_whole
+from tacit.runs import Metric, Run
 from tacit.training import Cores, Hardware, Learner, RoundOutcome, generator_for, key_from_seed, train
 from tacit.training.accelerator import Accelerator
 from tacit.training.client import ClientWork, precision_of
@@ -78,6 +76,7 @@ def begin(recipe: Recipe, out: Path) -> Run:
     _check_held_out(cache)
     check_population(plan.guarantee.participation, clients=len(clients), report_goal=plan.report_goal)
     settings = recipe.model.settings(vocabulary.size)
+    first = _first_model(recipe, vocabulary)
     seed = recipe.run.seed
     guarantee = plan.guarantee
     facts = {
@@ -95,7 +94,7 @@ def begin(recipe: Recipe, out: Path) -> Run:
             "source": cache.manifest.source,
             "vocabulary_sha256": vocabulary.sha256,
             "vocabulary_size": vocabulary.size,
-            "cache_digest": cache_digest(cache),
+            "cache_digest": cache.manifest.digest,
         },
         "vocabulary": asdict(vocabulary.provenance),
         "population": len(clients),
@@ -109,6 +108,7 @@ def begin(recipe: Recipe, out: Path) -> Run:
         "delta": recipe.privacy.delta,
         "key_source": "operating system" if seed is None else f"fixed seed {seed}",
         "parameters": settings.parameters,
+        "first_model": first and {"path": str(first.path), "public_text": first.public_text, "digest": first.digest},
         "stands_in_for": recipe.privacy.stands_in_for,
         "evaluation": recipe.evaluation.model_dump(),
         "finished": False,
@@ -140,7 +140,7 @@ def carry_on(
         during = (profile or Profile()).phase
         with during("start"):
             cache, plan, cores = _same_cache(run), recipe.plan(), Cores(hardware)
-            learner = _learner(recipe, cache, run.noise_key)
+            learner = _learner(run, recipe, cache)
             _same_precision(run, learner.work(plan.client), cores.devices[0].platform)
         looking = MeasuredCores(cores, profile, EVALUATING) if profile else cores
         with (
@@ -163,7 +163,8 @@ def carry_on(
                 tested = _evaluate(recipe, cache, chosen, learner, model, looking)
             _record(run, watcher, run.rounds_done, "test", tested)
             with during("release"):
-                _release_model(run, recipe, cache, learner.unravel(model))
+                size = recipe.model.settings(cache.manifest.vocabulary.size)
+                write_model(run.path / "model", learner.unravel(model), size, cache.vocabulary_path.read_bytes())
             run.set_fact("finished", True)
             _tidy(run)
         if profile:
@@ -177,18 +178,15 @@ def _workers(hardware: Hardware, cores: Cores, cluster: str | None, profile: Pro
     if cluster is not None:
         from tacit.training.cluster import open_cluster  # Ray is an extra; that file says how to install it
 
-        with open_cluster(cluster, told=lambda line: complaints.print(line, markup=False, soft_wrap=True)) as machines:
+        def told(line: str) -> None:
+            complaints.print(line, markup=False, soft_wrap=True)
+
+        with open_cluster(cluster, told=told, hardware=hardware) as machines:
             yield machines
     elif cores.devices[0].platform != "cpu":
         yield Accelerator(hardware, profile=profile)
     else:
         yield MeasuredCores(cores, profile, TRAINING) if profile else cores
-
-
-def cache_digest(cache: Cache) -> str:
-    """What identifies the tokenised text: whose it is, in which split, and which words the ids stand for."""
-    files = [f"{name} {file.sha256}" for name, file in sorted(cache.manifest.files.items())]
-    return hashlib.sha256("\n".join([*files, cache.manifest.vocabulary.sha256]).encode()).hexdigest()
 
 
 def _check_held_out(cache: Cache) -> None:
@@ -229,7 +227,7 @@ def _same_recipe(run: Run) -> Recipe:
 def _same_cache(run: Run) -> Cache:
     data = run.fact("data")
     cache = Cache.open(Path(data["cache"]))
-    if cache_digest(cache) != data["cache_digest"]:
+    if cache.manifest.digest != data["cache_digest"]:
         raise RunError(
             f"the cache '{cache.path}' is not the one that '{run.path}' began with (its text differs); "
             "put the old cache back, or start a new run."
@@ -250,10 +248,31 @@ def _same_precision(run: Run, work: ClientWork, platform: str) -> None:
         )
 
 
-def _learner(recipe: Recipe, cache: Cache, key: bytes) -> Learner:
-    settings = recipe.model.settings(cache.manifest.vocabulary.size)
-    seed = int(generator_for(key, "initial model").integers(2**31))
-    start, unravel = ravel_pytree(cifg.init(settings, key=jax.random.key(seed)))
+def _first_model(recipe: Recipe, vocabulary: Vocabulary) -> FirstModel | None:
+    """The model of public text that the recipe begins from, if it names one."""
+    if recipe.model.init is None:
+        return None
+    return load_first_model(recipe.model.init, recipe.model.settings(vocabulary.size), vocabulary)
+
+
+def _learner(run: Run, recipe: Recipe, cache: Cache) -> Learner:
+    begun = run.facts().get("first_model")
+    if begun is None:
+        seed = int(generator_for(run.noise_key, "initial model").integers(2**31))
+        first = cifg.init(recipe.model.settings(cache.manifest.vocabulary.size), key=jax.random.key(seed))
+    else:
+        found = load_first_model(
+            Path(begun["path"]),
+            recipe.model.settings(cache.manifest.vocabulary.size),
+            Vocabulary.load(cache.vocabulary_path),
+        )
+        if found.digest != begun["digest"]:
+            raise RunError(
+                f"the model in '{begun['path']}' is not the one that '{run.path}' began from (its weights differ); "
+                "put the old one back, or start a new run."
+            )
+        first = found.model
+    start, unravel = ravel_pytree(first)
     return Learner(
         start=np.asarray(start), unravel=unravel, loss=cifg.loss, cache=cache, clients=cache.clients("train")
     )
@@ -312,16 +331,6 @@ def _record(run: Run, watcher: Watcher, rounds: int, split: str, evaluation: Eva
     metrics = evaluation.metrics()
     run.record_metrics([Metric(round=rounds, split=split, name=n, value=v) for n, v in metrics.items()])
     watcher.measured(rounds, split, metrics)
-
-
-def _release_model(run: Run, recipe: Recipe, cache: Cache, model: cifg.Cifg) -> None:
-    """Write model/: the weights by name, the size of the network and the vocabulary."""
-    sweep_drafts(run.path / "model")
-    weights = {name: np.ascontiguousarray(array) for name, array in model._asdict().items()}
-    write_whole(run.path / "model" / "model.safetensors", save(weights))
-    settings = asdict(recipe.model.settings(cache.manifest.vocabulary.size))
-    write_whole(run.path / "model" / "settings.json", (json.dumps(settings, indent=1) + "\n").encode())
-    write_whole(run.path / "model" / "vocabulary.json", cache.vocabulary_path.read_bytes())
 
 
 def _tidy(run: Run) -> None:

@@ -56,6 +56,7 @@ class Accelerator:
         Raises: TrainingError when the device has not enough memory, with a chunk size that may do.
         """
         clients = np.concatenate(shards)
+        work.cache.read_ahead(clients)
         size = self.chunk_size(work, len(model), len(clients))
         try:
             yield self._cohort_sum(work, model, clients, size, seed, clip_norm)

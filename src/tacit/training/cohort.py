@@ -109,6 +109,7 @@ class Cores:
         self, work: ClientWork, model: Array, shards: Sequence[NDArray[np.int64]], *, seed: bytes, clip_norm: float
     ) -> Iterator[ShardSum]:
         """See Workers."""
+        work.cache.read_ahead(np.concatenate(shards))
         broadcast = {device: jax.device_put(model, device) for device in self.devices}
 
         def one_shard(device: Any, clients: NDArray[np.int64]) -> ShardSum:
