@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -241,6 +242,19 @@ def test_runs_resume_bit_for_bit_from_the_saved_arrays() -> None:
         assert (each.clients == cohorts[number].clients).all()
         assert (each.opened, each.finished) == (cohorts[number].opened, cohorts[number].finished)
     assert (resumed.ready == clock.ready).all() and resumed.opens == clock.opens
+
+
+def test_the_clock_survives_a_checkpoint(tmp_path: Path) -> None:
+    """Training saves it like any state: the same arrays, bit for bit, of the same types and shapes."""
+    from tacit.training.checkpoint import leaves, load_checkpoint, save_checkpoint
+
+    cohorts = SimulatedCohorts(SMALL, RULES, seed=8)
+    _, clock = cohorts.next_cohort(cohorts.start(), 0)
+    digest = save_checkpoint(tmp_path / "clock.safetensors", leaves(clock))
+    loaded = load_checkpoint(tmp_path / "clock.safetensors", cohorts.start(), digest)
+    assert loaded.ready.dtype == np.int64 and loaded.opens.shape == ()
+    expected, again = cohorts.next_cohort(clock, 1)[0], SimulatedCohorts(SMALL, RULES, seed=8).next_cohort(loaded, 1)[0]
+    assert (expected.clients == again.clients).all() and expected.finished == again.finished
 
 
 def test_other_seeds_are_other_populations() -> None:

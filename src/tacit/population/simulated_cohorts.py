@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import ParticipationError
 from tacit.population.availability import DAY, NEVER
-from tacit.population.check_ins import NOBODY, RUNS, count_eligible, fill_round
+from tacit.population.check_ins import NOBODY, count_eligible, fill_round
 from tacit.population.devices import Population, RoundRules, law_of
 
-SAMPLED = RUNS  # eligible devices are counted among at least half so many
+SAMPLED = 1 << 14  # eligible devices are counted among at least so many, where there are so many
 
 
 class SimulatedClock(NamedTuple):
@@ -36,7 +36,7 @@ class SimulatedRound:
     selected: int
     dropped: int  # of the selected: failed, interrupted or too slow, before or after the finish
     late: int  # of the selected: uploaded when the round was over
-    eligible: int  # devices when the round opened: counted up to 131,071 devices, else estimated from a sample
+    eligible: int  # devices when the round opened: counted up to 32,767 devices, else in every k-th, times k
     used_work: int  # device milliseconds of the reports used
     wasted_work: int  # device milliseconds of all others
 
