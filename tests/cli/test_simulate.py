@@ -8,44 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from typer.testing import CliRunner, Result
 
+from tacit.cli import app
 from tacit.cli.account import app as account
-from tacit.cli.console import speaks_plainly
-from tacit.cli.options import with_options
-from tacit.cli.plan_options import Asked, Json, One, ReportGoal, Target, chosen
-from tacit.cli.plan_timer import Simulated, show_simulated_timers
-from tacit.cli.simulate import simulate, spans
+from tacit.cli.simulate import spans
 from tacit.cli.simulate_settings import settings_from
 from tacit.population.simulation import COLUMNS
 
 SMALL = "--population 4k --report-goal 10 --rounds 150 --timer-hours 12"
-
-app = typer.Typer()
-app.command("simulate")(simulate)
-
-
-@app.command("timer")
-@speaks_plainly
-@with_options
-def timer(
-    asked: Asked,
-    report_goal: ReportGoal,
-    target: Target,
-    simulated: Simulated,
-    mechanism: One = "tree",
-    as_json: Json = False,
-) -> None:
-    show_simulated_timers(
-        asked.task(),
-        chosen([mechanism], ())[0],
-        report_goal,
-        simulated,
-        rho=target.rho,
-        delta=target.delta,
-        as_json=as_json,
-    )
 
 
 def invoke(line: str) -> Result:
@@ -126,10 +97,13 @@ WRONG = [
     ("simulate --population 4k --report-goal 3900 --rounds 20 --timer-hours 4", "round 0 would wait for ever"),
     (f"simulate {SMALL} --timer-hours 80000 --report-goal 40", "starve; use report_goal <="),
     (
-        "timer --population 4k --rounds 20 --report-goal 5 --acceptable-days 3",
+        "plan timer --mechanism tree --population 4k --rounds 20 --report-goal 5 --acceptable-days 3",
         "--acceptable-days belongs to --simulate",
     ),
-    ("timer --population 4k --rounds 900 --report-goal 50 --simulate --acceptable-days 2", "most_days=2"),
+    (
+        "plan timer --mechanism tree --population 4k --rounds 900 --report-goal 50 --simulate --acceptable-days 2",
+        "most_days=2",
+    ),
 ]
 
 
@@ -161,7 +135,7 @@ def test_wrong_settings_name_the_key(text: str, says: str, tmp_path: Path) -> No
 
 
 def test_timers_are_simulated_until_the_days_run_out() -> None:
-    line = "timer --population 20k --rounds 400 --report-goal 25 --simulate --noise-at 25"
+    line = "plan timer --mechanism tree --population 20k --rounds 400 --report-goal 25 --simulate --noise-at 25"
     found = answer(f"{line} --acceptable-days 4 --zcdp 1.5")
     hours = [each["timer_hours"] for each in found["timers"]]
     assert hours == list(range(24, 24 * len(hours) + 1, 24)) and len(hours) >= 2
@@ -174,4 +148,4 @@ def test_timers_are_simulated_until_the_days_run_out() -> None:
     first = answer("simulate --population 20k --rounds 400 --report-goal 25 --timer-hours 24 --most-days 4")
     assert first["promised_by_timer"]["min_separation"] == separations[0]
     table = invoke(f"{line} --acceptable-days 4").stdout
-    assert "<- largest MinS" in table and f"{separations[0] - 1}" in table
+    assert "<- largest" in table and f"{separations[0] - 1}" in table

@@ -4,18 +4,17 @@ Forwards (`run`), back from a target (`target`, `timer`, `rounds`), the seven st
 (`steps`, which is meant where no command is named), and the trade-offs as figures (`figures`).
 """
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
-from rich.measure import Measurement
-from rich.table import Table
 from typer.core import TyperGroup
 
 from tacit.cli.console import complaints, console, print_json, speaks_plainly
 from tacit.cli.options import with_options
 from tacit.cli.plan_figures import figures
 from tacit.cli.plan_options import Asked, Chosen, Delta, Json, One, PerVisit, ReportGoal, Target, chosen
+from tacit.cli.plan_timer import Simulated, show_simulated_timers
+from tacit.cli.tables import print_table
 from tacit.planning import Plan, Task, VisitCost, report_goal_for, rounds_for
 from tacit.planning.candidates import MECHANISMS
 from tacit.planning.steps import seven_steps
@@ -93,7 +92,7 @@ def plan_run(
         return
     rows = [(*_row(plan, delta), plan.mechanism.says) for plan in plans]
     console.print(_setting(task, plans[0], per_visit))
-    _print_table(
+    print_table(
         ("mechanism", "z", "zCDP", "epsilon", "memory", "what it is"),
         rows,
     )
@@ -132,7 +131,7 @@ def plan_target(
     console.print(f"{task.clients.reachable:,} clients within reach, {task.rounds} rounds; target {asked_for}.")
     known = list(per_visit.of(1))
     headings = ("mechanism", "report goal", "z", "MinS", "MaxP", "zCDP", "epsilon", "visits", "noise")
-    _print_table(
+    print_table(
         (*headings, *(name.replace("_", " ") for name in known)),
         [_answer_row(each, goal.delta, per_visit) for each in answers],
     )
@@ -151,11 +150,20 @@ def plan_target(
 @speaks_plainly
 @with_options
 def plan_timer(
-    asked: Asked, report_goal: ReportGoal, target: Target, mechanism: One = "blt", as_json: Json = False
+    asked: Asked,
+    report_goal: ReportGoal,
+    target: Target,
+    simulated: Simulated,
+    mechanism: One = "blt",
+    as_json: Json = False,
 ) -> None:
     """What each timer buys, in whole days up to what the population gives; and the shortest that reaches a target."""
+    simulated.check()
     task, rho = asked.task(), target.rho
     each = chosen([mechanism], ())[0]
+    if simulated.simulate:
+        show_simulated_timers(task, each, report_goal, simulated, rho=rho, delta=target.delta, as_json=as_json)
+        return
     with complaints.status("designing") as status:
         listed = []
         for hours, plan in timers(task, each, report_goal):
@@ -181,7 +189,7 @@ def plan_timer(
     ]
     noise = listed[0][1].guarantee.noise_multiplier
     console.print(f"Report goal {report_goal}, {task.rounds} rounds, {each.name} (noise multiplier {noise:.4g} or so).")
-    _print_table(("timer", "MinS", "MaxP", "rounds a day", "days", "zCDP", "epsilon", ""), rows)
+    print_table(("timer", "MinS", "MaxP", "rounds a day", "days", "zCDP", "epsilon", ""), rows)
     if rho is not None and reaching is None:
         console.print("No timer reaches the target: the population has no more to give; raise the report goal or z.")
     console.print(f"{_legend(target.delta)}. Beyond what the population gives a longer timer costs speed.")
@@ -222,7 +230,7 @@ def plan_rounds(
     ]
     console.print(f"Report goal {report_goal}, noise as planned for {task.rounds} rounds; target zCDP {rho:.6g}.")
     headings = ("mechanism", "rounds", "MaxP", "zCDP", "epsilon", "z")
-    _print_table(headings, rows)
+    print_table(headings, rows)
     console.print(f"{_legend(target.delta)}.")
 
 
@@ -270,19 +278,3 @@ def _row(plan: Plan, delta: float) -> tuple[str, ...]:
         rounded_up(record["epsilon"]),
         str(record["memory"]),
     )
-
-
-def _print_table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    """No figure is ever cut off: a narrow window breaks the last column's words, then whole lines."""
-    table = Table(box=None, pad_edge=False)
-    for index, heading in enumerate(headings):
-        words = any(" " in row[index] for row in rows)
-        table.add_column(
-            heading,
-            justify="left" if words or index == 0 else "right",
-            min_width=None if words else max(len(heading), *(len(row[index]) for row in rows)),
-        )
-    for row in rows:
-        table.add_row(*row)
-    needed = Measurement.get(console, console.options.update(max_width=1000), table).minimum
-    console.print(table, width=max(console.width, needed))

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.measure import Measurement
-from rich.table import Table
 
 from tacit.cli.console import console, print_json
 from tacit.cli.simulate import SimulationProgress
+from tacit.cli.tables import print_table
 from tacit.errors import InputError, ParticipationError
 from tacit.planning import Mechanism, Plan, Task
 from tacit.planning.clients import HOURS_PER_DAY
@@ -140,30 +139,17 @@ def show_simulated_timers(
     for each in found:
         marks = ["largest MinS"] * (each is best) + ["the target"] * (each.hours == reaching)
         rows.append((*_row(each, delta), f"<- {' and '.join(marks)}" if marks else ""))
-    table = _table(rows)
     console.print(
         f"{task.clients.devices:,} simulated devices, report goal {report_goal}, {task.rounds} rounds, "
         f"{mechanism.name}."
     )
-    needed = Measurement.get(console, console.options.update(max_width=1000), table).minimum
-    console.print(table, width=max(console.width, needed))
+    print_table(HEADINGS, rows)
     if rho is not None and reaching is None:
         console.print("No timer reaches the target: the population has no more to give; raise the report goal or z.")
     console.print(
         f"Epsilon at delta {delta:g}. MinS and MaxP are what the timer promises in the simulated times of the rounds; "
         "the real ones are measured after the run."
     )
-
-
-def _table(rows: list[tuple[str, ...]]) -> Table:
-    """No figure is ever cut off."""
-    table = Table(box=None, pad_edge=False)
-    for index, heading in enumerate(HEADINGS):
-        widest = max(len(heading), *(len(row[index]) for row in rows))
-        table.add_column(heading, justify="right" if heading else "left", min_width=widest)
-    for row in rows:
-        table.add_row(*row)
-    return table
 
 
 def _record(each: TimerOutcome, delta: float) -> dict[str, Any]:
