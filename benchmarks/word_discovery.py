@@ -19,7 +19,7 @@ and rates are printed. `--figure FILE` draws the corpora's lines, read from a fi
 import argparse
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -97,9 +97,9 @@ def beyond_public(data: Path, corpus: str, size: int = 10_000) -> TypedWords:
     return read_typed_words(open_source(str(data / corpus)), count_words, frozenset(vocabulary.words))
 
 
-def corpora(data: Path, users: int, prefixes: int, epsilons: list[float], seed: int) -> None:
+def corpora(data: Path, names: Sequence[str], users: int, prefixes: int, epsilons: list[float], seed: int) -> None:
     """`users` a layer with one pass, half of them with two."""
-    for corpus in CORPORA:
+    for corpus in names:
         typed = beyond_public(data, corpus)
         for epsilon in [*epsilons, NO_PRIVACY]:
             for sampler, passes in (("greedy", 1), ("greedy", 2), ("random", 1), ("random", 2)):
@@ -153,9 +153,9 @@ def independent(data: Path, reports: list[int], epsilons: list[float], seed: int
                 measure("independent", campaign, typed, different_words=len(typed.words))
 
 
-def allocation(data: Path, users: int, epsilons: list[float], seed: int) -> None:
-    """Even against middle, in turn, on both corpora."""
-    for corpus in CORPORA:
+def allocation(data: Path, names: Sequence[str], users: int, epsilons: list[float], seed: int) -> None:
+    """Even against middle, in turn."""
+    for corpus in names:
         typed = beyond_public(data, corpus)
         for epsilon in epsilons:
             for own_seed in range(seed, seed + 3):
@@ -216,6 +216,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="the folder of blogs-en, chat-en and the public text")
     parser.add_argument("--only", choices=["corpora", "independent", "allocation", "threshold"], help="one experiment")
+    parser.add_argument("--corpus", action="append", choices=CORPORA, help="one of them; repeatable")
     parser.add_argument("--users", type=int, default=1_000_000, help="users in each layer of one pass")
     parser.add_argument("--prefixes", type=int, default=1000, help="prefixes kept, in `corpora`")
     parser.add_argument("--epsilons", default="2,4,6,8,10", help="local epsilons")
@@ -230,12 +231,14 @@ def main() -> None:
         return
     epsilons = [float(epsilon) for epsilon in arguments.epsilons.split(",")]
     if arguments.only in (None, "corpora"):
-        corpora(arguments.data, arguments.users, arguments.prefixes, epsilons, arguments.seed)
+        corpora(
+            arguments.data, arguments.corpus or CORPORA, arguments.users, arguments.prefixes, epsilons, arguments.seed
+        )
     if arguments.only in (None, "independent"):
         reports = [int(count) for count in arguments.reports.split(",")]
         independent(arguments.data, reports, epsilons, arguments.seed)
     if arguments.only in (None, "allocation"):
-        allocation(arguments.data, arguments.users, epsilons, arguments.seed)
+        allocation(arguments.data, arguments.corpus or CORPORA, arguments.users, epsilons, arguments.seed)
     if arguments.only in (None, "threshold"):
         threshold(arguments.data, arguments.users, epsilons, arguments.seed)
 
