@@ -24,7 +24,7 @@ from jax import Array, lax
 from tacit.keyboard.parameters import Cifg
 from tacit.keyboard.vocabulary import PAD
 
-SIZES = 8  # compiled numbers of rows, W/8, 2W/8 .. W: fewer waste more rows, more cost compile time
+SIZES = 6  # compiled numbers of rows, W/6, 2W/6 .. W: fewer waste more rows, more cost compile time
 SMALLEST = 32  # rows; below, a product is no cheaper
 LEAST = 1e-37  # of exp(score - maximum), where float32 ends: 85 nats
 

@@ -1,0 +1,114 @@
+"""Training in bfloat16 ends with the accuracy of training in float32.
+
+Pairs of runs of one recipe by `tacit train`, equal in everything (seed, hence initial model, cohorts and sentences) but
+client.precision, on real text without noise, which would hide a loss of precision. Prints one JSON line a run, one a
+measure with each precision's mean and 95% interval over the seeds (Student's t) and whether the intervals overlap,
+and the interval of the paired difference bfloat16 - float32, which is the sharper test. On a processor without bfloat16
+units both runs of a pair are the same, and the first line says so.
+
+    python benchmarks/precision_harms_no_accuracy.py --cache caches/blogs-en --runs runs/precision
+    python benchmarks/precision_harms_no_accuracy.py --cache caches/blogs-en --runs runs/smoke --rounds 4 --seeds 2
+
+Run folders that are there already are continued, or read if they are done.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+from scipy.stats import t as student
+
+from tacit.recipe import Recipe
+from tacit.runs import Run
+from tacit.training.precision import UNITS, processor_features
+
+RECIPES = Path(__file__).resolve().parent.parent / "recipes"
+PRECISIONS = ("float32", "bfloat16")
+MEASURES = ("test_top1_accuracy", "test_top3_accuracy", "test_cross_entropy", "validation_top1_accuracy")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cache", type=Path, required=True)
+    parser.add_argument("--runs", type=Path, required=True, help="where the run folders are made")
+    parser.add_argument("--recipe", type=Path, default=RECIPES / "blogs-nonprivate.toml", help="one without noise")
+    parser.add_argument("--rounds", type=int, default=200, help="in place of the recipe's")
+    parser.add_argument("--seeds", type=int, default=3)
+    asked = parser.parse_args()
+    if asked.seeds < 2:
+        raise SystemExit(f"--seeds {asked.seeds}: an interval needs at least 2.")
+    figure("machine", bfloat16_units=UNITS in processor_features(), rounds=asked.rounds, recipe=asked.recipe.stem)
+    asked.runs.mkdir(parents=True, exist_ok=True)
+    found: dict[str, list[dict[str, float]]] = {precision: [] for precision in PRECISIONS}
+    for seed in range(1, asked.seeds + 1):
+        for precision in PRECISIONS if seed % 2 else PRECISIONS[::-1]:  # whoever comes second finds warm files
+            measures = measured(trained(asked, seed, precision))
+            found[precision].append(measures)
+            figure("run", seed=seed, precision=precision, **measures)
+    for name in MEASURES:
+        compare(name, *([run[name] for run in found[precision]] for precision in PRECISIONS))
+    seconds = [sum(run["client_seconds"] for run in found[precision]) for precision in PRECISIONS]
+    figure("rounds_are_times_as_fast_in_bfloat16", ratio=round(seconds[0] / seconds[1], 3))
+
+
+def trained(asked: argparse.Namespace, seed: int, precision: str) -> Path:
+    """The run folder of one precision and seed, at its end."""
+    folder = asked.runs / f"{precision}-{seed}"
+    command = ["resume", str(folder)]
+    if not folder.exists():
+        values = Recipe.load(asked.recipe).model_dump(mode="json", exclude_none=True)
+        values["name"] = folder.name
+        values["rounds"]["rounds"] = asked.rounds
+        values["client"]["precision"] = precision
+        written = asked.runs / f"{folder.name}.toml"
+        written.write_text(Recipe.model_validate(values, strict=False).to_toml(), encoding="utf-8")
+        command = ["train", str(written), "--out", str(folder), "--data", str(asked.cache), "--seed", str(seed)]
+    else:
+        with Run.open(folder) as run:
+            if run.fact("finished"):
+                return folder
+    tacit = [sys.executable, "-c", "from tacit.cli import main; main()"]
+    subprocess.run([*tacit, *command], check=True, stdout=sys.stderr)
+    return folder
+
+
+def measured(folder: Path) -> dict[str, float]:
+    """The last figures of a run folder, and how long its rounds took."""
+    with Run.open(folder) as run:
+        last = run.rounds_done
+        found = {f"{m.split}_{m.name}": round(m.value, 6) for m in run.metrics() if m.round == last}
+        return {name: found[name] for name in MEASURES} | {
+            "client_seconds": round(sum(seconds for _, _, seconds in run.times()), 2)
+        }
+
+
+def compare(name: str, exact: list[float], rounded: list[float]) -> None:
+    one, other = interval(exact), interval(rounded)
+    apart = interval([b - a for a, b in zip(exact, rounded, strict=True)])
+    figure(
+        "precision_harms_no_accuracy",
+        measure=name,
+        float32=one,
+        bfloat16=other,
+        intervals_overlap=one[0] <= other[1] and other[0] <= one[1],
+        paired_difference=apart,
+        difference_may_be_zero=apart[0] <= 0 <= apart[1],
+    )
+
+
+def interval(values: list[float]) -> tuple[float, float]:
+    """Of the mean, at 95%."""
+    middle = statistics.mean(values)
+    half = float(student.ppf(0.975, len(values) - 1)) * statistics.stdev(values) / len(values) ** 0.5
+    return round(middle - half, 6), round(middle + half, 6)
+
+
+def figure(name: str, **facts: object) -> None:
+    print(json.dumps({"figure": name, **facts}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
