@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import InputError
 from tacit.evaluation.fine_tuning import FineTuned, Strategy, fine_tune
-from tacit.evaluation.ragged import Batches, Weights
+from tacit.evaluation.ragged import Batch, Weights, batches_of, tokens_of
 from tacit.evaluation.ranking import Ranked, rank
 from tacit.evaluation.splits import TemporalSplit, Unsplit
 from tacit.keyboard.metrics import Counts
@@ -222,8 +222,9 @@ def personalize_client(
         return SkippedClient(client=client, reason=NOTHING_KNOWN)
     order = np.random.default_rng(client).permutation(parts.train)
     sentences = cache.padded(client, order, words + 1)
-    batches = {size: Batches.of(sentences, size) for size in {strategy.batch_size for strategy in strategies}}
-    memory = np.empty(len(start.table) * max(each.largest for each in batches.values()), np.float32)
+    batches = {size: batches_of(sentences, size) for size in {strategy.batch_size for strategy in strategies}}
+    largest = max(len(batch.ids) for of_size in batches.values() for batch in of_size)
+    memory = np.empty(len(start.table) * largest, np.float32)
 
     tuned: list[FineTuned] = []
     ranked: list[list[Ranked | None]] = []  # by strategy, by text; None for a model that is never deployed
@@ -239,7 +240,7 @@ def personalize_client(
     ]
     return ClientOutcome(
         client=client,
-        train_tokens=len(batches[strategies[0].batch_size].ids),
+        train_tokens=tokens_of(batches[strategies[0].batch_size]),
         test=comparisons[0],
         gate=comparisons[1] if len(comparisons) > 1 else None,
         tokens_seen=tuple(made.tokens for made in tuned),
@@ -252,13 +253,13 @@ def personalize_client(
 NOTHING_KNOWN = "no word of a part it is tested on is in the vocabulary"
 
 
-def _longest_first(sentences: NDArray[np.int32]) -> Batches:
+def _longest_first(sentences: NDArray[np.int32]) -> list[Batch]:
     """For testing, where the order is free: sentences of about one length together."""
     lengths = (sentences != PAD).sum(axis=1)
-    return Batches.of(sentences[np.argsort(-lengths, kind="stable")], TOGETHER)
+    return batches_of(sentences[np.argsort(-lengths, kind="stable")], TOGETHER)
 
 
-def _compare(text: Batches, baseline: Ranked, personalised: Sequence[Ranked | None]) -> Comparison:
+def _compare(text: Sequence[Batch], baseline: Ranked, personalised: Sequence[Ranked | None]) -> Comparison:
     known = baseline.ranks >= 0
     right = baseline.ranks[known] == 0
     nothing = baseline.counts(text)._replace(top1=0, top3=0, nats=float("inf"))
