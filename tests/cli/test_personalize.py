@@ -210,6 +210,7 @@ def test_kill_nine_at_any_instant_changes_nothing(world: tuple[Path, Path], tmp_
         (("--token-buckets", "2000,1000"), "do not increase"),
         (("--delta-buckets", "0.1"), "cannot be read"),
         (("--delta-buckets", "0.1:0.0:0.01"), "no cuts"),
+        (("--delta-buckets", "-0.1:0.2:0.03"), "no cut at 0"),
         (("--batch-size", "5,x"), "'x' is no whole number"),
         (("--learning-rate", "-1"), "must be a positive number"),
         (("--gate", "2"), "must be in"),

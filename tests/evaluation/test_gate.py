@@ -26,7 +26,7 @@ from tacit.evaluation.gate import (
 )
 from tacit.evaluation.histograms import Buckets, Cells, Histogram
 
-BINS = Buckets.steps(-20, 30, 200)
+BINS = Buckets.steps(-20, 30, 200).with_unchanged_apart()
 TOKENS = Buckets((1000.0, 2500.0))
 
 
@@ -108,10 +108,21 @@ def test_a_bucket_that_nothing_helps_keeps_the_global_model() -> None:
 
 
 def test_harm_weighs_as_asked() -> None:
-    cells = Cells(slices=Buckets(), bins=Buckets((-0.1, 0.0, 0.1)))
-    histogram = Histogram.of(cells, [1, 2, 5, 3, 0], 0.0, 11)  # -0.1, -0.05, about 0, 0.1
-    assert worth_of(histogram, 2.0).utility[0] == pytest.approx(3 * 0.1 - 2 * (0.1 + 2 * 0.05))
-    assert worth_of(histogram, 2.0).variance[0] == pytest.approx(3 * 0.1**2 + 0.2**2 + 2 * 0.1**2)
+    cells = Cells(slices=Buckets(), bins=Buckets((-0.1, 0.0, 0.1)).with_unchanged_apart())
+    histogram = Histogram.of(cells, [1, 2, 5, 4, 3, 0], 0.0, 15)  # -0.1, -0.05, 0, 0.05, 0.1
+    assert worth_of(histogram, 2.0).utility[0] == pytest.approx(3 * 0.1 + 4 * 0.05 - 2 * (0.1 + 2 * 0.05))
+    assert worth_of(histogram, 2.0).variance[0] == pytest.approx(3 * 0.1**2 + 4 * 0.05**2 + 0.2**2 + 2 * 0.1**2)
+
+
+def test_small_gains_weigh_as_much_as_small_losses() -> None:
+    """Most gains of a model on its own domain are below one bin: counted as nothing, the gate would reject them all."""
+    cells = Cells(slices=Buckets(), bins=Buckets.steps(-10, 20, 100).with_unchanged_apart())
+    changes = np.array([0.004] * 60 + [-0.004] * 25 + [0.0] * 15)
+    flat = np.bincount(cells.of(np.zeros(100), changes), minlength=cells.size)
+    assert worth_of(Histogram.of(cells, flat, 0.0, 100), 1.0).utility[0] == pytest.approx(35 * 0.005)
+    mixed = Histogram.of(Cells(slices=Buckets(), bins=Buckets.steps(-10, 20, 100)), np.zeros(33), 0.0, 0)
+    with pytest.raises(InputError, match="bin of their own"):
+        worth_of(mixed, 1.0)
 
 
 def test_a_rule_that_noise_alone_recommends_is_not_followed() -> None:

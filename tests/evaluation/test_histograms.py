@@ -50,6 +50,16 @@ def test_cuts_that_make_no_buckets_are_refused(cuts: tuple[float, ...]) -> None:
         Buckets(cuts)
 
 
+def test_who_is_unchanged_has_not_gained() -> None:
+    """A gate that rejects everybody changes nobody, and the mean read from its histogram must say so."""
+    bins = BINS.with_unchanged_apart()
+    cells = Cells(slices=Buckets(), bins=bins)
+    flat = np.bincount(cells.of(np.zeros(50), np.zeros(50)), minlength=cells.size)
+    assert abs(mean_from(Histogram.of(cells, flat, 0.0, 50)).value) < 1e-8
+    assert bins.of([0.0])[0] != bins.of([1 / 100_000])[0] == bins.of([0.004])[0]
+    assert bins.with_unchanged_apart() == bins and Buckets((0.1,)).with_unchanged_apart() == Buckets((0.1,))
+
+
 def test_nan_is_in_no_bucket() -> None:
     with pytest.raises(InputError, match="makes no report"):
         BINS.of([0.1, np.nan])

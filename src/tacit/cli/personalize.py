@@ -298,7 +298,7 @@ def _cuts(text: str, option: str) -> "Buckets":
 
 
 def _steps(text: str) -> "Buckets":
-    """FROM:TO:STEP in exact fractions, so that 0.02 is the cut it looks like."""
+    """FROM:TO:STEP in exact fractions, so that 0.02 is the cut it looks like; who is unchanged is kept apart."""
     from tacit.evaluation.histograms import Buckets
 
     try:
@@ -311,4 +311,9 @@ def _steps(text: str) -> "Buckets":
         raise InputError(
             f"--delta-buckets {text!r} has no cuts; write FROM:TO:STEP with FROM below TO and STEP above 0."
         )
-    return Buckets(tuple(float(first + k * step) for k in range(int((last - first) / step) + 1)))
+    cuts = tuple(float(first + k * step) for k in range(int((last - first) / step) + 1))
+    if 0.0 not in cuts:
+        raise InputError(
+            f"--delta-buckets {text!r} has no cut at 0, which parts gains from losses; write -0.1:0.2:0.01."
+        )
+    return Buckets(cuts).with_unchanged_apart()

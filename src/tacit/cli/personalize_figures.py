@@ -9,10 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.cli.figures import BLUE, DOTS_PER_INCH, ORANGE, SIZE, STYLE, Drawing
 from tacit.evaluation.gate import PolicyOutcome
-from tacit.evaluation.histograms import representatives
+from tacit.evaluation.histograms import UNCHANGED, Buckets, Histogram, representatives
+from tacit.evaluation.intervals import NORMAL
 from tacit.evaluation.personalization import Strategy
 from tacit.evaluation.questionnaire import Answers
 
@@ -72,11 +74,11 @@ def _figure_2(figure: "Figure", answers: Answers, strategies: Sequence[Strategy]
         for strategy in (each for each in strategies if each.batch_size == batch):
             histogram = answers.change_of_all("top1", str(strategy))
             clients = histogram.asked  # known; of a released histogram, how many reported is not
-            centres = representatives(histogram.cells.bins)
-            shares = histogram.counts[0] / clients
+            counts, variance, centres = _even(histogram)
+            shares = counts / clients
             hue = HUES[rates.index(strategy.learning_rate) % len(HUES)]
             axes.step(centres, shares, where="mid", color=hue, linewidth=1.4, label=f"L={strategy.learning_rate:g}")
-            noise = 1.96 * np.sqrt(histogram.variance[0]) / clients
+            noise = NORMAL * np.sqrt(variance) / clients
             if noise.any():
                 axes.errorbar(centres, shares, noise, fmt="none", ecolor=hue, elinewidth=0.8, alpha=0.5)
         axes.axvline(0.0, color="#57606a", linewidth=0.8)
@@ -87,6 +89,15 @@ def _figure_2(figure: "Figure", answers: Answers, strategies: Sequence[Strategy]
         axes.yaxis.set_major_formatter(_percent())
     panels[0].legend(fontsize=9)
     panels[-1].set_xlabel("change of top-1 accuracy (dotted: 0.02)")
+
+
+def _even(histogram: Histogram) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Counts, variances and middles of bins of one width: who is unchanged drawn with the smallest gains."""
+    cuts = histogram.cells.bins.cuts
+    first = [0, *(number + 1 for number, cut in enumerate(cuts) if cut != UNCHANGED)]
+    even = Buckets(tuple(cut for cut in cuts if cut != UNCHANGED))
+    counts, variance = (np.add.reduceat(values[0], first) for values in (histogram.counts, histogram.variance))
+    return counts, variance, representatives(even)
 
 
 def _figure_3(figure: "Figure", strategies: Sequence[Strategy], table: Mapping[str, Any], label: str) -> None:

@@ -153,11 +153,14 @@ class Worth(NamedTuple):
 def worth_of(histogram: Histogram, harm_weight: float) -> Worth:
     """What deployed changes are worth to each slice, from their histogram, by the bins' representatives.
 
-    The bin that holds 0 counts as 0, because it is full of users without a new model. The sampling part of the variance
-    is that of a sum of so many independent clients, at most.
+    The sampling part of the variance is that of a sum of so many independent clients, at most. Raises: InputError where
+    the bins do not hold 0 apart from gains (`Buckets.with_unchanged_apart`): a gate makes many zeros.
     """
-    values = representatives(histogram.cells.bins)
-    values[histogram.cells.bins.of([0.0])] = 0.0
+    bins = histogram.cells.bins
+    if 0.0 not in bins.cuts or bins != bins.with_unchanged_apart():
+        raise InputError("users whose model is the same must have a bin of their own; cut the changes at 0 and above.")
+    values = representatives(bins)
+    values[bins.of([0.0])] = 0.0
     weights = np.where(values < 0, harm_weight * values, values)
     sampling = np.maximum(histogram.counts, 0.0) @ weights**2
     return Worth(histogram.counts @ weights, sampling + histogram.variance @ weights**2)

@@ -20,6 +20,7 @@ from tacit.evaluation.intervals import NORMAL, Estimate, share_of
 
 Reals = NDArray[np.float64]
 Whole = NDArray[np.int64]
+UNCHANGED = 1e-9  # below every change that is none: one word of a text, or a nat of one
 DROWNED = 3.0  # standard deviations of the noise that a count of clients must exceed to be divided by
 
 
@@ -41,6 +42,12 @@ class Buckets:
     def steps(cls, first: int, last: int, per_unit: int) -> "Buckets":
         """Cuts at first/per_unit, (first+1)/per_unit, ..., last/per_unit: each the float nearest to its fraction."""
         return cls(tuple(step / per_unit for step in range(first, last + 1)))
+
+    def with_unchanged_apart(self) -> "Buckets":
+        """With a bin of its own for 0, where 0 is a cut: who keeps the global model has not gained a little."""
+        if 0.0 not in self.cuts or UNCHANGED in self.cuts:
+            return self
+        return Buckets(tuple(sorted((*self.cuts, UNCHANGED))))
 
     def __len__(self) -> int:
         return len(self.cuts) + 1

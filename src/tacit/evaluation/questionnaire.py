@@ -22,9 +22,9 @@ EVERYBODY = "everybody"  # the only slice where none is asked for
 BASELINE = "baseline top1"
 ACCURACY = Buckets.steps(0, 60, 100)
 CHANGES: Mapping[str, Buckets] = {
-    "top1": Buckets.steps(-10, 20, 100),
-    "top3": Buckets.steps(-10, 20, 100),
-    "cross_entropy": Buckets.steps(-20, 20, 20),
+    "top1": Buckets.steps(-10, 20, 100).with_unchanged_apart(),
+    "top3": Buckets.steps(-10, 20, 100).with_unchanged_apart(),
+    "cross_entropy": Buckets.steps(-20, 20, 20).with_unchanged_apart(),
 }
 Reals = NDArray[np.float64]
 
