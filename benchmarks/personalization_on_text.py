@@ -23,7 +23,7 @@ from tacit.cli.personalize_report import write_report
 from tacit.cli.personalize_work import Evaluated, Promise, Work, evaluate_clients, findings, open_or_begin
 from tacit.cli.trainer import use_cores
 from tacit.evaluation.deltas import Deltas, summarise
-from tacit.evaluation.gate import difference, judged
+from tacit.evaluation.gate import difference, judged, policy_change
 from tacit.evaluation.histograms import Buckets
 from tacit.evaluation.intervals import Estimate, mean_of, slope_of
 from tacit.evaluation.personalization import Strategy, TemporalSplit
@@ -177,13 +177,16 @@ def policies(found: Evaluated) -> list[dict]:
     for where, chosen in (("exact", found.exact.policies), ("released", found.released and found.released.policies)):
         for policy in chosen or ():
             outcome = judged(policy, found.fresh)
+            first = (chosen or (policy,))[0]
+            fell, fell_before = (policy_change(each, found.fresh) < 0 for each in (policy, first))
             rows.append(
                 {
                     "figure": f"policy '{policy.name}' chosen from {where} histograms",
                     "rules": policy.as_row()["rules"],
                     **{name: value for name, value in vars(outcome).items() if isinstance(value, Estimate)},
                     "users": outcome.users,
-                    "gain_less_no_gate": difference(policy, (chosen or (policy,))[0], found.fresh),
+                    "gain_less_no_gate": difference(policy, first, found.fresh),
+                    "harmed_less_no_gate": mean_of(fell.astype(float) - fell_before),
                 }
             )
     return rows

@@ -7,6 +7,7 @@ out by falling between buckets: buckets are made by cuts, and the first and last
 The same functions read an exact histogram (variance 0) and a released one, whose intervals then cover the noise too.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -127,7 +128,7 @@ class Histogram:
     @property
     def drowned(self) -> bool:
         """Whether the noise leaves unknown if anybody is counted at all: then no share or mean can be read."""
-        return self.reporting <= DROWNED * float(self.variance.sum()) ** 0.5
+        return self.reporting <= DROWNED * math.sqrt(float(self.variance.sum()))
 
     def whole(self) -> "Histogram":
         """All slices added into one."""
