@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.keyboard import numpy_model as twin
 
@@ -28,8 +28,8 @@ def padded_step(model: Cifg, sentences: jax.Array) -> tuple[Cifg, jax.Array]:
     return jax.tree.map(lambda p, g: p - RATE * g, model, gradient), value
 
 
-def lively(settings: ModelSettings, seed: int = 0) -> Cifg:
-    fresh = init(settings, key=jax.random.key(seed))
+def lively(size: ModelSettings, seed: int = 0) -> Cifg:
+    fresh = init(size, key=jax.random.key(seed))
     random = np.random.default_rng(seed)
     return Cifg(*(jnp.asarray(random.normal(0, 0.8, leaf.shape), jnp.float32) for leaf in fresh))
 
@@ -45,6 +45,7 @@ def batch_of(lengths: list[int], seed: int = 0, vocabulary: int = 11) -> Sentenc
 
 
 @both
+@settings(max_examples=40)
 @given(lengths=st.lists(st.integers(0, WORDS), min_size=COUNT, max_size=COUNT), seed=st.integers(0, 1000))
 def test_a_packed_step_is_the_padded_one_and_the_twins(tied: bool, lengths: list[int], seed: int) -> None:
     model, sentences = lively(SMALL[tied], seed), batch_of(lengths, seed)
@@ -92,10 +93,9 @@ def test_extreme_scores_stay_finite_and_a_broken_model_is_seen() -> None:
 
 
 @pytest.mark.skipif(UNITS not in processor_features(), reason="this processor has no bfloat16 units")
-@both
-def test_bfloat16_moves_the_step_by_its_rounding_and_float32_by_far_less(tied: bool) -> None:
+def test_bfloat16_moves_the_step_by_its_rounding_and_float32_by_far_less() -> None:
     """bfloat16 keeps 8 bits: relative rounding errors of up to 2^-9 each, of which a step averages many."""
-    model = init(ModelSettings(vocabulary=300, embedding=16, units=32, tied=tied), key=jax.random.key(1))
+    model = init(ModelSettings(vocabulary=300, embedding=16, units=32), key=jax.random.key(1))
     sentences = batch_of([10, 8, 8, 5, 3, 1, 10], vocabulary=300)
     exact, _ = padded_step(model, sentences)
 
