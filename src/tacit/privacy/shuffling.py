@@ -65,19 +65,18 @@ def shuffle_epsilon(
     InputError for numbers that cannot be.
     """
     _check(local_epsilon, reports, delta, randomizer, domain)
-    candidates = [
-        (local_epsilon, UNSHUFFLED),
-        (_least(clones_delta(local_epsilon, reports), delta, local_epsilon), CLONES),
-    ]
+    upper, theorem = _least(clones_delta(local_epsilon, reports), delta, local_epsilon), CLONES
+    if upper >= local_epsilon:
+        upper, theorem = local_epsilon, UNSHUFFLED
     if domain is None or randomizer == "any":
         attack = attack_delta(three_values(local_epsilon), reports)
     else:
         size = SubsetNumbers(domain, local_epsilon).size
-        blanket = blanket_delta(local_epsilon, reports, domain, size, delta)
-        candidates.append((_least(blanket, delta, local_epsilon), BLANKET))
+        least = _least(blanket_delta(local_epsilon, reports, domain, size, delta), delta, upper)
+        if least < upper:
+            upper, theorem = least, BLANKET
         attack = attack_on_subsets(local_epsilon, reports, domain, size)
-    upper, theorem = min(candidates, key=lambda candidate: candidate[0])
-    return ShuffleBounds(upper, min(_most(attack, delta, local_epsilon), upper), theorem)
+    return ShuffleBounds(upper, _most(attack, delta, upper), theorem)
 
 
 def holds_too(bounds: ShuffleBounds, local_epsilon: float, reports: int, delta: float, domain: int | None) -> bool:
@@ -260,20 +259,21 @@ def _check(local_epsilon: float, reports: int, delta: float, randomizer: str, do
         raise InputError(f"domain={domain} is not between 2 and 2**31: Subset Selection's bound needs its domain.")
 
 
-def _least(delta_at: DeltaAt, delta: float, local_epsilon: float) -> float:
-    """The least epsilon at which an upper bound of delta is at most delta, or at most CLOSE of it more."""
-    return _crossing(delta_at, delta, local_epsilon)[1]
+def _least(delta_at: DeltaAt, delta: float, limit: float) -> float:
+    """The least epsilon at which an upper bound of delta is at most delta, or at most CLOSE of it more; or limit."""
+    return _crossing(delta_at, delta, limit)[1]
 
 
-def _most(delta_at: DeltaAt, delta: float, local_epsilon: float) -> float:
-    """The largest epsilon at which a lower bound of delta is above delta, or at most CLOSE of it less."""
-    return _crossing(delta_at, delta, local_epsilon)[0]
+def _most(delta_at: DeltaAt, delta: float, limit: float) -> float:
+    """The largest epsilon at which a lower bound of delta is above delta, or at most CLOSE of it less; or limit."""
+    return _crossing(delta_at, delta, limit)[0]
 
 
-def _crossing(delta_at: DeltaAt, delta: float, local_epsilon: float) -> tuple[float, float]:
-    """low, high with delta_at(low) > delta >= delta_at(high), as near as CLOSE; both the local epsilon if none is.
+def _crossing(delta_at: DeltaAt, delta: float, limit: float) -> tuple[float, float]:
+    """low, high with delta_at(low) > delta >= delta_at(high), as near as CLOSE; both the limit if none is below it.
 
-    False position in log epsilon and log delta, every third step a bisection, so that both ends move.
+    False position in log epsilon and log delta; an end that stays loses weight (Anderson & Björck 1973), and each step
+    goes a little past the zero, so that it moves next. A bisection where three steps did not halve what is left.
     """
 
     def excess(epsilon: float) -> float:
@@ -281,27 +281,33 @@ def _crossing(delta_at: DeltaAt, delta: float, local_epsilon: float) -> tuple[fl
 
     if delta_at(0.0) <= delta:
         return 0.0, 0.0
-    high, at_high = local_epsilon, excess(local_epsilon)
+    high, at_high = limit, excess(limit)
     if at_high > 0:
         return high, high
-    low, at_low = high / 8, excess(high / 8)
+    low, at_low = high / 2, excess(high / 2)
     while at_low <= 0:
         high, at_high = low, at_low
         low, at_low = low / 8, excess(low / 8)
-    step = 0
-    while high > low * (1 + CLOSE):
-        step += 1
-        share = 0.5 if step % 3 == 0 else at_low / (at_low - at_high)
-        width = math.log(high / low)
-        # Past the zero by a third of what is wanted: the far end comes near in the next step.
-        share = min(max(share + (CLOSE / 3 / width) * (1 if step % 2 else -1), 0.01 * CLOSE / width), 1 - 1e-3)
-        middle = low * math.exp(share * width)
-        at_middle = excess(middle)
-        if at_middle > 0:
-            low, at_low = middle, at_middle
+    widths, past = [math.inf] * 3, 0.0
+    while (width := math.log(high / low)) > CLOSE:
+        share = at_low / max(at_low - at_high, 1e-300) + past * CLOSE / 3 / width
+        if width > widths[-3] / 2:
+            share = 0.5
+        middle = low * math.exp(min(max(share, 0.01 * CLOSE / width), 1 - 1e-3) * width)
+        widths.append(width)
+        found = excess(middle)
+        if found > 0:
+            at_high *= _kept_weight(found / at_low) if past > 0 else 1.0
+            low, at_low, past = middle, found, 1.0
         else:
-            high, at_high = middle, at_middle
+            at_low *= _kept_weight(found / at_high) if past < 0 and at_high < 0 else 1.0
+            high, at_high, past = middle, found, -1.0
     return low, high
+
+
+def _kept_weight(ratio: float) -> float:
+    """What the end that stays keeps of its weight, when the other end's value shrank to this ratio."""
+    return 1 - ratio if ratio < 1 else 0.5
 
 
 def _blocks(trials: int, probability: float) -> tuple[Reals, Reals, Reals]:
