@@ -35,6 +35,7 @@ MECHANISMS = {
     "tree-variance-reduced": "noise_multiplier = 0.3",
     "blt": 'noise_multiplier = 0.3\nblt = "b400"',
     "banded-inverse": "noise_multiplier = 0.3\ncoefficients = [1.0, -0.5]",
+    "tree with adaptive clipping": "noise_multiplier = 0.3\nrestarts = [5, 10]\n[clipping]\ninitial = 0.2",
 }
 RECIPE = """
 name = "killed"
@@ -91,7 +92,7 @@ def make_world(folder: Path) -> dict[str, Path]:
     recipes = {}
     for mechanism, noise in MECHANISMS.items():
         recipes[mechanism] = folder / f"{mechanism}.toml"
-        text = RECIPE.format(cache=json.dumps(str(cache)), rounds=ROUNDS, mechanism=mechanism, noise=noise)
+        text = RECIPE.format(cache=json.dumps(str(cache)), rounds=ROUNDS, mechanism=mechanism.split()[0], noise=noise)
         recipes[mechanism].write_text(text)
     return recipes
 
@@ -104,7 +105,7 @@ def what_happened(path: Path) -> dict[str, Any]:
         return {
             "model": {file.name: file.read_bytes() for file in (path / "model").iterdir()},
             "digests": [(row.round, row.checkpoint, row.digest) for row in run.rounds()],
-            "ledger": [json.dumps([row.release, row.measures]) for row in run.rounds()],
+            "ledger": [json.dumps([row.releases, row.measures]) for row in run.rounds()],
             "participations": [column.tolist() for column in run.participations()],
             "metrics": [(m.round, m.split, m.name, m.value) for m in run.metrics()],
             "finished": run.fact("finished"),

@@ -30,13 +30,17 @@ LEAST: dict[str, Any] = {
 }
 
 
+NEEDED = {"clipping": {"initial": 0.1}}  # of sections that may be left out
+CLIPPED = {"mechanism": "tree", "noise_multiplier": 0.3, "restarts": [8]}
+
+
 def parsed(values: dict[str, Any]) -> Recipe:
     return Recipe.from_toml(tomli_w.dumps(values))
 
 
 def changed(section: str, /, **changes: Any) -> dict[str, Any]:
     """The least recipe with some keys of a section changed; None takes a key away."""
-    merged = {**LEAST.get(section, {}), **changes}
+    merged = {**LEAST.get(section, NEEDED.get(section, {})), **changes}
     return {**LEAST, section: {key: value for key, value in merged.items() if value is not None}}
 
 
@@ -51,8 +55,10 @@ def refusal(values: dict[str, Any]) -> str:
 def keys(model: type[BaseModel] = Recipe, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """("section.key", field) of every key of a recipe, top level first."""
     for name, field in model.model_fields.items():
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            yield from keys(field.annotation, f"{name}.")
+        kinds = [kind for kind in (field.annotation, *get_args(field.annotation)) if isinstance(kind, type)]
+        sections = [kind for kind in kinds if issubclass(kind, BaseModel)]
+        if sections:
+            yield from keys(sections[0], f"{name}.")
         else:
             yield prefix + name, field
 
@@ -91,6 +97,8 @@ def recipes(draw: st.DrawFn) -> dict[str, Any]:
     privacy = draw(privacies())
     if draw(st.booleans()):
         privacy["stands_in_for"] = goal + draw(counts)
+    adapting = draw(st.booleans()) and privacy["mechanism"] in ("none", "independent")
+    clipping = {"initial": privacy["clip_norm"], "bit_stddev": 1e9} | section(quantile=st.floats(0.1, 0.9))
     rate, momentum = st.floats(1e-3, 10), st.floats(0, 0.99)
     method = st.sampled_from(get_args(Method))
     return {
@@ -104,7 +112,7 @@ def recipes(draw: st.DrawFn) -> dict[str, Any]:
         "privacy": privacy,
         "evaluation": section(every=counts, clients=counts, test_clients=counts, sentences=counts),
         "run": section(seed=st.integers(0, 2**80)),
-    }
+    } | ({"clipping": clipping} if adapting else {})
 
 
 @given(recipes())
@@ -153,6 +161,45 @@ def test_the_mechanism_is_the_one_asked_for(privacy: dict[str, Any], strategy: A
     assert plan.guarantee.strategy == strategy
     assert plan.guarantee.noise_multiplier == (0.0 if strategy is None else 1.0)
     assert plan.report_goal == 5 and plan.rounds == 20
+
+
+def test_adaptive_clipping_divides_what_may_be_spent() -> None:
+    recipe = parsed({**changed("privacy", **CLIPPED), "clipping": {"initial": 0.1, "bit_stddev": 2.0}})
+    plan = recipe.plan()
+    assert plan.guarantee.clip_norm == plan.updates.clip_norm == recipe.privacy.clip_norm == 0.1
+    assert plan.counts is not None and plan.counts.seed_stddev == 2.0
+    assert plan.updates.zcdp + plan.counts.zcdp == pytest.approx(recipe.guarantee().zcdp)
+    assert parsed(tomllib.loads(recipe.to_toml())) == recipe
+    fixed = parsed(changed("privacy", **CLIPPED, clip_norm=0.1)).plan()
+    assert fixed.counts is None and fixed.updates == fixed.guarantee == plan.guarantee
+
+
+@pytest.mark.parametrize(
+    ("privacy", "clipping", "message"),
+    [
+        ({**CLIPPED, "clip_norm": 1.0}, {}, "privacy.clip_norm=1.0 and clipping.initial=0.1 contradict each other"),
+        ({**CLIPPED, "restarts": []}, {}, "privacy.restarts before the last round"),
+        ({**CLIPPED, "restarts": [20]}, {}, "privacy.restarts before the last round"),
+        ({"mechanism": "blt", "zcdp": 1.0, "blt": "b400"}, {}, "privacy.mechanism='blt', which has one clip norm"),
+        ({"mechanism": "blt", "zcdp": 1.0, "buffers": 2}, {}, "[clipping] needs a mechanism whose noise starts afresh"),
+        ({"mechanism": "banded-toeplitz", "zcdp": 1.0, "bands": 2}, {}, "drop [clipping] or take one of those"),
+        ({**CLIPPED, "noise_multiplier": 2.0}, {}, "clipping.bit_stddev (left out: rounds.report_goal / 20): counts"),
+        (CLIPPED, {"bit_stddev": 0.1}, "give a bit_stddev above 0.15"),
+        (CLIPPED, {"quantile": 1.0}, "clipping.quantile=1.0 must be between 0 and 1"),
+        (CLIPPED, {"learning_rate": 0.0}, "clipping.learning_rate=0.0 must be a positive number"),
+    ],
+)
+def test_a_clip_norm_that_cannot_adapt_is_refused(
+    privacy: dict[str, Any], clipping: dict[str, Any], message: str
+) -> None:
+    assert message in refusal({**changed("privacy", **privacy), "clipping": {"initial": 0.1, **clipping}})
+
+
+def test_recipes_that_differ_by_a_whole_section_say_so() -> None:
+    fixed, adaptive = parsed(LEAST), parsed(changed("clipping"))
+    assert "clipping.initial is 0.1, not not given" in fixed.differences(adaptive)
+    assert "clipping.initial is not given, not 0.1" in adaptive.differences(fixed)
+    assert adaptive.differences(adaptive) == []
 
 
 @given(st.floats(0.01, 50), st.sampled_from(["independent", "tree", "blt"]), st.integers(1, 9))

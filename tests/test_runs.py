@@ -44,6 +44,19 @@ def content(path: Path) -> dict[str, bytes]:
     return {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
 
 
+def test_a_round_with_several_releases_keeps_all_of_them_in_order(tmp_path: Path) -> None:
+    with create(tmp_path / "a") as run:
+        beside = ({"what": "clip estimate", "round": 0}, {"what": "gaussian sum: x", "round": 0})
+        run.commit(row(0, also=beside), clients=np.array([1]), finished=1.0, seconds=0.5)
+        commit(run, 1, [2])
+        several, one = run.rounds()
+        assert several == row(0, also=beside) and one == row(1)
+        assert [each["what"] for each in several.releases] == ["model update", "clip estimate", "gaussian sum: x"]
+        assert one.releases == (one.release,)
+        found = run._database.execute("SELECT release FROM rounds WHERE round = 1").fetchone()[0]
+        assert json.loads(found) == one.release, "one release is written as in run folders of earlier versions"
+
+
 # -- birth -----------------------------------------------------------------------------------------------------------
 
 

@@ -15,11 +15,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from tacit.design.blt import design_blt
 from tacit.design.toeplitz import design_banded_inverse, design_banded_toeplitz
-from tacit.errors import RecipeError
+from tacit.errors import AccountingError, RecipeError
 from tacit.keyboard.model import ModelSettings
 from tacit.privacy import Blt, Guarantee, Independent, Participation, Tree
 from tacit.privacy.strategy import PUBLISHED_BLT, BandedInverse, BandedToeplitz, Strategy
 from tacit.training import ClientTraining, RoundPlan, ServerOptimizer
+from tacit.training.adaptive_clipping import AdaptiveClipping
 from tacit.training.precision import Precision
 from tacit.training.server import Method
 
@@ -31,6 +32,7 @@ WAYS: dict[str, tuple[tuple[str, ...], ...]] = {
     "banded-toeplitz": (("coefficients",), ("bands",)),
     "banded-inverse": (("coefficients",), ("bands",)),
 }
+ADAPTING = ("none", "independent", "tree", "tree-variance-reduced")  # those under which a clip norm may change
 CHOICES = ("blt", "theta", "omega", "buffers", "coefficients", "bands")
 
 
@@ -190,6 +192,18 @@ class PrivacySection(_Section):
                 return BandedInverse(coefficients=self.coefficients or ())
 
 
+class ClippingSection(_Section):
+    """A clip norm that follows the updates; see AdaptiveClipping. Left out, the clip norm is privacy.clip_norm."""
+
+    initial: float = Field(gt=0)  # C^0; start low, see AdaptiveClipping
+    quantile: float = 0.5  # paper 1
+    learning_rate: float = 0.2  # paper 1
+    bit_stddev: float | None = None  # paper 1: report goal / 20
+
+    def settings(self) -> AdaptiveClipping:
+        return AdaptiveClipping(**self.model_dump())
+
+
 class EvaluationSection(_Section):
     """How often and on how many held-out clients; looking at them has no guarantee, and the statement says so."""
 
@@ -215,8 +229,36 @@ class Recipe(_Section):
     server: ServerSection = ServerSection()
     rounds: RoundsSection
     privacy: PrivacySection
+    clipping: ClippingSection | None = None
     evaluation: EvaluationSection = EvaluationSection()
     run: RunSection = RunSection()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _begins_with_one_clip_norm(cls, values: Any) -> Any:
+        """privacy.clip_norm is the first clip norm of a run that adapts it, and need not be said twice."""
+        if not isinstance(values, dict):
+            return values
+        privacy, clipping = values.get("privacy"), values.get("clipping")
+        initial: Any = clipping.get("initial") if isinstance(clipping, dict) else None
+        if not isinstance(privacy, dict) or type(initial) not in (int, float) or not 0 < initial < float("inf"):
+            return values  # what is wrong there has a rule of its own
+        fixed = privacy.get("clip_norm", initial)
+        if fixed != initial:
+            raise ValueError(
+                f"privacy.clip_norm={fixed} and clipping.initial={initial} contradict each other, since the clip norm "
+                "of adaptive clipping begins with the latter; drop privacy.clip_norm."
+            )
+        return {**values, "privacy": {**privacy, "clip_norm": fixed}}
+
+    @model_validator(mode="after")
+    def _can_adapt_its_clip_norm(self) -> Self:
+        if self.clipping is not None and self.privacy.mechanism not in ADAPTING:
+            raise ValueError(
+                f"[clipping] needs a mechanism whose noise starts afresh ({', '.join(ADAPTING)}), not privacy."
+                f"mechanism='{self.privacy.mechanism}', which has one clip norm; drop [clipping] or take one of those."
+            )
+        return self
 
     @model_validator(mode="after")
     def _stands_in_for_more(self) -> Self:
@@ -266,7 +308,12 @@ class Recipe(_Section):
     def differences(self, other: Self) -> list[str]:
         """The keys in which `other` is another experiment, as "section.key is THERE, not HERE"; empty if in none."""
         here, there = _flat(self.model_dump(mode="json")), _flat(other.model_dump(mode="json"))
-        return [f"{key} is {_brief(there[key])}, not {_brief(here[key])}" for key in here if here[key] != there[key]]
+        keys = [*here, *(key for key in there if key not in here)]  # a section may be in one of them alone
+        return [
+            f"{key} is {_brief(there.get(key))}, not {_brief(here.get(key))}"
+            for key in keys
+            if here.get(key) != there.get(key)
+        ]
 
     def designed(self) -> Self:
         """The same experiment with a strategy in numbers: a run keeps those, since designing again elsewhere could give
@@ -276,7 +323,7 @@ class Recipe(_Section):
         return self.model_copy(update={"privacy": section})
 
     def guarantee(self) -> Guarantee:
-        """What the planned run promises."""
+        """What the planned run promises; with adaptive clipping, updates and counts together [paper 1, Theorem 1]."""
         strategy, participation = self.privacy.strategy(), self.rounds.participation()
         if strategy is not None and self.privacy.zcdp is not None:
             return Guarantee.for_zcdp(
@@ -296,7 +343,19 @@ class Recipe(_Section):
             report_goal=self.rounds.report_goal,
             client=self.client.settings(),
             server=self.server.settings(),
+            clipping=self._clipping(),
         )
+
+    def _clipping(self) -> AdaptiveClipping | None:
+        """Raises: RecipeError where the counts alone cost all that may be spent."""
+        if self.clipping is None:
+            return None
+        settings = self.clipping.settings()
+        try:
+            settings.guarantees(self.guarantee(), self.rounds.report_goal)
+        except AccountingError as error:
+            raise RecipeError(f"clipping.bit_stddev (left out: rounds.report_goal / 20): {error}") from error
+        return settings
 
 
 def _first_complaint(error: ValidationError) -> str:
@@ -317,8 +376,9 @@ def _first_complaint(error: ValidationError) -> str:
 
 
 def _flat(values: dict[str, Any]) -> dict[str, Any]:
-    """{"section.key": value}; the same keys for every recipe."""
-    sections = {name: value if isinstance(value, dict) else {"": value} for name, value in values.items()}
+    """{"section.key": value}; a section that was not given has no keys."""
+    given = {name: value for name, value in values.items() if value is not None}
+    sections = {name: value if isinstance(value, dict) else {"": value} for name, value in given.items()}
     return {f"{name}.{key}".rstrip("."): value for name, keys in sections.items() for key, value in keys.items()}
 
 

@@ -21,7 +21,7 @@ import re
 import secrets
 import shutil
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,13 +50,19 @@ CREATE TABLE times (round INTEGER PRIMARY KEY, finished REAL NOT NULL, seconds R
 
 @dataclass(frozen=True, kw_only=True)
 class RoundRow:
-    """One finished round: what was released (the ledger entry), the checkpoint after it, and what was measured."""
+    """One finished round: what was released (the ledger entries), the checkpoint after it, and what was measured."""
 
     round: int
     checkpoint: str
-    digest: str  # SHA-256 of the whole state after the round: model, optimizer, noise, clock
+    digest: str  # SHA-256 of the whole state after the round: model, optimizer, noise, clock, clip norm
     release: Mapping[str, Any]
     measures: Mapping[str, float]
+    also: tuple[Mapping[str, Any], ...] = ()  # what was released beside it in the same round
+
+    @property
+    def releases(self) -> tuple[Mapping[str, Any], ...]:
+        """All of the round: what the ledger of the run is made of."""
+        return (self.release, *self.also)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,7 +181,13 @@ class Run:
                 )
             database.execute(
                 "INSERT INTO rounds VALUES (?, ?, ?, ?, ?)",
-                (row.round, row.checkpoint, row.digest, _sorted_json(row.release), _sorted_json(row.measures)),
+                (
+                    row.round,
+                    row.checkpoint,
+                    row.digest,
+                    _sorted_json(row.releases if row.also else row.release),
+                    _sorted_json(row.measures),
+                ),
             )
             database.executemany("INSERT INTO participations VALUES (?, ?)", [(row.round, int(c)) for c in clients])
             database.execute("INSERT INTO times VALUES (?, ?, ?)", (row.round, finished, seconds))
@@ -235,10 +247,7 @@ class Run:
 
     def rounds(self) -> list[RoundRow]:
         rows = self._database.execute("SELECT round, checkpoint, digest, release, measures FROM rounds ORDER BY round")
-        return [
-            RoundRow(round=r, checkpoint=c, digest=d, release=json.loads(e), measures=json.loads(m))
-            for r, c, d, e, m in rows
-        ]
+        return [_round_row(*row) for row in rows]
 
     def participations(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """(rounds, clients), each (participations,), ordered by round: the log that post-hoc accounting measures."""
@@ -353,5 +362,19 @@ def _writing(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _sorted_json(values: Mapping[str, Any]) -> str:
+def _round_row(round: int, checkpoint: str, digest: str, releases: str, measures: str) -> RoundRow:
+    """One release is written as an object, several as a list of them."""
+    found = json.loads(releases)
+    first, *also = found if isinstance(found, list) else [found]
+    return RoundRow(
+        round=round,
+        checkpoint=checkpoint,
+        digest=digest,
+        release=first,
+        measures=json.loads(measures),
+        also=tuple(also),
+    )
+
+
+def _sorted_json(values: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> str:
     return json.dumps(values, sort_keys=True)

@@ -6,6 +6,7 @@ import re
 import shlex
 import sqlite3
 from collections.abc import Callable
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -306,7 +307,7 @@ def test_the_price_of_each_prefix_is_that_of_a_run_that_ended_there(
     ledger = Ledger(tuple(release(round, strategy, noise) for round in range(rounds)))
     both = np.array(sorted(log), np.int64).reshape(-1, 2)
     when, who = both[:, 0], both[:, 1]
-    whole = ledger.guarantee(Participation.realised(rounds, when, who))
+    whole = ledger.composition(Participation.realised(rounds, when, who))
     read = Accounts(planned=whole, realised=whole, ledger=ledger, round_of=when, client_of=who, delta=DELTA)
     prices = spent(read)
     assert [price.rounds for price in prices] == list(range(rounds + 1))
@@ -328,6 +329,91 @@ def test_long_runs_are_priced_at_evaluations_and_thinned(tmp_path: Path) -> None
     every = spent(read)
     assert len(every) == CURVE_POINTS + 1 and every[-1].rounds == 600
     assert every[-1].zcdp == (read.realised.zcdp if read.realised else None)
+
+
+def write_adaptive_run(path: Path, **changed: Any) -> Path:
+    """A run of 20 rounds whose tree restarts in round 8, and its clip norm with it: as `tacit train` writes one."""
+    tree = Tree(restarts=(8,))
+    counts = {"strategy": tree.to_record(), "clip_norm": 0.5, "noise_multiplier": 8.0}
+    write_run(path, strategy=tree, done=0, also_released={"clip estimate": counts}, finished=True, **changed)
+    with Run.open(path) as run:
+        for round in range(20):
+            norm = 1.0 if round < 8 else 2.5
+            bits = replace(release(round, tree, 8.0), what="clip estimate", clip_norm=0.5)
+            row = RoundRow(
+                round=round,
+                checkpoint=f"round-{round:06d}.safetensors",
+                digest="0" * 64,
+                release=replace(release(round, tree, 6.0), clip_norm=norm).to_record(),
+                also=(bits.to_record(),),
+                measures={"loss": 6.0, "clipped": 0.5, "clip_norm": norm, "clip_estimate": 1 + round / 10},
+            )
+            clients = np.arange(REPORT_GOAL) + REPORT_GOAL * (round % SEPARATION)
+            run.commit(row, clients=clients, finished=1_790_000_000.0 + round, seconds=0.5)
+        measure(run, 20, "test")
+    return path
+
+
+def test_the_price_of_adaptive_clipping_is_in_every_figure(tmp_path: Path) -> None:
+    path = write_adaptive_run(tmp_path / "run", stands_in_for=52)
+    served = Participation.worst_case(20, SEPARATION)
+    updates, counts = (
+        Guarantee(participation=served, strategy=Tree(restarts=(8,)), clip_norm=1.0, noise_multiplier=noise).zcdp
+        for noise in (6.0, 8.0)
+    )
+    rho = updates + counts
+    figures = values_of("account", "run", path)
+    assert figures["zcdp"] == figures["planned"]["zcdp"] == figures["realised"]["zcdp"] == pytest.approx(rho)
+    assert [each["zcdp"] for each in figures["realised"]["sequences"]] == pytest.approx([updates, counts])
+    assert (figures["planned"]["clip_norm"], figures["realised"]["clip_norm"]) == (1.0, 2.5)
+    assert figures["extrapolated"]["realised"]["zcdp"] == pytest.approx(rho / 13**2)
+    assert "zcdp, clip estimate alone" in invoke("account", "run", path).stdout
+    shown = values_of("report", path)
+    assert shown["realised"]["zcdp"] == shown["planned"]["zcdp"] == figures["zcdp"]
+    assert shown["extrapolated"]["in_all"]["realised"]["zcdp"] == pytest.approx(rho / 13**2)
+    written = json.loads((path / "report" / "report.json").read_text())
+    assert [each["rounds"] for each in written["spent"]] == [0, 20]
+    assert written["spent"][-1]["zcdp"] == figures["zcdp"]
+    assert written["per_round"]["clip_norm"] == [1.0] * 8 + [2.5] * 12
+    assert len(written["per_round"]["dropped"]) == len(written["per_round"]["clip_estimate"]) == 20
+    assert "clip_norm.png" in written["figures"]
+    plain_run = write_run(tmp_path / "other", strategy=Tree())
+    assert values_of("compare", path, plain_run)["privacy"]["zCDP, realised"]["a"] == figures["zcdp"]
+
+
+def test_the_statement_of_adaptive_clipping_verifies_and_names_the_clip_norms(tmp_path: Path) -> None:
+    path = write_adaptive_run(tmp_path / "run")
+    with Run.open(path) as run:
+        made = statement_of(run)
+        prices = [price.zcdp for price in spent(accounts_of(run))]
+    assert made.facts.clip_norms == ((0, 1.0), (8, 2.5))
+    assert "1 from round 0 on; 2.5 from round 8 on" in made.markdown()
+    assert prices == sorted(prices) and prices[-1] == made.figures["in_all"]["realised"]["zcdp"]
+    record = json.loads(made.to_json())
+    assert all(line.holds for line in verify(record))
+    record["facts"]["clip_norms"][1][0] = 7
+    failed = {line.name for line in verify(record) if not line.holds}
+    assert failed == {"facts.clip_norms.1", "facts"}, "a change that no restart allows has no statement"
+
+
+def test_a_release_that_was_not_asked_for_is_not_accounted(tmp_path: Path) -> None:
+    path = write_adaptive_run(tmp_path / "run")
+    with Run.open(path) as run:
+        run.set_fact("also_released", {})
+    result = invoke("account", "run", path)
+    assert result.exit_code == 2 and "was asked to release ['model update']" in result.stderr
+
+
+def test_failing_adaptive_clipping_stands_among_the_labels(tmp_path: Path) -> None:
+    path = write_adaptive_run(tmp_path / "run")
+    with sqlite3.connect(path / "run.db") as database:
+        for round in range(20):
+            measures = {"loss": 4.0 if round < 2 else 60.0 + round % 3, "clipped": 1.0, "clip_norm": 1.0}
+            measures["clip_estimate"] = 1.0 + round
+            database.execute("UPDATE rounds SET measures = ? WHERE round = ?", (json.dumps(measures), round))
+    database.close()
+    assert "ADAPTIVE CLIPPING FAILED, clip norm exploding" in values_of("report", path)["labels"]
+    assert "begin a new run with a smaller clipping.initial" in (path / "report" / "report.md").read_text()
 
 
 def test_compare_shows_what_differs(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.training.tiny import MECHANISMS, tiny_cache, tiny_recipe, what_happened
 
 from tacit.cli import trainer
-from tacit.cli.statement import planned_guarantee
+from tacit.cli.statement import planned_in_all
 from tacit.cli.trainer import begin, carry_on, use_cores
 from tacit.errors import CacheError, InputError, ParticipationError, RunError, TrainingError
 from tacit.population import Cache
@@ -161,7 +161,7 @@ class Killed(BaseException):
     """As sudden as a signal, for one process."""
 
 
-@pytest.mark.parametrize("step", ["_record", "_release_model", "_tidy"])
+@pytest.mark.parametrize("step", ["_record", "write_model", "_tidy"])
 def test_stopped_in_the_finishing_steps(
     cache: Cache,
     tmp_path: Path,
@@ -258,7 +258,7 @@ def test_a_designed_mechanism_is_designed_once(cache: Cache, tmp_path: Path, mon
         strategy = kept.strategy()
         assert kept.buffers is None and isinstance(strategy, Blt) and len(strategy.theta) == 2
         assert run.rounds()[0].release["strategy_record"] == strategy.to_record()
-        assert planned_guarantee(run).zcdp == pytest.approx(3.0)
+        assert planned_in_all(run).zcdp == pytest.approx(3.0)
 
 
 def test_a_finished_run_is_left_alone(cache: Cache, tmp_path: Path) -> None:

@@ -48,6 +48,10 @@ def test_the_theorem_equals_the_composition_of_the_ledger() -> None:
         bits = bit_noise_multiplier(bit_stddev)
         ledger = ledger.add(release(round, "clip estimate", strategy, BIT_NORM, bits))
     made = ledger.composition(plan)
+    shorter = Participation(rounds=plan.rounds, min_separation=plan.rounds, max_participations=1)
+    assert made.with_participation(shorter).zcdp < made.zcdp
+    assert made.with_participation(plan) == made
+    assert math.isclose(made.with_noise(3.0).zcdp, made.zcdp / 9, rel_tol=1e-12)
     alone = Guarantee(participation=plan, strategy=strategy, clip_norm=1.0, noise_multiplier=noise)
     assert made.zcdp == pytest.approx(alone.zcdp, rel=1e-12)
     assert made.epsilon(1e-8) == pytest.approx(alone.epsilon(1e-8), rel=1e-9)

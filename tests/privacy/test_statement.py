@@ -264,6 +264,46 @@ def test_a_larger_cohort_makes_every_sequence_quieter_alike() -> None:
     assert made.figures["extrapolated"]["in_all"]["planned"]["zcdp"] == pytest.approx(planned / 4)
 
 
+RESTARTED = replace(PROMISE, strategy=Tree(restarts=(128, 1152)), clip_norm=0.1)
+
+
+def test_a_clip_norm_that_changed_at_restarts_is_said() -> None:
+    held = ((0, 0.1), (128, 4.2), (1152, 4.7))
+    made = statement(changed(planned=RESTARTED, realised=replace(RESTARTED, clip_norm=4.7), clip_norms=held))
+    text = next(item.text for item in made.items if item.number == "3b")
+    assert "0.1 from round 0 on; 4.2 from round 128 on; 4.7 from round 1,152 on" in text
+    assert "standard deviation 7 x the clip norm in force" in text
+    assert StatementFacts.from_record(json.loads(made.to_json())["facts"]) == made.facts
+    fresh = replace(RESTARTED, strategy=Independent())
+    every = tuple((at, 1.0 + at) for at in range(2000))
+    many = statement(
+        changed(planned=replace(fresh, clip_norm=1.0), realised=replace(fresh, clip_norm=2000.0), clip_norms=every)
+    )
+    text = next(item.text for item in many.items if item.number == "3b")
+    assert "1 at first, 2000 at last, 1,999 changes, never below 1 or above 2000" in text
+
+
+@pytest.mark.parametrize(
+    ("held", "message"),
+    [
+        ((), "differ in more than participation"),
+        (((0, 0.2), (128, 4.7)), "the run began with clip norm 0.1"),
+        (((1, 0.1), (128, 4.7)), "begin with"),
+        (((0, 0.1), (127, 4.7)), "change in round 127, where the noise does not start afresh"),
+        (((0, 0.1), (128, 1.0), (128, 4.7)), "not increasing"),
+        (((0, 0.1), (5000, 4.7)), "not increasing rounds of the 2000 released"),
+        (((0, 0.1), (128, 4.6)), "differ in more than participation"),
+    ],
+)
+def test_clip_norms_that_no_ledger_would_account_are_refused(held: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        changed(planned=RESTARTED, realised=replace(RESTARTED, clip_norm=4.7), clip_norms=held)
+
+
+def test_facts_without_clip_norms_are_written_as_before() -> None:
+    assert "clip_norms" not in FACTS.to_record()
+
+
 def test_encoding_for_secure_aggregation_is_said() -> None:
     encoded = replace(PROMISE, clip_inflation=1.01)
     made = statement(changed(planned=encoded, realised=encoded, aggregation="secure aggregation"))

@@ -128,7 +128,7 @@ def what_happened(path: Path) -> dict[str, Any]:
         files = {file.name: file.read_bytes() for file in sorted((path / "model").iterdir())}
         return {
             "rounds": [
-                (r.round, r.checkpoint, r.digest, json.dumps(r.release), json.dumps(r.measures)) for r in run.rounds()
+                (r.round, r.checkpoint, r.digest, json.dumps(r.releases), json.dumps(r.measures)) for r in run.rounds()
             ],
             "participations": [column.tolist() for column in run.participations()],
             "metrics": [(m.round, m.split, m.name, m.value) for m in run.metrics()],

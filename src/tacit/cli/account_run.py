@@ -42,8 +42,13 @@ def account_run(
 def _show(figures: Record) -> None:
     columns = [name for name in ("planned", "realised") if figures[name]]
     table = Table("", *columns, box=None, pad_edge=False)
-    for name in figures["planned"]:
+    for name in [name for name in figures["planned"] if name != "sequences"]:
         table.add_row(name.replace("_", " "), *(_shown(name, figures[column][name]) for column in columns))
+    for at, share in enumerate(figures["planned"].get("sequences", ())):
+        alone = [figures[column]["sequences"][at] for column in columns]
+        for name in ("noise_multiplier", "zcdp"):
+            title = f"{name.replace('_', ' ')}, {share['what']} alone"
+            table.add_row(title, *(_shown(name, each[name]) for each in alone))
     console.print(table)
     console.print(f"{figures['released_rounds']} of {figures['planned']['rounds']} rounds are released.")
     if not figures["private"]:

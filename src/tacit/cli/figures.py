@@ -70,6 +70,9 @@ def draw_run(summary: RunSummary) -> tuple[Drawing, ...]:
         alt = "Mean training loss and share of clipped updates of each round."
         draw = _loss_clipped(summary)
         drawings.append(_drawing("loss_clipped", "Training loss and clipped updates", alt, draw))
+        if summary.rounds.clip_estimate is not None:
+            alt = "The clip norm in force in each round, and its estimate after the round."
+            drawings.append(_drawing("clip_norm", "Clip norm that follows the updates", alt, _clip_norm(summary)))
         alt = "Clients trained a second and dropped clients of each round."
         draw = _speed_dropped(summary)
         drawings.append(_drawing("speed_dropped", "Speed and dropped clients", alt, draw))
@@ -185,6 +188,23 @@ def _loss_clipped(summary: RunSummary) -> Callable[["Figure"], None]:
         _whole_numbers(below.xaxis)
         below.set_xlim(0, len(rounds.loss) + 1)
         below.set_xlabel("round")
+
+    return draw
+
+
+def _clip_norm(summary: RunSummary) -> Callable[["Figure"], None]:
+    rounds = summary.rounds
+
+    def draw(figure: "Figure") -> None:
+        axes = figure.subplots()
+        at = np.arange(1, len(rounds.clip_norm) + 1)
+        axes.step(at, rounds.clip_norm, where="mid", color=BLUE, label="in force")
+        axes.plot(at, rounds.clip_estimate, color=ORANGE, linewidth=1, label="estimate")  # type: ignore[arg-type]
+        axes.set_yscale("log")
+        axes.set_ylabel("clip norm")
+        axes.set_xlabel("round")
+        _whole_numbers(axes.xaxis)
+        axes.legend(fontsize=9)
 
     return draw
 

@@ -32,7 +32,7 @@ FIGURES = {
     "max_participations": "MaxP: participations of a client, at most",
     "sensitivity_squared": "squared sensitivity, in squared clip norms",
     "noise_multiplier": "noise multiplier",
-    "clip_norm": "clip norm",
+    "clip_norm": "clip norm (planned: the first; realised: the last)",
     "zcdp": "zCDP",
     "epsilon": "epsilon",
     "delta": "delta",
@@ -137,6 +137,18 @@ def _rounds(summary: RunSummary) -> list[tuple[str, str]]:
             "updates clipped, first round → last",
             f"{totals['clipped_first_round']:.0%} → {totals['clipped_last_round']:.0%}",
         ),
+        *_clip_norm(summary),
+    ]
+
+
+def _clip_norm(summary: RunSummary) -> list[tuple[str, str]]:
+    """Of a run that adapts its clip norm."""
+    rounds = summary.rounds
+    if rounds.clip_estimate is None:
+        return []
+    return [
+        ("clip norm in force, first round → last", f"{rounds.clip_norm[0]:.4g} → {rounds.clip_norm[-1]:.4g}"),
+        ("estimate of the clip norm, last round", f"{rounds.clip_estimate[-1]:.4g}"),
     ]
 
 
@@ -152,9 +164,15 @@ def _privacy(summary: RunSummary) -> list[tuple[str, str, str]]:
     accounts = summary.accounts
     planned = figures_of(accounts.planned, accounts.delta) or {}
     realised = figures_of(accounts.realised, accounts.delta) or {}
-    return [
+    rows = [
         (shown, _figure(name, planned.get(name)), _figure(name, realised.get(name))) for name, shown in FIGURES.items()
     ]
+    for at, share in enumerate(planned.get("sequences", ())):  # what the zCDP of everything together is made of
+        happened = realised["sequences"][at] if realised else {}
+        for name in ("noise_multiplier", "zcdp"):
+            title = f"{FIGURES[name]}, {share['what']} alone"
+            rows.append((title, _figure(name, share[name]), _figure(name, happened.get(name))))
+    return rows
 
 
 def _figure(name: str, value: Any) -> str:

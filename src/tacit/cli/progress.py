@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from tacit.cli.clipping_failure import clipping_failure
 from tacit.cli.console import complaints
 from tacit.privacy import Guarantee, Participation
 from tacit.privacy.rounding import rounded_up
@@ -20,7 +21,10 @@ if TYPE_CHECKING:  # JAX would come with it
 
 
 class TrainingProgress:
-    """A Watcher that draws. Privacy so far is that of the rounds released, under what happened."""
+    """A Watcher that draws. Privacy so far is that of the rounds released, under what happened.
+
+    `planned` is of all that the run releases together: `Recipe.guarantee`.
+    """
 
     def __init__(self, run: Run, planned: Guarantee, delta: float, *, quiet: bool = False) -> None:
         self._planned, self._delta, self._quiet = planned, delta, quiet
@@ -30,6 +34,8 @@ class TrainingProgress:
         self._accuracy = float("nan")
         self._seconds, self._trained = 0.0, 0
         self._done = run.rounds_done
+        self._measures = [row.measures for row in run.rounds()]
+        self._warned: set[str] = set()
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
@@ -64,6 +70,15 @@ class TrainingProgress:
             "" if self._bar.disable else self._line(self._done)
         )  # the price of so many rounds is not free to compute
         self._bar.update(self._task, completed=self._done, shown=shown)
+        self._measures.append(outcome.measures)
+        self._warn()
+
+    def _warn(self) -> None:
+        """Once of each way in which adaptive clipping fails, when it is seen first."""
+        failure = clipping_failure(self._measures)
+        if failure is not None and failure.name not in self._warned:
+            self._warned.add(failure.name)
+            complaints.print(f"[bold yellow]warning:[/] {failure.advice}", soft_wrap=True)
 
     def measured(self, rounds: int, split: str, metrics: dict[str, float]) -> None:
         """Show the accuracy; a line of its own where no bar moves."""
@@ -75,7 +90,14 @@ class TrainingProgress:
 
     def _line(self, rounds: int) -> str:
         speed = self._trained / self._seconds if self._seconds else 0.0
-        return f"accuracy {self._accuracy:.2%}  {speed:.1f} clients/s  {self._price(rounds)}"
+        return f"accuracy {self._accuracy:.2%}  {speed:.1f} clients/s  {self._price(rounds)}{self._clip_norm()}"
+
+    def _clip_norm(self) -> str:
+        """Where it is adapted."""
+        last = self._measures[-1] if self._measures else {}
+        if "clip_estimate" not in last:
+            return ""
+        return f"  clip norm {last['clip_norm']:.3g} (estimate {last['clip_estimate']:.3g})"
 
     def _price(self, rounds: int) -> str:
         """Of the first so many rounds: a model is measured while further ones are played."""

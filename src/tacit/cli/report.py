@@ -173,6 +173,8 @@ def _record(summary: RunSummary, drawings: Sequence[Drawing]) -> dict[str, Any]:
             "dropped": rounds.dropped.tolist(),
             "loss": rounds.loss.tolist(),
             "clipped": rounds.clipped.tolist(),
+            "clip_norm": rounds.clip_norm.tolist(),
+            **({} if rounds.clip_estimate is None else {"clip_estimate": rounds.clip_estimate.tolist()}),
         },
         "warnings": [{"name": label.name, "meaning": label.meaning} for label in summary.labels],
         "statement": summary.statement.to_record() if summary.statement else None,

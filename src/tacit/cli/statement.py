@@ -8,17 +8,20 @@ import shlex
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import AccountingError, RunError
+from tacit.errors import AccountingError, RunError, UnknownRelease
 from tacit.privacy import Guarantee, Ledger, Participation, RoundRelease, Statement, StatementFacts
+from tacit.privacy.composition import Composition, ReleasedSequence
+from tacit.privacy.facts import SideRelease
+from tacit.privacy.ledger import CLIP_ESTIMATE, MODEL_UPDATE
 from tacit.privacy.statement import Extrapolation, statement
-from tacit.privacy.strategy import Record, strategy_from_record
+from tacit.privacy.strategy import Record, Strategy, strategy_from_record
 from tacit.runs import Run
 
 # A tree's exact sensitivity takes up to 4 ms where clients come often, so a curve has at most this many points.
@@ -41,10 +44,13 @@ class Spent:
 
 @dataclass(frozen=True, kw_only=True)
 class Accounts:
-    """A run folder's promises, read once: `realised` is None while no round is released."""
+    """A run folder's promises, read once: each of everything that is released together, the model updates first.
 
-    planned: Guarantee
-    realised: Guarantee | None
+    `realised` is None while no round is released.
+    """
+
+    planned: Composition
+    realised: Composition | None
     ledger: Ledger
     round_of: NDArray[np.int64]  # (participations,)
     client_of: NDArray[np.int64]
@@ -52,7 +58,18 @@ class Accounts:
 
     @property
     def released(self) -> int:
-        return len(self.ledger.releases)
+        """Rounds."""
+        return sum(each.what == MODEL_UPDATE for each in self.ledger.releases)
+
+    @property
+    def participation(self) -> Participation:
+        """As planned."""
+        return self.planned.sequences[0].guarantee.participation
+
+    @property
+    def strategy(self) -> Strategy | None:
+        """Of the model updates."""
+        return self.planned.sequences[0].guarantee.strategy
 
 
 @contextmanager
@@ -72,19 +89,21 @@ def accounts_of(run: Run, delta: float | None = None) -> Accounts:
     """Planned and realised guarantee at `delta` (left out: the recipe's).
 
     A run that is being trained may be read: rounds released after the first look are left out.
-    Raises: UnknownRelease where the ledger holds what the accountant does not understand, RunError where the
-    folder lacks a fact.
+    Raises: UnknownRelease where the ledger holds what the accountant does not understand or what the run was not
+    asked to release, RunError where the folder lacks a fact.
     """
-    ledger = Ledger(tuple(RoundRelease.from_record(row.release) for row in run.rounds()))
-    released = len(ledger.releases)
+    rows = run.rounds()
+    ledger = Ledger(tuple(RoundRelease.from_record(each) for row in rows for each in row.releases))
+    released = len(rows)
     round_of, client_of = run.participations()
     seen = round_of < released
     round_of, client_of = round_of[seen], client_of[seen]
-    realised = None
+    planned, realised = planned_in_all(run), None
     if released:
-        realised = ledger.guarantee(Participation.realised(released, round_of, client_of))
+        realised = ledger.composition(Participation.realised(released, round_of, client_of))
+        _check_sequences(planned, realised)
     return Accounts(
-        planned=planned_guarantee(run),
+        planned=planned,
         realised=realised,
         ledger=ledger,
         round_of=round_of,
@@ -93,22 +112,64 @@ def accounts_of(run: Run, delta: float | None = None) -> Accounts:
     )
 
 
-def planned_guarantee(run: Run) -> Guarantee:
-    """What the run was asked to promise, before its first round."""
-    asked: dict[str, Any] = run.fact("guarantee")
+def _check_sequences(planned: Composition, realised: Composition) -> None:
+    """UnknownRelease unless just those sequences were released that were planned."""
+    asked, found = ([each.what for each in composition.sequences] for composition in (planned, realised))
+    if asked != found:
+        raise UnknownRelease(
+            f"the ledger holds {found} and the run was asked to release {asked}; "
+            "account it with the version that wrote it."
+        )
+
+
+def planned_in_all(run: Run) -> Composition:
+    """What the run was asked to promise, before its first round: the model updates first, then what goes with them."""
+    participation = Participation(**run.fact("participation"))
+    asked = {MODEL_UPDATE: run.fact("guarantee"), **run.facts().get("also_released", {})}  # only of adaptive clipping
+    return Composition(
+        tuple(
+            ReleasedSequence(what=what, guarantee=_guarantee(participation, values)) for what, values in asked.items()
+        )
+    )
+
+
+def _guarantee(participation: Participation, asked: Record) -> Guarantee:
     return Guarantee(
-        participation=Participation(**run.fact("participation")),
+        participation=participation,
         strategy=None if asked["strategy"] is None else strategy_from_record(asked["strategy"]),
         clip_norm=asked["clip_norm"],
         noise_multiplier=asked["noise_multiplier"],
     )
 
 
-def figures_of(guarantee: Guarantee | None, delta: float) -> Record | None:
-    """The figures of a guarantee as plain values; None where there is none, because nothing was released."""
-    if guarantee is None:
+def guarantee_record(guarantee: Guarantee) -> Record:
+    """What `planned_in_all` reads of one sequence, besides the participation."""
+    return {
+        "strategy": None if guarantee.strategy is None else guarantee.strategy.to_record(),
+        "clip_norm": guarantee.clip_norm,
+        "noise_multiplier": guarantee.noise_multiplier,
+    }
+
+
+def figures_of(promised: Composition | None, delta: float) -> Record | None:
+    """What is promised as plain values; None where nothing is, because nothing was released.
+
+    `zcdp` and `epsilon` are of everything together. Sensitivity, noise multiplier and clip norm are the model
+    updates'; where other sequences go with them, `sequences` has those of each and its share of the zCDP.
+    """
+    if promised is None:
         return None
+    guarantee = promised.sequences[0].guarantee
     served = guarantee.participation
+    shares = [
+        {
+            "what": each.what,
+            "noise_multiplier": each.guarantee.noise_multiplier,
+            "clip_norm": each.guarantee.clip_norm,
+            "zcdp": each.guarantee.zcdp,
+        }
+        for each in promised.sequences
+    ]
     return {
         "rounds": served.rounds,
         "min_separation": served.min_separation,
@@ -117,9 +178,10 @@ def figures_of(guarantee: Guarantee | None, delta: float) -> Record | None:
         "sensitivity_squared": guarantee.sensitivity_squared,
         "noise_multiplier": guarantee.noise_multiplier,
         "clip_norm": guarantee.clip_norm,
-        "zcdp": guarantee.zcdp,
-        "epsilon": guarantee.epsilon(delta),
+        "zcdp": promised.zcdp,
+        "epsilon": promised.epsilon(delta),
         "delta": delta,
+        **({"sequences": shares} if len(shares) > 1 else {}),
     }
 
 
@@ -145,8 +207,8 @@ def spent(accounts: Accounts, rounds: Iterable[int] | None = None) -> list[Spent
             min_separation=int(min(separations[first - 1], first)),
             max_participations=int(counts[first - 1]),
         )
-        guarantee = accounts.realised.with_participation(participation)
-        price = Spent(rounds=first, zcdp=guarantee.zcdp, epsilon=guarantee.epsilon(accounts.delta))
+        promised = accounts.realised.with_participation(participation)
+        price = Spent(rounds=first, zcdp=promised.zcdp, epsilon=promised.epsilon(accounts.delta))
         prices.append(price)
     return prices
 
@@ -177,12 +239,13 @@ def run_figures(run: Run, delta: float | None = None) -> Record:
     larger = extrapolation_of(run, accounts.planned)
     extrapolated: Record | None = None
     if larger is not None and accounts.realised is not None:
+        factor = larger.report_goal / int(run.fact("report_goal"))
         scaled = {
-            name: figures_of(replace(each, noise_multiplier=larger.noise_multiplier), accounts.delta)
+            name: figures_of(each.with_noise(factor), accounts.delta)
             for name, each in (("planned", accounts.planned), ("realised", accounts.realised))
         }
         extrapolated = {"report_goal": larger.report_goal, **scaled}
-    strategy = accounts.planned.strategy
+    strategy = accounts.strategy
     return {
         "run": str(run.path),
         "finished": run.fact("finished"),
@@ -212,14 +275,19 @@ def statement_of(run: Run, delta: float | None = None) -> Statement:
     return statement(statement_facts(run, accounts, accounts.realised))
 
 
-def statement_facts(run: Run, accounts: Accounts, realised: Guarantee) -> StatementFacts:
+def statement_facts(run: Run, accounts: Accounts, realised: Composition) -> StatementFacts:
     """What the statement is made from, as the folder has it."""
-    planned, report_goal = accounts.planned, int(run.fact("report_goal"))
-    limits = planned.participation
+    (planned, *sides), (happened, *beside) = accounts.planned.sequences, realised.sequences
+    limits, report_goal = accounts.participation, int(run.fact("report_goal"))
     vocabulary: dict[str, str] = run.fact("vocabulary")
     return StatementFacts(
-        planned=planned,
-        realised=realised,
+        planned=planned.guarantee,
+        realised=happened.guarantee,
+        also_released=tuple(
+            SideRelease(what=each.what, planned=each.guarantee, realised=other.guarantee)
+            for each, other in zip(sides, beside, strict=True)
+        ),
+        clip_norms=_clip_norms(accounts.planned, happened),
         delta=accounts.delta,
         population=run.fact("population"),
         report_goal=report_goal,
@@ -240,16 +308,23 @@ def statement_facts(run: Run, accounts: Accounts, realised: Guarantee) -> Statem
         key_source=run.fact("key_source"),
         unit="client",
         aggregation="simulated in the clear",
-        extrapolation=extrapolation_of(run, planned),
+        extrapolation=extrapolation_of(run, accounts.planned),
     )
 
 
-def extrapolation_of(run: Run, guarantee: Guarantee) -> Extrapolation | None:
+def _clip_norms(planned: Composition, updates: ReleasedSequence) -> tuple[tuple[int, float], ...]:
+    """Those that were in force where the clip norm is adapted; none where it is fixed."""
+    if all(each.what != CLIP_ESTIMATE for each in planned.sequences):
+        return ()
+    return updates.clip_norms or ((0, updates.guarantee.clip_norm),)  # the latter: of a plan
+
+
+def extrapolation_of(run: Run, planned: Composition) -> Extrapolation | None:
     """The larger cohort that the run stands in for; None where it stands for itself, or adds no noise."""
     larger, report_goal = run.fact("stands_in_for"), int(run.fact("report_goal"))
-    if larger is None or larger <= report_goal or not guarantee.private:
+    if larger is None or larger <= report_goal or not planned.private:
         return None
-    return Extrapolation.scaled(guarantee, report_goal=report_goal, to=int(larger))
+    return Extrapolation.scaled(planned.sequences[0].guarantee, report_goal=report_goal, to=int(larger))
 
 
 def account_run_command(run: Run, delta: float) -> str:

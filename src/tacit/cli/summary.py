@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.cli.clipping_failure import clipping_failure
 from tacit.cli.statement import (
     Accounts,
     Spent,
@@ -25,6 +26,7 @@ from tacit.cli.statement import (
 )
 from tacit.errors import RunError
 from tacit.privacy import Statement
+from tacit.privacy.ledger import MODEL_UPDATE
 from tacit.privacy.statement import Label, statement
 from tacit.runs import Run
 
@@ -40,6 +42,8 @@ class Rounds:
     dropped: NDArray[np.int64]
     loss: NDArray[np.float64]
     clipped: NDArray[np.float64]
+    clip_norm: NDArray[np.float64]  # in force; of a fixed one, that
+    clip_estimate: NDArray[np.float64] | None  # after the round; None: the clip norm is fixed
 
     @property
     def clients_per_second(self) -> NDArray[np.float64]:
@@ -88,7 +92,7 @@ class RunSummary:
 
     @property
     def planned_rounds(self) -> int:
-        return self.accounts.planned.participation.rounds
+        return self.accounts.participation.rounds
 
     @property
     def finished(self) -> bool:
@@ -130,7 +134,7 @@ def _summarise(run: Run) -> RunSummary:
         resume=resume_command(run),
         accounts=accounts,
         statement=stated if accounts.released else None,
-        labels=(*_unfinished(run, accounts), *stated.labels),
+        labels=(*_unfinished(run, accounts), *_failed(run), *stated.labels),
         spent=tuple(spent(accounts, curves.get("top1_accuracy", {}))),
         rounds=_rounds(run, accounts),
         curves=curves,
@@ -144,7 +148,7 @@ def _statement(run: Run, accounts: Accounts) -> Statement:
 
 
 def _unfinished(run: Run, accounts: Accounts) -> tuple[Label, ...]:
-    released, planned = accounts.released, accounts.planned.participation.rounds
+    released, planned = accounts.released, accounts.participation.rounds
     if run.fact("finished"):
         return ()
     if not released:
@@ -154,15 +158,24 @@ def _unfinished(run: Run, accounts: Accounts) -> tuple[Label, ...]:
     return (Label("UNFINISHED", meaning),)
 
 
+def _failed(run: Run) -> tuple[Label, ...]:
+    failure = clipping_failure([row.measures for row in run.rounds()])
+    return () if failure is None else (Label(f"ADAPTIVE CLIPPING FAILED, {failure.name}", failure.advice),)
+
+
 def _rounds(run: Run, accounts: Accounts) -> Rounds:
     rows, released = run.rounds()[: accounts.released], accounts.released
     seconds = [seconds for round, _, seconds in run.times() if round < released]
+    updates = [each for each in accounts.ledger.releases if each.what == MODEL_UPDATE]
+    estimates = [row.measures["clip_estimate"] for row in rows if "clip_estimate" in row.measures]
     return Rounds(
         seconds=np.array(seconds, np.float64),
         participants=np.bincount(accounts.round_of, minlength=released)[:released].astype(np.int64),
-        dropped=np.array([each.dropped for each in accounts.ledger.releases], np.int64),
+        dropped=np.array([each.dropped for each in updates], np.int64),
         loss=np.array([row.measures.get("loss", math.nan) for row in rows], np.float64),
         clipped=np.array([row.measures.get("clipped", math.nan) for row in rows], np.float64),
+        clip_norm=np.array([each.clip_norm for each in updates], np.float64),
+        clip_estimate=np.array(estimates, np.float64) if estimates else None,
     )
 
 

@@ -130,7 +130,8 @@ def print_outcome(run: Run, report: Path, *, profile: bool = False, json: bool =
     figures = statement_of(run).figures
 
     def price(of: dict[str, Any]) -> str:
-        return f"zCDP {rounded_up(of['zcdp'])}, epsilon {rounded_up(of['epsilon'])}"
+        realised = of.get("in_all", of)["realised"]  # of everything together, where updates are not all
+        return f"zCDP {rounded_up(realised['zcdp'])}, epsilon {rounded_up(realised['epsilon'])}"
 
     spent = run.facts().get("profile", [None])[-1] if profile else None  # a finished run may have none
     if json:
@@ -145,13 +146,12 @@ def print_outcome(run: Run, report: Path, *, profile: bool = False, json: bool =
         console.print("privacy: NON-PRIVATE, no noise was added")
     else:
         console.print(
-            f"privacy: {price(figures['realised'])} at delta {figures['delta']:g}, per client, under what happened in "
+            f"privacy: {price(figures)} at delta {figures['delta']:g}, per client, under what happened in "
             f"{run.rounds_done} rounds"
         )
         if further := figures.get("extrapolated"):
             console.print(
-                f"EXTRAPOLATED to {further['report_goal']:,} reports a round, a run that was not made: "
-                f"{price(further['realised'])}"
+                f"EXTRAPOLATED to {further['report_goal']:,} reports a round, a run that was not made: {price(further)}"
             )
     if spent is not None:
         console.print(profile_table(spent))

@@ -24,6 +24,7 @@ from jax.flatten_util import ravel_pytree
 import tacit
 from tacit.cli.console import complaints
 from tacit.cli.models import FirstModel, load_first_model, write_model
+from tacit.cli.statement import guarantee_record
 from tacit.errors import InputError, RunError
 from tacit.evaluation.federated import Evaluation, HeldOut, evaluate
 from tacit.keyboard import model as cifg
@@ -31,6 +32,7 @@ from tacit.keyboard.vocabulary import Vocabulary
 from tacit.mechanisms import fresh_key
 from tacit.population import Cache
 from tacit.population.cohorts import check_population
+from tacit.privacy.ledger import CLIP_ESTIMATE
 from tacit.recipe import Recipe
 from tacit.runs import Metric, Run
 from tacit.training import Cores, Hardware, Learner, RoundOutcome, generator_for, key_from_seed, train
@@ -78,7 +80,6 @@ def begin(recipe: Recipe, out: Path) -> Run:
     settings = recipe.model.settings(vocabulary.size)
     first = _first_model(recipe, vocabulary)
     seed = recipe.run.seed
-    guarantee = plan.guarantee
     facts = {
         "versions": {
             "tacit": tacit.__version__,
@@ -99,12 +100,9 @@ def begin(recipe: Recipe, out: Path) -> Run:
         "vocabulary": asdict(vocabulary.provenance),
         "population": len(clients),
         "report_goal": plan.report_goal,
-        "participation": asdict(guarantee.participation),
-        "guarantee": {
-            "strategy": None if guarantee.strategy is None else guarantee.strategy.to_record(),
-            "clip_norm": guarantee.clip_norm,
-            "noise_multiplier": guarantee.noise_multiplier,
-        },
+        "participation": asdict(plan.guarantee.participation),
+        "guarantee": guarantee_record(plan.updates),
+        "also_released": {} if plan.counts is None else {CLIP_ESTIMATE: guarantee_record(plan.counts)},
         "delta": recipe.privacy.delta,
         "key_source": "operating system" if seed is None else f"fixed seed {seed}",
         "parameters": settings.parameters,

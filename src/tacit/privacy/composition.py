@@ -9,10 +9,12 @@ contributions to every sequence become zero.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from tacit.errors import AccountingError
 from tacit.privacy import gaussian
 from tacit.privacy.guarantee import Guarantee
+from tacit.privacy.participation import Participation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,3 +58,29 @@ class Composition:
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon at `delta` of a Gaussian mechanism of this rho."""
         return gaussian.epsilon(self.zcdp, delta)
+
+    def with_participation(self, participation: Participation) -> "Composition":
+        """The same noise under another participation of all sequences: those of a run's first rounds, say.
+
+        AccountingError where the sequences are not of the same rounds: one participation cannot speak of all then.
+        """
+        if len({each.guarantee.participation.rounds for each in self.sequences}) > 1:
+            raise AccountingError(
+                "the sequences were released in different rounds, and one participation cannot be that of all; "
+                "account them by `Ledger.composition`."
+            )
+        return Composition(
+            tuple(replace(each, guarantee=each.guarantee.with_participation(participation)) for each in self.sequences)
+        )
+
+    def with_noise(self, factor: float) -> "Composition":
+        """The same with `factor` times the noise in every sequence."""
+        return Composition(
+            tuple(
+                replace(
+                    each,
+                    guarantee=replace(each.guarantee, noise_multiplier=each.guarantee.noise_multiplier * factor),
+                )
+                for each in self.sequences
+            )
+        )

@@ -13,7 +13,7 @@ from typing import Any
 from tacit.errors import InputError, TacitError
 from tacit.privacy.composition import Composition, ReleasedSequence
 from tacit.privacy.guarantee import Guarantee
-from tacit.privacy.ledger import MODEL_UPDATE
+from tacit.privacy.ledger import MODEL_UPDATE, starts_afresh
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Record, strategy_from_record
 
@@ -68,7 +68,9 @@ class SideRelease:
 @dataclass(frozen=True, kw_only=True)
 class StatementFacts:
     """What a statement is made from. `planned` is what the model updates promised, `realised` the same noise
-    under what happened; `also_released` are the sequences beside them.
+    under what happened; `also_released` are the sequences beside them. `clip_norms`, of a clip norm that follows the
+    updates, are all that were in force, as (round from which it held, clip norm); `planned` has the first then and
+    `realised` the last.
 
     `released` names what leaves the server; `looked_at` each other use of clients' text, which has no
     guarantee; `public_data` what was used besides. `key_source` is "operating system" or "fixed seed N".
@@ -94,6 +96,7 @@ class StatementFacts:
     aggregation: str = "simulated in the clear"
     extrapolation: Extrapolation | None = None
     also_released: tuple[SideRelease, ...] = ()
+    clip_norms: tuple[tuple[int, float], ...] = ()
 
     def __post_init__(self) -> None:
         _choose("unit", self.unit, tuple(UNITS))
@@ -103,12 +106,16 @@ class StatementFacts:
             raise InputError(f"key_source={self.key_source!r}; say {OPERATING_SYSTEM!r} or 'fixed seed N'.")
         if not 0 < self.delta < 1:
             raise InputError(f"delta={self.delta} is not a probability between 0 and 1; give for example 1e-10.")
+        last = self.planned
+        if self.clip_norms:
+            _check_clip_norms(self.clip_norms, self.planned, self.realised)
+            last = replace(self.planned, clip_norm=self.clip_norms[-1][1])
         sides = [(each.planned, each.realised) for each in self.also_released]
-        for planned, realised in [(self.planned, self.realised), *sides]:
+        for planned, realised in [(last, self.realised), *sides]:
             if planned.with_participation(realised.participation) != realised:
                 raise InputError(
                     "planned and realised guarantee differ in more than participation; a run has one strategy, "
-                    "one clip norm and one noise multiplier."
+                    "one noise multiplier and, where no others are named, one clip norm."
                 )
         if self.extrapolation:
             _check_extrapolation(self.extrapolation, self.planned, self.report_goal)
@@ -162,6 +169,7 @@ class StatementFacts:
                 for each in self.also_released
             ],
             "extrapolation": asdict(self.extrapolation) if self.extrapolation else None,
+            **({"clip_norms": [list(each) for each in self.clip_norms]} if self.clip_norms else {}),
             **{name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()},
         }
 
@@ -169,17 +177,22 @@ class StatementFacts:
     def from_record(cls, record: Mapping[str, Any]) -> "StatementFacts":
         """The facts that `to_record` wrote; InputError or UnknownRelease where they are no such facts."""
         known = {*PLAIN, "mechanism", "planned", "realised", "also_released", "extrapolation"}
-        if record.keys() != known:
-            odd = ", ".join(sorted(record.keys() ^ known))
+        found = record.keys() - {"clip_norms"}  # of adaptive clipping alone
+        if found != known:
+            odd = ", ".join(sorted(found ^ known))
             raise InputError(f"the facts have too few or too many keys ({odd}); use the version that wrote them.")
         try:
             planned, realised = _guarantees(record)
+            held = tuple((_plain("clip_norms", at, int), float(norm)) for at, norm in record.get("clip_norms", ()))
+            if held:
+                realised = replace(realised, clip_norm=held[-1][1])
             larger = record["extrapolation"]
             return cls(
                 planned=planned,
                 realised=realised,
                 also_released=tuple(_side_release(each) for each in record["also_released"]),
                 extrapolation=None if larger is None else Extrapolation(**larger),
+                clip_norms=held,
                 **{name: _plain(name, record[name]) for name in PLAIN},
             )
         except TacitError:
@@ -240,6 +253,26 @@ def _plain(name: str, value: Any, kind: Any = None) -> Any:
 def _choose(name: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
         raise InputError(f"{name}={value!r} is none of {', '.join(known)}; choose one of them.")
+
+
+def _check_clip_norms(held: tuple[tuple[int, float], ...], planned: Guarantee, realised: Guarantee) -> None:
+    """InputError unless they begin with the planned one and change only where `Ledger.composition` allows it."""
+    begins = [at for at, _ in held]
+    if held[0] != (0, planned.clip_norm):
+        raise InputError(
+            f"clip_norms begin with {held[0]}, and the run began with clip norm {planned.clip_norm}; begin with that."
+        )
+    if begins != sorted(set(begins)) or begins[-1] >= realised.participation.rounds:
+        raise InputError(
+            f"clip_norms hold from the rounds {begins}, which are not increasing rounds of the "
+            f"{realised.participation.rounds} released; name each once."
+        )
+    early = [at for at in begins[1:] if not starts_afresh(planned.strategy, at)]
+    if early:
+        raise InputError(
+            f"clip_norms change in round {early[0]}, where the noise does not start afresh, and the rounds before and "
+            "after have no guarantee together; a clip norm changes at a restart only."
+        )
 
 
 def _check_extrapolation(larger: Extrapolation, guarantee: Guarantee, report_goal: int) -> None:

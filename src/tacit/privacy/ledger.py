@@ -167,7 +167,7 @@ def _clip_norms(releases: Sequence[RoundRelease], strategy: Strategy | None) -> 
     held = [(0, releases[0].clip_norm)]
     for position, (before, release) in enumerate(itertools.pairwise(releases), start=1):
         for name in ("clip_norm", "clip_inflation"):
-            if getattr(release, name) != getattr(before, name) and not _starts_afresh(strategy, position):
+            if getattr(release, name) != getattr(before, name) and not starts_afresh(strategy, position):
                 raise _changed(name, release, before)
         if release.clip_norm != before.clip_norm:
             held.append((position, release.clip_norm))
@@ -179,7 +179,7 @@ def _clip_norms(releases: Sequence[RoundRelease], strategy: Strategy | None) -> 
     return tuple(held)
 
 
-def _starts_afresh(strategy: Strategy | None, position: int) -> bool:
+def starts_afresh(strategy: Strategy | None, position: int) -> bool:
     """Whether what is released from `position` on shares no noise and no node with what came before."""
     match strategy:
         case None | Independent():

@@ -17,6 +17,8 @@ from tacit.privacy.strategy import (
     Tree,
 )
 
+CLIP_NORMS_SHOWN = 12  # of more, only the first, the last and the extremes
+
 
 def setting(facts: StatementFacts) -> str:
     """Item 1."""
@@ -85,8 +87,9 @@ def assumptions(facts: StatementFacts) -> str:
         if guarantee.clip_inflation > 1
         else ""
     )
+    norm = "the clip norm in force" if facts.clip_norms else f"{guarantee.clip_norm:.6g}"
     noise = (
-        f"Gaussian seeds of standard deviation {guarantee.noise_multiplier:.6g} x {guarantee.clip_norm:.6g}, with "
+        f"Gaussian seeds of standard deviation {guarantee.noise_multiplier:.6g} x {norm}, with "
         f"keys from {facts.key_source}; the analysis is of real numbers, and the rounding of floating-point noise "
         "is not covered."
         if guarantee.private
@@ -97,8 +100,9 @@ def assumptions(facts: StatementFacts) -> str:
         f"- Realised, measured from the log of the run: {_limits(facts.realised.participation)}. It counts under "
         "the assumption that when a client comes does not depend on what anyone typed.",
         f"- Participation is enforced by the cohort rule: {facts.cohort_rule}.",
-        f"- A client's update of a round has norm at most {guarantee.clip_norm:.6g} (clipped as one vector{encoded}) "
+        f"- A client's update of a round has norm at most {norm} (clipped as one vector{encoded}) "
         f"and weight one; the mean divides by the constant report goal {facts.report_goal:,}, whatever number came.",
+        *([f"- {_clip_norms(facts)}"] if facts.clip_norms else []),
         f"- {noise}",
         *(f"- {_side_assumption(each)}" for each in facts.also_released),
     ]
@@ -209,6 +213,22 @@ def _mechanism_options(strategy: Strategy | None) -> str | None:
 
 def _listed(values: tuple[float, ...]) -> str:
     return ",".join(map(repr, values))
+
+
+def _clip_norms(facts: StatementFacts) -> str:
+    """Which clip norms were in force; of many, the first, the last and the extremes."""
+    held = facts.clip_norms
+    text = (
+        "The clip norm follows the released counts of short updates, and changes only where the noise of the updates "
+        "starts afresh"
+    )
+    if len(held) > CLIP_NORMS_SHOWN:
+        norms = [norm for _, norm in held]
+        return (
+            f"{text}: {norms[0]:.6g} at first, {norms[-1]:.6g} at last, {len(held) - 1:,} changes, never below "
+            f"{min(norms):.6g} or above {max(norms):.6g}."
+        )
+    return f"{text}: {'; '.join(f'{norm:.6g} from round {at:,} on' for at, norm in held)} (rounds counted from 0)."
 
 
 def _side_assumption(side: SideRelease) -> str:

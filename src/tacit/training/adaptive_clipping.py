@@ -21,8 +21,8 @@ from tacit.errors import InputError
 from tacit.mechanisms import NoiseState, NoiseStream, stream_for
 from tacit.privacy import Guarantee, Independent, RoundRelease, Tree
 from tacit.privacy.adaptive_clipping import BIT_NORM, bit_noise_multiplier, update_noise_multiplier
+from tacit.privacy.ledger import CLIP_ESTIMATE, starts_afresh
 
-WHAT = "clip estimate"  # the name of the counts in the ledger
 FARTHEST = 50.0  # |log(C / C^0)| that the estimate may reach: beyond it float32 norms end
 
 
@@ -54,10 +54,12 @@ class AdaptiveClipping:
         if planned.strategy is None:
             return replace(planned, clip_norm=self.initial), replace(planned, clip_norm=BIT_NORM)
         restarts = planned.strategy.restarts if isinstance(planned.strategy, Tree) else ()
-        if not restarts and not isinstance(planned.strategy, Independent):
+        reached = any(at < planned.participation.rounds for at in restarts)
+        if not reached and not isinstance(planned.strategy, Independent):
             raise InputError(
                 f"a {planned.strategy.kind} strategy that never starts afresh cannot change its clip norm; adaptive "
-                "clipping needs mechanism='tree' with privacy.restarts (paper 1: 128, 1152, ...), or 'independent'."
+                "[clipping] needs mechanism='tree' with privacy.restarts before the last round (paper 1: 128, 1152, "
+                "...), or 'independent'."
             )
         stddev = report_goal / 20 if self.bit_stddev is None else self.bit_stddev
         updates = update_noise_multiplier(planned.noise_multiplier, stddev)
@@ -85,14 +87,7 @@ def first_clip(settings: AdaptiveClipping, counts: Guarantee) -> ClipState:
 
 def clip_of_round(state: ClipState, counts: Guarantee, round: int) -> ClipState:
     """The state in which `round` is played: the estimate is taken over where the noise starts afresh."""
-    match counts.strategy:
-        case None | Independent():
-            fresh = True
-        case Tree(restarts=restarts):
-            fresh = round in restarts
-        case _:
-            fresh = False
-    return state._replace(active=state.estimate) if fresh else state
+    return state._replace(active=state.estimate) if starts_afresh(counts.strategy, round) else state
 
 
 def follow(
@@ -116,7 +111,7 @@ def follow(
     estimate = settings.initial * math.exp(-min(max(steps, -FARTHEST), FARTHEST))
     release = RoundRelease(
         round=round,
-        what=WHAT,
+        what=CLIP_ESTIMATE,
         strategy_record=None if counts.strategy is None else counts.strategy.to_record(),
         clip_norm=BIT_NORM,
         noise_multiplier=counts.noise_multiplier,

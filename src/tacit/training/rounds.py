@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -20,11 +20,12 @@ from jax import Array
 from numpy.typing import NDArray
 
 from tacit.errors import TrainingError
-from tacit.mechanisms import NoiseState, NoiseStream, stream_for
+from tacit.mechanisms import NoiseState, stream_for
 from tacit.population import Cache
 from tacit.population.cohorts import ParticipationClock, check_population, draw_cohort, start_clock
 from tacit.privacy import Guarantee, RoundRelease
 from tacit.runs import RoundRow, Run
+from tacit.training.adaptive_clipping import AdaptiveClipping, ClipState, clip_of_round, first_clip, follow
 from tacit.training.checkpoint import forget_old_checkpoints, leaves, load_checkpoint, save_checkpoint
 from tacit.training.client import ClientTraining, ClientWork, Loss
 from tacit.training.cohort import CohortSum, Workers, train_cohort
@@ -40,14 +41,27 @@ KEPT = 2  # checkpoints: the last, and the one before, whose model may still be 
 class RoundPlan:
     """All that determines a run, besides its model, its population and its key."""
 
-    guarantee: Guarantee
+    guarantee: Guarantee  # of all that is released together
     report_goal: int
     client: ClientTraining
     server: ServerOptimizer
+    clipping: AdaptiveClipping | None = None  # None: the clip norm of the guarantee, in every round
 
     @property
     def rounds(self) -> int:
         return self.guarantee.participation.rounds
+
+    @property
+    def updates(self) -> Guarantee:
+        """What the model updates promise by themselves, with the first clip norm."""
+        return (
+            self.guarantee if self.clipping is None else self.clipping.guarantees(self.guarantee, self.report_goal)[0]
+        )
+
+    @property
+    def counts(self) -> Guarantee | None:
+        """What the counts of short updates promise by themselves; None: there are none."""
+        return None if self.clipping is None else self.clipping.guarantees(self.guarantee, self.report_goal)[1]
 
 
 class TrainingState(NamedTuple):
@@ -57,6 +71,7 @@ class TrainingState(NamedTuple):
     optimizer: optax.OptState
     noise: NoiseState | None  # None: the run is not private
     clock: ParticipationClock
+    clip: ClipState | None = None  # None: the clip norm is fixed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +99,16 @@ class RoundOutcome:
     loss: float  # mean over the counted clients of their training loss
     clipped: float  # share of the counted clients whose update was clipped
     seconds: float
+    also: tuple[RoundRelease, ...] = ()  # released beside the updates
+    clip_estimate: float | None = None  # after the round; None: the clip norm is fixed
+
+    @property
+    def measures(self) -> dict[str, float]:
+        """What of a round is kept in its row."""
+        found = {"loss": self.loss, "clipped": self.clipped}
+        if self.clip_estimate is not None:
+            found |= {"clip_norm": self.release.clip_norm, "clip_estimate": self.clip_estimate}
+        return found
 
 
 class Measure(Protocol):
@@ -105,12 +130,13 @@ class Measure(Protocol):
 def initial_state(learner: Learner, plan: RoundPlan) -> TrainingState:
     """The state before the first round."""
     model = jnp.asarray(learner.start)
-    stream = _stream(plan)
+    strategy = plan.guarantee.strategy
     return TrainingState(
         model=model,
         optimizer=plan.server.transformation(plan.rounds).init(model),
-        noise=None if stream is None else stream.init(len(learner.start)),
+        noise=None if strategy is None else stream_for(strategy).init(len(learner.start)),
         clock=start_clock(len(learner.clients)),
+        clip=None if plan.clipping is None or plan.counts is None else first_clip(plan.clipping, plan.counts),
     )
 
 
@@ -129,11 +155,11 @@ def run_round(
     Raises: ParticipationError when too few clients are free; TrainingError when no client's update is finite.
     """
     began, during = time.perf_counter(), (profile or Profile()).phase
-    guarantee = plan.guarantee
+    updates, clip = _active_clip(plan, state.clip, round)
     with during("cohort"):
         cohort, clock = draw_cohort(
             state.clock,
-            guarantee.participation,
+            updates.participation,
             round=round,
             report_goal=plan.report_goal,
             generator=generator_for(key, "cohort", round),
@@ -145,7 +171,7 @@ def run_round(
             state.model,
             clients,
             seed=seed_for(key, "client", round),
-            clip_norm=guarantee.clip_norm,
+            clip_norm=updates.clip_norm,
             workers=workers,
         )
     if not received.finite.any():
@@ -154,13 +180,14 @@ def run_round(
             "lower server.learning_rate or client.learning_rate. The run folder keeps the round before."
         )
     with during("noise"):
-        total, noise = _add_noise(received.total, state.noise, plan, key)
+        total, noise = _add_noise(received.total, state.noise, updates, key)
+        clip, also = _follow(plan, clip, received, round, key)
     with during("server step"):
         step = plan.server.transformation(plan.rounds)
         model, optimizer = server_step(step, state.model, state.optimizer, total / plan.report_goal)
         jax.block_until_ready(model)  # type: ignore[no-untyped-call]
-    outcome = _outcome(round, clients, received, guarantee, time.perf_counter() - began)
-    return TrainingState(model, optimizer, noise, clock), outcome
+    outcome = _outcome(round, clients, received, updates, clip, also, time.perf_counter() - began)
+    return TrainingState(model, optimizer, noise, clock, clip), outcome
 
 
 def train(
@@ -256,35 +283,66 @@ class _Pending:
             checkpoint=self.checkpoint,
             digest=digest,
             release=self.outcome.release.to_record(),
-            measures={"loss": self.outcome.loss, "clipped": self.outcome.clipped},
+            measures=self.outcome.measures,
+            also=tuple(each.to_record() for each in self.outcome.also),
         )
         with during("commit"):
             run.commit(row, clients=self.outcome.clients, finished=time.time(), seconds=self.outcome.seconds)
             forget_old_checkpoints(run.path / "checkpoints", keep=KEPT)
 
 
-def _stream(plan: RoundPlan) -> NoiseStream | None:
-    return None if plan.guarantee.strategy is None else stream_for(plan.guarantee.strategy)
+def _active_clip(plan: RoundPlan, clip: ClipState | None, round: int) -> tuple[Guarantee, ClipState | None]:
+    """(of the round's updates, with the clip norm in force; the state of the clip norm with which it is played)."""
+    if clip is None or plan.counts is None:
+        return plan.updates, None
+    clip = clip_of_round(clip, plan.counts, round)
+    return replace(plan.updates, clip_norm=float(clip.active)), clip
 
 
-def _add_noise(total: Array, noise: NoiseState | None, plan: RoundPlan, key: bytes) -> tuple[Array, NoiseState | None]:
+def _follow(
+    plan: RoundPlan, clip: ClipState | None, received: CohortSum, round: int, key: bytes
+) -> tuple[ClipState | None, tuple[RoundRelease, ...]]:
+    """The clip norm after the round, and what was released to move it: nothing where it is fixed."""
+    if clip is None or plan.clipping is None or plan.counts is None:
+        return None, ()
+    clip, release = follow(
+        clip,
+        received.norms[received.finite],
+        settings=plan.clipping,
+        counts=plan.counts,
+        report_goal=plan.report_goal,
+        round=round,
+        key=key,
+    )
+    return clip, (replace(release, dropped=int((~received.finite).sum())),)
+
+
+def _add_noise(
+    total: Array, noise: NoiseState | None, updates: Guarantee, key: bytes
+) -> tuple[Array, NoiseState | None]:
     """The privatised sum of the round, (d,): total + seed_stddev * (row `noise.round` of C^{-1} Z)."""
-    stream = _stream(plan)
-    if stream is None or noise is None:
+    if updates.strategy is None or noise is None:
         return total, None
-    return stream.add_noise(noise, total, stddev=plan.guarantee.seed_stddev, key=key, purpose="model update")
+    stream = stream_for(updates.strategy)
+    return stream.add_noise(noise, total, stddev=updates.seed_stddev, key=key, purpose="model update")
 
 
 def _outcome(
-    round: int, clients: NDArray[np.int64], received: CohortSum, guarantee: Guarantee, seconds: float
+    round: int,
+    clients: NDArray[np.int64],
+    received: CohortSum,
+    updates: Guarantee,
+    clip: ClipState | None,
+    also: tuple[RoundRelease, ...],
+    seconds: float,
 ) -> RoundOutcome:
     counted = received.finite
     release = RoundRelease(
         round=round,
         what="model update",
-        strategy_record=None if guarantee.strategy is None else guarantee.strategy.to_record(),
-        clip_norm=guarantee.clip_norm,
-        noise_multiplier=guarantee.noise_multiplier,
+        strategy_record=None if updates.strategy is None else updates.strategy.to_record(),
+        clip_norm=updates.clip_norm,
+        noise_multiplier=updates.noise_multiplier,
         reports=int(counted.sum()),
         dropped=int((~counted).sum()),
     )
@@ -293,6 +351,8 @@ def _outcome(
         clients=clients,
         release=release,
         loss=float(received.losses[counted].mean()),
-        clipped=float((received.norms[counted] > guarantee.clip_norm).mean()),
+        clipped=float((received.norms[counted] > updates.clip_norm).mean()),
         seconds=seconds,
+        also=also,
+        clip_estimate=None if clip is None else float(clip.estimate),
     )

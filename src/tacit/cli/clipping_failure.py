@@ -1,0 +1,83 @@
+"""Whether adaptive clipping has failed: from what every round measures, and what to do about it.
+
+Paper 1 (arXiv:2305.18465, section 2.1) saw a run with a large report goal that "experiences catastrophic failure and
+makes no progress in the first 1000 rounds": noise in proportion to a clip norm that is too large destroys the model,
+whose updates then say nothing about the right clip norm. The rules here are rules of thumb for one verdict in words;
+nothing of a run depends on them. The losses are means over a cohort and vary, so windows of rounds are compared, and a
+difference counts only beyond several times what they vary by.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+SHORTEST = 20  # rounds before anything is said
+PATIENCE = 100  # rounds with a clip norm of the right size in which a run must have made progress
+RISE = 0.1  # share by which the loss must be above its best to count as risen; a pre-trained model's first dip is less
+COLLAPSED = 1 / 20  # of the largest estimate so far: clip norms of working runs fall as the model learns, but less
+GROWN = 1.5  # times the estimate where the loss was best
+
+ADVICE = (
+    "begin a new run with a smaller clipping.initial, try a smaller report goal first, or fix privacy.clip_norm at an "
+    "estimate of such a run (docs/accounting.md says why)"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClippingFailure:
+    """`name` is "clip norm exploding", "clip norm collapsing" or "no progress"; `meaning` says what was seen."""
+
+    name: str
+    meaning: str
+
+    @property
+    def advice(self) -> str:
+        """What was seen, and the ways out."""
+        return f"{self.meaning}; {ADVICE}."
+
+
+def clipping_failure(measures: Sequence[Mapping[str, float]]) -> ClippingFailure | None:
+    """What is wrong with a run whose rounds measured this; None where nothing is, or the clip norm is fixed.
+
+    measures: of each round from 0 on, "loss", "clipped" (share), "clip_norm" (in force) and "clip_estimate" (after it).
+    """
+    if len(measures) < SHORTEST or "clip_estimate" not in measures[-1]:
+        return None
+    loss, active, estimate = (
+        np.array([each[name] for each in measures]) for name in ("loss", "clip_norm", "clip_estimate")
+    )
+    window = max(SHORTEST // 2, len(loss) // 20)
+    best, best_at = _best(loss, window)
+    last = loss[-window:]
+    risen = not last.mean() <= best + max(RISE * best, 6 * float(last.std()))  # so that NaN has risen
+    if not risen and not _stuck(loss, active, estimate, window):
+        return None
+    seen = (
+        f"after {len(loss):,} rounds the training loss is {last.mean():.3g} (it was {loss[0]:.3g} at first and "
+        f"{best:.3g} at best), the clip norm in force is {active[-1]:.3g}, its estimate {estimate[-1]:.3g}, and "
+        f"{measures[-1]['clipped']:.0%} of the updates are clipped"
+    )
+    if risen and estimate[-1] > GROWN * estimate[best_at]:
+        return ClippingFailure(name="clip norm exploding", meaning=f"the clip norm grows with the loss: {seen}")
+    if estimate[-1] < COLLAPSED * max(estimate.max(), active.max()):
+        return ClippingFailure(name="clip norm collapsing", meaning=f"the clip norm fell without progress: {seen}")
+    return ClippingFailure(name="no progress", meaning=f"the model does not learn: {seen}")
+
+
+def _best(loss: NDArray[np.float64], window: int) -> tuple[float, int]:
+    """The smallest mean loss of a window of rounds, or that of the first model, and the last round of it."""
+    means = np.convolve(loss, np.ones(window) / window, mode="valid")
+    at = int(np.nanargmin(means)) if np.isfinite(means).any() else 0
+    return (float(means[at]), at + window - 1) if means[at] < loss[0] else (float(loss[0]), 0)
+
+
+def _stuck(loss: NDArray[np.float64], active: NDArray[np.float64], estimate: NDArray[np.float64], window: int) -> bool:
+    """Whether the loss has not clearly fallen although the clip norm had the size of the updates for long enough."""
+    if np.count_nonzero(active >= estimate / 2) < PATIENCE:
+        return False
+    first, last = loss[:window], loss[-window:]
+    begun = min(float(loss[0]), float(first.mean()))  # the noise may destroy a model in its first rounds
+    error = float(np.sqrt((first.var() + last.var()) / window))
+    return not begun - last.mean() > max(0.01 * begun, 2 * error)
