@@ -19,7 +19,7 @@ from tacit.analytics.campaign_folder import CampaignFolder
 from tacit.analytics.contributions import Terms
 from tacit.analytics.crowd import Crowd
 from tacit.analytics.discovery import Discovery, Layer, discover, least_votes
-from tacit.errors import InputError, ParticipationError, RunError
+from tacit.errors import InputError, ParticipationError, RunError, UnknownRelease
 from tacit.population.typed_words import TypedWords
 
 ABC = Alphabet("abc")
@@ -151,7 +151,7 @@ def test_layers_of_different_sizes_share_nobody() -> None:
     typed = one_word_each({"a": 60, "b": 60})
     asked = campaign(users_per_layer=10, depth=4, passes=3, allocation="middle", resample_users=False)
     found = discover(asked, typed, Memory(), assignment=2)
-    assert [layer.users for layer in found.layers if layer.turn == 1] == list(asked.users_of_layers)[:2]
+    assert [layer.release.users for layer in found.layers if layer.release.turn == 1] == list(asked.users_of_layers)[:2]
     crowd = Crowd(clients=120, assignment=2)
     starts = np.concatenate([[0], np.cumsum(asked.users_of_layers * 3)])
     together = [crowd.group(int(begin), int(end - begin)) for begin, end in pairwise(starts)]
@@ -208,12 +208,12 @@ def test_coverage_on_a_zipf_population_is_what_theory_predicts() -> None:
     asked = campaign(epsilon=2.0, users_per_layer=20_000, prefixes=200, anonymity=anonymity, depth=5)
     results = [discover(replace(asked, seed=seed), typed, Memory(), assignment=seed) for seed in range(12)]
     measured = np.mean([coverage(found, counts) for found in results])
-    last = next(layer for layer in results[0].layers if layer.layer == 3)
-    randomizer = asked.terms.randomizer_for(last.domain)
+    last = next(layer for layer in results[0].layers if layer.release.layer == 3)
+    randomizer = asked.terms.randomizer_for(last.release.domain)
     p, q, n = randomizer.p, randomizer.q, asked.users_per_layer
     shares = np.array(list(counts.values())) / sum(counts.values())
     spread = np.sqrt(n * q * (1 - q) + n * shares * (p * (1 - p) + (p - q) ** 2 * (1 - shares)))
-    predicted = (shares * norm.cdf((n * (shares * (p - q) + q) - last.least_votes) / spread)).sum()
+    predicted = (shares * norm.cdf((n * (shares * (p - q) + q) - last.release.least_votes) / spread)).sum()
     assert measured == pytest.approx(predicted, abs=0.03)
     assert abs(measured - (shares * norm.cdf((n * shares * (p - q)) / spread)).sum()) > 0.05  # with no threshold
 
@@ -234,6 +234,23 @@ def test_the_threshold_keeps_noise_out() -> None:
     assert least_votes(shared, 500, 101) == least_votes(alone, 500, 101)  # each of four passes has a fourth of delta
 
 
+def test_the_ledger_in_the_folder_is_what_was_released(tmp_path: Path) -> None:
+    """Groups one after another, whatever the layers found; the thresholds keep what was asked for."""
+    asked = campaign(
+        epsilon=3.0, passes=2, counting_users=500, anonymity=Anonymity(k=9, delta=1e-3), allocation="middle"
+    )
+    typed = one_word_each(zipf(30, 3000))
+    with CampaignFolder.opened(tmp_path / "run", asked.to_record()) as folder:
+        found = discover(asked, typed, folder, assignment=folder.assignment)
+        ledger = folder.ledger()
+    assert [*ledger.releases[:-1]] == [layer.release for layer in found.layers]
+    assert (ledger.releases[-1].what, ledger.releases[-1].words) == ("word counts", len(found.words))
+    guarantee = ledger.guarantee(central_delta=1e-8)
+    assert guarantee.item_epsilon == 3.0
+    assert [group.users for group in guarantee.groups] == [release.users for release in ledger.releases]
+    assert ledger.rare_output(9) <= 1e-3 < ledger.rare_output(12)
+
+
 def test_settings_survive_their_record() -> None:
     for asked in (campaign(), campaign(anonymity=Anonymity(k=3, delta=0.1), seed=None)):
         assert Campaign.from_record(asked.to_record()) == asked
@@ -252,6 +269,8 @@ def test_settings_survive_their_record() -> None:
         {"allocation": "middle", "users_per_layer": 1},
         {"epsilon": 0.0},
         {"contributions": 0},
+        {"anonymity": Anonymity(k=2001, delta=0.1)},  # more than a layer has reports
+        {"prefixes": 2**31},
     ],
 )
 def test_settings_that_cannot_be(wrong: dict[str, Any]) -> None:
@@ -279,6 +298,11 @@ def test_a_folder_keeps_steps_and_refuses_other_settings(tmp_path: Path) -> None
         CampaignFolder.opened(tmp_path / "run", {**asked, "depth": 7}),
     ):
         pass
+    with pytest.raises(UnknownRelease):  # never skipped
+        CampaignFolder.reading(tmp_path / "run").ledger()
+    (tmp_path / "run" / "steps" / "pass-1-layer-01.json").write_text("[1]")
+    with pytest.raises(RunError, match="no step"):
+        CampaignFolder.reading(tmp_path / "run").ledger()
     (tmp_path / "run" / "steps" / "pass-1-layer-01.json").write_text("{")
     with pytest.raises(RunError, match="damaged"):
         CampaignFolder.reading(tmp_path / "run").read("pass-1-layer-01")
@@ -302,4 +326,4 @@ def test_without_a_seed_who_is_asked_is_drawn_once_and_kept(tmp_path: Path) -> N
 def test_a_layer_survives_its_record() -> None:
     found = discover(campaign(), one_word_each({"a": 3, "ab": 4}), (journal := Memory()), assignment=1)
     assert [Layer.from_record(json.loads(text)) for text in journal.steps.values()] == list(found.layers)
-    assert Counter(layer.turn for layer in found.layers) == {1: 3}
+    assert Counter(layer.release.turn for layer in found.layers) == {1: 3}

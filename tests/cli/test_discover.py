@@ -18,9 +18,11 @@ import typer
 from tests.conftest import REPOSITORY
 from typer.testing import CliRunner, Result
 
+from tacit.analytics.campaign_folder import CampaignFolder
 from tacit.cli import vocab
 from tacit.cli.data import import_clients
 from tacit.cli.discover import discover_words
+from tacit.cli.verify import verify_statement
 from tacit.cli.vocabularies import VocabularyChoice
 from tacit.keyboard.vocabulary import Provenance, Vocabulary
 
@@ -36,6 +38,7 @@ SETTINGS = {
 app = typer.Typer()
 app.command("discover")(discover_words)
 app.add_typer(vocab.app, name="vocab")
+app.command("verify")(verify_statement)
 
 
 @pytest.fixture(scope="module")
@@ -106,13 +109,26 @@ def test_words_are_found_counted_and_added_to_the_vocabulary(clients: Path, tmp_
         "too long for the depth": 1,
         "not spelt in the cache": 0,
     }
-    assert again["guarantee"]["item_level_local_epsilon"] == again["guarantee"]["user_level_local_epsilon"] == 6.0
-    assert again["guarantee"]["item_level_central"]["epsilon"] < 6.0
-    assert len(again["guarantee"]["simulated"]) == 2
+    assert again["guarantee"]["local_epsilon_item"] == again["guarantee"]["local_epsilon_user"] == 6.0
+    assert again["guarantee"]["central_epsilon_item"] < 6.0
+    assert again["guarantee"]["randomness"] == "fixed seed 1" and again["guarantee"]["resampled"]
+    assert again["anonymity"]["delta_of_thresholds"] <= again["anonymity"]["delta"] == 1e-3
     assert again["coverage"]["value"] == pytest.approx(again["simulation"]["coverage"], abs=0.03)
     rows = {row["word"]: row for row in json.loads((out / "result.json").read_text())["found"]}
     share = np.mean([client % 2 for client in range(300)])
     assert rows["covid"]["low"] < 3000 * share * 1.1 and rows["covid"]["high"] > 3000 * share * 0.7
+
+    statement = out / "report" / "statement.json"
+    assert (out / "report" / "statement.md").read_text().startswith("**FIXED SEED")
+    verified = run("verify", statement)
+    assert verified.exit_code == 0, verified.output
+    record = json.loads(statement.read_text())
+    assert record["guarantee"] == json.loads((out / "result.json").read_text())["guarantee"]
+    assert record["words"] == 2 and len(record["facts"]["releases"]) == len(list((out / "steps").iterdir()))
+    record["guarantee"]["central_epsilon_item"] /= 2
+    (tmp_path / "changed.json").write_text(json.dumps(record))
+    changed = run("verify", tmp_path / "changed.json")
+    assert changed.exit_code == 1 and "FAILS  guarantee.central_epsilon_item" in changed.stdout
 
     new = tmp_path / "new.json"
     facts = run_json(
@@ -171,6 +187,8 @@ def test_without_a_seed_the_clients_themselves_are_asked_once(clients: Path, tmp
         ({"k_anonymity": "20"}, "is not k,delta"),
         ({"k_anonymity": "0,0.1"}, "needs k >= 1"),
         ({"k_anonymity": "2,7"}, "not between 0 and 1"),
+        ({"k_anonymity": "3001,0.1"}, "more than 3000, the reports of the smallest layer"),
+        ({"prefixes": 10**9}, "domain=27000000001 is not between"),
         ({"seed": -1}, "0 or more"),
         ({"delta": 0}, "between 0 and 1"),
         ({"data": "nowhere.parquet"}, "check the path"),
@@ -181,13 +199,17 @@ def test_what_cannot_be_is_refused_in_one_line(
     clients: Path, tmp_path: Path, changes: dict[str, object], says: str
 ) -> None:
     assert says in refusal(*arguments(clients, tmp_path / "run", **changes))
-    assert not (tmp_path / "run" / "steps").is_dir() or not list((tmp_path / "run" / "steps").iterdir())
+    assert not (tmp_path / "run").exists()
 
 
 def test_other_settings_do_not_continue_a_folder(clients: Path, tmp_path: Path) -> None:
     assert run(*arguments(clients, tmp_path / "run", seed=1)).exit_code == 0
     assert "local_epsilon=5.0 (it has 6.0)" in refusal(*arguments(clients, tmp_path / "run", seed=1, local_epsilon=5))
-    assert "seed=None (it has 1)" in refusal(*arguments(clients, tmp_path / "run"))
+    unread = {"data": "nowhere.parquet"}  # the settings are checked before all clients are read
+    assert "seed=None (it has 1)" in refusal(*arguments(clients, tmp_path / "run", **unread))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "notes").write_text("mine")
+    assert "left alone" in refusal(*arguments(clients, tmp_path / "other", **unread))
     (tmp_path / "run" / "result.json").unlink()
     assert "is not finished" in refusal(
         "vocab", "extend", "--vocabulary", clients / "vocabulary.json", "--words", tmp_path / "run",
@@ -222,3 +244,4 @@ def test_killed_between_layers_it_ends_with_the_same_files(clients: Path, tmp_pa
     assert steps == sorted(path.name for path in (killed / "steps").iterdir())
     for name in ["words.csv", *[f"steps/{step}" for step in steps]]:
         assert (whole / name).read_bytes() == (killed / name).read_bytes()
+    assert CampaignFolder.reading(whole).ledger() == CampaignFolder.reading(killed).ledger()

@@ -49,7 +49,7 @@ def test_words_follow_the_old_ones_by_their_counts(folder: Path) -> None:
     assert shown.exit_code == 0, shown.output
     new = Vocabulary.load(folder / "new.json")
     assert new.words == ("the", "of", "don't", "selfie", "brunch")
-    assert new.provenance.kind == "word list"
+    assert new.provenance.kind == "discovered"
     assert new.provenance.description == "two words; and words discovered with local epsilon 8 a report, 2 a user"
     assert "2 that no text is ever cut into" in shown.stdout
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from tacit.errors import InputError
+from tacit.privacy.anonymity import Anonymity
 from tacit.privacy.local_dp import (
     Campaigning,
     Group,
     LocalGuarantee,
-    anonymity_sentence,
     outlook,
     outlooks,
     user_level,
@@ -103,7 +103,7 @@ class TestWhatIsPublished:
         assert set(record["assumptions"]) == {"devices", "disjoint", "shuffler", "others"}
 
     def test_anonymity(self) -> None:
-        assert anonymity_sentence(20, 1e-6) == (
+        assert Anonymity(k=20, delta=1e-6).sentence() == (
             "Anonymity: a string that fewer than 20 of those asked typed is output with probability at most 1e-06, "
             "for each given string."
         )
@@ -155,7 +155,9 @@ class TestOneBudgetTwoWays:
             user_level(1.0, 1, 10, 10, 11.0)
 
 
-CAMPAIGNING = Campaigning(domain=1001, groups=10, contributions=1, k=5, anonymity_delta=1e-3, central_delta=1e-8)
+CAMPAIGNING = Campaigning(
+    domain=1001, groups=10, contributions=1, anonymity=Anonymity(k=5, delta=1e-3), central_delta=1e-8
+)
 
 
 class TestOutlook:

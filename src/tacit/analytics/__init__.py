@@ -4,11 +4,12 @@
 `trie.py` grows prefixes from the votes, layer by layer; `discovery.py` is the campaign, from nothing to counted words.
 """
 
-from tacit.analytics.campaign import Anonymity, Campaign
+from tacit.analytics.campaign import Campaign
 from tacit.analytics.contributions import Terms
 from tacit.analytics.discovery import Discovery, discover
 from tacit.analytics.projective_geometry import ProjectiveGeometryResponse
 from tacit.analytics.randomizers import KaryRandomizedResponse, Randomizer, SubsetSelection, device_generator
+from tacit.privacy.anonymity import Anonymity
 
 __all__ = [
     "Anonymity",

@@ -7,7 +7,8 @@ from typing import Any, Literal, Self, get_args
 
 from tacit.analytics.alphabet import Alphabet
 from tacit.analytics.contributions import Terms
-from tacit.errors import InputError
+from tacit.errors import InputError, ParticipationError
+from tacit.privacy.anonymity import MOST_CONTRIBUTORS, Anonymity
 
 Allocation = Literal["even", "middle"]
 
@@ -15,20 +16,6 @@ Allocation = Literal["even", "middle"]
 # users; late layers have few words left. Measured in docs/results/word-discovery.md; smaller shares at the ends would
 # find a little more, but the central guarantee is that of the smallest layer.
 MIDDLE = (0.4, 0.6, 1.0, 1.3, 1.5, 1.5, 1.4, 1.2, 1.0, 0.8, 0.7, 0.6, 0.5, 0.4)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Anonymity:
-    """Whatever fewer than `k` users contributed is released with probability at most `delta`, over all passes."""
-
-    k: int
-    delta: float
-
-    def __post_init__(self) -> None:
-        if self.k < 1:
-            raise InputError(f"k={self.k} is no number of users; k-anonymity needs k >= 1.")
-        if not 0 < self.delta < 1:
-            raise InputError(f"delta={self.delta} is not between 0 and 1; (k, delta)-anonymity needs that.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +58,13 @@ class Campaign:
             )
         if min(self.users_of_layers) < 1:
             raise InputError(f"users_per_layer={self.users_per_layer} leaves a layer without users; ask for 3 or more.")
+        fewest = min(min(self.users_of_layers) * self.terms.contributions, MOST_CONTRIBUTORS)
+        if self.anonymity and self.anonymity.k > fewest:
+            raise InputError(
+                f"k={self.anonymity.k} of the k-anonymity is more than {fewest}, the reports of the smallest layer or "
+                "the most that is computed; ask more users in each layer, or a smaller k."
+            )
+        self.terms.randomizer_for(self.prefixes * self.alphabet.size + 1)  # refuses more answers than it can have
 
     @property
     def users_of_layers(self) -> tuple[int, ...]:
@@ -86,15 +80,20 @@ class Campaign:
         """How many users are asked in all, once each."""
         return self.passes * self.depth * self.users_per_layer + self.counting_users
 
-    @property
-    def way_out(self) -> str:
-        """What to do where the population has fewer users: the end of a sentence."""
-        layers = self.passes * self.depth
-        return (
-            f"{self.users_per_layer:,} in each of {self.passes} x {self.depth} layers and {self.counting_users:,} to "
-            f"count, each once: ask fewer in each layer (1/{layers} of the population), of fewer layers or passes, or "
-            "simulate a larger population of such clients (--resample-users)."
-        )
+    def check_population(self, clients: int) -> None:
+        """ParticipationError where so many clients are too few to ask all users once each."""
+        if not clients:
+            raise ParticipationError(
+                "the population has no client, so nobody can be asked; give a source with clients."
+            )
+        if self.users > clients and not self.resample_users:
+            layers = self.passes * self.depth
+            raise ParticipationError(
+                f"the campaign asks {self.users:,} users, the population has {clients:,}; {self.users_per_layer:,} in "
+                f"each of {self.passes} x {self.depth} layers and {self.counting_users:,} to count, each once: ask "
+                f"fewer in each layer (1/{layers} of the population), of fewer layers or passes, or simulate a larger "
+                "population of such clients (--resample-users)."
+            )
 
     def to_record(self) -> dict[str, Any]:
         """Flat plain values for TOML; what is None is left out."""

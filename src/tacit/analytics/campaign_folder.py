@@ -2,9 +2,11 @@
 
     RUN/
       campaign.toml        the settings, and digests of the population and the vocabulary
-      steps/               one file a layer (`pass-1-layer-03.json`) and the count; each appears whole
+      steps/               one file a layer (`pass-1-layer-03.json`) and the count, with what was released; each
+                           appears whole, none is ever changed: together they are the ledger
       words.csv            the words with their estimated counts and intervals
       result.json          the same with the figures and the guarantee
+      report/              the statement, for people and for `tacit verify`
       lock                 held by the one process that asks
 
 A process killed at any instant leaves a layer finished or not begun, and who is asked in which layer is fixed when the
@@ -24,10 +26,12 @@ from typing import Any
 import tomli_w
 
 from tacit.errors import RunError
+from tacit.privacy.campaign_ledger import AnswersRelease, CampaignLedger
 from tacit.runs import sweep_drafts, sync_folder, write_whole
 
-FORMAT = "tacit campaign 1"
+FORMAT = "tacit campaign 2"
 SETTINGS = "campaign.toml"
+MEASURED = ("population_sha256",)  # what is known of the settings only once all clients are read
 
 
 class CampaignFolder:
@@ -45,10 +49,7 @@ class CampaignFolder:
 
         RunError when it is another's folder, was begun with other settings (naming them), or is in use.
         """
-        if path.exists() and not path.is_dir():
-            raise RunError(f"'{path}' is a file; give another --out.")
-        if path.is_dir() and any(path.iterdir()) and not (path / SETTINGS).is_file() and not (path / "lock").is_file():
-            raise RunError(f"'{path}' exists and is no campaign's folder, so it is left alone; give another --out.")
+        _check_place(path)
         (path / "steps").mkdir(parents=True, exist_ok=True)
         with _locked(path):
             if not (path / SETTINGS).is_file():
@@ -59,6 +60,15 @@ class CampaignFolder:
             folder._check(asked)
             sweep_drafts(path / "steps")
             yield folder
+
+    @classmethod
+    def check(cls, path: Path, asked: Mapping[str, Any]) -> None:
+        """RunError where `opened` would refuse these settings, as far as they are known yet; nothing is written."""
+        _check_place(path)
+        if (path / SETTINGS).is_file():
+            folder = cls.reading(path)
+            not_yet = {name: folder.settings[name] for name in MEASURED if name in folder.settings}
+            folder._check({**not_yet, **asked})
 
     @classmethod
     def reading(cls, path: Path) -> "CampaignFolder":
@@ -86,20 +96,40 @@ class CampaignFolder:
     def read(self, name: str) -> dict[str, Any] | None:
         """A finished step. RunError when its file is damaged."""
         try:
-            record: dict[str, Any] = json.loads((self.path / "steps" / f"{name}.json").read_text(encoding="utf-8"))
+            record = json.loads((self.path / "steps" / f"{name}.json").read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
         except ValueError as error:
             raise RunError(f"'{self.path}/steps/{name}.json' is damaged ({error}); begin a new campaign.") from error
+        if not isinstance(record, dict):
+            raise RunError(f"'{self.path}/steps/{name}.json' is damaged (no step); begin a new campaign.")
         return record
 
     def write(self, name: str, record: Mapping[str, Any]) -> None:
         """Keep a step: whole and on disk when this returns."""
         write_whole(self.path / "steps" / f"{name}.json", json.dumps(record, ensure_ascii=False).encode())
 
+    def ledger(self) -> CampaignLedger:
+        """What was released so far, by every step on disk, in the order of the users asked.
+
+        UnknownRelease where a step does not say what it released; RunError where its file is damaged.
+        """
+        steps = [self.read(path.stem) or {} for path in (self.path / "steps").glob("*.json")]
+        releases = [AnswersRelease.from_record(step.get("release")) for step in steps]
+        return CampaignLedger(tuple(sorted(releases, key=lambda release: release.first_user)))
+
     def write_result(self, name: str, content: str) -> None:
-        """A file of the result, in the folder itself."""
+        """A file of the result, in the folder itself or in one of its own."""
+        (self.path / name).parent.mkdir(exist_ok=True)
         write_whole(self.path / name, content.encode())
+
+
+def _check_place(path: Path) -> None:
+    """RunError where something else is already."""
+    if path.exists() and not path.is_dir():
+        raise RunError(f"'{path}' is a file; give another --out.")
+    if path.is_dir() and any(path.iterdir()) and not (path / SETTINGS).is_file() and not (path / "lock").is_file():
+        raise RunError(f"'{path}' exists and is no campaign's folder, so it is left alone; give another --out.")
 
 
 @contextmanager

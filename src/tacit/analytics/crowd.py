@@ -5,8 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import ParticipationError
-
 Users = NDArray[np.int64]
 
 _ORDER, _WHOSE_TEXT = 0, 1  # streams of the assignment, apart from each other and from the devices' own
@@ -24,17 +22,6 @@ class Crowd:
     clients: int
     assignment: int
     resampled: bool = False
-
-    def check(self, needed: int, *, way_out: str) -> None:
-        """ParticipationError where the population is too small to ask so many users once each."""
-        if not self.clients:
-            raise ParticipationError(
-                "the population has no client, so nobody can be asked; give a source with clients."
-            )
-        if needed > self.clients and not self.resampled:
-            raise ParticipationError(
-                f"the campaign asks {needed:,} users, the population has {self.clients:,}; {way_out}"
-            )
 
     def group(self, begin: int, size: int) -> Users:
         """How many of the users begin..begin+size-1 hold each client's text: (clients,), summing to size."""

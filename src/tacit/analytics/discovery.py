@@ -2,7 +2,8 @@
 
 The server's part is `PrefixQuestion` out, a sum of votes in, `grow`, again; what the devices do is
 `contributions.reports`, here for a simulated population at once (`simulated_devices.py`). Each finished layer is
-written down before the next begins, so that a campaign that stops goes on where it was; nobody is asked twice.
+written down with its ledger entry before the next begins, so that a campaign that stops goes on where it was; nobody
+is asked twice, and what was output and what stands in the ledger never disagree.
 Source: paper 2, Algorithm 2 and section 4.
 """
 
@@ -13,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tacit.analytics.campaign import Campaign
-from tacit.analytics.contributions import PrefixQuestion, WordQuestion
+from tacit.analytics.contributions import PrefixQuestion, Terms, WordQuestion
 from tacit.analytics.counting import WordCounts, count_words
 from tacit.analytics.crowd import Crowd
 from tacit.analytics.device_randomness import device_generator
@@ -21,19 +22,18 @@ from tacit.analytics.simulated_devices import votes_of
 from tacit.analytics.trie import grow
 from tacit.population.typed_words import TypedWords
 from tacit.privacy.anonymity import absolute_threshold
+from tacit.privacy.campaign_ledger import PREFIX_VOTES, WORD_COUNTS, AnswersRelease
+
+COUNTING = "counting"  # the step after all layers
 
 _DEVICES = 2  # the stream of a seed that devices draw from; the assignment, which may be the same number, has others
 
 
 @dataclass(frozen=True, kw_only=True)
 class Layer:
-    """What one layer released, and what it asked for it. `turn` is the pass, from 1; `layer` counts from 1."""
+    """What one layer output, and the ledger's entry for it."""
 
-    turn: int
-    layer: int
-    users: int
-    domain: int
-    least_votes: int
+    release: AnswersRelease
     prefixes: tuple[str, ...]
     prefix_votes: tuple[int, ...]
     words: tuple[str, ...]
@@ -42,8 +42,8 @@ class Layer:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "Layer":
         """What `asdict` gave, through JSON or not."""
-        values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in record.items()}
-        return cls(**values)
+        output = {name: tuple(value) for name, value in record.items() if name != "release"}
+        return cls(release=AnswersRelease.from_record(record.get("release")), **output)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,11 +53,6 @@ class Discovery:
     layers: tuple[Layer, ...]
     words: tuple[str, ...]
     counts: WordCounts | None
-
-    @property
-    def users(self) -> int:
-        """How many users were asked for prefixes; each of them once."""
-        return sum(layer.users for layer in self.layers)
 
 
 class Journal(Protocol):
@@ -90,8 +85,8 @@ def discover(
     result is a function of the arguments, however often it was interrupted.
     Raises: ParticipationError, before anything is asked, where there are fewer users than the campaign needs.
     """
+    campaign.check_population(typed.clients)
     crowd = Crowd(clients=typed.clients, assignment=assignment, resampled=campaign.resample_users)
-    crowd.check(campaign.users, way_out=campaign.way_out)
     layers: list[Layer] = []
     found: tuple[str, ...] = ()
     for turn in range(1, campaign.passes + 1):
@@ -136,17 +131,22 @@ def _ask(
     """One layer: fresh users, their votes, and what grows from them."""
     sizes, before = campaign.users_of_layers, question.layer - 1
     size = sizes[before]
-    users = crowd.group((turn - 1) * sum(sizes) + sum(sizes[:before]), size)
+    first_user = (turn - 1) * sum(sizes) + sum(sizes[:before])
+    users = crowd.group(first_user, size)
     randomness = _randomness(campaign, (turn - 1) * campaign.depth + before)
     votes = votes_of(typed, question, campaign.terms, users, randomness)
     least = least_votes(campaign, size, question.domain)
     grown = grow(question, votes, limit=campaign.prefixes, least_votes=least, known=known)
     return Layer(
-        turn=turn,
-        layer=question.layer,
-        users=size,
-        domain=question.domain,
-        least_votes=least,
+        release=AnswersRelease(
+            what=PREFIX_VOTES,
+            turn=turn,
+            layer=question.layer,
+            least_votes=least,
+            prefixes=len(grown.prefixes),
+            words=len(grown.words),
+            **_asked(campaign.terms, question.domain, first_user, size),
+        ),
         prefixes=grown.prefixes,
         prefix_votes=grown.prefix_votes,
         words=grown.words,
@@ -165,14 +165,39 @@ def _count(
         return None
     question = WordQuestion(words=found)
     terms = replace(campaign.terms, sampler="random")
-    record = journal.read("counting")
+    record = journal.read(COUNTING)
     if record is None:
-        users = crowd.group(campaign.users - campaign.counting_users, campaign.counting_users)
+        first_user = campaign.users - campaign.counting_users
+        users = crowd.group(first_user, campaign.counting_users)
         votes = votes_of(typed, question, terms, users, _randomness(campaign, campaign.passes * campaign.depth))
-        record = {"users": campaign.counting_users, "votes": votes.tolist()}
-        journal.write("counting", record)
-    reports = record["users"] * terms.contributions
+        release = AnswersRelease(
+            what=WORD_COUNTS,
+            turn=0,
+            layer=0,
+            least_votes=0,
+            prefixes=0,
+            words=len(found),
+            **_asked(terms, question.domain, first_user, campaign.counting_users),
+        )
+        record = {"release": asdict(release), "votes": votes.tolist()}
+        journal.write(COUNTING, record)
+    reports = AnswersRelease.from_record(record.get("release")).reports
     return count_words(np.array(record["votes"], np.int64), reports, terms.randomizer_for(question.domain))
+
+
+def _asked(terms: Terms, domain: int, first_user: int, users: int) -> dict[str, Any]:
+    """What of a release does not depend on the answers."""
+    randomizer = terms.randomizer_for(domain)
+    return {
+        "first_user": first_user,
+        "users": users,
+        "contributions": terms.contributions,
+        "domain": domain,
+        "local_epsilon": terms.local_epsilon,
+        "randomizer": terms.randomizer,
+        "own_support": randomizer.p,
+        "other_support": randomizer.q,
+    }
 
 
 def _randomness(campaign: Campaign, group: int) -> np.random.Generator:

@@ -8,6 +8,7 @@ from rich.table import Table
 from tacit.cli.account_options import Json
 from tacit.cli.console import complaints, console, print_json, speaks_plainly
 from tacit.errors import InputError
+from tacit.privacy.anonymity import Anonymity
 from tacit.privacy.local_dp import Campaigning, Outlook, outlooks
 from tacit.privacy.rounding import rounded_up
 from tacit.privacy.shuffling import Kind, shuffle_epsilon
@@ -78,15 +79,14 @@ def account_populations(
     as_json: Json = False,
 ) -> None:
     """Which populations can be served at what epsilon: what can be found, and what is promised centrally."""
-    anonymity = _numbers(k_anonymity, "k-anonymity")
-    if len(anonymity) != 2:
+    given = _numbers(k_anonymity, "k-anonymity")
+    if len(given) != 2:
         raise InputError(f"--k-anonymity {k_anonymity!r} is not k,delta: write 20,1e-6.")
     campaigning = Campaigning(
         domain=domain,
         groups=groups,
         contributions=contributions,
-        k=int(anonymity[0]),
-        anonymity_delta=anonymity[1],
+        anonymity=Anonymity(k=int(given[0]), delta=given[1]),
         central_delta=delta,
     )
     sizes = [int(size) for size in _numbers(populations, "populations")]

@@ -1,16 +1,12 @@
 """`tacit discover`: the words that people type and a vocabulary lacks, without seeing anyone's text."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.analytics.campaign import Campaign
-from tacit.analytics.campaign_folder import CampaignFolder
-from tacit.analytics.discovery import discover
 from tacit.cli.console import complaints, console, print_json, speaks_plainly
 from tacit.cli.discover_options import CampaignOptions
-from tacit.cli.discover_outcome import outcome_of, write_outcome
 from tacit.cli.discover_progress import DiscoveryProgress, reading_bar
 from tacit.cli.options import with_options
 from tacit.errors import InputError
@@ -18,6 +14,10 @@ from tacit.keyboard.vocabulary import SPECIALS, Vocabulary, count_words
 from tacit.population import Cache, open_source
 from tacit.population.manifest import MANIFEST
 from tacit.population.typed_words import TypedWords, cached_typed_words, read_typed_words
+from tacit.privacy.rounding import rounded_up
+
+if TYPE_CHECKING:  # Numba would come with them
+    from tacit.analytics.campaign import Campaign
 
 
 @speaks_plainly
@@ -35,15 +35,21 @@ def discover_words(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
 ) -> None:
     """Find frequent unknown words under local differential privacy, layer by layer of a trie."""
+    from tacit.analytics.campaign_folder import CampaignFolder
+    from tacit.analytics.discovery import discover
+    from tacit.cli.discover_outcome import outcome_of, write_outcome
+
     campaign = options.campaign()
     if not 0 < delta < 1:
         raise InputError(f"--delta {delta:g} is not between 0 and 1; 1e-10 is usual.")
     known = Vocabulary.load(vocabulary)
+    asked = {**campaign.to_record(), "vocabulary_sha256": known.sha256}
+    CampaignFolder.check(out, asked)  # before all clients are read
     typed = typed_by(data, known, split="train", shown=not json)
+    campaign.check_population(typed.clients)  # before there is a folder
     if not json:
         _warn(campaign, typed)
-    digests = {"population_sha256": typed.sha256, "vocabulary_sha256": known.sha256}
-    with CampaignFolder.opened(out, {**campaign.to_record(), **digests}) as folder:
+    with CampaignFolder.opened(out, {**asked, "population_sha256": typed.sha256}) as folder:
         with DiscoveryProgress(campaign, quiet=json) as progress:
             found = discover(
                 campaign,
@@ -53,7 +59,7 @@ def discover_words(
                 known=frozenset(known.words),
                 watcher=progress.layer_done,
             )
-        outcome = outcome_of(campaign, found, typed, out, delta=delta)
+        outcome = outcome_of(campaign, found, typed, folder, known=known, delta=delta)
         write_outcome(folder, outcome)
     print_json(outcome.summary) if json else _show(outcome.summary)
 
@@ -75,7 +81,7 @@ def typed_by(data: str, known: Vocabulary, *, split: str, shown: bool) -> TypedW
         )
 
 
-def _warn(campaign: Campaign, typed: TypedWords) -> None:
+def _warn(campaign: "Campaign", typed: TypedWords) -> None:
     """What makes this a simulation, before anything is asked."""
     if campaign.resample_users:
         complaints.print(
@@ -102,6 +108,18 @@ def _show(summary: dict[str, Any]) -> None:
     for name, count in truth["words_left_out"].items():
         if count:
             console.print(f"  left out   {count:,} words typed that are {name}")
-    for line in summary["guarantee"]["lines"]:
-        console.print(f"  {line}", soft_wrap=True, markup=False)
-    console.print(f"  {summary['run']}/words.csv", soft_wrap=True)
+    guarantee = summary["guarantee"]
+    for level, condition in (
+        ("local", ""),
+        ("central", f" at delta {guarantee['central_delta']:g}, if nobody sees reports before they are summed"),
+    ):
+        item, user = (rounded_up(guarantee[f"{level}_epsilon_{unit}"]) for unit in ("item", "user"))
+        console.print(f"  {level:10} epsilon {item} for one answer, {user} for all of a person{condition}")
+    anonymity = summary["anonymity"]
+    console.print(
+        f"  anonymity  fewer than {anonymity['k']} contributors: output with probability at most {anonymity['delta']:g}"
+        if anonymity
+        else "  anonymity  none was asked for: rare words can be output"
+    )
+    for name in ("words.csv", "report/statement.md"):
+        console.print(f"  {summary['run']}/{name}", soft_wrap=True)

@@ -1,14 +1,15 @@
 """The options of `tacit discover` that say what a campaign is."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tacit.analytics.alphabet import Alphabet
-from tacit.analytics.campaign import Anonymity, Campaign
-from tacit.analytics.contributions import Terms
 from tacit.errors import InputError
+from tacit.privacy.anonymity import Anonymity
+
+if TYPE_CHECKING:  # Numba would come with it
+    from tacit.analytics.campaign import Campaign
 
 PRINTABLE = "printable"
 
@@ -50,8 +51,12 @@ class CampaignOptions:
         int | None, typer.Option(help="Fix all randomness of a SIMULATION: whoever knows it can undo the protection.")
     ] = None
 
-    def campaign(self) -> Campaign:
+    def campaign(self) -> "Campaign":
         """The campaign that was asked for. InputError names what cannot be."""
+        from tacit.analytics.alphabet import Alphabet
+        from tacit.analytics.campaign import Campaign
+        from tacit.analytics.contributions import Terms
+
         terms = Terms(
             local_epsilon=self.local_epsilon,
             contributions=self.contributions,

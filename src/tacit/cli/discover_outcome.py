@@ -4,21 +4,22 @@ import csv
 import io
 import json
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tacit.analytics.campaign import Campaign
 from tacit.analytics.campaign_folder import CampaignFolder
-from tacit.analytics.contributions import WordQuestion
 from tacit.analytics.discovery import Discovery
-from tacit.analytics.promise import promise_of
 from tacit.cli.console import plain
+from tacit.keyboard.vocabulary import Vocabulary
 from tacit.population.typed_words import TypedWords
+from tacit.privacy.campaign_statement import CampaignFacts, CampaignStatement, campaign_statement
+from tacit.privacy.facts import OPERATING_SYSTEM
 
 WORDS = "words.csv"
 RESULT = "result.json"
+STATEMENT = "report/statement"
 COLUMNS = ("word", "pass", "layer", "votes", "count", "low", "high", "of_reports")
 
 
@@ -28,12 +29,15 @@ class Outcome:
 
     summary: dict[str, Any]
     rows: list[dict[str, Any]]
+    statement: CampaignStatement
 
 
-def outcome_of(campaign: Campaign, found: Discovery, typed: TypedWords, run: Path, *, delta: float) -> Outcome:
-    """Everything that is printed and written of a finished campaign."""
+def outcome_of(
+    campaign: Campaign, found: Discovery, typed: TypedWords, folder: CampaignFolder, *, known: Vocabulary, delta: float
+) -> Outcome:
+    """Everything that is printed and written of a finished campaign; the guarantee follows from the folder's ledger."""
     rows = [
-        {"word": word, "pass": layer.turn, "layer": layer.layer, "votes": votes}
+        {"word": word, "pass": layer.release.turn, "layer": layer.release.layer, "votes": votes}
         for layer in found.layers
         for word, votes in zip(layer.words, layer.word_votes, strict=True)
     ]
@@ -41,23 +45,40 @@ def outcome_of(campaign: Campaign, found: Discovery, typed: TypedWords, run: Pat
         for row, count in zip(rows, found.counts.counts, strict=True):
             row |= {"count": count.value, "low": count.low, "high": count.high, "of_reports": found.counts.reports}
     coverage = found.counts.coverage if found.counts else None
-    questions = [(layer.users, layer.domain) for layer in found.layers]
-    if found.counts:
-        questions.append((campaign.counting_users, WordQuestion(words=found.words).domain))
-    promise = promise_of(campaign, questions, delta=delta)
+    statement = campaign_statement(facts_of(campaign, typed, folder, known=known, delta=delta))
     summary = {
-        "run": str(run),
+        "run": str(folder.path),
         "words": len(rows),
-        "users": found.users + campaign.counting_users,
+        "users": statement.figures["users"],
         "counting_users": campaign.counting_users,
         "resampled_users": campaign.resample_users,
         "seed": campaign.seed,
         "coverage": asdict(coverage) if coverage else None,
         "confidence": found.counts.confidence if found.counts else None,
-        "guarantee": promise.to_record(),
+        "guarantee": statement.figures["guarantee"],
+        "anonymity": statement.figures["anonymity"],
         "simulation": simulation_facts(campaign, found, typed),
     }
-    return Outcome(summary=summary, rows=rows)
+    return Outcome(summary=summary, rows=rows, statement=statement)
+
+
+def facts_of(
+    campaign: Campaign, typed: TypedWords, folder: CampaignFolder, *, known: Vocabulary, delta: float
+) -> CampaignFacts:
+    """What the statement is made from: the ledger on disk, and what only the command knows."""
+    return CampaignFacts(
+        ledger=folder.ledger(),
+        central_delta=delta,
+        population=typed.clients,
+        resampled=campaign.resample_users,
+        key_source=OPERATING_SYSTEM if campaign.seed is None else f"fixed seed {campaign.seed}",
+        sampler=campaign.terms.sampler,
+        anonymity=campaign.anonymity,
+        vocabulary_kind=known.provenance.kind,
+        vocabulary_description=known.provenance.description,
+        looked_at=(f"the figures under `simulation` in {RESULT}, counted in the clients' own text",),
+        verify_command=f"tacit verify {folder.path / STATEMENT}.json",
+    )
 
 
 def simulation_facts(campaign: Campaign, found: Discovery, typed: TypedWords) -> dict[str, Any]:
@@ -87,7 +108,7 @@ def simulation_facts(campaign: Campaign, found: Discovery, typed: TypedWords) ->
 
 
 def write_outcome(folder: CampaignFolder, outcome: Outcome) -> None:
-    """words.csv and result.json in the campaign's folder."""
+    """words.csv, result.json and the statement in the campaign's folder."""
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -95,3 +116,5 @@ def write_outcome(folder: CampaignFolder, outcome: Outcome) -> None:
     folder.write_result(WORDS, text.getvalue())
     record = {**outcome.summary, "found": outcome.rows}
     folder.write_result(RESULT, json.dumps(plain(record), ensure_ascii=False, indent=1) + "\n")
+    folder.write_result(f"{STATEMENT}.json", outcome.statement.to_json())
+    folder.write_result(f"{STATEMENT}.md", outcome.statement.markdown())

@@ -3,13 +3,15 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from tacit.analytics.campaign import Campaign
-from tacit.analytics.discovery import Layer
 from tacit.cli.console import complaints
+
+if TYPE_CHECKING:  # Numba would come with them
+    from tacit.analytics.campaign import Campaign
+    from tacit.analytics.discovery import Layer
 
 BEST = 5  # words shown, those with most votes
 
@@ -17,7 +19,7 @@ BEST = 5  # words shown, those with most votes
 class DiscoveryProgress:
     """Prefixes alive, users asked, and the words with most votes so far."""
 
-    def __init__(self, campaign: Campaign, *, quiet: bool = False) -> None:
+    def __init__(self, campaign: "Campaign", *, quiet: bool = False) -> None:
         self._campaign, self._quiet = campaign, quiet
         self._votes: dict[str, int] = {}
         self._users = 0
@@ -43,17 +45,18 @@ class DiscoveryProgress:
     ) -> None:
         self._bar.stop()
 
-    def layer_done(self, layer: Layer) -> None:
+    def layer_done(self, layer: "Layer") -> None:
         """Show what a layer left."""
         self._votes.update(zip(layer.words, layer.word_votes, strict=True))
-        self._users += layer.users
+        asked = layer.release
+        self._users += asked.users
         ranked = sorted(self._votes, key=lambda word: -self._votes[word])[:BEST]
         best = [word if word.isprintable() else ascii(word) for word in ranked]  # noise may have a carriage return
         shown = (
-            f"pass {layer.turn} layer {layer.layer}: {len(layer.prefixes):,} prefixes alive, {self._users:,} users, "
+            f"pass {asked.turn} layer {asked.layer}: {len(layer.prefixes):,} prefixes alive, {self._users:,} users, "
             f"{len(self._votes):,} words {' '.join(best)}"
         )
-        done = (layer.turn - 1) * self._campaign.depth + layer.layer
+        done = (asked.turn - 1) * self._campaign.depth + asked.layer
         self._bar.update(self._task, completed=done, shown=shown)
         if self._bar.disable and not self._quiet:
             complaints.print(shown, markup=False)

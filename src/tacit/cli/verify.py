@@ -16,7 +16,7 @@ CHANGED = 1  # the exit code of a statement with a line that fails
 
 @speaks_plainly
 def verify_statement(
-    file: Annotated[Path, typer.Argument(help="A statement.json, as `tacit account run ... --statement` writes it.")],
+    file: Annotated[Path, typer.Argument(help="A report/statement.json of a run or of a campaign for new words.")],
     as_json: Json = False,
 ) -> None:
     """Recompute every figure, label and sentence of a statement from its facts; exit code 1 if a line fails."""
@@ -42,7 +42,7 @@ def _read(file: Path) -> object:
         return json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(
-            f"there is no statement '{file}'; write one with `tacit account run ... --statement`."
+            f"there is no statement '{file}'; `tacit account run ... --statement` and `tacit discover` write one."
         ) from None
     except ValueError as error:
         raise InputError(f"'{file}' is not JSON ({error}); ask for the file again.") from error

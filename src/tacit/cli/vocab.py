@@ -2,18 +2,18 @@
 
 import json as json_format
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.analytics.campaign import Campaign
-from tacit.analytics.campaign_folder import CampaignFolder
 from tacit.cli.console import console, print_json, speaks_plainly
 from tacit.cli.discover import typed_by
-from tacit.cli.discover_outcome import RESULT
 from tacit.errors import InputError, RunError
 from tacit.keyboard.vocabulary import Provenance, ProvenanceKind, Vocabulary
 from tacit.keyboard.words import is_placeholder, marked, pieces
+
+if TYPE_CHECKING:  # Numba would come with it
+    from tacit.analytics.campaign_folder import CampaignFolder
 
 app = typer.Typer(help="Make and extend vocabularies.", no_args_is_help=True)
 
@@ -37,6 +37,8 @@ def extend(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
 ) -> None:
     """Add the words that a campaign found, and say what that changes for people whose text it never saw."""
+    from tacit.analytics.campaign_folder import CampaignFolder
+
     if out.exists():
         raise InputError(f"{out} exists, and a vocabulary is never replaced; give another --out or remove it.")
     if most is not None and most < 1:
@@ -86,8 +88,10 @@ def extended(old: Vocabulary, learned: list[str], provenance: Provenance) -> Voc
     return Vocabulary(words=(*old.words, *fresh), provenance=provenance, lowercase=old.lowercase)
 
 
-def _ranked(folder: CampaignFolder) -> list[str]:
+def _ranked(folder: "CampaignFolder") -> list[str]:
     """The found words by estimated count where users counted, else by votes."""
+    from tacit.cli.discover_outcome import RESULT
+
     try:
         found = json_format.loads((folder.path / RESULT).read_text(encoding="utf-8"))["found"]
     except FileNotFoundError:
@@ -97,21 +101,19 @@ def _ranked(folder: CampaignFolder) -> list[str]:
     return [row["word"] for row in sorted(found, key=lambda row: -row.get("count", row["votes"]))]
 
 
-def _origin(folder: CampaignFolder, old: Vocabulary) -> Provenance:
+def _origin(folder: "CampaignFolder", old: Vocabulary) -> Provenance:
     """Where the words come from now; private where a simulation's choices leave the campaign's clients unprotected."""
-    campaign = _campaign_of(folder)
+    from tacit.analytics.campaign import Campaign
+
+    beside = ("format", "assignment", "population_sha256", "vocabulary_sha256")
+    campaign = Campaign.from_record({name: value for name, value in folder.settings.items() if name not in beside})
     unprotected = campaign.seed is not None or campaign.resample_users
     terms = campaign.terms
     how = f"words discovered with local epsilon {terms.local_epsilon:g} a report, {terms.contributions} a user"
     if unprotected:
         how += " (a simulation: fixed seed or resampled users, so nothing is promised to its clients)"
-    kind: ProvenanceKind = "private" if unprotected or old.provenance.kind == "private" else "word list"
+    kind: ProvenanceKind = "private" if unprotected or old.provenance.kind == "private" else "discovered"
     return Provenance(kind=kind, description=f"{old.provenance.description}; and {how}")
-
-
-def _campaign_of(folder: CampaignFolder) -> Campaign:
-    beside = ("format", "assignment", "population_sha256", "vocabulary_sha256")
-    return Campaign.from_record({name: value for name, value in folder.settings.items() if name not in beside})
 
 
 def _show(facts: dict[str, Any]) -> None:

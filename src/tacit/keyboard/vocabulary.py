@@ -20,12 +20,15 @@ PAD, BOS, EOS, OOV = 0, 1, 2, 3
 SPECIALS = 4
 SPECIAL_NAMES = ("<pad>", "<bos>", "<eos>", "<oov>")
 
-ProvenanceKind = Literal["public", "word list", "private"]
+ProvenanceKind = Literal["public", "word list", "discovered", "private"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """Where a vocabulary's words come from; `private` means that it is released without a guarantee."""
+    """Where a vocabulary's words come from; `private` means that it is released without a guarantee.
+
+    `discovered`: some of them by a campaign for new words, under the guarantee that the description names.
+    """
 
     kind: ProvenanceKind
     description: str

@@ -6,6 +6,7 @@ delta is never below about L/d. Both are for one given string, not for all rare 
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,27 @@ Reals = npt.NDArray[np.float64]
 # Incomplete beta functions are within 5e-12 of 40-digit sums at 1e8 trials, binomial terms of 1e6 within 1e-9.
 MARGIN = 1e-8
 MOST_CONTRIBUTORS = 10**6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Anonymity:
+    """Whatever fewer than `k` users contributed is output with probability at most `delta`, for each given string."""
+
+    k: int
+    delta: float
+
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise InputError(f"k={self.k} is no number of users; k-anonymity needs k >= 1.")
+        if not 0 < self.delta < 1:
+            raise InputError(f"delta={self.delta} is not between 0 and 1; (k, delta)-anonymity needs that.")
+
+    def sentence(self) -> str:
+        """The promise, to publish."""
+        return (
+            f"Anonymity: a string that fewer than {self.k} of those asked typed is output with probability at most "
+            f"{self.delta:g}, for each given string."
+        )
 
 
 def rare_votes_tail(p: float, q: float, reports: int, k: int, votes: int) -> float:

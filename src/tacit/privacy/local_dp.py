@@ -11,7 +11,8 @@ from functools import cached_property
 from typing import Any
 
 from tacit.errors import InputError
-from tacit.privacy.anonymity import absolute_threshold
+from tacit.privacy.anonymity import Anonymity, absolute_threshold
+from tacit.privacy.facts import OPERATING_SYSTEM
 from tacit.privacy.rounding import rounded_up
 from tacit.privacy.shuffling import Kind, ShuffleBounds, holds_too, shuffle_epsilon
 from tacit.privacy.subset_selection import SubsetNumbers, check_local, estimate_variance
@@ -19,7 +20,6 @@ from tacit.privacy.subset_selection import SubsetNumbers, check_local, estimate_
 Record = dict[str, Any]
 
 SURE = 3.0  # standard deviations above the threshold: kept in one layer with probability 0.9987
-RANDOMNESS = "operating system"
 
 ASSUMPTIONS = {
     "devices": "Each device runs the randomizer as published, with random bits of its own operating system.",
@@ -31,6 +31,10 @@ ASSUMPTIONS = {
 SEEDED = (
     "SIMULATION: the randomness came from a recorded seed. Whoever has the seed can take the noise away; the figures "
     "say what devices with randomness of their own would have promised."
+)
+RESAMPLED = (
+    "SIMULATION: each client's text stood for many people. Nothing is promised to those clients; the figures say what "
+    "a population of so many different people would have been promised."
 )
 
 
@@ -47,7 +51,8 @@ class LocalGuarantee:
     """The guarantees of a campaign: `groups` of people, one for each question, `contributions` reports a person.
 
     `central_delta` is where central epsilons are given. `randomness` is "operating system", or a seed's description
-    for a simulation, which the statement then says first. `randomizer` "any" uses no property but the local epsilon.
+    for a simulation, which the statement then says first; so it does where the people were `resampled` from fewer.
+    `randomizer` "any" uses no property but the local epsilon.
     """
 
     item_epsilon: float
@@ -55,7 +60,8 @@ class LocalGuarantee:
     groups: tuple[Group, ...]
     central_delta: float
     randomizer: Kind = "subset-selection"
-    randomness: str = RANDOMNESS
+    randomness: str = OPERATING_SYSTEM
+    resampled: bool = False
 
     def __post_init__(self) -> None:
         if not self.groups:
@@ -130,17 +136,23 @@ class LocalGuarantee:
             "central_epsilon_user": self.central_user_epsilon,
             "theorem": self.central.theorem,
             "randomness": self.randomness,
+            "resampled": self.resampled,
             "assumptions": dict(ASSUMPTIONS),
             "statement": self.sentences(),
         }
 
-    def sentences(self) -> list[str]:
-        """The guarantee in plain English, to publish; figures are rounded up."""
+    @property
+    def simulated(self) -> list[str]:
+        """Why those whose text was used are not promised this, a sentence for each reason; empty where they are."""
+        seeded = [] if self.randomness == OPERATING_SYSTEM else [f"{SEEDED} Source of randomness: {self.randomness}."]
+        return seeded + ([RESAMPLED] if self.resampled else [])
+
+    def promises(self) -> list[str]:
+        """The figures as sentences, rounded up."""
         K, central = self.contributions, self.central
         asked = "one answer" if K == 1 else f"{K} answers"
         smallest = min(group.users for group in self.groups)
-        said = [] if self.randomness == RANDOMNESS else [SEEDED + f" Source of randomness: {self.randomness}."]
-        said += [
+        return [
             f"Local, for one answer: epsilon = {rounded_up(self.item_epsilon)}. Each answer is randomised on the "
             "device before it leaves. This holds against everybody, the server included.",
             f"Local, for everything a person answered ({asked}): epsilon = {rounded_up(self.user_epsilon)}.",
@@ -153,18 +165,13 @@ class LocalGuarantee:
             f"{len(self.groups)} questions were asked, each of its own group of people, {smallest} at the fewest. "
             "Asking more questions of other people weakens nobody's guarantee.",
         ]
-        return [*said, *(f"Assumed: {assumption}" for assumption in ASSUMPTIONS.values())]
+
+    def sentences(self) -> list[str]:
+        """The guarantee in plain English, to publish: what makes it a simulation, the figures, what is assumed."""
+        return [*self.simulated, *self.promises(), *(f"Assumed: {assumption}" for assumption in ASSUMPTIONS.values())]
 
     def _domain(self, group: Group) -> int | None:
         return group.domain if self.randomizer == "subset-selection" else None
-
-
-def anonymity_sentence(k: int, delta: float) -> str:
-    """What the absolute threshold promises, to publish beside a guarantee's sentences."""
-    return (
-        f"Anonymity: a string that fewer than {k} of those asked typed is output with probability at most "
-        f"{delta:g}, for each given string."
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -245,14 +252,13 @@ class Outlook:
 class Campaigning:
     """How any population would be asked: Subset Selection over `domain`, everybody in one of `groups` groups.
 
-    A string that fewer than `k` people of a group typed is kept with probability at most `anonymity_delta`.
+    `anonymity` is that of one group: what fewer than k of its people typed is kept with that probability at most.
     """
 
     domain: int
     groups: int
     contributions: int
-    k: int
-    anonymity_delta: float
+    anonymity: Anonymity
     central_delta: float
 
 
@@ -267,10 +273,17 @@ def outlook(population: int, local_epsilon: float, campaigning: Campaigning) -> 
         raise InputError(f"population={population} has fewer people than {campaigning.groups} groups: ask fewer.")
     numbers = SubsetNumbers(campaigning.domain, local_epsilon)
     reports = users * campaigning.contributions
-    least = absolute_threshold(numbers.p, numbers.q, reports, campaigning.k, campaigning.anonymity_delta)
+    asked = campaigning.anonymity
+    least = absolute_threshold(numbers.p, numbers.q, reports, asked.k, asked.delta)
     gap = numbers.p - numbers.q
     findable = (least - reports * numbers.q) / gap
     spread = estimate_variance(numbers.p, numbers.q, reports, min(max(findable, 0.0), reports))
+    guarantee = LocalGuarantee(
+        item_epsilon=local_epsilon,
+        contributions=campaigning.contributions,
+        groups=(Group(users, campaigning.domain),),
+        central_delta=campaigning.central_delta,
+    )
     return Outlook(
         population=population,
         local_epsilon=local_epsilon,
@@ -279,9 +292,7 @@ def outlook(population: int, local_epsilon: float, campaigning: Campaigning) -> 
         least_votes=least,
         findable_count=findable,
         sure_count=findable + SURE * math.sqrt(spread),
-        central=shuffle_epsilon(
-            local_epsilon, reports, campaigning.central_delta, "subset-selection", campaigning.domain
-        ),
+        central=guarantee.central,
     )
 
 

@@ -1,16 +1,19 @@
 """Whether a statement's record says what follows from the facts in it: everything is computed again.
 
-A statement is made from facts (mechanism, participation as planned and as it happened, who, what, how); figures,
-labels and sentences follow. `verify` makes the statement again from the recorded facts alone and compares line by
-line. What it cannot check is whether the facts are true: the log of who took part is not published with a statement.
+A statement is made from facts (of a run: mechanism, participation as planned and as it happened, who, what, how; of a
+campaign for new words: its ledger, who, what, how); figures, labels and sentences follow. `verify` makes the statement
+again from the recorded facts alone and compares line by line. What it cannot check is whether the facts are true: the
+log of who took part is not published with a statement.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tacit.errors import InputError, TacitError
+from tacit.privacy.campaign_statement import FORMAT as CAMPAIGN_FORMAT
+from tacit.privacy.campaign_statement import CampaignFacts, campaign_statement
 from tacit.privacy.facts import StatementFacts
 from tacit.privacy.statement import FORMAT, checksum, leaves, statement
 from tacit.privacy.strategy import Record
@@ -39,20 +42,28 @@ def verify(record: Any) -> tuple[Line, ...]:
     the last bits of another machine's arithmetic (1e-9, relative). InputError where `record` is no statement of
     a format that this version reads.
     """
-    if not isinstance(record, Mapping) or record.get("format") != FORMAT:
-        found = record.get("format") if isinstance(record, Mapping) else type(record).__name__
-        raise InputError(f"this is no statement of the format {FORMAT!r} but {found!r}; use the version that wrote it.")
+    found = record.get("format") if isinstance(record, Mapping) else type(record).__name__
+    if not isinstance(record, Mapping) or not isinstance(found, str) or found not in MADE_AGAIN:
+        formats = " or ".join(map(repr, MADE_AGAIN))
+        raise InputError(f"this is no statement of the format {formats} but {found!r}; use the version that wrote it.")
     stated = dict(record)
     facts, checksums = stated.pop("facts", None), stated.pop("checksums", None)
     if not isinstance(facts, Mapping) or not isinstance(checksums, Mapping):
         raise InputError("the statement lacks its facts or their checksums; ask for the whole file.")
     lines = _facts(facts, checksums)
     try:
-        again = statement(StatementFacts.from_record(facts)).to_record()
+        again = MADE_AGAIN[found](facts)
     except TacitError as error:
         return (*lines, Line(name="facts", complaint=f"no statement follows from the facts: {error}"))
     computed = {name: value for name, value in again.items() if name not in ("facts", "checksums")}
     return (*lines, *_compared(dict(leaves(stated)), dict(leaves(computed))))
+
+
+# A statement's record from the record of its facts, by the format of the statement.
+MADE_AGAIN: dict[str, Callable[[Mapping[str, Any]], Record]] = {
+    FORMAT: lambda facts: statement(StatementFacts.from_record(facts)).to_record(),
+    CAMPAIGN_FORMAT: lambda facts: campaign_statement(CampaignFacts.from_record(facts)).to_record(),
+}
 
 
 def _facts(facts: Mapping[str, Any], checksums: Mapping[str, Any]) -> tuple[Line, ...]:
