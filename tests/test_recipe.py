@@ -30,7 +30,7 @@ LEAST: dict[str, Any] = {
 }
 
 
-NEEDED = {"clipping": {"initial": 0.1}}  # of sections that may be left out
+NEEDED = {"clipping": {"initial": 0.1}, "population": {"timer_hours": 48.0}}  # of sections that may be left out
 CLIPPED = {"mechanism": "tree", "noise_multiplier": 0.3, "restarts": [8]}
 
 

@@ -251,7 +251,7 @@ def test_what_a_killed_process_left_half_written_is_no_part_of_the_model(
 def test_a_designed_mechanism_is_designed_once(cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = tiny_recipe(cache.path, privacy={"mechanism": "blt", "buffers": 2, "zcdp": 3.0})
     begin(asked, tmp_path / "run").close()
-    monkeypatch.setattr("tacit.recipe.design_blt", None)  # designing again would fail
+    monkeypatch.setattr("tacit.recipe.sections.design_blt", None)  # designing again would fail
     go_on(tmp_path / "run")
     with Run.open(tmp_path / "run") as run:
         kept = Recipe.from_toml(run.recipe).privacy

@@ -278,7 +278,7 @@ def statement_of(run: Run, delta: float | None = None) -> Statement:
 def statement_facts(run: Run, accounts: Accounts, realised: Composition) -> StatementFacts:
     """What the statement is made from, as the folder has it."""
     (planned, *sides), (happened, *beside) = accounts.planned.sequences, realised.sequences
-    limits, report_goal = accounts.participation, int(run.fact("report_goal"))
+    report_goal = int(run.fact("report_goal"))
     vocabulary: dict[str, str] = run.fact("vocabulary")
     return StatementFacts(
         planned=planned.guarantee,
@@ -291,11 +291,7 @@ def statement_facts(run: Run, accounts: Accounts, realised: Composition) -> Stat
         delta=accounts.delta,
         population=run.fact("population"),
         report_goal=report_goal,
-        cohort_rule=(
-            f"each round draws exactly {report_goal:,} clients uniformly among those who came fewer than "
-            f"{limits.max_participations:,} times and last came at least {limits.min_separation:,} rounds "
-            "before; when there are too few, the run stops"
-        ),
+        cohort_rule=_cohort_rule(run, accounts.participation, report_goal),
         vocabulary_kind=vocabulary["kind"],
         vocabulary_description=vocabulary["description"],
         released=(
@@ -309,6 +305,22 @@ def statement_facts(run: Run, accounts: Accounts, realised: Composition) -> Stat
         unit="client",
         aggregation="simulated in the clear",
         extrapolation=extrapolation_of(run, accounts.planned),
+    )
+
+
+def _cohort_rule(run: Run, limits: Participation, report_goal: int) -> str:
+    """How the limits are kept: by the draw, or by the timers of a simulated population."""
+    simulated = run.facts().get("simulated")
+    if simulated is None:
+        return (
+            f"each round draws exactly {report_goal:,} clients uniformly among those who came fewer than "
+            f"{limits.max_participations:,} times and last came at least {limits.min_separation:,} rounds "
+            "before; when there are too few, the run stops"
+        )
+    return (
+        f"in a simulation of who comes, the first {report_goal:,} reports of a round are used, and every device keeps "
+        f"a timer of {simulated['timer_hours']:g} hours; how many rounds that is, nobody enforces, so the planned "
+        "limits are an expectation and the realised ones are what holds"
     )
 
 

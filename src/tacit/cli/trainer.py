@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -31,15 +31,18 @@ from tacit.keyboard import model as cifg
 from tacit.keyboard.vocabulary import Vocabulary
 from tacit.mechanisms import fresh_key
 from tacit.population import Cache
-from tacit.population.cohorts import check_population
+from tacit.population.devices import Population
+from tacit.population.simulated_cohorts import SimulatedCohorts
 from tacit.privacy.ledger import CLIP_ESTIMATE
 from tacit.recipe import Recipe
 from tacit.runs import Metric, Run
-from tacit.training import Cores, Hardware, Learner, RoundOutcome, generator_for, key_from_seed, train
+from tacit.training import Cores, Hardware, Learner, RoundOutcome, RoundPlan, generator_for, key_from_seed, train
 from tacit.training.accelerator import Accelerator
 from tacit.training.client import ClientWork, precision_of
 from tacit.training.cohort import Workers
 from tacit.training.profile import EVALUATING, TRAINING, MeasuredCores, Profile
+from tacit.training.randomness import seed_for
+from tacit.training.rounds import check_cohorts
 
 
 class Watcher(Protocol):
@@ -73,13 +76,14 @@ def begin(recipe: Recipe, out: Path) -> Run:
     asked, recipe = recipe, recipe.designed()
     cache = Cache.open(recipe.data.cache)
     vocabulary = Vocabulary.load(cache.vocabulary_path)
-    plan = recipe.plan()
+    seed = recipe.run.seed
+    key = fresh_key() if seed is None else key_from_seed(seed)
     clients = cache.clients("train")
+    plan = _plan(recipe, len(clients), key)
     _check_held_out(cache)
-    check_population(plan.guarantee.participation, clients=len(clients), report_goal=plan.report_goal)
+    check_cohorts(plan, len(clients))
     settings = recipe.model.settings(vocabulary.size)
     first = _first_model(recipe, vocabulary)
-    seed = recipe.run.seed
     facts = {
         "versions": {
             "tacit": tacit.__version__,
@@ -108,10 +112,11 @@ def begin(recipe: Recipe, out: Path) -> Run:
         "parameters": settings.parameters,
         "first_model": first and {"path": str(first.path), "public_text": first.public_text, "digest": first.digest},
         "stands_in_for": recipe.privacy.stands_in_for,
+        "simulated": None if recipe.population is None else recipe.population.model_dump(),
         "evaluation": recipe.evaluation.model_dump(),
         "finished": False,
     }
-    return Run.create(out, recipe.to_toml(), facts, fresh_key() if seed is None else key_from_seed(seed))
+    return Run.create(out, recipe.to_toml(), facts, key)
 
 
 def carry_on(
@@ -137,8 +142,9 @@ def carry_on(
             return
         during = (profile or Profile()).phase
         with during("start"):
-            cache, plan, cores = _same_cache(run), recipe.plan(), Cores(hardware)
+            cache, cores = _same_cache(run), Cores(hardware)
             learner = _learner(run, recipe, cache)
+            plan = _plan(recipe, len(learner.clients), run.noise_key)
             _same_precision(run, learner.work(plan.client), cores.devices[0].platform)
         looking = MeasuredCores(cores, profile, EVALUATING) if profile else cores
         with (
@@ -185,6 +191,16 @@ def _workers(hardware: Hardware, cores: Cores, cluster: str | None, profile: Pro
         yield Accelerator(hardware, profile=profile)
     else:
         yield MeasuredCores(cores, profile, TRAINING) if profile else cores
+
+
+def _plan(recipe: Recipe, clients: int, key: bytes) -> RoundPlan:
+    """What is trained; where the recipe simulates who comes, with the population that follows from the run's key."""
+    plan = recipe.plan()
+    if recipe.population is None:
+        return plan
+    seed = int.from_bytes(seed_for(key, "population")[:7], "little")  # from it follow neither key nor noise
+    rules = recipe.population.rules(plan.report_goal)
+    return replace(plan, cohorts=SimulatedCohorts(Population(devices=clients), rules, seed=seed))
 
 
 def _check_held_out(cache: Cache) -> None:

@@ -19,10 +19,12 @@ import optax
 from jax import Array
 from numpy.typing import NDArray
 
-from tacit.errors import TrainingError
+from tacit.errors import InputError, TrainingError
 from tacit.mechanisms import NoiseState, stream_for
 from tacit.population import Cache
 from tacit.population.cohorts import ParticipationClock, check_population, draw_cohort, start_clock
+from tacit.population.simulated_cohorts import SimulatedClock, SimulatedCohorts
+from tacit.population.timers import check_supply
 from tacit.privacy import Guarantee, RoundRelease
 from tacit.runs import RoundRow, Run
 from tacit.training.adaptive_clipping import AdaptiveClipping, ClipState, clip_of_round, first_clip, follow
@@ -46,6 +48,7 @@ class RoundPlan:
     client: ClientTraining
     server: ServerOptimizer
     clipping: AdaptiveClipping | None = None  # None: the clip norm of the guarantee, in every round
+    cohorts: SimulatedCohorts | None = None  # None: drawn uniformly within the participation of the guarantee
 
     @property
     def rounds(self) -> int:
@@ -70,7 +73,7 @@ class TrainingState(NamedTuple):
     model: Array  # (d,) float32
     optimizer: optax.OptState
     noise: NoiseState | None  # None: the run is not private
-    clock: ParticipationClock
+    clock: ParticipationClock | SimulatedClock
     clip: ClipState | None = None  # None: the clip norm is fixed
 
 
@@ -135,7 +138,7 @@ def initial_state(learner: Learner, plan: RoundPlan) -> TrainingState:
         model=model,
         optimizer=plan.server.transformation(plan.rounds).init(model),
         noise=None if strategy is None else stream_for(strategy).init(len(learner.start)),
-        clock=start_clock(len(learner.clients)),
+        clock=start_clock(len(learner.clients)) if plan.cohorts is None else plan.cohorts.start(),
         clip=None if plan.clipping is None or plan.counts is None else first_clip(plan.clipping, plan.counts),
     )
 
@@ -157,13 +160,7 @@ def run_round(
     began, during = time.perf_counter(), (profile or Profile()).phase
     updates, clip = _active_clip(plan, state.clip, round)
     with during("cohort"):
-        cohort, clock = draw_cohort(
-            state.clock,
-            updates.participation,
-            round=round,
-            report_goal=plan.report_goal,
-            generator=generator_for(key, "cohort", round),
-        )
+        cohort, clock = _cohort(plan, state.clock, round, key)
         clients = learner.clients[cohort]
     with during("training"):
         received = train_cohort(
@@ -207,7 +204,7 @@ def train(
     state found at the start. The checkpoint of a round is written while the next round is computed; the round's
     ledger row is committed when its checkpoint is on disk, and its checkpoint kept until its model is measured.
     """
-    check_population(plan.guarantee.participation, clients=len(learner.clients), report_goal=plan.report_goal)
+    check_cohorts(plan, len(learner.clients))
     profile = profile or Profile()
     during, key, done = profile.phase, run.noise_key, run.rounds_done
     state = _found(run, learner, plan, measure, during)
@@ -289,6 +286,42 @@ class _Pending:
         with during("commit"):
             run.commit(row, clients=self.outcome.clients, finished=time.time(), seconds=self.outcome.seconds)
             forget_old_checkpoints(run.path / "checkpoints", keep=KEPT)
+
+
+def check_cohorts(plan: RoundPlan, clients: int) -> None:
+    """Refuse before the first round what must fail in a later one.
+
+    Raises: ParticipationError naming what would fit; InputError where the simulated population is another one.
+    """
+    simulated = plan.cohorts
+    if simulated is None:
+        check_population(plan.guarantee.participation, clients=clients, report_goal=plan.report_goal)
+        return
+    devices, goal = simulated.population.devices, simulated.rules.report_goal
+    if (devices, goal) != (clients, plan.report_goal):
+        raise InputError(
+            f"{devices} simulated devices with report_goal={goal} are not the {clients} clients with "
+            f"report_goal={plan.report_goal} that train; simulate those."
+        )
+    check_supply(simulated.population, simulated.rules, plan.rounds, simulated.seed)
+
+
+def _cohort(
+    plan: RoundPlan, clock: ParticipationClock | SimulatedClock, round: int, key: bytes
+) -> tuple[NDArray[np.int64], ParticipationClock | SimulatedClock]:
+    """Who trains in this round, (report goal,) positions in the learner's clients, and the clock after it."""
+    if isinstance(clock, ParticipationClock):
+        return draw_cohort(
+            clock,
+            plan.guarantee.participation,
+            round=round,
+            report_goal=plan.report_goal,
+            generator=generator_for(key, "cohort", round),
+        )
+    if plan.cohorts is None:
+        raise InputError("the state is of a simulated population and the plan has none; give it the same cohorts.")
+    happened, after = plan.cohorts.next_cohort(clock, round)
+    return happened.clients, after
 
 
 def _active_clip(plan: RoundPlan, clip: ClipState | None, round: int) -> tuple[Guarantee, ClipState | None]:

@@ -1,25 +1,19 @@
-"""One experiment as a frozen value: TOML in, TOML out.
+"""The sections of a recipe: every key, its default, and the reason for it."""
 
-Every key has a default with its reason beside it; an unknown key, a wrong value or two values that contradict each
-other are refused with the name of the key. What a recipe means is what its rooms say: the sections `model`, `client`
-and `server` are their settings types, `privacy` and `rounds` become one Guarantee.
-"""
-
-import json
-import tomllib
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
-import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from tacit.design.blt import design_blt
 from tacit.design.toeplitz import design_banded_inverse, design_banded_toeplitz
-from tacit.errors import AccountingError, RecipeError
+from tacit.errors import InputError
 from tacit.keyboard.model import ModelSettings
-from tacit.privacy import Blt, Guarantee, Independent, Participation, Tree
+from tacit.population.devices import RoundRules
+from tacit.privacy import Blt, Independent, Participation, Tree
+from tacit.privacy.participation import Clock
 from tacit.privacy.strategy import PUBLISHED_BLT, BandedInverse, BandedToeplitz, Strategy
-from tacit.training import ClientTraining, RoundPlan, ServerOptimizer
+from tacit.training import ClientTraining, ServerOptimizer
 from tacit.training.adaptive_clipping import AdaptiveClipping
 from tacit.training.precision import Precision
 from tacit.training.server import Method
@@ -36,19 +30,19 @@ ADAPTING = ("none", "independent", "tree", "tree-variance-reduced")  # those und
 CHOICES = ("blt", "theta", "omega", "buffers", "coefficients", "bands")
 
 
-class _Section(BaseModel):
+class Section(BaseModel):
     # Strict: TOML has types of its own, so "3" and true are no numbers here.
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
 
 
-class DataSection(_Section):
+class DataSection(Section):
     """Whose text."""
 
     # Made by `tacit data import`; relative paths are relative to the current folder.
     cache: Path = Field(strict=False)
 
 
-class ModelSection(_Section):
+class ModelSection(Section):
     """The network; its vocabulary is the cache's."""
 
     embedding: int = 96  # papers 1 and 5
@@ -60,7 +54,7 @@ class ModelSection(_Section):
         return ModelSettings(vocabulary=vocabulary, embedding=self.embedding, units=self.units, tied=self.tied)
 
 
-class ClientSection(_Section):
+class ClientSection(Section):
     """Local training; see ClientTraining."""
 
     epochs: int = 1  # one pass over the batches, as Algorithm 1 of paper 1 is written
@@ -75,7 +69,7 @@ class ClientSection(_Section):
         return ClientTraining(**self.model_dump())
 
 
-class ServerSection(_Section):
+class ServerSection(Section):
     """The server's optimizer; see ServerOptimizer."""
 
     method: Method = "momentum"  # paper 1, Algorithm 1
@@ -88,7 +82,7 @@ class ServerSection(_Section):
         return ServerOptimizer(**self.model_dump())
 
 
-class RoundsSection(_Section):
+class RoundsSection(Section):
     """How many rounds, of whom, how far apart."""
 
     rounds: int = Field(ge=1)
@@ -104,7 +98,7 @@ class RoundsSection(_Section):
         )
 
 
-class PrivacySection(_Section):
+class PrivacySection(Section):
     """The mechanism and how much noise it adds."""
 
     mechanism: Mechanism
@@ -192,7 +186,7 @@ class PrivacySection(_Section):
                 return BandedInverse(coefficients=self.coefficients or ())
 
 
-class ClippingSection(_Section):
+class ClippingSection(Section):
     """A clip norm that follows the updates; see AdaptiveClipping. Left out, the clip norm is privacy.clip_norm."""
 
     initial: float = Field(gt=0)  # C^0; start low, see AdaptiveClipping
@@ -204,7 +198,26 @@ class ClippingSection(_Section):
         return AdaptiveClipping(**self.model_dump())
 
 
-class EvaluationSection(_Section):
+class PopulationSection(Section):
+    """Who comes is simulated: devices with a timer and hours of their own; see RoundRules, whose defaults these are."""
+
+    timer_hours: float  # of a device, from one participation to the next
+    clock: Clock = "finish"  # when the timer starts: as the papers count
+    over_selection: float = 1.3  # arXiv:1902.01046, Section 9
+    check_in_minutes: float = 30.0
+    deadline_minutes: float = 15.0
+    pause_minutes: float = 2.0
+    most_days: float = 365.0
+
+    def rules(self, report_goal: int) -> RoundRules:
+        """Raises: InputError naming the key."""
+        try:
+            return RoundRules(report_goal=report_goal, **self.model_dump())
+        except InputError as error:
+            raise InputError(f"population.{error}") from error
+
+
+class EvaluationSection(Section):
     """How often and on how many held-out clients; looking at them has no guarantee, and the statement says so."""
 
     every: int = Field(default=20, ge=1)  # rounds
@@ -213,186 +226,7 @@ class EvaluationSection(_Section):
     sentences: int = Field(default=64, ge=1)  # of each
 
 
-class RunSection(_Section):
+class RunSection(Section):
     """Reproducibility."""
 
     seed: int | None = Field(default=None, ge=0)  # given: anyone can recompute the noise; the statement says so loudly
-
-
-class Recipe(_Section):
-    """A whole experiment."""
-
-    name: str = Field(min_length=1)
-    data: DataSection
-    model: ModelSection = ModelSection()
-    client: ClientSection = ClientSection()
-    server: ServerSection = ServerSection()
-    rounds: RoundsSection
-    privacy: PrivacySection
-    clipping: ClippingSection | None = None
-    evaluation: EvaluationSection = EvaluationSection()
-    run: RunSection = RunSection()
-
-    @model_validator(mode="before")
-    @classmethod
-    def _begins_with_one_clip_norm(cls, values: Any) -> Any:
-        """privacy.clip_norm is the first clip norm of a run that adapts it, and need not be said twice."""
-        if not isinstance(values, dict):
-            return values
-        privacy, clipping = values.get("privacy"), values.get("clipping")
-        initial: Any = clipping.get("initial") if isinstance(clipping, dict) else None
-        if not isinstance(privacy, dict) or type(initial) not in (int, float) or not 0 < initial < float("inf"):
-            return values  # what is wrong there has a rule of its own
-        fixed = privacy.get("clip_norm", initial)
-        if fixed != initial:
-            raise ValueError(
-                f"privacy.clip_norm={fixed} and clipping.initial={initial} contradict each other, since the clip norm "
-                "of adaptive clipping begins with the latter; drop privacy.clip_norm."
-            )
-        return {**values, "privacy": {**privacy, "clip_norm": fixed}}
-
-    @model_validator(mode="after")
-    def _can_adapt_its_clip_norm(self) -> Self:
-        if self.clipping is not None and self.privacy.mechanism not in ADAPTING:
-            raise ValueError(
-                f"[clipping] needs a mechanism whose noise starts afresh ({', '.join(ADAPTING)}), not privacy."
-                f"mechanism='{self.privacy.mechanism}', which has one clip norm; drop [clipping] or take one of those."
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _stands_in_for_more(self) -> Self:
-        larger, goal = self.privacy.stands_in_for, self.rounds.report_goal
-        if larger is not None and larger <= goal:
-            raise ValueError(
-                f"privacy.stands_in_for={larger} is not above rounds.report_goal={goal}, and a cohort stands in for a "
-                f"larger one only; give more than {goal}, or drop it."
-            )
-        return self
-
-    @classmethod
-    def load(cls, path: Path) -> Self:
-        """Raises: RecipeError naming the file, the key and the rule."""
-        try:
-            text = path.read_bytes().decode("utf-8")
-        except FileNotFoundError:
-            raise RecipeError(f"there is no recipe '{path}'; the shipped ones are in recipes/.") from None
-        except UnicodeDecodeError as error:
-            raise RecipeError(
-                f"'{path}' is not UTF-8 ({error.reason} at byte {error.start}); save it as UTF-8."
-            ) from error
-        return cls.from_toml(text, where=str(path))
-
-    @classmethod
-    def from_toml(cls, text: str, *, where: str = "recipe") -> Self:
-        """Raises: RecipeError naming `where`, the key and the rule."""
-        try:
-            values = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise RecipeError(f"{where} is not TOML: {error}; mend that line.") from error
-        try:
-            recipe = cls.model_validate(values)
-            if not recipe.privacy.is_wish:
-                recipe.plan()
-            recipe.model.settings(vocabulary=5)
-        except ValidationError as error:
-            raise RecipeError(f"{where}: {_first_complaint(error)}") from error
-        except ValueError as error:
-            raise RecipeError(f"{where}: {error}") from error
-        return recipe
-
-    def to_toml(self) -> str:
-        """Every key with its value; `from_toml` gives the same recipe back."""
-        return tomli_w.dumps(_without_none(self.model_dump(mode="json")))
-
-    def differences(self, other: Self) -> list[str]:
-        """The keys in which `other` is another experiment, as "section.key is THERE, not HERE"; empty if in none."""
-        here, there = _flat(self.model_dump(mode="json")), _flat(other.model_dump(mode="json"))
-        keys = [*here, *(key for key in there if key not in here)]  # a section may be in one of them alone
-        return [
-            f"{key} is {_brief(there.get(key))}, not {_brief(here.get(key))}"
-            for key in keys
-            if here.get(key) != there.get(key)
-        ]
-
-    def designed(self) -> Self:
-        """The same experiment with a strategy in numbers: a run keeps those, since designing again elsewhere could give
-        other last digits, and its noise must stay the noise of one matrix.
-        """
-        section = self.privacy.designed(self.rounds.participation())
-        return self.model_copy(update={"privacy": section})
-
-    def guarantee(self) -> Guarantee:
-        """What the planned run promises; with adaptive clipping, updates and counts together [paper 1, Theorem 1]."""
-        strategy, participation = self.privacy.strategy(), self.rounds.participation()
-        if strategy is not None and self.privacy.zcdp is not None:
-            return Guarantee.for_zcdp(
-                self.privacy.zcdp, participation=participation, strategy=strategy, clip_norm=self.privacy.clip_norm
-            )
-        return Guarantee(
-            participation=participation,
-            strategy=strategy,
-            clip_norm=self.privacy.clip_norm,
-            noise_multiplier=self.privacy.noise_multiplier or 0.0,
-        )
-
-    def plan(self) -> RoundPlan:
-        """What the trainer runs."""
-        return RoundPlan(
-            guarantee=self.guarantee(),
-            report_goal=self.rounds.report_goal,
-            client=self.client.settings(),
-            server=self.server.settings(),
-            clipping=self._clipping(),
-        )
-
-    def _clipping(self) -> AdaptiveClipping | None:
-        """Raises: RecipeError where the counts alone cost all that may be spent."""
-        if self.clipping is None:
-            return None
-        settings = self.clipping.settings()
-        try:
-            settings.guarantees(self.guarantee(), self.rounds.report_goal)
-        except AccountingError as error:
-            raise RecipeError(f"clipping.bit_stddev (left out: rounds.report_goal / 20): {error}") from error
-        return settings
-
-
-def _first_complaint(error: ValidationError) -> str:
-    """One sentence about the first wrong key: the key, its value, the rule."""
-    first = error.errors()[0]
-    key = ".".join(str(part) for part in first["loc"])
-    more = f" ({error.error_count() - 1} more after it)" if error.error_count() > 1 else ""
-    if first["type"] == "extra_forbidden":
-        return f"the key '{key}' is unknown; remove it or mend its spelling (docs/recipes.md lists all).{more}"
-    if first["type"] == "missing":
-        return f"the key '{key}' is missing; give it.{more}"
-    if first["type"] == "value_error":
-        return f"{first['msg'].removeprefix('Value error, ')}{more}"
-    if first["type"] == "model_type":
-        return f"{key} = {first['input']!r}, but '{key}' is a section; write [{key}] and its keys below it.{more}"
-    rule = f"{first['msg'][:1].lower()}{first['msg'][1:]}"
-    return f"{key} = {first['input']!r}: {rule}; docs/recipes.md lists every key with its default.{more}"
-
-
-def _flat(values: dict[str, Any]) -> dict[str, Any]:
-    """{"section.key": value}; a section that was not given has no keys."""
-    given = {name: value for name, value in values.items() if value is not None}
-    sections = {name: value if isinstance(value, dict) else {"": value} for name, value in given.items()}
-    return {f"{name}.{key}".rstrip("."): value for name, keys in sections.items() for key, value in keys.items()}
-
-
-def _brief(value: Any) -> str:
-    if value is None:
-        return "not given"
-    written = json.dumps(value, ensure_ascii=False)
-    return written if len(written) <= 60 else f"{written[:57]}..."
-
-
-def _without_none(values: dict[str, Any]) -> dict[str, Any]:
-    """TOML has no null: what was not given is left out."""
-    return {
-        key: _without_none(value) if isinstance(value, dict) else value
-        for key, value in values.items()
-        if value is not None
-    }

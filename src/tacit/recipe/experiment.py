@@ -1,0 +1,215 @@
+"""A whole experiment: its sections, what they mean together, and which contradict each other.
+
+Every key has a default with its reason beside it; an unknown key, a wrong value or two values that contradict each
+other are refused with the name of the key. What a recipe means is what its rooms say: the sections `model`, `client`
+and `server` are their settings types, `privacy` and `rounds` become one Guarantee.
+"""
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any, Self
+
+import tomli_w
+from pydantic import Field, ValidationError, model_validator
+
+from tacit.errors import AccountingError, RecipeError
+from tacit.privacy import Guarantee
+from tacit.recipe.sections import (
+    ADAPTING,
+    ClientSection,
+    ClippingSection,
+    DataSection,
+    EvaluationSection,
+    ModelSection,
+    PopulationSection,
+    PrivacySection,
+    RoundsSection,
+    RunSection,
+    Section,
+    ServerSection,
+)
+from tacit.training import RoundPlan
+from tacit.training.adaptive_clipping import AdaptiveClipping
+
+
+class Recipe(Section):
+    """A whole experiment."""
+
+    name: str = Field(min_length=1)
+    data: DataSection
+    model: ModelSection = ModelSection()
+    client: ClientSection = ClientSection()
+    server: ServerSection = ServerSection()
+    rounds: RoundsSection
+    privacy: PrivacySection
+    clipping: ClippingSection | None = None
+    population: PopulationSection | None = None
+    evaluation: EvaluationSection = EvaluationSection()
+    run: RunSection = RunSection()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _begins_with_one_clip_norm(cls, values: Any) -> Any:
+        """privacy.clip_norm is the first clip norm of a run that adapts it, and need not be said twice."""
+        if not isinstance(values, dict):
+            return values
+        privacy, clipping = values.get("privacy"), values.get("clipping")
+        initial: Any = clipping.get("initial") if isinstance(clipping, dict) else None
+        if not isinstance(privacy, dict) or type(initial) not in (int, float) or not 0 < initial < float("inf"):
+            return values  # what is wrong there has a rule of its own
+        fixed = privacy.get("clip_norm", initial)
+        if fixed != initial:
+            raise ValueError(
+                f"privacy.clip_norm={fixed} and clipping.initial={initial} contradict each other, since the clip norm "
+                "of adaptive clipping begins with the latter; drop privacy.clip_norm."
+            )
+        return {**values, "privacy": {**privacy, "clip_norm": fixed}}
+
+    @model_validator(mode="after")
+    def _can_adapt_its_clip_norm(self) -> Self:
+        if self.clipping is not None and self.privacy.mechanism not in ADAPTING:
+            raise ValueError(
+                f"[clipping] needs a mechanism whose noise starts afresh ({', '.join(ADAPTING)}), not privacy."
+                f"mechanism='{self.privacy.mechanism}', which has one clip norm; drop [clipping] or take one of those."
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _stands_in_for_more(self) -> Self:
+        larger, goal = self.privacy.stands_in_for, self.rounds.report_goal
+        if larger is not None and larger <= goal:
+            raise ValueError(
+                f"privacy.stands_in_for={larger} is not above rounds.report_goal={goal}, and a cohort stands in for a "
+                f"larger one only; give more than {goal}, or drop it."
+            )
+        return self
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Raises: RecipeError naming the file, the key and the rule."""
+        try:
+            text = path.read_bytes().decode("utf-8")
+        except FileNotFoundError:
+            raise RecipeError(f"there is no recipe '{path}'; the shipped ones are in recipes/.") from None
+        except UnicodeDecodeError as error:
+            raise RecipeError(
+                f"'{path}' is not UTF-8 ({error.reason} at byte {error.start}); save it as UTF-8."
+            ) from error
+        return cls.from_toml(text, where=str(path))
+
+    @classmethod
+    def from_toml(cls, text: str, *, where: str = "recipe") -> Self:
+        """Raises: RecipeError naming `where`, the key and the rule."""
+        try:
+            values = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise RecipeError(f"{where} is not TOML: {error}; mend that line.") from error
+        try:
+            recipe = cls.model_validate(values)
+            if not recipe.privacy.is_wish:
+                recipe.plan()
+            if recipe.population is not None:
+                recipe.population.rules(recipe.rounds.report_goal)
+            recipe.model.settings(vocabulary=5)
+        except ValidationError as error:
+            raise RecipeError(f"{where}: {_first_complaint(error)}") from error
+        except ValueError as error:
+            raise RecipeError(f"{where}: {error}") from error
+        return recipe
+
+    def to_toml(self) -> str:
+        """Every key with its value; `from_toml` gives the same recipe back."""
+        return tomli_w.dumps(_without_none(self.model_dump(mode="json")))
+
+    def differences(self, other: Self) -> list[str]:
+        """The keys in which `other` is another experiment, as "section.key is THERE, not HERE"; empty if in none."""
+        here, there = _flat(self.model_dump(mode="json")), _flat(other.model_dump(mode="json"))
+        keys = [*here, *(key for key in there if key not in here)]  # a section may be in one of them alone
+        return [
+            f"{key} is {_brief(there.get(key))}, not {_brief(here.get(key))}"
+            for key in keys
+            if here.get(key) != there.get(key)
+        ]
+
+    def designed(self) -> Self:
+        """The same experiment with a strategy in numbers: a run keeps those, since designing again elsewhere could give
+        other last digits, and its noise must stay the noise of one matrix.
+        """
+        section = self.privacy.designed(self.rounds.participation())
+        return self.model_copy(update={"privacy": section})
+
+    def guarantee(self) -> Guarantee:
+        """What the planned run promises; with adaptive clipping, updates and counts together [paper 1, Theorem 1]."""
+        strategy, participation = self.privacy.strategy(), self.rounds.participation()
+        if strategy is not None and self.privacy.zcdp is not None:
+            return Guarantee.for_zcdp(
+                self.privacy.zcdp, participation=participation, strategy=strategy, clip_norm=self.privacy.clip_norm
+            )
+        return Guarantee(
+            participation=participation,
+            strategy=strategy,
+            clip_norm=self.privacy.clip_norm,
+            noise_multiplier=self.privacy.noise_multiplier or 0.0,
+        )
+
+    def plan(self) -> RoundPlan:
+        """What the trainer runs."""
+        return RoundPlan(
+            guarantee=self.guarantee(),
+            report_goal=self.rounds.report_goal,
+            client=self.client.settings(),
+            server=self.server.settings(),
+            clipping=self._clipping(),
+        )
+
+    def _clipping(self) -> AdaptiveClipping | None:
+        """Raises: RecipeError where the counts alone cost all that may be spent."""
+        if self.clipping is None:
+            return None
+        settings = self.clipping.settings()
+        try:
+            settings.guarantees(self.guarantee(), self.rounds.report_goal)
+        except AccountingError as error:
+            raise RecipeError(f"clipping.bit_stddev (left out: rounds.report_goal / 20): {error}") from error
+        return settings
+
+
+def _first_complaint(error: ValidationError) -> str:
+    """One sentence about the first wrong key: the key, its value, the rule."""
+    first = error.errors()[0]
+    key = ".".join(str(part) for part in first["loc"])
+    more = f" ({error.error_count() - 1} more after it)" if error.error_count() > 1 else ""
+    if first["type"] == "extra_forbidden":
+        return f"the key '{key}' is unknown; remove it or mend its spelling (docs/recipes.md lists all).{more}"
+    if first["type"] == "missing":
+        return f"the key '{key}' is missing; give it.{more}"
+    if first["type"] == "value_error":
+        return f"{first['msg'].removeprefix('Value error, ')}{more}"
+    if first["type"] == "model_type":
+        return f"{key} = {first['input']!r}, but '{key}' is a section; write [{key}] and its keys below it.{more}"
+    rule = f"{first['msg'][:1].lower()}{first['msg'][1:]}"
+    return f"{key} = {first['input']!r}: {rule}; docs/recipes.md lists every key with its default.{more}"
+
+
+def _flat(values: dict[str, Any]) -> dict[str, Any]:
+    """{"section.key": value}; a section that was not given has no keys."""
+    given = {name: value for name, value in values.items() if value is not None}
+    sections = {name: value if isinstance(value, dict) else {"": value} for name, value in given.items()}
+    return {f"{name}.{key}".rstrip("."): value for name, keys in sections.items() for key, value in keys.items()}
+
+
+def _brief(value: Any) -> str:
+    if value is None:
+        return "not given"
+    written = json.dumps(value, ensure_ascii=False)
+    return written if len(written) <= 60 else f"{written[:57]}..."
+
+
+def _without_none(values: dict[str, Any]) -> dict[str, Any]:
+    """TOML has no null: what was not given is left out."""
+    return {
+        key: _without_none(value) if isinstance(value, dict) else value
+        for key, value in values.items()
+        if value is not None
+    }
