@@ -107,7 +107,9 @@ class TestTheLaw:
         same_space = other.keys() == law.keys()
         for value in (0, randomizer.domain - 1):
             reports = randomizer.encode(np.full(sent, value), generator)
-            seen = np.bincount([place[key] for key in keys_of(randomizer, reports)], minlength=len(law))
+            different, times = np.unique(reports, axis=0, return_counts=True)
+            seen = np.zeros(len(law))
+            seen[[place[key] for key in keys_of(randomizer, different)]] = times
             expected = sent * np.array([row[value] for row in law.values()])
             assert stats.chisquare(seen, expected).pvalue > 1e-4
             if same_space:
@@ -132,7 +134,7 @@ class TestTheLaw:
 
     def test_sampled_votes_have_the_law_of_summed_reports(self, randomizer: Randomizer) -> None:
         """Means and covariances of `sample_votes`, value by value and pair by pair, against the exact ones."""
-        generator, draws = np.random.default_rng(3), 1_500
+        generator, draws = np.random.default_rng(3), 1_000
         holders = np.arange(randomizer.domain) * 3 % 8
         votes = np.array([randomizer.sample_votes(holders, generator) for _ in range(draws)])
         check_moments(votes, *moments(randomizer, holders))
@@ -143,11 +145,10 @@ class TestEveryRandomizer:
     def test_estimates_are_unbiased_with_the_variance_claimed(self, randomizer: Randomizer) -> None:
         generator = np.random.default_rng(11)
         holders = np.arange(randomizer.domain) % 5 * 8
-        devices, draws = int(holders.sum()), 2_000 if randomizer.domain < 20 else 80
+        devices, draws = int(holders.sum()), 2_000 if randomizer.domain < 20 else 80 if randomizer.domain < 100 else 40
         truth = np.repeat(np.arange(randomizer.domain), holders)
-        estimates = np.array(
-            [randomizer.estimate(randomizer.votes(randomizer.encode(truth, generator)), devices) for _ in range(draws)]
-        )
+        reports = np.split(randomizer.encode(np.tile(truth, draws), generator), draws)
+        estimates = np.array([randomizer.estimate(randomizer.votes(each), devices) for each in reports])
         deviations = np.sqrt([randomizer.variance(devices, count) for count in holders])
         standard = (estimates - holders) / deviations
         means = standard.mean(axis=0) * math.sqrt(draws)
@@ -226,7 +227,7 @@ class TestSubsetSelection:
         assert made.p > made.q > 0
 
     @given(st.integers(2, 130), st.floats(0.05, 6), st.integers(0, 2**31))
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=30, deadline=None)
     def test_reports_name_so_many_different_values(self, domain: int, epsilon: float, seed: int) -> None:
         made = SubsetSelection(domain, epsilon)
         reports = made.encode(np.arange(domain), np.random.default_rng(seed))
