@@ -134,7 +134,7 @@ class TestTheLaw:
 
     def test_sampled_votes_have_the_law_of_summed_reports(self, randomizer: Randomizer) -> None:
         """Means and covariances of `sample_votes`, value by value and pair by pair, against the exact ones."""
-        generator, draws = np.random.default_rng(3), 1_000
+        generator, draws = np.random.default_rng(3), 1_500
         holders = np.arange(randomizer.domain) * 3 % 8
         votes = np.array([randomizer.sample_votes(holders, generator) for _ in range(draws)])
         check_moments(votes, *moments(randomizer, holders))
