@@ -13,14 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
+from tacit.analytics import Anonymity
 from tacit.analytics.alphabet import Alphabet
-from tacit.analytics.campaign import Anonymity, Campaign
+from tacit.analytics.campaign import Campaign
 from tacit.analytics.campaign_folder import CampaignFolder
 from tacit.analytics.contributions import Terms
 from tacit.analytics.crowd import Crowd
 from tacit.analytics.discovery import Discovery, Layer, discover, least_votes
 from tacit.errors import InputError, ParticipationError, RunError, UnknownRelease
 from tacit.population.typed_words import TypedWords
+from tacit.privacy.campaign_ledger import CampaignLedger
 
 ABC = Alphabet("abc")
 NO_NOISE = 30.0  # an epsilon at which a report is its answer but with probability 1e-11
@@ -249,6 +251,18 @@ def test_the_ledger_in_the_folder_is_what_was_released(tmp_path: Path) -> None:
     assert guarantee.item_epsilon == 3.0
     assert [group.users for group in guarantee.groups] == [release.users for release in ledger.releases]
     assert ledger.rare_output(9) <= 1e-3 < ledger.rare_output(12)
+
+
+@pytest.mark.parametrize("randomizer", ["subset-selection", "projective-geometry", "k-ary"])
+@pytest.mark.parametrize("epsilon", [0.05, 4.0, 20.0, 30.0])
+def test_every_randomizer_has_a_guarantee(randomizer: Any, epsilon: float) -> None:
+    """Also where 1 - p is hardly more than the rounding of p."""
+    terms = Terms(local_epsilon=epsilon, randomizer=randomizer)
+    found = discover(
+        replace(campaign(users_per_layer=60, depth=3), terms=terms), one_word_each({"a": 9}), Memory(), assignment=1
+    )
+    ledger = CampaignLedger(tuple(layer.release for layer in found.layers))
+    assert ledger.guarantee(central_delta=1e-8).central.epsilon_upper <= epsilon
 
 
 def test_settings_survive_their_record() -> None:

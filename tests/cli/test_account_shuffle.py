@@ -1,4 +1,4 @@
-"""`tacit account shuffle` and `tacit account populations`, as people and programs call them."""
+"""`tacit account shuffle`, `populations` and `person`, as people and programs call them."""
 
 import json
 
@@ -6,12 +6,14 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from tacit.cli.account_shuffle import account_populations, account_shuffle
+from tacit.cli.account_shuffle import account_person, account_populations, account_shuffle
+from tacit.privacy.local_dp import user_level
 from tacit.privacy.shuffling import shuffle_epsilon
 
 app = typer.Typer()
 app.command("shuffle")(account_shuffle)
 app.command("populations")(account_populations)
+app.command("person")(account_person)
 
 
 def run(words: str) -> tuple[int, str]:
@@ -88,3 +90,18 @@ class TestPopulations:
         code, output = run(f"populations {words}")
         assert code == 2
         assert named in output
+
+
+class TestPerson:
+    SETTINGS = "person --user-epsilon 8 --contributions 5 --users 1000000 --domain 10001"
+
+    @pytest.mark.parametrize(("count", "better"), [(100, "one word"), (950_000, "all words")])
+    def test_the_better_way_is_named(self, count: int, better: str) -> None:
+        code, output = run(f"{self.SETTINGS} --count {count} --json")
+        assert code == 0 and json.loads(output) == user_level(8.0, 5, 10**6, 10_001, count).to_record()
+        code, output = run(f"{self.SETTINGS} --count {count}")
+        assert code == 0 and f"take {better}" in output and "epsilon 1.6 each" in output
+
+    def test_what_cannot_be_is_one_line(self) -> None:
+        code, output = run(f"{self.SETTINGS} --count 1000001")
+        assert code == 2 and "count=1e+06" in output and output.count("\n") == 1

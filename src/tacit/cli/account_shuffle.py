@@ -1,4 +1,7 @@
-"""`tacit account shuffle` and `tacit account populations`: what local randomizers promise once reports are shuffled."""
+"""What local randomizers promise once reports are shuffled, and to how many people and words they are of use.
+
+`tacit account shuffle`, `tacit account populations`, `tacit account person`.
+"""
 
 from typing import Annotated
 
@@ -9,7 +12,7 @@ from tacit.cli.account_options import Json
 from tacit.cli.console import complaints, console, print_json, speaks_plainly
 from tacit.errors import InputError
 from tacit.privacy.anonymity import Anonymity
-from tacit.privacy.local_dp import Campaigning, Outlook, outlooks
+from tacit.privacy.local_dp import Campaigning, Outlook, outlooks, user_level
 from tacit.privacy.rounding import rounded_up
 from tacit.privacy.shuffling import Kind, shuffle_epsilon
 
@@ -97,6 +100,30 @@ def account_populations(
         print_json({"rows": [row.to_record() for row in rows]})
         return
     _show(rows)
+
+
+@speaks_plainly
+def account_person(
+    user_epsilon: Annotated[float, typer.Option(help="The local guarantee for everything a person answers.")],
+    contributions: Annotated[int, typer.Option(help="K: the words that a person could answer for.")],
+    users: Annotated[int, typer.Option(help="How many people are asked.")],
+    domain: Annotated[int, typer.Option(help="Values an answer is about.")],
+    count: Annotated[float, typer.Option(help="How many of them have the word whose count is estimated.")] = 0.0,
+    as_json: Json = False,
+) -> None:
+    """One of K words at the whole epsilon, or all K at epsilon / K: the same promise, which estimates better?"""
+    made = user_level(user_epsilon, contributions, users, domain, count)
+    if as_json:
+        print_json(made.to_record())
+        return
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_row(f"one of {contributions} words, epsilon {user_epsilon:g}", f"{made.one_word_deviation:.4g}")
+    shared = f"all {contributions} words, epsilon {user_epsilon / contributions:g} each"
+    table.add_row(shared, f"{made.all_words_deviation:.4g}")
+    console.print(table)
+    console.print(
+        f"Standard deviations of the estimated number of people, exact, Subset Selection: take {made.better}."
+    )
 
 
 def _show(rows: list[Outlook]) -> None:

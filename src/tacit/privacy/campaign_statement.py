@@ -266,11 +266,11 @@ def _accounting(guarantee: LocalGuarantee) -> str:
 
 def _assumptions(facts: CampaignFacts) -> list[str]:
     sizes = [release.users for release in facts.ledger.releases]
+    users = f"{min(sizes):,}" if min(sizes) == max(sizes) else f"{min(sizes):,} to {max(sizes):,}"
     return [
         *ASSUMPTIONS.values(),
         f"Randomness of the devices came from: {facts.key_source}.",
-        f"The {len(sizes):,} groups have {min(sizes):,} to {max(sizes):,} users, by the ledger, which shows each user "
-        "in one group.",
+        f"The {len(sizes):,} groups have {users} users each, by the ledger, which shows each user in one group.",
     ]
 
 

@@ -6,7 +6,7 @@ group of people, so that nothing adds up over questions: parallel composition.
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -187,6 +187,10 @@ class UserLevel:
     def better(self) -> str:
         """ "one word" or "all words": the smaller deviation."""
         return "one word" if self.one_word_deviation <= self.all_words_deviation else "all words"
+
+    def to_record(self) -> Record:
+        """Plain values for JSON."""
+        return {**asdict(self), "better": self.better}
 
 
 def user_level(user_epsilon: float, contributions: int, users: int, domain: int, count: float) -> UserLevel:
