@@ -180,8 +180,8 @@ def _exponentials(
     """The loss (), and the derivatives of its log sum exp by outputs (W, E) and by matrix and bias (E+1, V).
 
     The exponentials are not normalised in memory: weight/sum is folded into the small matrices of both products, and
-    the bias is one more row of the second. XLA makes one pass of first product, maximum and exponential (in bfloat16 4.5
-    ms instead of 8 at 320 x 10,000), but only if nobody else looks at the scores: so the loss is read off the
+    the bias is one more row of the second. XLA makes one pass of first product, maximum and exponential (in bfloat16
+    4.5 ms instead of 8 at 320 x 10,000), but only if nobody else looks at the scores: so the loss is read off the
     exponentials, and no word's surprise counts as more than LEAST's.
     """
     total = len(outputs)
