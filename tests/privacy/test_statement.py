@@ -135,6 +135,13 @@ def test_a_private_vocabulary_is_left_out_of_the_promise() -> None:
     assert "Neither covers the vocabulary" in next(item.text for item in made.items if item.number == "3c")
 
 
+def test_a_discovered_vocabulary_has_the_guarantee_of_its_campaign() -> None:
+    made = statement(changed(vocabulary_kind="discovered"))
+    assert not any(label.name.startswith("VOCABULARY") for label in made.labels)
+    assert "has the guarantee of its campaign" in next(item.text for item in made.items if item.number == "3c")
+    assert "that campaign's own statement covers them" in made.markdown()
+
+
 def test_the_extrapolated_figures_never_mix_with_the_runs_own() -> None:
     larger = Extrapolation.scaled(SMALL, report_goal=500, to=6500)
     assert larger.noise_multiplier == pytest.approx(7.02)  # the papers' 0.54 at 500 for 7 at 6,500

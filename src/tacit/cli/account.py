@@ -28,7 +28,7 @@ from tacit.cli.account_options import (
 )
 from tacit.cli.account_run import account_run
 from tacit.cli.account_show import figures_of_mechanism, show
-from tacit.cli.account_shuffle import account_populations, account_shuffle
+from tacit.cli.account_shuffle import account_person, account_populations, account_shuffle
 from tacit.cli.console import speaks_plainly
 from tacit.cli.options import with_options
 from tacit.privacy.strategy import BandedInverse, BandedToeplitz, Independent, Strategy, Tree
@@ -42,6 +42,7 @@ app.command("log")(account_log)
 app.command("amplified")(account_amplified)
 app.command("shuffle")(account_shuffle)
 app.command("populations")(account_populations)
+app.command("person")(account_person)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,6 +29,7 @@ CURVE_POINTS = 256
 PUBLIC_DATA = {  # by the vocabulary's kind
     "public": ("the text that the vocabulary was counted in",),
     "word list": ("the word list that became the vocabulary",),
+    "discovered": ("the text or list that the vocabulary began with",),
     "private": (),
 }
 

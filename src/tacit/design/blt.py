@@ -141,6 +141,7 @@ def _soft_worst(regrets: Sequence[Function]) -> Function:
 
 def _worst_lowered(regrets: Sequence[Function], start: Array) -> Array:
     """The least bound s with all regrets at most s, by sequential quadratic programming from `start`."""
+    from scipy.optimize import minimize
 
     def each(point: Array) -> tuple[Array, Array]:
         values, slopes = zip(*(regret(point[None, :-1]) for regret in regrets), strict=True)

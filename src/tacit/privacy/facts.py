@@ -37,7 +37,7 @@ ADJACENCIES = {
         "of records."
     ),
 }
-VOCABULARIES = ("public", "word list", "private")
+VOCABULARIES = ("public", "word list", "discovered", "private")
 ROUNDED_MULTIPLIERS = 0.02  # papers print 0.54 at 500 reports for 7, not 7.02, at 6,500
 
 

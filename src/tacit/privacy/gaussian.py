@@ -8,7 +8,6 @@ rounds of a strategy matrix are one such mechanism (arXiv:2202.08312).
 import math
 from collections.abc import Callable
 
-from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 from tacit.errors import AccountingError, InputError
@@ -94,6 +93,8 @@ def _log_delta(epsilon: float, mu: float) -> float:
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
+    from scipy.optimize import brentq  # half of what this room takes to load, and seldom needed
+
     root, report = brentq(function, low, high, xtol=1e-14, rtol=1e-14, full_output=True, disp=False)
     if not report.converged:
         raise AccountingError(f"no conversion found between {low:g} and {high:g}; the values are out of reach.")

@@ -45,6 +45,11 @@ def accesses(facts: StatementFacts) -> str:
     ]
     if facts.vocabulary_kind == "private":
         lines.append("The vocabulary itself was taken from private text and has no guarantee.")
+    if facts.vocabulary_kind == "discovered":
+        lines.append(
+            "Some of its words were discovered by a campaign under local differential privacy; that campaign's own "
+            "statement covers them, and this one does not."
+        )
     return "\n\n".join(lines)
 
 
@@ -124,6 +129,8 @@ def formal(facts: StatementFacts) -> str:
         text += f" Of the realised rho: {parts}."
     if facts.vocabulary_kind == "private":
         text += " Neither covers the vocabulary."
+    if facts.vocabulary_kind == "discovered":
+        text += " Neither covers the vocabulary, which has the guarantee of its campaign."
     return text
 
 
