@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from tacit.design.blt_coordinates import Candidates
 from tacit.design.blt_objective import log_loss
