@@ -18,8 +18,8 @@ from tacit.mechanisms import standard_normal_seeds, stream_for
 from tacit.population import Cache
 from tacit.population.cohorts import draw_cohort, start_clock
 from tacit.training import ClientTraining, Cores, Hardware, Learner, RoundOutcome, RoundPlan, generator_for
-from tacit.training.client import ClientData, gather, shard_sum
-from tacit.training.cohort import train_cohort
+from tacit.training.client import NOBODY, ClientData, gather, shard_sum
+from tacit.training.cohort import shards_of, train_cohort
 from tacit.training.randomness import seed_for
 from tacit.training.rounds import TrainingState, initial_state, run_round
 
@@ -222,6 +222,23 @@ def test_the_number_of_workers_changes_no_bit(cache: Cache, one: Cores) -> None:
     many, _ = rounds_of(learner, plan, Cores(Hardware(workers=2)), 3)
     for a, b in zip(jax.tree.leaves(few), jax.tree.leaves(many), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_shards_are_of_one_size_and_lose_nobody(cache: Cache, one: Cores) -> None:
+    """Hence one compiled program; the places of nobody leave no trace."""
+    clients = np.resize(cache.clients("train"), 100)
+    shards = shards_of(clients)
+    assert {len(shard) for shard in shards} == {3} and len(shards) == 34
+    np.testing.assert_array_equal(np.concatenate(shards), [*clients, NOBODY, NOBODY])
+    learner, settings = tiny_learner(cache), ClientTraining(batch_size=4, sentences=8, words=6)
+    work, model, seed = learner.work(settings), jnp.asarray(learner.start), seed_for(KEY, "client")
+    whole = train_cohort(work, model, clients, seed=seed, clip_norm=0.2, workers=one)
+    assert len(whole.norms) == len(whole.finite) == len(whole.losses) == 100 and whole.finite.all()
+    slow = sum(
+        shard_sum(work, model, gather(cache, clients[[i]], settings, seed), clip_norm=0.2, device=one.devices[0]).total
+        for i in range(100)
+    )
+    np.testing.assert_allclose(whole.total, slow, atol=1e-5)
 
 
 POISON = 59  # a word that makes whoever typed it diverge

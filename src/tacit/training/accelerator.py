@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from tacit.aggregation import clip
 from tacit.errors import TrainingError
-from tacit.training.client import ClientTraining, ClientWork, Loss, Model, ShardSum, gather, local_update
+from tacit.training.client import NOBODY, ClientTraining, ClientWork, Loss, Model, ShardSum, gather, local_update
 from tacit.training.cohort import Hardware
 from tacit.training.profile import READING, TRAINING, Profile
 
@@ -56,6 +56,7 @@ class Accelerator:
         Raises: TrainingError when the device has not enough memory, with a chunk size that may do.
         """
         clients = np.concatenate(shards)
+        clients = clients[clients != NOBODY]
         work.cache.read_ahead(clients)
         size = self.chunk_size(work, len(model), len(clients))
         try:

@@ -71,6 +71,9 @@ class ClientTraining:
             raise InputError(f"client.precision='{self.precision}' is unknown; use float32 or bfloat16.")
 
 
+NOBODY = -1  # in the place of a client: shards of one size are one compiled program
+
+
 class ClientData(NamedTuple):
     """The sentences of a cohort, padded: what the phones would read from their own disks."""
 
@@ -101,11 +104,13 @@ def gather(cache: Cache, clients: NDArray[np.int64], settings: ClientTraining, s
     """A random subset of each client's sentences, in random order, cut and padded.
 
     A client's choice follows from (seed, client) alone, as on a phone: not from who else is in the cohort or shard.
+    NOBODY has no text, hence an update of zero.
     """
     rows = -(-settings.sentences // settings.batch_size) * settings.batch_size
     sentences = np.zeros((len(clients), rows, settings.words + 1), np.int32)
     batches = np.zeros(len(clients), np.int32)
-    for i, client in enumerate(clients):
+    for i in np.flatnonzero(clients != NOBODY):
+        client = clients[i]
         chosen = own_generator(seed, int(client)).permutation(cache.sentence_count(int(client)))[: settings.sentences]
         sentences[i, : len(chosen)] = cache.padded(int(client), chosen, settings.words + 1)
         batches[i] = -(-len(chosen) // settings.batch_size)

@@ -19,7 +19,7 @@ from jax import Array
 from numpy.typing import NDArray
 
 from tacit.errors import InputError
-from tacit.training.client import ClientWork, ShardSum, gather, shard_sum
+from tacit.training.client import NOBODY, ClientWork, ShardSum, gather, shard_sum
 
 # The rule is part of the result (the order of additions). About 32 shards, so that any few workers share them evenly;
 # not above 64 clients, so that a worker's memory and what is lost with it stay small.
@@ -109,7 +109,8 @@ class Cores:
         self, work: ClientWork, model: Array, shards: Sequence[NDArray[np.int64]], *, seed: bytes, clip_norm: float
     ) -> Iterator[ShardSum]:
         """See Workers."""
-        work.cache.read_ahead(np.concatenate(shards))
+        everybody = np.concatenate(shards)
+        work.cache.read_ahead(everybody[everybody != NOBODY])
         broadcast = {device: jax.device_put(model, device) for device in self.devices}
 
         def one_shard(device: Any, clients: NDArray[np.int64]) -> ShardSum:
@@ -120,9 +121,10 @@ class Cores:
 
 
 def shards_of(clients: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """The cohort (clients,) cut into shards of equal size, the last one perhaps smaller."""
+    """The cohort (clients,) cut into shards of equal size, the last one filled up with NOBODY."""
     size = min(max(len(clients) // SHARDS, 1), LARGEST_SHARD)
-    return [clients[start : start + size] for start in range(0, len(clients), size)]
+    filled = np.pad(clients, (0, -len(clients) % size), constant_values=NOBODY)
+    return list(filled.reshape(-1, size))
 
 
 def train_cohort(
@@ -139,4 +141,10 @@ def train_cohort(
         norms.append(part.norms)
         finite.append(part.finite)
         losses.append(part.losses)
-    return CohortSum(jnp.asarray(total), np.concatenate(norms), np.concatenate(finite), np.concatenate(losses))
+    everybody = slice(len(clients))  # nobody's places come last
+    return CohortSum(
+        jnp.asarray(total),
+        np.concatenate(norms)[everybody],
+        np.concatenate(finite)[everybody],
+        np.concatenate(losses)[everybody],
+    )
