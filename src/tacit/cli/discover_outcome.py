@@ -14,7 +14,8 @@ from tacit.analytics.discovery import Discovery
 from tacit.cli.console import plain
 from tacit.keyboard.vocabulary import Vocabulary
 from tacit.population.typed_words import TypedWords
-from tacit.privacy.campaign_statement import CampaignFacts, CampaignStatement, campaign_statement
+from tacit.privacy import Statement
+from tacit.privacy.campaign_statement import CampaignFacts, campaign_statement
 from tacit.privacy.facts import OPERATING_SYSTEM
 
 WORDS = "words.csv"
@@ -29,7 +30,7 @@ class Outcome:
 
     summary: dict[str, Any]
     rows: list[dict[str, Any]]
-    statement: CampaignStatement
+    statement: Statement
 
 
 def outcome_of(

@@ -4,7 +4,6 @@ The items are those of arXiv:2305.18465, Appendix A, as in a run's statement (`s
 facts come in, sentences and a record go out, and whatever weakens the guarantee stands on the first lines, in capitals.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -17,9 +16,10 @@ from tacit.privacy.campaign_ledger import PREFIX_VOTES, WORD_COUNTS, AnswersRele
 from tacit.privacy.facts import OPERATING_SYSTEM
 from tacit.privacy.local_dp import ASSUMPTIONS, RESAMPLED, SEEDED, LocalGuarantee, Record
 from tacit.privacy.rounding import rounded_up
-from tacit.privacy.statement import PROTECTIVE_EPSILON, SECTIONS, Item, Label, checksum, leaves
+from tacit.privacy.statement import PROTECTIVE_EPSILON, Item, Label, Statement
 
 FORMAT = "tacit campaign statement 1"
+TITLE = "Privacy statement of a campaign for new words"
 SAMPLERS = {
     "random": "a uniform choice among the different things it holds",
     "greedy": "those that it holds most of, ties by a fixed order",
@@ -122,43 +122,7 @@ def _anonymity(k: Any, delta: Any) -> Anonymity | None:
     return Anonymity(k=k, delta=delta)
 
 
-@dataclass(frozen=True, kw_only=True)
-class CampaignStatement:
-    """The finished statement, with the facts that it follows from."""
-
-    facts: CampaignFacts
-    labels: tuple[Label, ...]
-    items: tuple[Item, ...]
-    figures: Record
-
-    def markdown(self) -> str:
-        """The labels on the first lines, then the items under their headings."""
-        lines = [f"**{label.name}: {label.meaning}**\n" for label in self.labels]
-        lines.append("# Privacy statement of a campaign for new words\n")
-        for item in self.items:
-            if item.number in SECTIONS:
-                lines.append(f"## {SECTIONS[item.number]}\n")
-            lines.append(f"{'###' if item.number[1:] else '##'} {item.number}. {item.title}\n\n{item.text}\n")
-        return "\n".join(lines)
-
-    def to_record(self) -> Record:
-        """Plain values for JSON: the facts with a checksum each, and everything that follows from them."""
-        facts = self.facts.to_record()
-        return {
-            "format": FORMAT,
-            "labels": [{"name": label.name, "meaning": label.meaning} for label in self.labels],
-            "items": [{"number": item.number, "title": item.title, "text": item.text} for item in self.items],
-            **self.figures,
-            "facts": facts,
-            "checksums": {name: checksum(name, value) for name, value in leaves(facts)},
-        }
-
-    def to_json(self) -> str:
-        """The record as the text of a file: what `tacit verify` reads."""
-        return json.dumps(self.to_record(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def campaign_statement(facts: CampaignFacts) -> CampaignStatement:
+def campaign_statement(facts: CampaignFacts) -> Statement:
     """The statement of one campaign, with every item and every label that the facts call for."""
     layers = [release for release in facts.ledger.releases if release.what == PREFIX_VOTES]
     items = (
@@ -182,7 +146,7 @@ def campaign_statement(facts: CampaignFacts) -> CampaignStatement:
         if facts.anonymity
         else None,
     }
-    return CampaignStatement(facts=facts, labels=_labels(facts), items=items, figures=figures)
+    return Statement(facts=facts, labels=_labels(facts), items=items, figures=figures, title=TITLE, format=FORMAT)
 
 
 ADJACENCY = (

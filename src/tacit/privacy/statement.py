@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from tacit.privacy import statement_text as text
 from tacit.privacy.composition import Composition
@@ -49,19 +49,29 @@ class Item:
     text: str
 
 
+class Facts(Protocol):
+    """What a statement follows from."""
+
+    def to_record(self) -> Record:
+        """Plain values for JSON."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """The finished statement, with the facts that it follows from."""
+    """The finished statement of a run or of a campaign, with the facts that it follows from."""
 
-    facts: StatementFacts
+    facts: Facts
     labels: tuple[Label, ...]
     items: tuple[Item, ...]
     figures: Record
+    title: str = "Privacy statement"
+    format: str = FORMAT
 
     def markdown(self) -> str:
         """The labels on the first lines, then the items under their headings."""
         lines = [f"**{label.name}: {label.meaning}**\n" for label in self.labels]
-        lines.append("# Privacy statement\n")
+        lines.append(f"# {self.title}\n")
         for item in self.items:
             if item.number in SECTIONS:
                 lines.append(f"## {SECTIONS[item.number]}\n")
@@ -77,7 +87,7 @@ class Statement:
         """
         facts = self.facts.to_record()
         return {
-            "format": FORMAT,
+            "format": self.format,
             "labels": [{"name": label.name, "meaning": label.meaning} for label in self.labels],
             "items": [{"number": item.number, "title": item.title, "text": item.text} for item in self.items],
             **self.figures,
