@@ -5,8 +5,9 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from tacit.cli.bars import counting_bar
 from tacit.cli.console import complaints
 
 if TYPE_CHECKING:  # Numba would come with them
@@ -23,17 +24,7 @@ class DiscoveryProgress:
         self._campaign, self._quiet = campaign, quiet
         self._votes: dict[str, int] = {}
         self._users = 0
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[shown]}", markup=False),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(elapsed_when_finished=False),
-            console=complaints,
-            disable=quiet or not complaints.is_terminal,
-        )
+        self._bar = counting_bar(quiet=quiet, says=True)
         self._task = self._bar.add_task("layers", total=campaign.passes * campaign.depth, shown="")
 
     def __enter__(self) -> Self:

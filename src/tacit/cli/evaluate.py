@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 import tacit
-from tacit.cli.console import complaints, console, print_json, speaks_plainly
+from tacit.cli.bars import counting_bar
+from tacit.cli.console import console, print_json, speaks_plainly
 from tacit.errors import InputError
 from tacit.privacy import Ledger, Participation
 from tacit.privacy.rounding import rounded_up
@@ -219,16 +219,7 @@ def _said(found: "Estimate", *, sign: bool = False) -> str:
 
 def _with_progress(starts: range, clients: int, *, quiet: bool) -> Iterator[int]:
     """The starts, with a bar on a terminal; a client counts when its group is done."""
-    bar = Progress(
-        TextColumn("clients"),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(elapsed_when_finished=False),
-        console=complaints,
-        disable=quiet or not complaints.is_terminal,
-    )
+    bar = counting_bar(quiet=quiet)
     with bar:
         task = bar.add_task("clients", total=clients)
         for start in starts:

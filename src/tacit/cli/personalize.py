@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from tacit.cli.bars import counting_bar
 from tacit.cli.console import complaints, console, print_json, speaks_plainly
 from tacit.cli.options import with_options
 from tacit.errors import InputError
@@ -249,16 +249,7 @@ def _progress(*, quiet: bool) -> Iterator[Callable[[int, int], None]]:
     if quiet:
         yield lambda done, of: None
         return
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(elapsed_when_finished=False),
-        console=complaints,
-        disable=not complaints.is_terminal,
-    )
+    bar = counting_bar(quiet=False)
     task = bar.add_task("clients", total=None)
     said = -1
 

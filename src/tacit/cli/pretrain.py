@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from tacit.cli.bars import counting_bar
 from tacit.cli.console import complaints, console, print_json, speaks_plainly
 from tacit.errors import InputError
 
@@ -124,17 +124,7 @@ class PretrainingProgress:
 
     def __init__(self, sentences: int, *, quiet: bool) -> None:
         self._quiet, self._looks = quiet, 0
-        self._bar = Progress(
-            TextColumn("pre-training"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[shown]}"),
-            TimeElapsedColumn(),
-            TextColumn("left at most"),
-            TimeRemainingColumn(elapsed_when_finished=False),
-            console=complaints,
-            disable=quiet or not complaints.is_terminal,
-        )
+        self._bar = counting_bar(quiet=quiet, says=True, left="left at most")
         self._task = self._bar.add_task("pre-training", total=sentences, shown="")
 
     def __enter__(self) -> "PretrainingProgress":

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from tacit.cli.bars import counting_bar
 from tacit.cli.clipping_failure import clipping_failure
 from tacit.cli.console import complaints
 from tacit.privacy import Guarantee, Participation
@@ -36,17 +36,7 @@ class TrainingProgress:
         self._done = run.rounds_done
         self._measures = [row.measures for row in run.rounds()]
         self._warned: set[str] = set()
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[shown]}"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(elapsed_when_finished=False),
-            console=complaints,
-            disable=quiet or not complaints.is_terminal,
-        )
+        self._bar = counting_bar(quiet=quiet, says=True)
         total = planned.participation.rounds
         self._task = self._bar.add_task("training", total=total, completed=self._done, shown="")
 

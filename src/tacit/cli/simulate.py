@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from tacit.cli.bars import counting_bar
 from tacit.cli.console import complaints, console, print_json, speaks_plainly
 from tacit.cli.plan_options import whole
 from tacit.privacy.participation import Participation
@@ -89,17 +89,7 @@ class SimulationProgress:
     def __init__(self, rounds: int, doing: str) -> None:
         self._rounds, self._done, self._doing = rounds, 0, doing
         self._began = self._told = time.monotonic()
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[shown]}"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(elapsed_when_finished=False),
-            console=complaints,
-            disable=not complaints.is_terminal,
-        )
+        self._bar = counting_bar(quiet=False, says=True)
         self._task = self._bar.add_task(doing, total=rounds, shown="")
 
     def __enter__(self) -> "SimulationProgress":
