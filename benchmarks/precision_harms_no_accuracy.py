@@ -13,16 +13,11 @@ Run folders that are there already are continued, or read if they are done.
 """
 
 import argparse
-import json
-import statistics
-import subprocess
-import sys
 from pathlib import Path
 
-from scipy.stats import t as student
+from cells import Cell, Played, Spread, figure, paired, play, spread
 
 from tacit.recipe import Recipe
-from tacit.runs import Run
 from tacit.training.precision import UNITS, processor_features
 
 RECIPES = Path(__file__).resolve().parent.parent / "recipes"
@@ -41,53 +36,35 @@ def main() -> None:
     if asked.seeds < 2:
         raise SystemExit(f"--seeds {asked.seeds}: an interval needs at least 2.")
     figure("machine", bfloat16_units=UNITS in processor_features(), rounds=asked.rounds, recipe=asked.recipe.stem)
-    asked.runs.mkdir(parents=True, exist_ok=True)
     found: dict[str, list[dict[str, float]]] = {precision: [] for precision in PRECISIONS}
     for seed in range(1, asked.seeds + 1):
         for precision in PRECISIONS if seed % 2 else PRECISIONS[::-1]:  # whoever comes second finds warm files
-            measures = measured(trained(asked, seed, precision))
-            found[precision].append(measures)
-            figure("run", seed=seed, precision=precision, **measures)
+            (run,) = play([trained(asked, seed, precision)], asked.runs, workers=0).values()
+            found[precision].append(measured(run))
+            figure("run", seed=seed, precision=precision, **found[precision][-1])
     for name in MEASURES:
         compare(name, *([run[name] for run in found[precision]] for precision in PRECISIONS))
     seconds = [sum(run["client_seconds"] for run in found[precision]) for precision in PRECISIONS]
     figure("rounds_are_times_as_fast_in_bfloat16", ratio=round(seconds[0] / seconds[1], 3))
 
 
-def trained(asked: argparse.Namespace, seed: int, precision: str) -> Path:
-    """The run folder of one precision and seed, at its end."""
-    folder = asked.runs / f"{precision}-{seed}"
-    command = ["resume", str(folder)]
-    if not folder.exists():
-        values = Recipe.load(asked.recipe).model_dump(mode="json", exclude_none=True)
-        values["name"] = folder.name
-        values["rounds"]["rounds"] = asked.rounds
-        values["client"]["precision"] = precision
-        written = asked.runs / f"{folder.name}.toml"
-        written.write_text(Recipe.model_validate(values, strict=False).to_toml(), encoding="utf-8")
-        command = ["train", str(written), "--out", str(folder), "--data", str(asked.cache), "--seed", str(seed)]
-    else:
-        with Run.open(folder) as run:
-            if run.fact("finished"):
-                return folder
-    tacit = [sys.executable, "-c", "from tacit.cli import main; main()"]
-    subprocess.run([*tacit, *command], check=True, stdout=sys.stderr)
-    return folder
+def trained(asked: argparse.Namespace, seed: int, precision: str) -> Cell:
+    """The run of one precision and seed, on all cores."""
+    values = Recipe.load(asked.recipe).model_dump(mode="json", exclude_none=True)
+    values["name"] = f"{precision}-{seed}"
+    values["data"]["cache"], values["run"]["seed"] = str(asked.cache), seed
+    values["rounds"]["rounds"] = asked.rounds
+    values["client"]["precision"] = precision
+    return Cell(values["name"], Recipe.model_validate(values, strict=False))
 
 
-def measured(folder: Path) -> dict[str, float]:
-    """The last figures of a run folder, and how long its rounds took."""
-    with Run.open(folder) as run:
-        last = run.rounds_done
-        found = {f"{m.split}_{m.name}": round(m.value, 6) for m in run.metrics() if m.round == last}
-        return {name: found[name] for name in MEASURES} | {
-            "client_seconds": round(sum(seconds for _, _, seconds in run.times()), 2)
-        }
+def measured(run: Played) -> dict[str, float]:
+    """The last figures of a run, and how long its rounds took."""
+    return {name: round(run.last(name), 6) for name in MEASURES} | {"client_seconds": round(run.client_seconds, 2)}
 
 
 def compare(name: str, exact: list[float], rounded: list[float]) -> None:
-    one, other = interval(exact), interval(rounded)
-    apart = interval([b - a for a, b in zip(exact, rounded, strict=True)])
+    one, other, apart = (interval(each) for each in (spread(exact), spread(rounded), paired(exact, rounded)))
     figure(
         "precision_harms_no_accuracy",
         measure=name,
@@ -99,15 +76,9 @@ def compare(name: str, exact: list[float], rounded: list[float]) -> None:
     )
 
 
-def interval(values: list[float]) -> tuple[float, float]:
+def interval(of: Spread) -> tuple[float, float]:
     """Of the mean, at 95%."""
-    middle = statistics.mean(values)
-    half = float(student.ppf(0.975, len(values) - 1)) * statistics.stdev(values) / len(values) ** 0.5
-    return round(middle - half, 6), round(middle + half, 6)
-
-
-def figure(name: str, **facts: object) -> None:
-    print(json.dumps({"figure": name, **facts}), flush=True)
+    return round(of.low, 6), round(of.high, 6)
 
 
 if __name__ == "__main__":

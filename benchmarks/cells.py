@@ -1,0 +1,174 @@
+"""An experiment is a list of cells, a cell a name and a recipe: run those that are not finished, read those that are.
+
+Every cell is a run folder RUNS/NAME made by `tacit train` in a process of its own, so that a killed experiment
+continues where it was: a finished cell is read, an unfinished one resumed. Its output is in RUNS/NAME.log.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from scipy.stats import t as student
+
+from tacit.recipe import Recipe
+from tacit.runs import Run
+
+TACIT = (sys.executable, "-c", "from tacit.cli import main; main()")
+SAID_EVERY = 60.0  # seconds between two lines of progress
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run: its recipe says everything, cache and seed included."""
+
+    name: str
+    recipe: Recipe
+
+
+@dataclass(frozen=True)
+class Played:
+    """What the folder of a finished cell says."""
+
+    folder: Path
+    facts: Mapping[str, Any]
+    measures: tuple[Mapping[str, float], ...]  # of each round: loss, clipped, clip_norm, ...
+    curves: Mapping[str, Mapping[int, float]]  # "validation_top1_accuracy" -> {rounds played: value}
+    client_seconds: float
+
+    def last(self, name: str) -> float:
+        """The latest value of a curve, as "test_top1_accuracy"."""
+        return self.curves[name][max(self.curves[name])]
+
+
+class Spread(NamedTuple):
+    """Of values over seeds: mean, standard deviation, and the 95% interval of the mean (Student's t)."""
+
+    mean: float
+    deviation: float
+    low: float
+    high: float
+
+
+def cell(name: str, sections: Mapping[str, Mapping[str, Any]], *, cache: Path, seed: int) -> Cell:
+    """A cell from the sections of a recipe as TOML has them; those that contradict each other are refused."""
+    values = {**sections, "name": name, "data": {"cache": str(cache)}, "run": {"seed": seed}}
+    return Cell(name, Recipe.model_validate(values, strict=False))
+
+
+def play(cells: Sequence[Cell], runs: Path, *, at_once: int = 2, workers: int = 1) -> dict[str, Played]:
+    """Run what is not finished, `at_once` side by side, and read everything.
+
+    Raises: SystemExit where a cell failed (the others are run all the same) or its folder is of another recipe.
+    """
+    runs.mkdir(parents=True, exist_ok=True)
+    waiting = [each for each in cells if not finished(each, runs)]
+    say = f"{len(cells) - len(waiting)} of {len(cells)} cells are finished"
+    running: dict[str, subprocess.Popen[bytes]] = {}
+    failed, told = [], 0.0
+    try:
+        while waiting or running:
+            while waiting and len(running) < at_once:
+                begun = waiting.pop(0)
+                running[begun.name] = _started(begun, runs, workers)
+            for name in [name for name, process in running.items() if process.poll() is not None]:
+                if running.pop(name).returncode:
+                    failed.append(name)
+                say, told = f"{name} {'FAILED' if name in failed else 'is finished'}", 0.0
+            if time.monotonic() - told > SAID_EVERY:
+                now = ", ".join(f"{name} at round {_rounds(runs / name)}" for name in running)
+                print(f"{say}; running: {now or 'nothing'}; waiting: {len(waiting)}", file=sys.stderr, flush=True)
+                told = time.monotonic()
+            time.sleep(0.2)
+    finally:
+        for process in running.values():  # an interrupted experiment leaves nobody behind
+            process.terminate()
+            process.wait()
+    if failed:
+        raise SystemExit(f"failed: {', '.join(failed)}; {runs}/NAME.log says why, and the same command tries again.")
+    return read(cells, runs)
+
+
+def read(cells: Sequence[Cell], runs: Path) -> dict[str, Played]:
+    """What the finished ones among the cells say, by name."""
+    return {each.name: read_folder(runs / each.name) for each in cells if finished(each, runs)}
+
+
+def read_folder(folder: Path) -> Played:
+    """What a run folder says, finished or not."""
+    with Run.open(folder) as run:
+        curves: dict[str, dict[int, float]] = {}
+        for metric in run.metrics():
+            curves.setdefault(f"{metric.split}_{metric.name}", {})[metric.round] = metric.value
+        seconds = sum(seconds for _, _, seconds in run.times())
+        return Played(folder, run.facts(), tuple(row.measures for row in run.rounds()), curves, seconds)
+
+
+def finished(each: Cell, runs: Path) -> bool:
+    """Raises: SystemExit where the folder is there and of another recipe."""
+    folder = runs / each.name
+    if not (folder / "run.db").is_file():
+        return False
+    with Run.open(folder) as run:
+        facts = run.facts()
+    if changed := Recipe.from_toml(facts["asked"]).differences(each.recipe):
+        raise SystemExit(f"'{folder}' was begun otherwise ({'; '.join(changed)}); give another --runs.")
+    return bool(facts["finished"])
+
+
+def _started(each: Cell, runs: Path, workers: int) -> subprocess.Popen[bytes]:
+    folder, written = runs / each.name, runs / f"{each.name}.toml"
+    written.write_text(each.recipe.to_toml(), encoding="utf-8")
+    asked = ["resume", str(folder)] if folder.exists() else ["train", str(written), "--out", str(folder)]
+    with open(runs / f"{each.name}.log", "ab") as log:
+        return subprocess.Popen([*TACIT, *asked, "--workers", str(workers)], stdout=log, stderr=log)
+
+
+def _rounds(folder: Path) -> int:
+    if not (folder / "run.db").is_file():
+        return 0
+    with Run.open(folder) as run:
+        return run.rounds_done
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Raises: statistics.StatisticsError for fewer than two values."""
+    middle, deviation = statistics.mean(values), statistics.stdev(values)
+    half = float(student.ppf(0.975, len(values) - 1)) * deviation / len(values) ** 0.5
+    return Spread(middle, deviation, middle - half, middle + half)
+
+
+def paired(first: Sequence[float], second: Sequence[float]) -> Spread:
+    """Of second - first, seed by seed: what both of a pair share drops out."""
+    return spread([b - a for a, b in zip(first, second, strict=True)])
+
+
+def options(title: str, *, seeds: int, rounds: int) -> argparse.ArgumentParser:
+    """What every experiment asks for; its own options are added to it."""
+    parser = argparse.ArgumentParser(description=title, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cache", type=Path, required=True, help="of `tacit data import`")
+    parser.add_argument("--runs", type=Path, required=True, help="where the run folders are, or are made")
+    parser.add_argument("--seeds", type=int, default=seeds)
+    parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--only", nargs="+", default=["*"], metavar="GLOB", help="cells of these names")
+    parser.add_argument("--at-once", type=int, default=2, help="cells side by side, each on one core")
+    parser.add_argument("--smoke", action="store_true", help="a minute: whether it works, not what is found")
+    parser.add_argument("--table", action="store_true", help="print Markdown from the finished cells, run nothing")
+    parser.add_argument("--figure", type=Path, help="draw PNG and SVG from the finished cells, run nothing")
+    return parser
+
+
+def chosen(cells: Sequence[Cell], only: Sequence[str]) -> list[Cell]:
+    return [each for each in cells if any(fnmatch(each.name, glob) for glob in only)]
+
+
+def figure(name: str, **facts: object) -> None:
+    """One line of JSON."""
+    print(json.dumps({"figure": name, **facts}), flush=True)
