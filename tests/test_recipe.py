@@ -14,9 +14,11 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 from tests.conftest import REPOSITORY
 
-from tacit.errors import RecipeError
+from tacit.design.banded import design_banded
+from tacit.design.dense import full_tree
+from tacit.errors import InputError, RecipeError
 from tacit.privacy import Blt, Independent, Tree
-from tacit.privacy.strategy import PUBLISHED_BLT
+from tacit.privacy.strategy import PUBLISHED_BLT, Dense
 from tacit.recipe import Recipe
 from tacit.training.server import Method
 
@@ -239,6 +241,36 @@ def test_a_wish_becomes_numbers_that_survive_the_file(wish: dict[str, Any], obje
     assert parsed(other).designed().privacy.strategy() != designed.privacy.strategy(), "another participation"
 
 
+def matrix_recipe(mechanism: str, *, rounds: dict[str, int] | None = None, **privacy: Any) -> Recipe:
+    values = changed("privacy", mechanism=mechanism, zcdp=1.0, **privacy)
+    return parsed({**values, "rounds": {**LEAST["rounds"], **(rounds or {})}})
+
+
+@pytest.mark.parametrize("objective", ["max", "rms"])
+def test_a_matrix_is_designed_for_the_run_and_the_recipe_goes_on_asking_for_it(objective: Any) -> None:
+    banded = matrix_recipe("banded", bands=3, objective=objective)
+    served = banded.rounds.participation()
+    assert banded.matrix() == design_banded(served, bands=3, objective=objective)
+    assert matrix_recipe("tree-full").matrix() == full_tree(20)
+    once = matrix_recipe("dense", rounds={"max_participations": 1}).matrix()
+    assert isinstance(once, Dense) and once.rounds_defined == 20
+    for recipe in (banded, matrix_recipe("tree-full"), matrix_recipe("dense", rounds={"max_participations": 1})):
+        assert recipe.designed() == recipe == Recipe.from_toml(recipe.to_toml())
+        assert recipe.guarantee(recipe.matrix()).zcdp == pytest.approx(1.0) and recipe.guarantee(recipe.matrix()).exact
+        with pytest.raises(InputError, match="needs its matrix"):
+            recipe.plan()
+
+
+def test_a_matrix_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(InputError, match=r"bands=5 leave 1\.\.4"):
+        matrix_recipe("banded", bands=5).matrix()
+    with pytest.raises(InputError, match="max_participations=5, and the dense matrix is optimal"):
+        matrix_recipe("dense").matrix()
+    with pytest.raises(InputError, match=r"rounds\.rounds=5000 are too many"):
+        matrix_recipe("tree-full", rounds={"rounds": 5000}).matrix()
+    assert matrix_recipe("tree-full").privacy.strategy(full_tree(20)) == full_tree(20)
+
+
 # -- what is refused -----------------------------------------------------------------------------------------------
 
 
@@ -324,7 +356,10 @@ BANDED = {"mechanism": "banded-toeplitz", "zcdp": 1.0}
         ({**BLT, "theta": [], "omega": []}, "theta"),
         ({**BLT, "theta": [1.5], "omega": [0.5]}, "theta=(1.5,) leave (0, 1]"),
         ({**BLT, "blt": "b17"}, "privacy.blt='b17' is not published; use one of b400, b100, b1000"),
-        ({**BLT, "blt": "b400", "restarts": [4]}, "privacy.restarts belong to trees"),
+        ({**BLT, "blt": "b400", "restarts": [4]}, "privacy.restarts belong to tree and tree-variance-reduced"),
+        ({"mechanism": "tree-full", "zcdp": 1.0, "restarts": [4]}, "not to mechanism='tree-full'; drop them"),
+        ({"mechanism": "banded", "zcdp": 1.0}, "needs exactly one of privacy.bands; none is given"),
+        ({"mechanism": "dense", "zcdp": 1.0, "bands": 2}, "privacy.bands does not belong to mechanism='dense'"),
         ({"mechanism": "tree", "zcdp": 1.0, "restarts": [4, 4]}, "restarts=(4, 4) are not increasing"),
         ({"mechanism": "none", "stands_in_for": 5}, "privacy.stands_in_for=5 is not above rounds.report_goal=5"),
     ],

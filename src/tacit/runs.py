@@ -2,6 +2,7 @@
 
     runs/NAME/
       recipe.toml     what was asked
+      strategy.json   the strategy matrix, where the recipe asks for one: rows of the ledger name it by its digest
       run.db          SQLite (WAL): facts, rounds with the ledger, participations, metrics, times
       checkpoints/    the state after the last rounds, as safetensors
       model/          the released model and its vocabulary
@@ -85,8 +86,12 @@ class Run:
     # -- birth and opening -----------------------------------------------------------------------------------------
 
     @classmethod
-    def create(cls, path: Path, recipe: str, facts: Mapping[str, Any], noise_key: bytes) -> Self:
+    def create(
+        cls, path: Path, recipe: str, facts: Mapping[str, Any], noise_key: bytes, *, strategy: str | None = None
+    ) -> Self:
         """A new run folder; all of it exists when this returns, or none of it under its name.
+
+        strategy: the JSON of a strategy that the recipe does not say in numbers.
 
         Raises: RunError when `path` is there already.
         """
@@ -102,7 +107,7 @@ class Run:
         draft.mkdir()
         try:
             with _held(draft), _writing(path):
-                _write_draft(draft, recipe, {"format": FORMAT, **facts}, noise_key)
+                _write_draft(draft, recipe, {"format": FORMAT, **facts}, noise_key, strategy)
                 if path.exists():
                     path.rmdir()  # empty, as checked above
                 draft.rename(path)
@@ -221,6 +226,15 @@ class Run:
         return (self.path / "recipe.toml").read_text(encoding="utf-8")
 
     @property
+    def strategy(self) -> dict[str, Any] | None:
+        """The record of the strategy matrix; None where the recipe says the strategy. Raises: RunError (damaged)."""
+        path = self.path / "strategy.json"
+        try:
+            return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
+        except (ValueError, TypeError) as error:
+            raise RunError(f"'{path}' is damaged ({error}); restore it from a copy.") from error
+
+    @property
     def noise_key(self) -> bytes:
         """The key of an unfinished run. Raises: RunError when the run has ended and its key is gone."""
         try:
@@ -307,11 +321,13 @@ def sync_folder(path: Path) -> None:
         os.close(descriptor)
 
 
-def _write_draft(draft: Path, recipe: str, facts: Mapping[str, Any], noise_key: bytes) -> None:
+def _write_draft(draft: Path, recipe: str, facts: Mapping[str, Any], key: bytes, strategy: str | None) -> None:
     """All of a new run folder, on disk when this returns."""
     for folder in ("checkpoints", "model", "report"):
         (draft / folder).mkdir()
-    for name, content, mode in (("recipe.toml", recipe.encode(), 0o666), ("noise.key", noise_key, 0o600)):
+    files = [("recipe.toml", recipe.encode(), 0o666), ("noise.key", key, 0o600)]
+    kept = [] if strategy is None else [("strategy.json", strategy.encode(), 0o666)]
+    for name, content, mode in files + kept:
         descriptor = os.open(draft / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)

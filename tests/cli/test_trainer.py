@@ -1,5 +1,6 @@
 """From recipe to run folder: interrupted anywhere and resumed, a run ends as if nothing had happened."""
 
+import json
 import shutil
 from collections.abc import Callable
 from functools import lru_cache
@@ -11,11 +12,15 @@ import pytest
 from tests.training.tiny import MECHANISMS, tiny_cache, tiny_recipe, what_happened
 
 from tacit.cli import trainer
-from tacit.cli.statement import planned_in_all
+from tacit.cli.account_options import strategy_from_file
+from tacit.cli.report import write_report
+from tacit.cli.statement import accounts_of, matrix_of, planned_in_all, run_figures, statement_of
 from tacit.cli.trainer import begin, carry_on, use_cores
-from tacit.errors import CacheError, InputError, ParticipationError, RunError, TrainingError
+from tacit.errors import CacheError, InputError, ParticipationError, RunError, TacitError, TrainingError
 from tacit.population import Cache
 from tacit.privacy import Blt, Participation
+from tacit.privacy.ledger import ledger_record
+from tacit.privacy.verify import verify
 from tacit.recipe import Recipe
 from tacit.runs import Run
 from tacit.training import Hardware, RoundOutcome
@@ -259,6 +264,62 @@ def test_a_designed_mechanism_is_designed_once(cache: Cache, tmp_path: Path, mon
         assert kept.buffers is None and isinstance(strategy, Blt) and len(strategy.theta) == 2
         assert run.rounds()[0].release["strategy_record"] == strategy.to_record()
         assert planned_in_all(run).zcdp == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("mechanism", ["banded", "tree-full", "dense"])
+def test_a_matrix_is_designed_and_kept_once(
+    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mechanism: str
+) -> None:
+    asked = matrix_recipe(cache, mechanism)
+    matrix = asked.matrix()
+    assert matrix is not None
+    begin(asked, tmp_path / "run").close()
+    for name in ("design_banded", "design_dense", "full_tree"):
+        monkeypatch.setattr(f"tacit.recipe.sections.{name}", None)  # designing again would fail
+    go_on(tmp_path / "run", until=5)
+    with Run.open(tmp_path / "run") as run:
+        assert accounts_of(run).realised is not None, "of a prefix"
+    go_on(tmp_path / "run")
+    values = str(matrix.to_record()["values"])
+    with Run.open(tmp_path / "run") as run:
+        assert matrix_of(run) == matrix == strategy_from_file(run.path / "strategy.json")
+        assert Recipe.from_toml(run.recipe) == asked
+        assert all(row.release["strategy_record"] == ledger_record(matrix) for row in run.rounds())
+        assert planned_in_all(run).zcdp == pytest.approx(3.0)
+        figures, statement = run_figures(run), statement_of(run)
+        report = write_report(run)
+    assert values not in json.dumps(figures) and figures["strategy"] == ledger_record(matrix)
+    written = (report.json.parent / "statement.json").read_text()
+    assert written == statement.to_json() and written.count(values) == 1
+    assert all(line.holds for line in verify(json.loads(written)))
+    kept = sorted(tmp_path.glob("run/**/*"))
+    with_values = {each.name for each in kept if each.is_file() and values.encode() in each.read_bytes()}
+    assert with_values == {"strategy.json", "statement.json", "report.json"}
+
+
+@pytest.mark.parametrize("damage", ["lost", "another", "cut"])
+def test_a_run_without_its_matrix_is_refused(cache: Cache, tmp_path: Path, damage: str) -> None:
+    begin(matrix_recipe(cache, "banded"), tmp_path / "run").close()
+    file, other = tmp_path / "run" / "strategy.json", matrix_recipe(cache, "tree-full").matrix()
+    assert other is not None
+    match damage:
+        case "lost":
+            file.unlink()
+        case "another":
+            file.write_text(json.dumps(other.to_record()))
+        case "cut":
+            file.write_text(file.read_text()[:-20])
+    with pytest.raises(TacitError, match=r"put the strategy\.json of this run back|is damaged .*restore it") as refused:
+        go_on(tmp_path / "run")
+    assert "\n" not in str(refused.value)
+
+
+def matrix_recipe(cache: Cache, mechanism: str) -> Recipe:
+    privacy = {"mechanism": mechanism, "zcdp": 3.0, **({"bands": 2} if mechanism == "banded" else {})}
+    rounds = {"max_participations": 1} if mechanism == "dense" else {}
+    return tiny_recipe(
+        cache.path, privacy=privacy, rounds={"rounds": 6, "report_goal": 5, "min_separation": 3, **rounds}
+    )
 
 
 def test_a_finished_run_is_left_alone(cache: Cache, tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from tacit.errors import AccountingError, UnknownRelease
 from tacit.privacy import Blt, Guarantee, Independent, Ledger, Participation, RoundRelease, Tree
-from tacit.privacy.strategy import PUBLISHED_BLT, Strategy
+from tacit.privacy.ledger import ledger_record
+from tacit.privacy.strategy import PUBLISHED_BLT, Banded, Dense, Strategy
 
 PLAN = Participation(rounds=40, min_separation=6, max_participations=3)
 
@@ -99,6 +100,34 @@ def test_what_has_no_theorem_is_refused_and_never_skipped(stranger: RoundRelease
         ledger.guarantee(PLAN)
     with pytest.raises(UnknownRelease):
         ledger.add(release(3, Tree())).zcdp(PLAN)
+
+
+MATRICES = (Banded(np.ones((40, 6)) * (np.arange(40)[:, None] + np.arange(6) < 40)), Dense(np.tril(np.ones((40, 40)))))
+
+
+@pytest.mark.parametrize("matrix", MATRICES, ids=repr)
+def test_rows_that_name_a_matrix_are_accounted_as_rows_that_hold_it(matrix: Banded | Dense) -> None:
+    """The latter are those of earlier versions."""
+    record = json.loads(json.dumps(ledger_record(matrix)))
+    assert set(record) == {"kind", "shape", "sha256"}
+    naming = Ledger(tuple(release(at, matrix, strategy_record=record) for at in range(40)), matrix=matrix)
+    assert naming.guarantee(PLAN) == run_of(40, matrix).guarantee(PLAN)
+    assert naming.guarantee(PLAN).strategy == matrix
+    shorter = Ledger(naming.releases[:39], matrix).add(naming.releases[39])
+    assert shorter == naming
+
+
+def test_a_matrix_that_is_lost_or_another_is_refused() -> None:
+    one, other = MATRICES
+    rows = (release(0, one, strategy_record=ledger_record(one)),)
+    with pytest.raises(UnknownRelease, match=r"banded matrix with SHA-256 .* and none is at hand; put the strategy"):
+        Ledger(rows).zcdp(PLAN)
+    for wrong in (other, Banded(one.columns * 0.5)):
+        with pytest.raises(UnknownRelease, match=r"and that of [0-9a-f]{16}\.\.\. is at hand"):
+            Ledger(rows, wrong).zcdp(PLAN)
+    changed_row = release(1, one, strategy_record=ledger_record(other))
+    with pytest.raises(UnknownRelease, match="strategy_record is"):
+        Ledger((*rows, changed_row), one).zcdp(PLAN)
 
 
 def test_an_unknown_strategy_is_refused() -> None:

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.privacy.every_pattern import brute_force, participations, worst_signs
 
+from tacit.design.dense import full_tree
 from tacit.errors import AccountingError
 from tacit.privacy import Participation, Toeplitz, Tree
 from tacit.privacy import matrix_sensitivity as matrices
@@ -102,6 +103,24 @@ def test_the_full_tree_costs_what_the_tree_costs(rounds: int) -> None:
     for separation, times in [(1, rounds), (3, 5), (rounds, 1), (7, 4)]:
         served = Participation(rounds=rounds, min_separation=separation, max_participations=times)
         assert sensitivity_squared(full, served) == pytest.approx(tree_sensitivity_squared(served), rel=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(served=participations(14), extra=st.integers(0, 8))
+def test_a_prefix_of_the_full_tree_is_bounded_and_exact_where_a_block_ends(served: Participation, extra: int) -> None:
+    full = full_tree(served.rounds + extra)
+    value, exact = sensitivity_bound_squared(full, served)
+    worst = brute_force(full, served)
+    assert value == pytest.approx(worst) if exact else value >= worst * (1 - 1e-12)
+    ends = {first + (1 << height) for first, height in Tree().blocks(served.rounds + extra)}
+    assert exact or served.rounds not in ends
+
+
+def test_the_price_of_a_full_tree_never_falls_as_rounds_are_released() -> None:
+    values = [
+        sensitivity_bound_squared(full_tree(45), Participation.worst_case(rounds, 7))[0] for rounds in range(1, 46)
+    ]
+    assert values == sorted(values)
 
 
 def test_more_rounds_than_there_are_or_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,8 @@ def one() -> Cores:
 
 
 def plan_of(cache: Cache, mechanism: str, **sections: Any) -> RoundPlan:
-    return tiny_recipe(cache.path, privacy=MECHANISMS[mechanism], **sections).plan()
+    recipe = tiny_recipe(cache.path, privacy=MECHANISMS[mechanism], **sections)
+    return recipe.plan(recipe.matrix())
 
 
 def rounds_of(

@@ -32,6 +32,8 @@ MECHANISMS: dict[str, dict[str, Any]] = {
     "blt": {"mechanism": "blt", "noise_multiplier": 0.3, "blt": "b400"},
     "banded-toeplitz": {"mechanism": "banded-toeplitz", "noise_multiplier": 0.3, "coefficients": [1.0, 0.5, 0.25]},
     "banded-inverse": {"mechanism": "banded-inverse", "noise_multiplier": 0.3, "coefficients": [1.0, -0.5]},
+    "banded": {"mechanism": "banded", "noise_multiplier": 0.3, "bands": 3},
+    "tree-full": {"mechanism": "tree-full", "noise_multiplier": 0.3},
 }
 
 

@@ -19,13 +19,14 @@ from tacit.errors import AccountingError, RunError, UnknownRelease
 from tacit.privacy import Guarantee, Ledger, Participation, RoundRelease, Statement, StatementFacts
 from tacit.privacy.composition import Composition, ReleasedSequence
 from tacit.privacy.facts import SideRelease
-from tacit.privacy.ledger import CLIP_ESTIMATE, MODEL_UPDATE
+from tacit.privacy.ledger import CLIP_ESTIMATE, MODEL_UPDATE, ledger_record, strategy_of
 from tacit.privacy.statement import Extrapolation, statement
-from tacit.privacy.strategy import Record, Strategy, strategy_from_record
+from tacit.privacy.strategy import Banded, Dense, Record, Strategy, strategy_from_record
 from tacit.runs import Run
 
 # A tree's exact sensitivity takes up to 4 ms where clients come often, so a curve has at most this many points.
 CURVE_POINTS = 256
+MATRIX_CURVE_POINTS = 32  # of a full matrix, where a point may cost a tenth of a second
 PUBLIC_DATA = {  # by the vocabulary's kind
     "public": ("the text that the vocabulary was counted in",),
     "word list": ("the word list that became the vocabulary",),
@@ -94,7 +95,9 @@ def accounts_of(run: Run, delta: float | None = None) -> Accounts:
     asked to release, RunError where the folder lacks a fact.
     """
     rows = run.rounds()
-    ledger = Ledger(tuple(RoundRelease.from_record(each) for row in rows for each in row.releases))
+    ledger = Ledger(
+        tuple(RoundRelease.from_record(each) for row in rows for each in row.releases), matrix=_kept_matrix(run)
+    )
     released = len(rows)
     round_of, client_of = run.participations()
     seen = round_of < released
@@ -127,17 +130,34 @@ def planned_in_all(run: Run) -> Composition:
     """What the run was asked to promise, before its first round: the model updates first, then what goes with them."""
     participation = Participation(**run.fact("participation"))
     asked = {MODEL_UPDATE: run.fact("guarantee"), **run.facts().get("also_released", {})}  # only of adaptive clipping
+    matrix = _kept_matrix(run)
     return Composition(
         tuple(
-            ReleasedSequence(what=what, guarantee=_guarantee(participation, values)) for what, values in asked.items()
+            ReleasedSequence(what=what, guarantee=_guarantee(participation, values, matrix))
+            for what, values in asked.items()
         )
     )
 
 
-def _guarantee(participation: Participation, asked: Record) -> Guarantee:
+def matrix_of(run: Run) -> Banded | Dense | None:
+    """The strategy matrix that a run keeps; None where its recipe says the strategy.
+
+    Raises: UnknownRelease where it is lost, or not the one that the run began with.
+    """
+    strategy = strategy_of(run.fact("guarantee")["strategy"], _kept_matrix(run))
+    return strategy if isinstance(strategy, Banded | Dense) else None
+
+
+def _kept_matrix(run: Run) -> Banded | Dense | None:
+    record = run.strategy
+    strategy = None if record is None else strategy_from_record(record)
+    return strategy if isinstance(strategy, Banded | Dense) else None
+
+
+def _guarantee(participation: Participation, asked: Record, matrix: Banded | Dense | None) -> Guarantee:
     return Guarantee(
         participation=participation,
-        strategy=None if asked["strategy"] is None else strategy_from_record(asked["strategy"]),
+        strategy=strategy_of(asked["strategy"], matrix),
         clip_norm=asked["clip_norm"],
         noise_multiplier=asked["noise_multiplier"],
     )
@@ -146,7 +166,7 @@ def _guarantee(participation: Participation, asked: Record) -> Guarantee:
 def guarantee_record(guarantee: Guarantee) -> Record:
     """What `planned_in_all` reads of one sequence, besides the participation."""
     return {
-        "strategy": None if guarantee.strategy is None else guarantee.strategy.to_record(),
+        "strategy": ledger_record(guarantee.strategy),
         "clip_norm": guarantee.clip_norm,
         "noise_multiplier": guarantee.noise_multiplier,
     }
@@ -190,7 +210,8 @@ def spent(accounts: Accounts, rounds: Iterable[int] | None = None) -> list[Spent
     """The price after each of `rounds` and after the last, from 0 rounds (free) on, in increasing order.
 
     Each prefix is accounted by the separation and the count that happened in it, so the price never falls.
-    Left out, `rounds` is all of them. More than CURVE_POINTS are thinned evenly; the last always stays.
+    Left out, `rounds` is all of them. More than CURVE_POINTS (of a full matrix MATRIX_CURVE_POINTS) are thinned evenly;
+    the last always stays.
     """
     released = accounts.released
     prices = [Spent(rounds=0, zcdp=0.0, epsilon=0.0)]
@@ -198,8 +219,9 @@ def spent(accounts: Accounts, rounds: Iterable[int] | None = None) -> list[Spent
         return prices
     chosen = range(1, released + 1) if rounds is None else rounds
     wanted = sorted({each for each in chosen if 0 < each <= released} | {released})
-    if len(wanted) > CURVE_POINTS:
-        kept = np.linspace(0, len(wanted) - 1, CURVE_POINTS).round().astype(int)
+    most = MATRIX_CURVE_POINTS if isinstance(accounts.strategy, Dense) else CURVE_POINTS
+    if len(wanted) > most:
+        kept = np.linspace(0, len(wanted) - 1, most).round().astype(int)
         wanted = [wanted[at] for at in kept]
     separations, counts = _prefixes(released, accounts.round_of, accounts.client_of)
     for first in wanted:
@@ -251,7 +273,7 @@ def run_figures(run: Run, delta: float | None = None) -> Record:
         "run": str(run.path),
         "finished": run.fact("finished"),
         "private": accounts.planned.private,
-        "strategy": None if strategy is None else strategy.to_record(),
+        "strategy": ledger_record(strategy),
         "released_rounds": accounts.released,
         "planned": figures_of(accounts.planned, accounts.delta),
         "realised": figures_of(accounts.realised, accounts.delta),

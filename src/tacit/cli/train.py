@@ -13,7 +13,7 @@ from rich.table import Table
 from tacit.cli.console import complaints, console, print_json, speaks_plainly
 from tacit.cli.progress import TrainingProgress
 from tacit.cli.report import write_report
-from tacit.cli.statement import statement_of
+from tacit.cli.statement import matrix_of, statement_of
 from tacit.errors import RecipeError
 from tacit.privacy.rounding import rounded_up
 from tacit.runs import Run
@@ -118,7 +118,7 @@ def finish(
 
     counting = Profile() if profile else None
     recipe = Recipe.from_toml(run.recipe, where=str(run.path / "recipe.toml"))
-    with TrainingProgress(run, recipe.guarantee(), recipe.privacy.delta, quiet=json) as progress:
+    with TrainingProgress(run, recipe.guarantee(matrix_of(run)), recipe.privacy.delta, quiet=json) as progress:
         carry_on(run, hardware=hardware, watcher=progress, cluster=cluster, profile=counting)
     paths = write_report(run)
     print_outcome(run, paths.html, profile=profile, json=json)

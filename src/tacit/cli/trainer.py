@@ -4,6 +4,7 @@
 instant. Resuming is `carry_on` on a folder found on disk, so an interrupted run takes the path of an uninterrupted one.
 """
 
+import json
 import os
 import platform
 import time
@@ -24,7 +25,7 @@ from jax.flatten_util import ravel_pytree
 import tacit
 from tacit.cli.console import complaints
 from tacit.cli.models import FirstModel, load_first_model, write_model
-from tacit.cli.statement import guarantee_record
+from tacit.cli.statement import guarantee_record, matrix_of
 from tacit.errors import InputError, RunError
 from tacit.evaluation.federated import Evaluation, HeldOut, evaluate
 from tacit.keyboard import model as cifg
@@ -34,6 +35,7 @@ from tacit.population import Cache
 from tacit.population.devices import Population
 from tacit.population.simulated_cohorts import SimulatedCohorts
 from tacit.privacy.ledger import CLIP_ESTIMATE
+from tacit.privacy.strategy import Banded, Dense
 from tacit.recipe import Recipe
 from tacit.runs import Metric, Run
 from tacit.training import Cores, Hardware, Learner, RoundOutcome, RoundPlan, generator_for, key_from_seed, train
@@ -73,13 +75,14 @@ def begin(recipe: Recipe, out: Path) -> Run:
     Raises: RecipeError, CacheError, ParticipationError, RunError: nothing is left on disk then.
     """
     _refuse_an_existing_run(recipe, out)
-    asked, recipe = recipe, recipe.designed()
+    with complaints.status("designing the mechanism"):
+        asked, recipe, matrix = recipe, recipe.designed(), recipe.matrix()
     cache = Cache.open(recipe.data.cache)
     vocabulary = Vocabulary.load(cache.vocabulary_path)
     seed = recipe.run.seed
     key = fresh_key() if seed is None else key_from_seed(seed)
     clients = cache.clients("train")
-    plan = _plan(recipe, len(clients), key)
+    plan = _plan(recipe, matrix, len(clients), key)
     _check_held_out(cache)
     check_cohorts(plan, len(clients))
     settings = recipe.model.settings(vocabulary.size)
@@ -116,7 +119,8 @@ def begin(recipe: Recipe, out: Path) -> Run:
         "evaluation": recipe.evaluation.model_dump(),
         "finished": False,
     }
-    return Run.create(out, recipe.to_toml(), facts, key)
+    kept = None if matrix is None else json.dumps(matrix.to_record())
+    return Run.create(out, recipe.to_toml(), facts, key, strategy=kept)
 
 
 def carry_on(
@@ -144,7 +148,7 @@ def carry_on(
         with during("start"):
             cache, cores = _same_cache(run), Cores(hardware)
             learner = _learner(run, recipe, cache)
-            plan = _plan(recipe, len(learner.clients), run.noise_key)
+            plan = _plan(recipe, matrix_of(run), len(learner.clients), run.noise_key)
             _same_precision(run, learner.work(plan.client), cores.devices[0].platform)
         looking = MeasuredCores(cores, profile, EVALUATING) if profile else cores
         with (
@@ -193,9 +197,9 @@ def _workers(hardware: Hardware, cores: Cores, cluster: str | None, profile: Pro
         yield MeasuredCores(cores, profile, TRAINING) if profile else cores
 
 
-def _plan(recipe: Recipe, clients: int, key: bytes) -> RoundPlan:
+def _plan(recipe: Recipe, matrix: Banded | Dense | None, clients: int, key: bytes) -> RoundPlan:
     """What is trained; where the recipe simulates who comes, with the population that follows from the run's key."""
-    plan = recipe.plan()
+    plan = recipe.plan(matrix)
     if recipe.population is None:
         return plan
     seed = int.from_bytes(seed_for(key, "population")[:7], "little")  # from it follow neither key nor noise

@@ -6,7 +6,7 @@ for which it has no theorem: nothing is skipped, and a release that was made twi
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from tacit.privacy.adaptive_clipping import BIT_NORM
 from tacit.privacy.composition import Composition, ReleasedSequence
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Participation
-from tacit.privacy.strategy import Independent, Record, Strategy, Tree, strategy_from_record
+from tacit.privacy.strategy import Banded, Dense, Independent, Record, Strategy, Tree, strategy_from_record
 
 MODEL_UPDATE = "model update"
 CLIP_ESTIMATE = "clip estimate"  # the count of updates shorter than the estimate, each bit minus 1/2
@@ -29,8 +29,8 @@ EVERY_ROUND = (MODEL_UPDATE, CLIP_ESTIMATE)
 class RoundRelease:
     """One noised sum that left the aggregator.
 
-    `round` counts from 0; `what` names the sequence it belongs to; `strategy_record` is a strategy's
-    `to_record()`, or None where no noise was added; `reports` clients were summed and `dropped` ones sent
+    `round` counts from 0; `what` names the sequence it belongs to; `strategy_record` is what `ledger_record`
+    says of a strategy, or None where no noise was added; `reports` clients were summed and `dropped` ones sent
     nothing usable. Each client's summand has norm at most `clip_norm`, or `clip_inflation` times that where
     summands were encoded; the noise is `C^{-1} Z`, seeds of standard deviation `noise_multiplier * clip_norm`,
     one row of C^{-1} for each release of the sequence in turn.
@@ -66,16 +66,17 @@ class RoundRelease:
 
 @dataclass(frozen=True)
 class Ledger:
-    """The releases of one run in the order in which they were made."""
+    """The releases of one run in the order in which they were made, and the matrix that they name, if they name one."""
 
     releases: tuple[RoundRelease, ...] = ()
+    matrix: Banded | Dense | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "releases", tuple(self.releases))
 
     def add(self, release: RoundRelease) -> "Ledger":
         """The ledger with one more release at its end; this one stays as it is."""
-        return Ledger((*self.releases, release))
+        return replace(self, releases=(*self.releases, release))
 
     def guarantee(self, participation: Participation) -> Guarantee:
         """What the model updates promise, where they are all that was released; see `composition`.
@@ -109,14 +110,43 @@ class Ledger:
         found: dict[str, list[RoundRelease]] = {}
         for release in self.releases:
             found.setdefault(release.what, []).append(release)
-        return Composition(tuple(_account(what, releases, participation) for what, releases in found.items()))
+        sequences = (_account(what, releases, participation, self.matrix) for what, releases in found.items())
+        return Composition(tuple(sequences))
 
     def zcdp(self, participation: Participation) -> float:
         """rho of everything released so far; 0 while that is nothing."""
         return self.composition(participation).zcdp if self.releases else 0.0
 
 
-def _account(what: str, releases: Sequence[RoundRelease], participation: Participation) -> ReleasedSequence:
+def ledger_record(strategy: Strategy | None) -> Record | None:
+    """What a row of the ledger says of a strategy: everything; of a matrix its kind, shape and SHA-256, which name it.
+
+    A matrix may be megabytes, and every round has a row.
+    """
+    if isinstance(strategy, Banded | Dense):
+        return {"kind": strategy.kind, "shape": list(strategy.numbers.shape), "sha256": strategy.digest.hex()}
+    return None if strategy is None else strategy.to_record()
+
+
+def strategy_of(record: Mapping[str, Any] | None, matrix: Banded | Dense | None) -> Strategy | None:
+    """The strategy that `ledger_record` spoke of; UnknownRelease where it named another matrix than `matrix`.
+
+    Rows that hold a matrix whole are read too.
+    """
+    if record is None or "sha256" not in record:
+        return None if record is None else strategy_from_record(record)
+    if matrix is None or ledger_record(matrix) != record:
+        there = "none is" if matrix is None else f"that of {matrix.digest.hex()[:16]}... is"
+        raise UnknownRelease(
+            f"the noise is of the {record.get('kind')} matrix with SHA-256 {str(record['sha256'])[:16]}... and {there} "
+            "at hand; put the strategy.json of this run back."
+        )
+    return matrix
+
+
+def _account(
+    what: str, releases: Sequence[RoundRelease], participation: Participation, matrix: Banded | Dense | None
+) -> ReleasedSequence:
     """What the sequence `what` promises; UnknownRelease where it is none that has a theorem."""
     first, last = releases[0], releases[-1]
     _check_name(first)
@@ -125,7 +155,7 @@ def _account(what: str, releases: Sequence[RoundRelease], participation: Partici
         for name in ("strategy_record", "noise_multiplier"):
             if getattr(release, name) != getattr(first, name):
                 raise _changed(name, release, first)
-    strategy = None if first.strategy_record is None else strategy_from_record(first.strategy_record)
+    strategy = strategy_of(first.strategy_record, matrix)
     guarantee = Guarantee(
         participation=_own_participation([release.round for release in releases], participation),
         strategy=strategy,

@@ -7,6 +7,8 @@ freely along the chain and the worst case has |X_ij|; in general the formula is 
 """
 
 import heapq
+from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +16,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import AccountingError
 from tacit.privacy.participation import Participation
-from tacit.privacy.strategy import Banded, Dense
+from tacit.privacy.strategy import Banded, Dense, Tree
 from tacit.privacy.tree_sensitivity import tree_sensitivity_squared
 
 Numbers = NDArray[np.float64]
@@ -62,9 +64,10 @@ def dense_sensitivity_squared(strategy: Banded | Dense, participation: Participa
     """(squared sensitivity, whether it is exact and not an upper bound), in squared clip norms.
 
     Exact for one participation (the largest squared column norm) and for two (pairs of columns); for a matrix whose
-    C^T C is that of the binary tree's nodes, by the tree (to the 1e-9 at which it is recognised); else where the search
-    closes within a few seconds and C^T C is non-negative. Otherwise a proved upper bound. AccountingError for more
-    rounds than a matrix C^T C can be held for.
+    C^T C is that of the binary tree's nodes, by the tree (to the 1e-9 at which it is recognised), of fewer rounds by
+    the tree up to the end of the block that they end in: a bound, since what is released later is left out; else where
+    the search closes within a few seconds and C^T C is non-negative. Otherwise a proved upper bound. AccountingError
+    for more rounds than a matrix C^T C can be held for.
     """
     served = participation.effective
     if served.rounds > _LARGEST and served.max_participations > 1:
@@ -75,6 +78,10 @@ def dense_sensitivity_squared(strategy: Banded | Dense, participation: Participa
     matrix = strategy.dense(served.rounds)
     if served.max_participations == 1:
         return float((matrix**2).sum(axis=0).max()), True
+    if isinstance(strategy, Dense) and _is_whole_tree(strategy):
+        ends = [first + (1 << height) for first, height in Tree().blocks(strategy.rounds_defined)]
+        reached = next(end for end in ends if end >= served.rounds)
+        return float(tree_sensitivity_squared(replace(served, rounds=reached))), reached == served.rounds
     gram = matrix.T @ matrix
     if _is_tree(gram):
         return float(tree_sensitivity_squared(served)), True
@@ -84,6 +91,12 @@ def dense_sensitivity_squared(strategy: Banded | Dense, participation: Participa
     found, bound = _PairSearch(np.abs(gram), served).run()
     closed = found >= bound * (1 - _SAME)
     return max(found, bound), closed and (signs_agree or served.max_participations == 2)
+
+
+@lru_cache(maxsize=8)
+def _is_whole_tree(strategy: Dense) -> bool:
+    """Whether the matrix, with all its rounds, is TreeAgg-Full; its blocks share no round and stand one by one."""
+    return strategy.rounds_defined <= _LARGEST and _is_tree(strategy.matrix.T @ strategy.matrix)
 
 
 def _is_tree(gram: Numbers) -> bool:

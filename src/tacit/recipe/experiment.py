@@ -15,6 +15,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from tacit.errors import AccountingError, RecipeError
 from tacit.privacy import Guarantee
+from tacit.privacy.strategy import Banded, Dense
 from tacit.recipe.sections import (
     ADAPTING,
     ClientSection,
@@ -134,14 +135,25 @@ class Recipe(Section):
 
     def designed(self) -> Self:
         """The same experiment with a strategy in numbers: a run keeps those, since designing again elsewhere could give
-        other last digits, and its noise must stay the noise of one matrix.
+        other last digits, and its noise must stay the noise of one matrix. What is too large for a recipe stays asked:
+        see `matrix`.
         """
         section = self.privacy.designed(self.rounds.participation())
         return self.model_copy(update={"privacy": section})
 
-    def guarantee(self) -> Guarantee:
-        """What the planned run promises; with adaptive clipping, updates and counts together [paper 1, Theorem 1]."""
-        strategy, participation = self.privacy.strategy(), self.rounds.participation()
+    def matrix(self) -> Banded | Dense | None:
+        """The strategy matrix that is asked for, designed; None where the strategy is a few numbers. A run keeps it.
+
+        Raises: InputError where the mechanism has none for this participation.
+        """
+        return self.privacy.matrix(self.rounds.participation())
+
+    def guarantee(self, matrix: Banded | Dense | None = None) -> Guarantee:
+        """What the planned run promises; with adaptive clipping, updates and counts together [paper 1, Theorem 1].
+
+        matrix: what `matrix` designed, or the run kept.
+        """
+        strategy, participation = self.privacy.strategy(matrix), self.rounds.participation()
         if strategy is not None and self.privacy.zcdp is not None:
             return Guarantee.for_zcdp(
                 self.privacy.zcdp, participation=participation, strategy=strategy, clip_norm=self.privacy.clip_norm
@@ -153,10 +165,10 @@ class Recipe(Section):
             noise_multiplier=self.privacy.noise_multiplier or 0.0,
         )
 
-    def plan(self) -> RoundPlan:
-        """What the trainer runs."""
+    def plan(self, matrix: Banded | Dense | None = None) -> RoundPlan:
+        """What the trainer runs. matrix: as for `guarantee`."""
         return RoundPlan(
-            guarantee=self.guarantee(),
+            guarantee=self.guarantee(matrix),
             report_goal=self.rounds.report_goal,
             client=self.client.settings(),
             server=self.server.settings(),

@@ -5,28 +5,45 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from tacit.design.banded import design_banded
 from tacit.design.blt import design_blt
+from tacit.design.dense import design_dense, full_tree
 from tacit.design.toeplitz import design_banded_inverse, design_banded_toeplitz
 from tacit.errors import InputError
 from tacit.keyboard.model import ModelSettings
 from tacit.population.devices import RoundRules
 from tacit.privacy import Blt, Independent, Participation, Tree
 from tacit.privacy.participation import Clock
-from tacit.privacy.strategy import PUBLISHED_BLT, BandedInverse, BandedToeplitz, Strategy
+from tacit.privacy.strategy import PUBLISHED_BLT, Banded, BandedInverse, BandedToeplitz, Dense, Strategy
 from tacit.training import ClientTraining, ServerOptimizer
 from tacit.training.adaptive_clipping import AdaptiveClipping
 from tacit.training.precision import Precision
 from tacit.training.server import Method
 
-Mechanism = Literal["none", "independent", "tree", "tree-variance-reduced", "blt", "banded-toeplitz", "banded-inverse"]
+Mechanism = Literal[
+    "none",
+    "independent",
+    "tree",
+    "tree-variance-reduced",
+    "tree-full",
+    "blt",
+    "banded-toeplitz",
+    "banded-inverse",
+    "banded",
+    "dense",
+]
+TREES = ("tree", "tree-variance-reduced")  # those that restart
+MATRICES = ("tree-full", "banded", "dense")  # too many numbers for a recipe: a run keeps them in a file of their own
+LARGEST = 4096  # rounds of a full matrix: 128 MB
 # The ways to say which strategy of its family a mechanism is: exactly one of them, whole. The last is a wish, which
-# `Recipe.designed` turns into the numbers of the way before it.
+# `Recipe.designed` turns into the numbers of the way before it, or `Recipe.matrix` into a matrix.
 WAYS: dict[str, tuple[tuple[str, ...], ...]] = {
     "blt": (("blt",), ("theta", "omega"), ("buffers",)),
     "banded-toeplitz": (("coefficients",), ("bands",)),
     "banded-inverse": (("coefficients",), ("bands",)),
+    "banded": (("bands",),),
 }
-ADAPTING = ("none", "independent", "tree", "tree-variance-reduced")  # those under which a clip norm may change
+ADAPTING = ("none", "independent", *TREES)  # those under which a clip norm may change
 CHOICES = ("blt", "theta", "omega", "buffers", "coefficients", "bands")
 
 
@@ -131,8 +148,10 @@ class PrivacySection(Section):
         self._says_its_strategy_once()
         if self.blt is not None and self.blt not in PUBLISHED_BLT:
             raise ValueError(f"privacy.blt='{self.blt}' is not published; use one of {', '.join(PUBLISHED_BLT)}.")
-        if self.restarts and not self.mechanism.startswith("tree"):
-            raise ValueError(f"privacy.restarts belong to trees, not to mechanism='{self.mechanism}'; drop them.")
+        if self.restarts and self.mechanism not in TREES:
+            raise ValueError(
+                f"privacy.restarts belong to {' and '.join(TREES)}, not to mechanism='{self.mechanism}'; drop them."
+            )
         return self
 
     def _says_its_strategy_once(self) -> None:
@@ -153,25 +172,48 @@ class PrivacySection(Section):
 
     @property
     def is_wish(self) -> bool:
-        """Whether the numbers of the strategy are still to be designed."""
-        return self.buffers is not None or self.bands is not None
+        """Whether the strategy is still to be designed."""
+        return self.buffers is not None or self.bands is not None or self.mechanism in MATRICES
 
     def designed(self, participation: Participation) -> "PrivacySection":
-        """The same section with the numbers of the strategy designed for `participation`."""
+        """The same section with the numbers of the strategy designed for `participation`, where they are few."""
         if self.buffers is not None:
             blt = design_blt(participation, buffers=self.buffers, objective=self.objective)
             return self.model_copy(update={"buffers": None, "theta": blt.theta, "omega": blt.omega})
-        if self.bands is not None:
+        if self.bands is not None and self.mechanism not in MATRICES:
             design = design_banded_toeplitz if self.mechanism == "banded-toeplitz" else design_banded_inverse
             banded = design(participation, bands=self.bands, objective=self.objective)
             return self.model_copy(update={"bands": None, "coefficients": banded.coefficients})
         return self
 
-    def strategy(self) -> Strategy | None:
-        """None for mechanism "none". A wish must have been `designed` before."""
+    def matrix(self, participation: Participation) -> Banded | Dense | None:
+        """The strategy matrix for `participation`, designed; None where a strategy is a few numbers.
+
+        Raises: InputError where there is none: more bands than the separation, more than one participation of "dense".
+        """
+        if self.mechanism == "banded" and self.bands is not None:
+            return design_banded(participation, bands=self.bands, objective=self.objective)
+        if self.mechanism not in MATRICES:
+            return None
+        if participation.rounds > LARGEST:
+            raise InputError(
+                f"privacy.mechanism='{self.mechanism}' is a full matrix and rounds.rounds={participation.rounds} are "
+                f"too many for one; ask for at most {LARGEST} rounds, or take blt or banded."
+            )
+        return full_tree(participation.rounds) if self.mechanism == "tree-full" else design_dense(participation)
+
+    def strategy(self, matrix: Banded | Dense | None = None) -> Strategy | None:
+        """None for mechanism "none". A wish must have been `designed` before; `matrix` is what a matrix was asked for.
+
+        Raises: InputError where a matrix is needed and not given.
+        """
         match self.mechanism:
             case "none":
                 return None
+            case "tree-full" | "banded" | "dense":
+                if matrix is None:
+                    raise InputError(f"privacy.mechanism='{self.mechanism}' needs its matrix; give what was designed.")
+                return matrix
             case "independent":
                 return Independent()
             case "tree" | "tree-variance-reduced":

@@ -26,6 +26,7 @@ from tacit.population.cohorts import ParticipationClock, check_population, draw_
 from tacit.population.simulated_cohorts import SimulatedClock, SimulatedCohorts
 from tacit.population.timers import check_supply
 from tacit.privacy import Guarantee, RoundRelease
+from tacit.privacy.ledger import ledger_record
 from tacit.runs import RoundRow, Run
 from tacit.training.adaptive_clipping import AdaptiveClipping, ClipState, clip_of_round, first_clip, follow
 from tacit.training.checkpoint import forget_old_checkpoints, leaves, load_checkpoint, save_checkpoint
@@ -373,7 +374,7 @@ def _outcome(
     release = RoundRelease(
         round=round,
         what="model update",
-        strategy_record=None if updates.strategy is None else updates.strategy.to_record(),
+        strategy_record=ledger_record(updates.strategy),
         clip_norm=updates.clip_norm,
         noise_multiplier=updates.noise_multiplier,
         reports=int(counted.sum()),
