@@ -1,0 +1,183 @@
+"""From the recipe that somebody wants in production to the recipes of its trials, and from the chosen trial back.
+
+A trial is the recipe at a small report goal with an adaptive clip norm; production is the recipe at a large one with
+the clip norm fixed. Both keep the noise on the mean as the recipe has it.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from tacit.design.losses import errors
+from tacit.errors import InputError
+from tacit.planning.tuning import Choice, Setting, scaled_noise_multiplier, trial_restarts
+from tacit.privacy.strategy import Tree
+from tacit.recipe import Recipe
+from tacit.recipe.sections import ADAPTING, ClippingSection, PrivacySection
+
+START = 10  # the first clip norm is the recipe's by this: "start low" (arXiv:2305.18465, Section 2.1)
+NAME = re.compile(r"lr(?P<rate>.+)-q(?P<quantile>.+)-try(?P<number>[1-9][0-9]*)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """How the trials differ from the recipe, besides what they try; None: as the recipe has it, or by its rule."""
+
+    recipe: Recipe
+    report_goal: int | None = None
+    rounds: int | None = None
+    min_separation: int | None = None
+    initial_clip_norm: float | None = None
+    data: Path | None = None  # the cache to tune on
+
+    @property
+    def trial_report_goal(self) -> int:
+        """Clients of a trial's cohort."""
+        return self.recipe.rounds.report_goal if self.report_goal is None else self.report_goal
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class TrialName:
+    """A trial by what it tries and its number among those that try the same; str() is the name of its folder."""
+
+    setting: Setting
+    number: int  # from 1
+
+    def __str__(self) -> str:
+        return f"lr{_short(self.setting.server_learning_rate)}-q{_short(self.setting.quantile)}-try{self.number}"
+
+    @classmethod
+    def of(cls, folder: str) -> "TrialName | None":
+        """None where it is no trial's."""
+        found = NAME.fullmatch(folder)
+        try:
+            return found and cls(
+                setting=Setting(server_learning_rate=float(found["rate"]), quantile=float(found["quantile"])),
+                number=int(found["number"]),
+            )
+        except ValueError:
+            return None
+
+
+def trial_base(asked: Asked) -> Recipe:
+    """What all trials have in common.
+
+    A mechanism with one clip norm gives way to a tree that restarts; its noise multiplier is then such that the worst
+    prefix sum has the error that the recipe's mechanism gives. Raises: InputError, AccountingError, RecipeError.
+    """
+    recipe = asked.recipe
+    goal, initial = asked.trial_report_goal, asked.initial_clip_norm
+    for name, value in (("report-goal", goal), ("rounds", asked.rounds), ("min-separation", asked.min_separation)):
+        if value is not None and value < 1:
+            raise InputError(f"--{name} {value} must be at least 1.")
+    if initial is not None and not 0 < initial < float("inf"):
+        raise InputError(f"--initial-clip-norm {initial:g} must be a number above 0.")
+    rounds = recipe.rounds.rounds if asked.rounds is None else asked.rounds
+    limits = {"rounds": rounds, "report_goal": goal, "max_participations": None}
+    if asked.min_separation is not None:
+        limits["min_separation"] = asked.min_separation
+    if asked.rounds is None and asked.report_goal is None and asked.min_separation is None:
+        limits["max_participations"] = recipe.rounds.max_participations  # the recipe's own cohorts
+    privacy = _trial_privacy(recipe, rounds, goal)
+    clipping = _trial_clipping(recipe, goal, initial)
+    changed = {
+        "rounds": recipe.rounds.model_copy(update=limits),
+        "privacy": privacy.model_copy(update={"clip_norm": clipping.initial}),
+        "clipping": clipping,
+    }
+    if asked.data is not None:
+        changed["data"] = recipe.data.model_copy(update={"cache": asked.data})
+    return _checked(recipe.model_copy(update=changed), "a trial's recipe")
+
+
+def trial_recipe(base: Recipe, name: TrialName) -> Recipe:
+    """The recipe of one trial. Trials of equal number have equal seeds where the recipe fixes one: pairs."""
+    assert base.clipping is not None  # by trial_base
+    seed = base.run.seed
+    changed = {
+        "name": f"{base.name} {name}",
+        "server": base.server.model_copy(update={"learning_rate": name.setting.server_learning_rate}),
+        "clipping": base.clipping.model_copy(update={"quantile": name.setting.quantile}),
+        "run": base.run.model_copy(update={"seed": None if seed is None else seed + name.number - 1}),
+    }
+    return _checked(base.model_copy(update=changed), f"the recipe of {name}")
+
+
+def production_recipe(recipe: Recipe, choice: Choice, report_goal: int) -> Recipe:
+    """The recipe at a large report goal, with the chosen server learning rate and a fixed clip norm.
+
+    Mechanism, rounds and participation are the recipe's; restarts that only served an adaptive clip norm, a fixed seed
+    and `stands_in_for` are dropped. Raises: RecipeError, InputError, AccountingError where there can be no such run.
+    """
+    privacy = recipe.privacy
+    changed: dict[str, object] = {"clip_norm": choice.clip_norm, "zcdp": None, "stands_in_for": None}
+    if privacy.mechanism != "none":
+        changed["noise_multiplier"] = scaled_noise_multiplier(
+            _noise_multiplier(recipe), report_goal=recipe.rounds.report_goal, to=report_goal
+        )
+    if recipe.clipping is not None:
+        changed["restarts"] = ()
+    made = recipe.model_copy(
+        update={
+            "server": recipe.server.model_copy(update={"learning_rate": choice.setting.server_learning_rate}),
+            "rounds": recipe.rounds.model_copy(update={"report_goal": report_goal}),
+            "privacy": privacy.model_copy(update=changed),
+            "clipping": None,
+            "run": recipe.run.model_copy(update={"seed": None}),
+        }
+    )
+    return _checked(made, "the production recipe")
+
+
+def _noise_multiplier(recipe: Recipe) -> float:
+    """That of the recipe, computed where it says a zCDP instead."""
+    return recipe.privacy.noise_multiplier or recipe.designed().guarantee().noise_multiplier
+
+
+def _trial_privacy(recipe: Recipe, rounds: int, report_goal: int) -> PrivacySection:
+    wanted = recipe.privacy
+    if wanted.mechanism == "none":
+        return wanted.model_copy(update={"stands_in_for": None})
+    trees = wanted.mechanism not in ADAPTING
+    update: dict[str, object] = {
+        "zcdp": None,
+        "stands_in_for": None,
+        "noise_multiplier": scaled_noise_multiplier(
+            _noise_multiplier(recipe),
+            report_goal=recipe.rounds.report_goal,
+            to=report_goal,
+            error_ratio=_error_over_tree(recipe) if trees else 1.0,
+        ),
+    }
+    if trees or wanted.mechanism.startswith("tree"):
+        update["restarts"] = trial_restarts(rounds, wanted.restarts)
+    kept = PrivacySection(mechanism="tree", noise_multiplier=1.0, delta=wanted.delta) if trees else wanted
+    return kept.model_copy(update=update)
+
+
+def _error_over_tree(recipe: Recipe) -> float:
+    """Worst error of a prefix sum under the recipe's mechanism over that under a tree, at equal seeds."""
+    strategy = recipe.designed().privacy.strategy()
+    assert strategy is not None  # by the caller: there is noise
+    return errors(strategy, recipe.rounds.rounds)[0] / errors(Tree(), recipe.rounds.rounds)[0]
+
+
+def _trial_clipping(recipe: Recipe, report_goal: int, initial: float | None) -> ClippingSection:
+    """As the recipe has it; the noise of its counts grows with the report goal, as paper 1's does."""
+    given = recipe.clipping
+    if given is None:
+        return ClippingSection(initial=recipe.privacy.clip_norm / START if initial is None else initial)
+    bits = None if given.bit_stddev is None else given.bit_stddev * report_goal / recipe.rounds.report_goal
+    return given.model_copy(
+        update={"bit_stddev": bits, "initial": given.initial if initial is None else initial},
+    )
+
+
+def _checked(recipe: Recipe, where: str) -> Recipe:
+    """The same, through every rule that a recipe in a file meets."""
+    return Recipe.from_toml(recipe.to_toml(), where=where)
+
+
+def _short(value: float) -> str:
+    """As Python writes it, so that equal names are equal values; 1 for 1.0."""
+    return repr(float(value)).removesuffix(".0")

@@ -1,0 +1,162 @@
+"""Few small trials instead of many: which settings to try, which one to take, and what it means at scale.
+
+arXiv:2305.18465, Section 2.5 (6): "a few small report goal experiments with Alg. 1 that tune quantile and server
+learning rate, select the best learning rate, and fix the clip norm based on the estimation; and run DP-FTRL with large
+report goals". Where that sentence leaves a choice open, the function here says which one was made.
+"""
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from tacit.errors import InputError
+from tacit.planning.steps import FIRST_RESTART, RESTART_EVERY
+
+Measured = Literal["accuracy", "cross-entropy"]
+SHORT = 512  # rounds; in fewer, a first restart at 128 comes too late to say much of the clip norm that it brings
+LAST_SHARE = 4  # a clip norm is read from the last quarter of the rounds
+SETTLED = 1.5  # estimates that move by more than this factor within it are still on their way
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class Setting:
+    """What a trial tries."""
+
+    server_learning_rate: float
+    quantile: float  # the share of clients whose update shall not be clipped
+
+    def __post_init__(self) -> None:
+        if not 0 < self.server_learning_rate < math.inf:
+            raise InputError(
+                f"a server learning rate of {self.server_learning_rate:g} is no step; give numbers above 0."
+            )
+        if not 0 < self.quantile < 1:
+            raise InputError(f"quantile {self.quantile:g} is no share of clients; give numbers between 0 and 1.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """What came of one trial. `failure` says why it may not be chosen; None: it worked."""
+
+    setting: Setting
+    score: float  # of held-out clients after the last round; not a number where there is none
+    clip_estimates: tuple[float, ...] = ()  # (rounds,): the estimate of the quantile after each round
+    failure: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """The setting to take to production."""
+
+    setting: Setting
+    score: float  # the mean of its trials
+    trials: int
+    clip_norm: float  # to be fixed
+    drift: float = 1.0  # by what factor the estimates behind it still moved; 1 where they stood still
+
+    @property
+    def settled(self) -> bool:
+        """Whether the estimates had come to rest, as those of the paper had (Section 2.1)."""
+        return self.drift <= SETTLED
+
+
+def grid(server_learning_rates: Sequence[float], quantiles: Sequence[float]) -> tuple[Setting, ...]:
+    """All pairs, each once, in rising order. Raises: InputError for an empty list or a value out of range."""
+    for name, values in (("server learning rates", server_learning_rates), ("quantiles", quantiles)):
+        if not values:
+            raise InputError(f"the list of {name} is empty, so there is nothing to try; give at least one.")
+    pairs = itertools.product(sorted(set(server_learning_rates)), sorted(set(quantiles)))
+    return tuple(Setting(server_learning_rate=rate, quantile=quantile) for rate, quantile in pairs)
+
+
+def choose(trials: Sequence[Trial], by: Measured) -> Choice | None:
+    """The setting with the best mean score over its trials; None where every setting failed.
+
+    A setting is out as soon as one of its trials failed: it would be one seed away from failing in production. Of
+    equal settings the smaller server learning rate is taken, then the smaller quantile, which clips more.
+    """
+    of: dict[Setting, list[Trial]] = {}
+    for trial in trials:
+        of.setdefault(trial.setting, []).append(trial)
+    able = {
+        setting: math.fsum(each.score for each in tries) / len(tries)
+        for setting, tries in of.items()
+        if all(each.failure is None and math.isfinite(each.score) for each in tries)
+    }
+    if not able:
+        return None
+    sign = -1 if by == "accuracy" else 1
+    best = min(able, key=lambda setting: (sign * able[setting], setting))
+    estimates = [each.clip_estimates for each in of[best]]
+    return Choice(
+        setting=best,
+        score=able[best],
+        trials=len(of[best]),
+        clip_norm=fixed_clip_norm(estimates),
+        drift=max(max(each) / min(each) for each in _last_quarters(estimates)),
+    )
+
+
+def fixed_clip_norm(estimates: Sequence[Sequence[float]]) -> float:
+    """The clip norm to fix: the median of the estimates after the last quarter of each trial's rounds, to three digits.
+
+    The estimate is a noised walk around the quantile; the median over many rounds of it is steadier than the last one,
+    and the last quarter is of a model like the finished one. A setting is "relatively insensitive" to it (Section 2.1).
+    Raises: InputError where no round was estimated.
+    """
+    last = _last_quarters(estimates)
+    if not last:
+        raise InputError("no round has estimated a clip norm, so none can be fixed; tune with at least one round.")
+    return significant(float(np.median(np.concatenate(last))), 3)
+
+
+def _last_quarters(estimates: Sequence[Sequence[float]]) -> list[Sequence[float]]:
+    return [each[-math.ceil(len(each) / LAST_SHARE) :] for each in estimates if len(each)]
+
+
+def scaled_noise_multiplier(noise_multiplier: float, *, report_goal: int, to: int, error_ratio: float = 1.0) -> float:
+    """The noise multiplier that leaves the noise on the mean as it is when the report goal becomes `to`.
+
+    z' = z (to / report goal), the hypothesis of arXiv:2305.18465, Section 2.2 (500 with 0.54, 6,500 with 7); to nine
+    digits. error_ratio: the error of the old mechanism's prefix sums over the new one's at equal seeds, where the
+    mechanism changes too, so that the error of the model stays (arXiv:2408.08868, Equation 9).
+    """
+    return significant(noise_multiplier * to / report_goal * error_ratio, 9)
+
+
+def trial_restarts(rounds: int, given: Sequence[int] = ()) -> tuple[int, ...]:
+    """Where the trees of a trial restart, so that the estimate comes into force: those `given` that are reached, else
+    the paper's 128, 1152, ... (Algorithm 1), or a quarter and half of a run with fewer than 512 rounds.
+    """
+    reached = tuple(at for at in given if at < rounds)
+    if reached:
+        return reached
+    if rounds < 2:
+        raise InputError(f"a trial of {rounds} round has no restart to take an estimate over; give at least 2 rounds.")
+    if rounds >= SHORT:
+        return tuple(range(FIRST_RESTART, rounds, RESTART_EVERY))
+    return tuple(sorted({max(rounds // 4, 1), max(rounds // 2, 1)}))
+
+
+def at_the_edge(choice: Choice, trials: Sequence[Trial]) -> tuple[str, ...]:
+    """Which of the chosen values is the smallest or the largest that was tried, of several; a better may lie beyond.
+
+    Each as "the largest server learning rate".
+    """
+    found = []
+    for name in ("server_learning_rate", "quantile"):
+        tried = {getattr(trial.setting, name) for trial in trials}
+        chosen, shown = getattr(choice.setting, name), name.replace("_", " ")
+        for end, word in ((min(tried), "smallest"), (max(tried), "largest")):
+            if len(tried) > 1 and chosen == end:
+                found.append(f"the {word} {shown}")
+    return tuple(found)
+
+
+def significant(value: float, digits: int) -> float:
+    """The value to so many significant digits: what stands in a recipe can be read, and is the same everywhere."""
+    return float(f"{value:.{digits}g}")
