@@ -6,6 +6,7 @@ continues where it was: a finished cell is read, an unfinished one resumed. Its 
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -128,7 +129,10 @@ def _started(each: Cell, runs: Path, workers: int) -> subprocess.Popen[bytes]:
     written.write_text(each.recipe.to_toml(), encoding="utf-8")
     asked = ["resume", str(folder)] if folder.exists() else ["train", str(written), "--out", str(folder)]
     with open(runs / f"{each.name}.log", "ab") as log:
-        return subprocess.Popen([*TACIT, *asked, "--workers", str(workers)], stdout=log, stderr=log)
+        # Cells of one network share their compiled programs: 12 of 20 CPU seconds before the first round.
+        compiled = {"JAX_COMPILATION_CACHE_DIR": str(runs / ".compiled")}
+        command = [*TACIT, *asked, "--workers", str(workers)]
+        return subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **compiled})
 
 
 def _rounds(folder: Path) -> int:
