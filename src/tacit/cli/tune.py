@@ -12,12 +12,12 @@ from typing import Annotated, Literal
 import typer
 
 from tacit.cli.account_options import reals
-from tacit.cli.console import console, print_json, speaks_plainly
+from tacit.cli.console import complaints, console, print_json, speaks_plainly
 from tacit.cli.options import with_options
 from tacit.cli.tables import print_table
 from tacit.cli.train import Chunk, Json, Multiply, Workers
 from tacit.cli.tune_outcome import FILES, Tuning, TuningCost, status_of, write_tuning
-from tacit.cli.tune_recipes import Asked, TrialName, production_recipe, trial_base
+from tacit.cli.tune_recipes import Asked, TrialName, planned, production_recipe, trial_base
 from tacit.cli.tune_trials import TrialOutcome, existing_trials, outcome_of, refuse_other_trials, run_trials
 from tacit.errors import InputError, RunError, TrainingError
 from tacit.planning.tuning import Choice, choose, grid
@@ -107,6 +107,8 @@ def tune(
     """Try server learning rates and clipping quantiles small, then write the production recipe."""
     wanted = Recipe.load(recipe)
     names, asked = tried.names(wanted), tried.asked(wanted)
+    if wanted.privacy.is_wish and not json:
+        complaints.print(f"designing the mechanism of production, {wanted.privacy.mechanism}")
     base = trial_base(asked)
     _check_production(wanted, names, asked.trial_report_goal, large_report_goal)
     if public is not None and not public.strip():
@@ -143,7 +145,7 @@ def _check_production(recipe: Recipe, names: list[TrialName], small: int, large:
             "to; give a larger one, or a smaller --report-goal."
         )
     some = Choice(setting=names[0].setting, score=0.0, trials=1, clip_norm=recipe.privacy.clip_norm)
-    production_recipe(recipe, some, large).designed()
+    planned(production_recipe(recipe, some, large))
 
 
 def _check_folder(out: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tacit.cli.console import plain
 from tacit.cli.tune_figures import draw_tuning
+from tacit.cli.tune_recipes import planned
 from tacit.cli.tune_trials import TrialOutcome
 from tacit.planning.tuning import Choice, Measured, at_the_edge
 from tacit.privacy import gaussian
@@ -112,8 +113,8 @@ class Tuning:
         """What production would promise as planned, alone and after the trials on the same clients."""
         if self.production is None or self.choice is None:
             return None
-        recipe = self.production.designed()
-        promise, limits = recipe.guarantee(), recipe.rounds
+        recipe = self.production
+        promise, limits = planned(recipe), recipe.rounds
         both = promise.zcdp + self.cost.zcdp
         delta = recipe.privacy.delta
         same = {"zcdp": both, "epsilon": gaussian.epsilon(both, delta)}

@@ -6,16 +6,19 @@ the clip norm fixed. Both keep the noise on the mean as the recipe has it.
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from tacit.design.losses import errors
 from tacit.errors import InputError
 from tacit.planning.tuning import Choice, Setting, scaled_noise_multiplier, trial_restarts
-from tacit.privacy.strategy import Tree
+from tacit.privacy import Guarantee, Participation
+from tacit.privacy.strategy import Banded, Dense, Tree
 from tacit.recipe import Recipe
-from tacit.recipe.sections import ADAPTING, ClippingSection, PrivacySection
+from tacit.recipe.sections import ADAPTING, TREES, ClippingSection, PrivacySection
 
 START = 10  # the first clip norm is the recipe's by this: "start low" (arXiv:2305.18465, Section 2.1)
+SCALES: dict[str, object] = {"clip_norm": 1.0, "noise_multiplier": None, "zcdp": None}  # what no design depends on
 NAME = re.compile(r"lr(?P<rate>.+)-q(?P<quantile>.+)-try(?P<number>[1-9][0-9]*)")
 
 
@@ -129,9 +132,25 @@ def production_recipe(recipe: Recipe, choice: Choice, report_goal: int) -> Recip
     return _checked(made, "the production recipe")
 
 
+def planned(recipe: Recipe) -> Guarantee:
+    """What a run of the recipe promises before its first round; a mechanism is designed once, however often asked.
+
+    Raises: InputError, AccountingError where the mechanism cannot be had for this participation.
+    """
+    noise = {name: getattr(recipe.privacy, name) for name in SCALES}
+    section, matrix = _designed(recipe.privacy.model_copy(update=SCALES), recipe.rounds.participation())
+    return recipe.model_copy(update={"privacy": section.model_copy(update=noise)}).guarantee(matrix)
+
+
+@lru_cache(maxsize=4)
+def _designed(section: PrivacySection, participation: Participation) -> tuple[PrivacySection, Banded | Dense | None]:
+    """A section without scales: some minutes for thousands of rounds of "banded"."""
+    return section.designed(participation), section.matrix(participation)
+
+
 def _noise_multiplier(recipe: Recipe) -> float:
     """That of the recipe, computed where it says a zCDP instead."""
-    return recipe.privacy.noise_multiplier or recipe.designed().guarantee().noise_multiplier
+    return recipe.privacy.noise_multiplier or planned(recipe).noise_multiplier
 
 
 def _trial_privacy(recipe: Recipe, rounds: int, report_goal: int) -> PrivacySection:
@@ -149,7 +168,7 @@ def _trial_privacy(recipe: Recipe, rounds: int, report_goal: int) -> PrivacySect
             error_ratio=_error_over_tree(recipe) if trees else 1.0,
         ),
     }
-    if trees or wanted.mechanism.startswith("tree"):
+    if trees or wanted.mechanism in TREES:
         update["restarts"] = trial_restarts(rounds, wanted.restarts)
     kept = PrivacySection(mechanism="tree", noise_multiplier=1.0, delta=wanted.delta) if trees else wanted
     return kept.model_copy(update=update)
@@ -157,7 +176,7 @@ def _trial_privacy(recipe: Recipe, rounds: int, report_goal: int) -> PrivacySect
 
 def _error_over_tree(recipe: Recipe) -> float:
     """Worst error of a prefix sum under the recipe's mechanism over that under a tree, at equal seeds."""
-    strategy = recipe.designed().privacy.strategy()
+    strategy = planned(recipe).strategy
     assert strategy is not None  # by the caller: there is noise
     return errors(strategy, recipe.rounds.rounds)[0] / errors(Tree(), recipe.rounds.rounds)[0]
 
