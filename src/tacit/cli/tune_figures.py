@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tacit.cli.figures import BLUE, ORANGE, SIZE, Drawing, _drawing, _percent, _whole_numbers
+from tacit.cli.figures import BLUE, INK, ORANGE, SIZE, Drawing, _drawing, _percent, _whole_numbers
 from tacit.cli.plan_figures import _logarithmic
 from tacit.cli.tune_trials import METRIC, TrialOutcome
 from tacit.planning.tuning import Choice, Measured, Setting
@@ -104,15 +104,7 @@ def _estimates(axes: "Axes", outcomes: Sequence[TrialOutcome], choice: Choice | 
         )
         labels.add(label)
     if choice is not None:
-        axes.axhline(choice.clip_norm, color="#24292f", linestyle="--", linewidth=1.2)
-        axes.annotate(
-            f"fixed at {choice.clip_norm:g}",
-            (0.02, choice.clip_norm),  # estimates begin far below: there is room
-            xycoords=("axes fraction", "data"),
-            xytext=(0, 4),
-            textcoords="offset points",
-            fontsize=9,
-        )
+        axes.axhline(choice.clip_norm, color=INK, linestyle="--", linewidth=1.2, label=f"fixed at {choice.clip_norm:g}")
     _logarithmic(axes.yaxis)
     axes.set_ylabel("clip norm estimate")
     if labels:

@@ -65,8 +65,8 @@ class TrialName:
 def trial_base(asked: Asked) -> Recipe:
     """What all trials have in common.
 
-    A mechanism with one clip norm gives way to a tree that restarts; its noise multiplier is then such that the worst
-    prefix sum has the error that the recipe's mechanism gives. Raises: InputError, AccountingError, RecipeError.
+    A mechanism with one clip norm gives way to a tree that restarts; its noise multiplier is then such that prefix
+    sums have the error that the recipe's mechanism gives. Raises: InputError, AccountingError, RecipeError.
     """
     recipe = asked.recipe
     goal, initial = asked.trial_report_goal, asked.initial_clip_norm
@@ -175,10 +175,13 @@ def _trial_privacy(recipe: Recipe, rounds: int, report_goal: int) -> PrivacySect
 
 
 def _error_over_tree(recipe: Recipe) -> float:
-    """Worst error of a prefix sum under the recipe's mechanism over that under a tree, at equal seeds."""
-    strategy = planned(recipe).strategy
+    """Error of prefix sums under the recipe's mechanism over that under a tree, at equal seeds; the largest or the root
+    mean square, whichever the recipe's `objective` is.
+    """
+    strategy, rounds = planned(recipe).strategy, recipe.rounds.rounds
     assert strategy is not None  # by the caller: there is noise
-    return errors(strategy, recipe.rounds.rounds)[0] / errors(Tree(), recipe.rounds.rounds)[0]
+    which = 0 if recipe.privacy.objective == "max" else 1
+    return errors(strategy, rounds)[which] / errors(Tree(), rounds)[which]
 
 
 def _trial_clipping(recipe: Recipe, report_goal: int, initial: float | None) -> ClippingSection:

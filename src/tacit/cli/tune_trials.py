@@ -147,7 +147,9 @@ def _carry_trial(
         except TrainingError as error:
             with run.locked():
                 run.set_fact(DIVERGED, str(error))
-                run.destroy_noise_key()  # nobody will carry it on
+                run.destroy_noise_key()  # nobody will carry it on, so this and the buffers go as at a run's end
+                for checkpoint in (path / "checkpoints").iterdir():
+                    checkpoint.unlink()
         write_report(run)
 
 
