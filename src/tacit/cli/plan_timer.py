@@ -18,6 +18,8 @@ from tacit.cli.tables import print_table
 from tacit.errors import InputError, ParticipationError
 from tacit.planning import Mechanism, Plan, Task
 from tacit.planning.clients import HOURS_PER_DAY
+from tacit.planning.production import timers_worth_trying
+from tacit.privacy.participation import Participation
 from tacit.privacy.rounding import rounded_up
 
 if TYPE_CHECKING:
@@ -56,6 +58,11 @@ class TimerOutcome:
     run: "Simulation"
     plan: Plan
 
+    @property
+    def promised(self) -> Participation:
+        """What the timer promises in the simulated times of the rounds."""
+        return self.run.promised
+
 
 def simulated_timers(task: Task, mechanism: Mechanism, report_goal: int, asked: Simulated) -> Iterator[TimerOutcome]:
     """Timers of whole days, as long as the run ends in acceptable days and a longer one may separate further.
@@ -66,8 +73,7 @@ def simulated_timers(task: Task, mechanism: Mechanism, report_goal: int, asked: 
     from tacit.cli.simulate_settings import settings_from
     from tacit.population.simulation import simulate
 
-    last: TimerOutcome | None = None
-    for hours in range(HOURS_PER_DAY, HOURS_PER_DAY * 60, HOURS_PER_DAY):
+    def outcome(hours: int) -> TimerOutcome | None:
         of = settings_from(
             asked.settings,
             {
@@ -85,15 +91,12 @@ def simulated_timers(task: Task, mechanism: Mechanism, report_goal: int, asked: 
             with SimulationProgress(of.rounds, f"timer of {hours} hours") as progress:
                 run = simulate(of.population, rules, rounds=of.rounds, seed=of.seed, progress=progress.round_done)
         except ParticipationError:
-            if last is None:
+            if hours == HOURS_PER_DAY:
                 raise
-            return
-        outcome = TimerOutcome(hours=hours, run=run, plan=_plan(task, mechanism, report_goal, run))
-        yield outcome
-        separation = run.promised.min_separation
-        if separation >= run.rounds or (last is not None and separation < last.run.promised.min_separation):
-            return
-        last = outcome
+            return None
+        return TimerOutcome(hours=hours, run=run, plan=_plan(task, mechanism, report_goal, run))
+
+    yield from timers_worth_trying(outcome, task.rounds)
 
 
 def _plan(task: Task, mechanism: Mechanism, report_goal: int, run: "Simulation") -> Plan:

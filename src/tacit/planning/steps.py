@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from tacit.planning.candidates import Mechanism
 from tacit.planning.clients import HOURS_PER_DAY
@@ -53,35 +54,73 @@ def seven_steps(
     Each step is that of the paper; where it leaves a number open, the number is computed here. Nothing is trained.
     """
     reached = report_goal_for(task, mechanism, goal.zcdp, most=goal.most, progress=progress)
-    story = _Story(task, reached, goal)
-    parts: tuple[tuple[str, Callable[[], tuple[list[str], Record]]], ...] = (
-        ("Pre-train on public text", story.pretraining),
-        ("Find the most noise that the model bears, small", story.noise),
-        ("Scale report goal and noise to the target", story.scale),
-        ("Separate a client's visits as far as the population allows", story.separation),
-        ("Try adaptive clipping, without tuning by hand", story.adaptive),
-        ("Where that fails or costs too much: tune small, then fix the clip norm", story.fixed),
-        ("Sum securely; account what happened", story.secure),
-    )
-    steps = []
-    for number, (title, tell) in enumerate(parts, start=1):
-        sentences, figures = tell()
-        steps.append(Step(number=number, title=title, sentences=tuple(sentences), figures=figures))
-    return reached, tuple(steps)
+    return reached, Story(task, reached, goal).steps()
 
 
-class _Story:
-    """What each step comes to, for one plan."""
+@dataclass(frozen=True, kw_only=True)
+class AdaptivePrice:
+    """What adapting the clip norm takes with a tree that begins afresh, at one zCDP (arXiv:2305.18465, Algorithm 1).
+
+    `noise_multiplier` is that of updates and counts together; of it `update_noise_multiplier` remains on the updates
+    (Theorem 1), None where a count with noise `bit_stddev` clients costs all there is. `noisier` is the noise of the
+    mean over what the utility bears.
+    """
+
+    restarts: tuple[int, ...]
+    bit_stddev: float
+    noise_multiplier: float
+    update_noise_multiplier: float | None
+    noisier: float | None
+
+    @classmethod
+    def of(cls, task: Task, report_goal: int, zcdp: float) -> "AdaptivePrice":
+        """With the restarts and the noise on the count that the paper uses, and its estimate of the prefix sums."""
+        restarts = tuple(range(FIRST_RESTART, task.rounds, RESTART_EVERY))
+        afresh = Mechanism.fixed("tree-reduced", Tree(restarts=restarts, variance_reduced=True))
+        plan = task.plan(afresh, report_goal)
+        noise, bits = noise_multiplier_for(zcdp, plan.guarantee.sensitivity), report_goal / BITS_PER_REPORT
+        updates = update_noise_multiplier(noise, bits) if 2 * bits > noise else None
+        return cls(
+            restarts=restarts,
+            bit_stddev=bits,
+            noise_multiplier=noise,
+            update_noise_multiplier=updates,
+            noisier=None if updates is None else updates / plan.guarantee.noise_multiplier,
+        )
+
+
+Told: TypeAlias = tuple[list[str], Record]
+
+
+class Story:
+    """What each step comes to, for one plan: sentences, and the figures of them."""
 
     def __init__(self, task: Task, reached: Reached, goal: Goal) -> None:
         self.task, self.reached, self.goal = task, reached, goal
         self.plan = reached.plan
 
+    def steps(self) -> tuple[Step, ...]:
+        """All seven, in their order."""
+        parts: tuple[tuple[str, Callable[[], Told]], ...] = (
+            ("Pre-train on public text", self.pretraining),
+            ("Find the most noise that the model bears, small", self.noise),
+            ("Scale report goal and noise to the target", self.scale),
+            ("Separate a client's visits as far as the population allows", self.separation),
+            ("Try adaptive clipping, without tuning by hand", self.adaptive),
+            ("Where that fails or costs too much: tune small, then fix the clip norm", self.fixed),
+            ("Sum securely; account what happened", self.secure),
+        )
+        steps = []
+        for number, (title, tell) in enumerate(parts, start=1):
+            sentences, figures = tell()
+            steps.append(Step(number=number, title=title, sentences=tuple(sentences), figures=figures))
+        return tuple(steps)
+
     def price(self, plan: Plan) -> str:
         epsilon = plan.guarantee.epsilon(self.goal.delta)
         return f"zCDP {rounded_up(plan.zcdp, 6)} (epsilon {rounded_up(epsilon, 6)} at delta {self.goal.delta:g})"
 
-    def pretraining(self) -> tuple[list[str], Record]:
+    def pretraining(self) -> Told:
         longer = replace(self.task, rounds=self.task.rounds + SAVED_BY_PRETRAINING)
         noise = self.plan.guarantee.noise_multiplier
         without = longer.plan(self.plan.mechanism, self.plan.report_goal, noise_multiplier=noise)
@@ -91,7 +130,7 @@ class _Story:
             "the same noise, and more days."
         ], {"rounds": self.task.rounds, "zcdp_with_rounds_saved": self.plan.zcdp, "zcdp_without": without.zcdp}
 
-    def noise(self) -> tuple[list[str], Record]:
+    def noise(self) -> Told:
         utility = self.task.utility
         borne = utility.noise_of_mean(self.plan.guarantee.participation)
         own = self.plan.guarantee.noise_multiplier / self.reached.noisier / self.plan.report_goal * utility.report_goal
@@ -102,7 +141,7 @@ class _Story:
             f"multiplier {own:.4g} there. Where it is a guess, try it in a simulation on public data, small."
         ], {"noise_of_mean": borne, "report_goal": utility.report_goal, "noise_multiplier": own}
 
-    def scale(self) -> tuple[list[str], Record]:
+    def scale(self) -> Told:
         plan, reached = self.plan, self.reached
         asked = f"zCDP {self.goal.zcdp:.6g}"
         if reached.at_utility:
@@ -120,7 +159,7 @@ class _Story:
             f"{self.price(plan)}; {plan.visits:,} client visits.",
         ], {**plan.to_record(self.goal.delta), "target_zcdp": self.goal.zcdp, "times_the_noise": reached.noisier}
 
-    def separation(self) -> tuple[list[str], Record]:
+    def separation(self) -> Told:
         clients, plan = self.task.clients, self.plan
         served = plan.guarantee.participation
         longest = clients.longest_separation(plan.report_goal)
@@ -155,38 +194,41 @@ class _Story:
             said.append(f"The run takes about {plan.rounds / behind:.3g} days.")
         return said, figures
 
-    def adaptive(self) -> tuple[list[str], Record]:
+    def adaptive(self) -> Told:
+        """Step 5, and its price: Theorem 1, and the restarts."""
         plan = self.plan
-        noise, bits = plan.guarantee.noise_multiplier, plan.report_goal / BITS_PER_REPORT
-        restarts = tuple(range(FIRST_RESTART, plan.rounds, RESTART_EVERY))
-        if isinstance(plan.strategy, Tree):
-            afresh = replace(plan.guarantee, strategy=replace(plan.strategy, restarts=restarts))
-            noise = noise_multiplier_for(plan.zcdp, afresh.sensitivity)
-            told = (
-                f"With the paper's restarts ({', '.join(map(str, restarts)) or 'none within these rounds'}) the same "
-                f"zCDP takes noise multiplier {noise:.6g}."
-            )
-        else:
-            return [
+        price = AdaptivePrice.of(self.task, plan.report_goal, plan.zcdp)
+        told = []
+        if not isinstance(plan.strategy, Tree):
+            told.append(
                 f"The clip norm can change only where the noise starts afresh, and {plan.mechanism.name} never does: "
-                "run this step with a tree, and keep the norm that it finds for step 6."
-            ], {}
-        figures: Record = {"bit_stddev": bits, "restarts": list(restarts), "noise_multiplier": noise}
-        if 2 * bits <= noise:
+                "this step is run with a tree, and the norm that it finds is kept for step 6."
+            )
+        told.append(
+            f"With the paper's restarts ({', '.join(map(str, price.restarts)) or 'none within these rounds'}) a tree "
+            f"takes noise multiplier {price.noise_multiplier:.6g} for the same zCDP."
+        )
+        figures: Record = {
+            "bit_stddev": price.bit_stddev,
+            "restarts": list(price.restarts),
+            "noise_multiplier": price.noise_multiplier,
+        }
+        updates = price.update_noise_multiplier
+        if updates is None:
             return [
-                told,
-                f"The noise on the count, report goal / {BITS_PER_REPORT} = {bits:g} clients, costs all of it: take "
-                f"more noise on the count than {noise / 2:.4g}.",
+                *told,
+                f"The noise on the count, report goal / {BITS_PER_REPORT} = {price.bit_stddev:g} clients, costs all of "
+                f"it: take more noise on the count than {price.noise_multiplier / 2:.4g}.",
             ], figures
-        updates = update_noise_multiplier(noise, bits)
         return [
-            told,
-            f"Of that, a count with noise {bits:g} clients (report goal / {BITS_PER_REPORT}) leaves the updates noise "
-            f"multiplier {updates:.6g}, {updates / noise - 1:.2%} more (Theorem 1). Watch for a clip norm that runs "
-            "away at a large report goal.",
-        ], {**figures, "update_noise_multiplier": updates}
+            *told,
+            f"Of that, a count with noise {price.bit_stddev:g} clients (report goal / {BITS_PER_REPORT}) leaves the "
+            f"updates noise multiplier {updates:.6g}, {updates / price.noise_multiplier - 1:.2%} more (Theorem 1): "
+            f"{price.noisier:.3g} times the noise that the model bears. Watch for a clip norm that runs away at a "
+            "large report goal.",
+        ], {**figures, "update_noise_multiplier": updates, "times_the_noise": price.noisier}
 
-    def fixed(self) -> tuple[list[str], Record]:
+    def fixed(self) -> Told:
         small = min(self.task.utility.report_goal, self.plan.report_goal)
         visits = small * self.task.rounds
         return [
@@ -197,7 +239,7 @@ class _Story:
             "they are releases too: account them, or tune on public data.",
         ], {"report_goal": small, "client_visits": visits}
 
-    def secure(self) -> tuple[list[str], Record]:
+    def secure(self) -> Told:
         factor = self.task.clip_inflation
         if factor > 1:
             said = f"The figures above count a clip norm inflated by {factor:.6g}, as encoding for secure sums does."
