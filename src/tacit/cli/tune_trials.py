@@ -160,7 +160,7 @@ class TuningProgress:
         self._names, self._rounds, self._quiet = list(names), rounds, quiet
         self._at, self._in_trial, self._accuracy = -1, 0, math.nan
         self._bar = counting_bar(quiet=quiet, says=True)
-        self._task = self._bar.add_task("rounds of all trials", total=len(names) * rounds, shown="")
+        self._task = self._bar.add_task("rounds", total=len(names) * rounds, shown="")
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -179,9 +179,9 @@ class TuningProgress:
     def done(self, rounds: int) -> None:
         """So many rounds of the trial are there."""
         self._in_trial = rounds
-        shown = f"trial {self._at + 1}/{len(self._names)} {self._names[self._at]}"
+        shown = str(self._names[self._at])  # short: all of the bar fits into 80 columns
         if not math.isnan(self._accuracy):
-            shown += f"  accuracy {self._accuracy:.2%}"
+            shown += f" {self._accuracy:.2%}"
         self._bar.update(self._task, completed=self._at * self._rounds + rounds, shown=shown)
 
     def round_done(self, outcome: "RoundOutcome") -> None:
