@@ -1,10 +1,10 @@
 """The command `tacit`: every sub-command in the file named after its subject.
 
-`data.py` brings text in, `vocab.py` and `discover.py` find its words, `plan.py` and `simulate.py` weigh privacy against
-computation and people, `design.py` and `factorizations.py` choose a mechanism, `account.py` proves and `verify.py`
-checks what it proved, `pretrain.py` makes a first model from public text, `train.py` trains and resumes (`trainer.py`
-does the work, `progress.py` shows it), `evaluate.py` and `personalize.py` ask devices how a model does, `demo.py` is
-the main job, `report.py` shows and compares.
+`data.py` brings text in, `vocab.py` and `discover.py` find its words, `plan.py` and `simulate.py` weigh privacy
+against computation and people, `design.py` and `factorizations.py` choose a mechanism, `account.py` proves and
+`verify.py` checks what it proved, `pretrain.py` makes a first model from public text, `tune.py` finds settings in
+small trials, `train.py` trains and resumes (`trainer.py` does the work, `progress.py` shows it), `evaluate.py` and
+`personalize.py` ask devices how a model does, `demo.py` is the main job, `report.py` shows and compares.
 """
 
 import typer
@@ -22,6 +22,7 @@ from tacit.cli import (
     report,
     simulate,
     train,
+    tune,
     verify,
     vocab,
 )
@@ -38,6 +39,7 @@ app.add_typer(data.app, name="data")
 app.add_typer(vocab.app, name="vocab")
 app.command("discover")(discover.discover_words)
 app.command("pretrain")(pretrain.pretrain)
+app.command("tune")(tune.tune)
 app.command("train")(train.train)
 app.command("resume")(train.resume)
 app.command("evaluate")(evaluate.evaluate)
