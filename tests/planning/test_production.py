@@ -114,7 +114,7 @@ def test_the_mechanism_is_that_of_least_zcdp(devices: int, rounds: int, zcdp: fl
 
 def test_the_plan_counts_on_the_check_and_not_on_the_search() -> None:
     """All devices separate less than the small simulation said: more reports, until the check agrees."""
-    task, hopeful, sober = task_of(8000, 200, 4), world(8000, 200), world(8000, 200, reach=0.2)
+    task, hopeful, sober = task_of(8000, 200, 4), world(8000, 200), world(8000, 200, reach=0.4)
     target = 0.3
     found = planned(task, target, hopeful, 400, check=sober)
     alone = planned(task, target, hopeful, 400)

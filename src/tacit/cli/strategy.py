@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from tacit.cli.strategy_simulation import Simulator
     from tacit.recipe import Recipe
 
-AUTO = ("tree-reduced", "blt", "banded-inverse", "lambda-cgd")  # at most as many arrays in memory as a tree keeps
+AUTO = ("tree-reduced", "blt")  # those of the papers' production runs
+SHOWN = (*AUTO, "lambda-cgd", "banded-toeplitz")  # beside the chosen one, with their memory
 SMALL_GOAL, SMALL_NOISE = 500, 0.54  # arXiv:2305.18465, Section 2.2
 
 
@@ -46,7 +47,7 @@ class Wanted:
     ] = "auto"
     acceptable_days: Annotated[float, typer.Option(help="How long the run may take.")] = 14.0
     mechanism: Annotated[
-        str, typer.Option(help=f"auto (the least zCDP of {', '.join(AUTO)}), or one of {', '.join(MECHANISMS)}.")
+        str, typer.Option(help=f"auto (the lesser zCDP of {' and '.join(AUTO)}), or one of {', '.join(MECHANISMS)}.")
     ] = "auto"
 
     def goal(self) -> Goal:
@@ -64,6 +65,8 @@ class Wanted:
             raise InputError(
                 f"--target-epsilon {self.target_epsilon:g} is out of reach of any noise; give a number above 0."
             )
+        if self.target_zcdp is not None and not 0 < self.target_zcdp < float("inf"):
+            raise InputError(f"--target-zcdp {self.target_zcdp:g} is no target; give a finite number above 0.")
         target = Target(epsilon=self.target_epsilon, zcdp=self.target_zcdp, delta=self.delta)
         return target.goal(self.report_goal_max)
 
@@ -195,7 +198,7 @@ def strategy(
             tuned=tuned,
             encoding=encoding,
             acceptable_days=wanted.acceptable_days,
-            others=production.others_at_this_noise(wanted.mechanisms()),
+            others=production.others_at_this_noise([mechanism_named(name) for name in SHOWN]),
         ),
     )
     steps = story.steps()

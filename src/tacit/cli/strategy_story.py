@@ -5,10 +5,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tacit.cli.strategy_tuning import Tuned
+from tacit.design.memory import noise_memory
 from tacit.planning.encoding import Encoding
 from tacit.planning.plan import Plan, Record
 from tacit.planning.production import Production
 from tacit.planning.steps import SAVED_BY_PRETRAINING, AdaptivePrice, Goal, Story, Told
+from tacit.privacy.gaussian import epsilon
 from tacit.privacy.rounding import rounded_up
 
 MUCH_NOISE = 2.0  # times what the model bears, from which on a usable model is not to be expected
@@ -82,12 +84,13 @@ class ProductionStory(Story):
         if reached.at_utility:
             said = [f"{noise.capitalize()}: the least report goal that reaches {target} at this utility."]
         else:
-            fed = made.fed
-            reason = (
-                f"{self.goal.most:,} reports a round are the most the system takes"
-                if fed is None
-                else f"rounds of more than {fed:,} reports do not end within {self.given.acceptable_days:g} days"
-            )
+            if made.fed is not None:
+                days = self.given.acceptable_days
+                reason = f"rounds of more than {made.fed:,} reports do not end within {days:g} days"
+            elif made.exhausted:
+                reason = f"{self.goal.most:,} reports a round are the most the system takes"
+            else:
+                reason = "simulations of all devices gave less than small ones, and more reports were not tried"
             share = 1 / reached.noisier
             said = [
                 f"The target, {target}, is OUT OF REACH at this utility: {reason}. So {noise}: the noise on the mean "
@@ -98,8 +101,13 @@ class ProductionStory(Story):
                 said.append("WARNING: do not expect a usable model; ask for less, or reach more devices.")
         said.append(f"It promises {self.price(plan)}, with {plan.mechanism.name}; {plan.visits:,} client visits.")
         if self.given.others:
-            listed = ", ".join(f"{each.mechanism.name} {rounded_up(each.zcdp)}" for each in self.given.others)
-            said.append(f"Other mechanisms at the same noise on the mean, zCDP: {listed}.")
+            listed = ", ".join(
+                f"{each.mechanism.name} {rounded_up(each.zcdp)} ({self.memory(each)})" for each in self.given.others
+            )
+            said.append(
+                f"In memory it takes {self.memory(plan)} of the model's size. Others at the same noise on the mean, "
+                f"zCDP: {listed}."
+            )
         return said, {
             **figures,
             "at_utility": reached.at_utility,
@@ -108,10 +116,13 @@ class ProductionStory(Story):
             "other_mechanisms": [each.to_record(self.goal.delta) for each in self.given.others],
         }
 
+    def memory(self, plan: Plan) -> str:
+        """What is kept from round to round."""
+        arrays = noise_memory(plan.strategy, plan.rounds)
+        return "1 array" if arrays == 1 else f"{arrays} arrays"
+
     def epsilon_of_goal(self) -> float:
         """At the goal's delta."""
-        from tacit.privacy.gaussian import epsilon
-
         return epsilon(self.goal.zcdp, self.goal.delta)
 
     def separation(self) -> Told:

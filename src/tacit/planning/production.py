@@ -68,6 +68,8 @@ class Production:
     """The plan that came out, the simulated run that it counts on, and what was tried on the way.
 
     `task` has the participation of that run. `fed` is None, or the report goal above which no run ended in time.
+    `exhausted` says that no larger report goal was left to try; where neither that nor the target is met, the checks
+    ended first.
     """
 
     reached: Reached
@@ -75,6 +77,7 @@ class Production:
     simulated: SimulatedRun
     tried: tuple[SimulatedRun, ...]
     fed: int | None
+    exhausted: bool
 
     @property
     def plan(self) -> Plan:
@@ -152,7 +155,8 @@ def timers_worth_trying(run: Callable[[int], Run | None], rounds: int) -> Iterat
 
 class _Search:
     """The way round the circle. `_largest` is the largest report goal that may still end in time, `_fed` the same where
-    it was found by trying, and `_exhausted` whether no larger one is left to try.
+    it was found by trying, and `_exhausted` whether no larger one is left to try. `_discount` is what checks left of
+    the separations that the search saw, and `_more_visits` what they added to its participations.
     """
 
     def __init__(
@@ -172,6 +176,7 @@ class _Search:
         self._largest = task.clients.reachable if goal.most is None else min(goal.most, task.clients.reachable)
         self._fed: int | None = None
         self._exhausted = False
+        self._discount, self._more_visits = 1.0, 0
         if self._largest < 1:
             raise InputError(f"a report goal of at most {goal.most} is none; give at least 1.")
 
@@ -185,7 +190,15 @@ class _Search:
                 continue
             reached, task = self._settled(seen)
             if reached.at_utility or left == 0 or self._exhausted:
-                return Production(reached=reached, task=task, simulated=seen, tried=tuple(self._tried), fed=self._fed)
+                return Production(
+                    reached=reached,
+                    task=task,
+                    simulated=seen,
+                    tried=tuple(self._tried),
+                    fed=self._fed,
+                    exhausted=self._exhausted,
+                )
+            self._learn(found, seen)
             found = self._least_from(grid_above(self._needed(seen, reached)))
         raise ParticipationError(
             f"{CHECKS} simulations of all devices did not end in time, although those of a part of them did; allow a "
@@ -233,8 +246,22 @@ class _Search:
             self._progress(f"report goal {report_goal:,}, timer of {hours:g} hours")
         seen = self._simulate(report_goal, hours)
         if seen is not None:
+            seen = self._discounted(seen)
             self._tried.append(seen)
         return seen
+
+    def _learn(self, found: SimulatedRun, seen: SimulatedRun) -> None:
+        """From a check that promised less than the search."""
+        self._discount *= min(1.0, seen.promised.min_separation / found.promised.min_separation)
+        self._more_visits += max(0, seen.promised.max_participations - found.promised.max_participations)
+
+    def _discounted(self, seen: SimulatedRun) -> SimulatedRun:
+        """As a check would see it, by what earlier checks saw."""
+        served = seen.promised
+        separation = max(1, math.floor(served.min_separation * self._discount))
+        visits = served.max_participations + self._more_visits
+        less = Participation(rounds=served.rounds, min_separation=separation, max_participations=visits)
+        return replace(seen, promised=less.effective)
 
     def _largest_fed(self, too_many: int) -> SimulatedRun:
         """Below `too_many`, which do not end in time, the seen that takes the least noise; ParticipationError if none.
