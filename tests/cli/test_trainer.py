@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from tacit.cli import trainer
 from tacit.cli.account_options import strategy_from_file
 from tacit.cli.report import write_report
 from tacit.cli.statement import accounts_of, matrix_of, planned_in_all, run_figures, statement_of
+from tacit.cli.train import profile_table
 from tacit.cli.trainer import begin, carry_on, use_cores
 from tacit.errors import CacheError, InputError, ParticipationError, RunError, TacitError, TrainingError
 from tacit.population import Cache
@@ -23,7 +25,7 @@ from tacit.privacy.ledger import ledger_record
 from tacit.privacy.verify import verify
 from tacit.recipe import Recipe
 from tacit.runs import Run
-from tacit.training import Hardware, RoundOutcome
+from tacit.training import Cores, Hardware, RoundOutcome
 from tacit.training.profile import Profile
 
 ONE = Hardware(workers=1)
@@ -243,6 +245,19 @@ def test_a_profile_says_where_the_time_went_and_changes_no_bit(
         assert sum(workers.values()) - workers["count"] == pytest.approx(spent["seconds"] * workers["count"])
 
 
+def test_a_profile_says_nothing_of_the_workers_of_a_cluster(
+    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What they did was not counted, and the cores here are not who trained."""
+    monkeypatch.setattr("tacit.training.cluster.open_cluster", lambda *_, **__: nullcontext(Cores(ONE)))
+    with begin(recipe(cache), tmp_path / "run") as run:
+        carry_on(run, hardware=ONE, watcher=Silent(), until=1, cluster="auto", profile=Profile())
+        (counted,) = run.fact("profile")
+    assert "workers" not in counted and counted["phases"]["training"] > 0
+    rows = list(profile_table(counted).columns[0].cells)
+    assert "training" in rows and "disk writing" in rows and not any("workers" in str(row) for row in rows)
+
+
 def test_what_a_killed_process_left_half_written_is_no_part_of_the_model(
     cache: Cache, uninterrupted: Callable[[str], dict[str, Any]], tmp_path: Path
 ) -> None:
@@ -382,9 +397,9 @@ def test_a_run_stays_in_the_precision_it_began_in(
     cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin(recipe(cache, client={"precision": "bfloat16"}), tmp_path / "run").close()
-    monkeypatch.setattr(trainer, "precision_of", lambda work: "bfloat16")  # a processor with units
+    monkeypatch.setattr(trainer, "precision_of", lambda *_: "bfloat16")  # a processor with units
     go_on(tmp_path / "run", until=1)
-    monkeypatch.setattr(trainer, "precision_of", lambda work: "float32")
+    monkeypatch.setattr(trainer, "precision_of", lambda *_: "float32")
     with pytest.raises(RunError, match="began in bfloat16 and this processor computes it in float32"):
         go_on(tmp_path / "run")
 

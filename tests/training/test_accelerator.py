@@ -3,6 +3,7 @@
 What a GPU does differently (TF32 products, its own order of additions) is not seen here.
 """
 
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -18,6 +19,7 @@ from tacit.errors import InputError, TrainingError
 from tacit.population import Cache
 from tacit.training import ClientTraining, Cores, Hardware, Learner, accelerator
 from tacit.training.accelerator import LARGEST_CHUNK, Accelerator, fitting
+from tacit.training.client import ClientWork
 from tacit.training.cohort import CohortSum, train_cohort
 from tacit.training.rounds import initial_state, run_round
 
@@ -60,6 +62,26 @@ def test_any_chunk_gives_the_sum_of_the_cores(learner: Learner, chunk: int, epoc
     np.testing.assert_allclose(fast.losses, slow.losses, rtol=1e-5)
     assert fast.finite.all()
     assert (slow.norms > CLIP).any() and (slow.norms < CLIP).any(), "both sides of the clip norm, or this tests less"
+
+
+class Typed:
+    """Clients of so many sentences."""
+
+    counts = (17, 16, 31, 1)
+
+    def sentence_count(self, client: int) -> int:
+        return self.counts[client]
+
+    def padded(self, client: int, chosen: Any, length: int) -> Any:
+        return np.ones((len(chosen), length), np.int32)
+
+
+def test_clients_with_equally_many_batches_share_a_chunk() -> None:
+    """Up to 16 sentences are one batch, 17 and 31 are two: whole batches and begun ones count alike."""
+    settings = ClientTraining(batch_size=16, sentences=64, words=6)
+    work = ClientWork(loss=poisoned_loss, unravel=jnp.asarray, cache=Typed(), settings=settings)  # type: ignore[arg-type]
+    chunks = list(Accelerator(Hardware())._chunks(work, np.arange(4), 2, SEED))
+    assert [(chunk.places.tolist(), chunk.batches.tolist()) for chunk in chunks] == [([0, 2], 2), ([1, 3], 1)]
 
 
 def test_a_chunk_size_gives_one_result(learner: Learner) -> None:
@@ -130,6 +152,13 @@ def test_other_failures_of_the_device_are_not_called_memory(learner: Learner, mo
     monkeypatch.setattr(accelerator, "_compiled", broken)
     with pytest.raises(jax.errors.JaxRuntimeError, match="a wire is loose"):
         cohort_sum(learner, Accelerator(Hardware(chunk=4)))
+
+
+def test_a_number_of_cores_says_nothing_of_accelerators(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--workers 8` on a machine with one GPU, which JAX lists alone."""
+    only = SimpleNamespace(platform="gpu")
+    monkeypatch.setattr(jax, "local_devices", lambda: [only])
+    assert Cores(Hardware(workers=8)).devices == [only] == Cores(Hardware()).devices
 
 
 @pytest.mark.parametrize(("wrong", "complaint"), [({"chunk": -1}, "chunk=-1"), ({"products": "int8"}, "'int8'")])

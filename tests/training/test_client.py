@@ -125,5 +125,7 @@ def test_units_are_found_in_the_processors_listing(tmp_path: Path) -> None:
 
 def test_a_loss_without_a_step_of_its_own_computes_in_float32(cache: Cache) -> None:
     settings = ClientTraining(precision="bfloat16")
-    assert precision_of(tiny_learner(cache, lambda m, s: cifg.loss(m, s)).work(settings)) == "float32"
+    work = tiny_learner(cache, lambda m, s: cifg.loss(m, s)).work(settings)
+    assert precision_of(work) == "float32"
+    assert precision_of(work, "gpu") == "bfloat16", "an accelerator multiplies in what is asked"
     usable_precision.cache_clear()

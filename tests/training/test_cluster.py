@@ -21,9 +21,9 @@ from tests.training.tiny import tiny_cache, tiny_learner, tiny_recipe
 from tacit.errors import CacheError, InputError, TrainingError
 from tacit.keyboard import model as cifg
 from tacit.population import Cache
-from tacit.training import ClientTraining, Cores, Hardware, cluster
+from tacit.training import ClientTraining, Cores, Hardware, client, cluster
 from tacit.training.cluster import RayWorkers, _Member, open_cluster
-from tacit.training.cluster_worker import Machine, job_of, versions
+from tacit.training.cluster_worker import Machine, _work_of, job_of, versions
 from tacit.training.cohort import CohortSum, Workers, train_cohort
 from tacit.training.rounds import initial_state, run_round
 
@@ -172,6 +172,23 @@ def test_other_versions_are_refused() -> None:
     old = machine("b", versions={**versions(), "jax": "0.0.7"})
     with pytest.raises(InputError, match=r"the node b has jax 0\.0\.7, and training was started with .*; install"):
         welcome([], machine("a"), old)
+
+
+@pytest.mark.parametrize("units_here", [True, False])
+def test_a_worker_that_computes_in_another_precision_is_refused(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch, units_here: bool
+) -> None:
+    """The start of training and a worker, of which one has units for the bfloat16 of the recipe."""
+    learner, computes = tiny_learner(cache), {True: "bfloat16", False: "float32"}
+    monkeypatch.setattr(client, "usable_precision", lambda asked: computes[units_here])
+    job = job_of(learner.work(replace(SETTINGS, precision="bfloat16")), len(learner.start))
+    assert _work_of(job).settings.precision == "bfloat16"
+    monkeypatch.setattr(client, "usable_precision", lambda asked: computes[not units_here])
+    said = (
+        f"the node {socket.gethostname()} computes this recipe in {computes[not units_here]}, .* {computes[units_here]}"
+    )
+    with pytest.raises(InputError, match=said):
+        _work_of(job)
 
 
 def test_other_processors_are_told_once() -> None:

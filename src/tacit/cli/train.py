@@ -168,7 +168,7 @@ def profile_table(spent: Mapping[str, Any]) -> Table:
     for name, seconds in spent["phases"].items():
         meaning = PHASES.get(name, "between these")
         table.add_row(name, f"{seconds:.2f}", f"{seconds / spent['seconds']:.1%}", meaning)
-    workers = dict(spent["workers"])
+    workers = dict(spent.get("workers", {"count": 0}))  # none of a cluster's
     capacity = workers.pop("count") * spent["seconds"]
     for name, seconds in workers.items():
         table.add_row(f"workers {name}", f"{seconds:.2f}", f"{seconds / capacity:.1%}", "of all workers' time")

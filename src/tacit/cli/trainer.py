@@ -177,7 +177,7 @@ def carry_on(
             _tidy(run)
         if profile:
             earlier = run.facts().get("profile", [])
-            run.set_fact("profile", [*earlier, profile.to_record(len(cores.devices))])
+            run.set_fact("profile", [*earlier, profile.to_record(0 if cluster else len(cores.devices))])
 
 
 @contextmanager
@@ -255,7 +255,7 @@ def _same_cache(run: Run) -> Cache:
 
 def _same_precision(run: Run, work: ClientWork, platform: str) -> None:
     """What the recipe asks for is used where there are units for it; a run is in one precision to its end."""
-    computes = precision_of(work) if platform == "cpu" else work.settings.precision
+    computes = precision_of(work, platform)
     began = run.facts().get("precision")
     if began is None:
         run.set_fact("precision", computes)

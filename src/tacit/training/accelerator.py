@@ -112,7 +112,7 @@ class Accelerator:
         """The cohort in chunks, the clients with most batches first, each read and sent while others are computed."""
         settings = work.settings
         counts = [min(work.cache.sentence_count(int(client)), settings.sentences) for client in clients]
-        order = np.argsort([-(-count // -settings.batch_size) for count in counts], kind="stable")
+        order = np.argsort([-count // settings.batch_size for count in counts], kind="stable")  # -(batches)
 
         def read(places: NDArray[np.int64]) -> _Chunk:
             with self._profile.beside(READING):

@@ -153,8 +153,13 @@ def _by_gradient(loss: Loss, learning_rate: float, theta: Model, batch: Array) -
     return jax.tree.map(lambda p, g: p - learning_rate * g, theta, gradient), value
 
 
-def precision_of(work: ClientWork) -> Precision:
-    """What `shard_sum` computes in on this machine; a run's record should say it."""
+def precision_of(work: ClientWork, platform: str = "cpu") -> Precision:
+    """What this machine's devices of a platform (JAX's name) compute in; a run's record should say it.
+
+    An accelerator multiplies in what is asked; a processor needs units for it, and a loss that knows a step of its own.
+    """
+    if platform != "cpu":
+        return work.settings.precision
     return usable_precision(work.settings.precision) if isinstance(work.loss, Descends) else "float32"
 
 

@@ -21,8 +21,9 @@ import tacit
 from tacit.errors import CacheError, InputError
 from tacit.population import Cache
 from tacit.training.accelerator import Accelerator
-from tacit.training.client import ClientWork, ShardSum
+from tacit.training.client import ClientWork, ShardSum, precision_of
 from tacit.training.cohort import Cores, Hardware, Workers
+from tacit.training.precision import Precision
 
 
 class Machine(NamedTuple):
@@ -75,12 +76,14 @@ def job_of(work: ClientWork, length: int) -> bytes:
     """All that a worker must know besides the model, the clients and the seed of a round.
 
     length: of the flat model. The loss goes by its name, the model's structure as shapes, the cache as its path and
-    digest: neither code nor text crosses the wire. InputError when the loss has no name that others can import.
+    digest: neither code nor text crosses the wire. With it goes the precision of this process, which is the run's.
+    InputError when the loss has no name that others can import.
     """
     parts = {field.name: getattr(work, field.name) for field in fields(work)}
     flat = jax.ShapeDtypeStruct((length,), np.float32)  # type: ignore[no-untyped-call]
     parts["unravel"] = jax.eval_shape(work.unravel, flat)
     parts["cache"] = (str(work.cache.path.resolve()), work.cache.manifest.digest)
+    parts["computes"] = _computes(work)
     try:
         job = pickle.dumps(parts)
         if b"__main__" in job:
@@ -98,7 +101,23 @@ def _work_of(job: bytes) -> ClientWork:
     shapes = parts["unravel"]
     _, unravel = ravel_pytree(jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes))
     path, digest = parts["cache"]
-    return ClientWork(**{**parts, "unravel": unravel, "cache": _same_cache(Path(path), digest)})
+    computes = parts.pop("computes")
+    work = ClientWork(**{**parts, "unravel": unravel, "cache": _same_cache(Path(path), digest)})
+    _same_precision(work, computes)
+    return work
+
+
+def _computes(work: ClientWork) -> Precision:
+    return precision_of(work, jax.local_devices()[0].platform)
+
+
+def _same_precision(work: ClientWork, computes: Precision) -> None:
+    """A sum of updates in two precisions is the result of neither."""
+    if (here := _computes(work)) != computes:
+        raise InputError(
+            f"the node {node_name()} computes this recipe in {here}, and training was started on one that computes it "
+            f'in {computes}; use nodes of one kind, or client.precision = "float32", which all compute.'
+        )
 
 
 def _same_cache(path: Path, digest: str) -> Cache:

@@ -32,7 +32,7 @@ Products = Literal["float32", "tensorfloat32"]
 class Hardware:
     """What changes only the speed; tests assert the same model for any value (on an accelerator to rounding)."""
 
-    workers: int = 0  # cores; 0: all
+    workers: int = 0  # cores; 0: all. Not accelerators: of those, all that JAX lists
     chunk: int = 0  # clients that an accelerator trains side by side; 0: as many as its memory holds
     products: Products = "tensorfloat32"  # how an accelerator multiplies float32 matrices; a CPU does so exactly
 
@@ -68,11 +68,12 @@ class Workers(Protocol):
 
 
 class Cores:
-    """The workers of this machine: one XLA CPU device each, fed from one queue."""
+    """The workers of this machine: one XLA device each, fed from one queue; a core, or an accelerator if it has any."""
 
     def __init__(self, hardware: Hardware) -> None:
         devices = jax.local_devices()
-        wanted = hardware.workers or len(devices)
+        cores_asked = hardware.workers if devices[0].platform == "cpu" else 0  # which says nothing of accelerators
+        wanted = cores_asked or len(devices)
         if wanted > len(devices):
             raise InputError(
                 f"workers={wanted} is more than the {len(devices)} devices of this process; use at most that."

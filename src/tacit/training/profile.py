@@ -69,14 +69,18 @@ class Profile:
                     self._beside[out_of] -= spent
 
     def to_record(self, workers: int) -> dict[str, Any]:
-        """For the run folder and `--json`: seconds in all, by phase, of the workers' threads and of the disk's."""
+        """For the run folder and `--json`: seconds in all, by phase, of the workers' threads and of the disk's.
+
+        workers: 0 where others than this process's train; what those do is not known here, so nothing is said of it.
+        """
         total = time.perf_counter() - self._began
         phases = {name: self._spent[name] for name in PHASES}
         busy = {name: self._beside[name] for name in (READING, TRAINING, EVALUATING)}
+        here = {"count": workers, **busy, "idle": max(workers * total - sum(busy.values()), 0.0)}
         return {
             "seconds": total,
             "phases": {**phases, "rest": max(total - sum(phases.values()), 0.0)},
-            "workers": {"count": workers, **busy, "idle": max(workers * total - sum(busy.values()), 0.0)},
+            **({"workers": here} if workers else {}),
             "disk": {WRITING: self._beside[WRITING]},
         }
 
