@@ -105,9 +105,11 @@ def _estimates(axes: "Axes", outcomes: Sequence[TrialOutcome], choice: Choice | 
         labels.add(label)
     if choice is not None:
         axes.axhline(choice.clip_norm, color=INK, linestyle="--", linewidth=1.2, label=f"fixed at {choice.clip_norm:g}")
+        held = [value for each in outcomes if each.failure is None for value in each.clip_estimates]
+        axes.set_ylim(min(held) / 2, max(held) * 4)  # what exploded leaves the picture: the rest is to be read
     _logarithmic(axes.yaxis)
     axes.set_ylabel("clip norm estimate")
     if labels:
-        axes.legend(fontsize=9, loc="lower right")
+        axes.legend(fontsize=9, loc="upper left")
     axes.set_xlabel("round")
     _whole_numbers(axes.xaxis)
