@@ -151,7 +151,8 @@ class ProductionStory(Story):
         """Step 5."""
         price = AdaptivePrice.of(self.task, self.plan.report_goal, self.goal.zcdp)
         updates = price.update_noise_multiplier
-        restarts = ", ".join(map(str, price.restarts)) or "none within these rounds"
+        listed = ", ".join(map(str, price.restarts))
+        restarts = f"restarts at {listed}" if listed else "no restart within these rounds"
         figures: Record = {
             "restarts": list(price.restarts),
             "bit_stddev": price.bit_stddev,
@@ -160,8 +161,8 @@ class ProductionStory(Story):
             "times_the_noise": price.noisier,
         }
         said = [
-            f"Where learning rates are known: tree-reduced with restarts at {restarts} (the clip norm changes only "
-            f"there) takes noise multiplier {price.noise_multiplier:.6g} for the target."
+            f"Where learning rates are known: tree-reduced with {restarts} (the clip norm changes only at "
+            f"those) takes noise multiplier {price.noise_multiplier:.6g} for the target."
         ]
         if updates is None or price.noisier is None:
             said.append(f"A count with noise {price.bit_stddev:g} (report goal / 20) costs all of it: not affordable.")
