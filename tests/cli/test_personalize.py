@@ -1,6 +1,7 @@
 """`tacit personalize` end to end on a tiny population: what it writes, that it resumes, and what it refuses."""
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -49,7 +50,7 @@ def gated(world: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) ->
 def test_people_with_habits_gain_and_are_counted(gated: tuple[Path, Any]) -> None:
     _, found = gated
     exact = found["simulation_only"]
-    assert (found["asked"], found["evaluated"], sum(found["skipped"].values())) == (40, 36, 4)
+    assert (found["asked"], exact["evaluated"], sum(exact["skipped"].values())) == (40, 36, 4)
     assert exact["strategies"]["B=5, L=1"]["top1"]["mean"][0] > 0.05
     assert [each["name"] for each in exact["policies"]] == [
         "one strategy",
@@ -83,9 +84,55 @@ def test_the_page_tells_released_from_simulated(gated: tuple[Path, Any]) -> None
     released, simulated = page.split("## SIMULATION ONLY")
     assert "FIXED SEED" in released and "zCDP" in released and "simulation.png" not in released
     assert "released.png" not in simulated and "exact numbers of simulated users" in simulated
-    assert "left out: 4: " in page
+    assert "left out: 4: " in simulated
     for name in ("figure-2", "figure-3a", "figure-3b"):
         assert (out / "report" / f"{name}-released.png").exists() and f"{name}-simulation.png" in simulated
+
+
+def numbers_in(page: str) -> set[str]:
+    return set(re.findall(r"\d\.\d{3,}", page))
+
+
+def test_what_may_be_published_holds_nothing_exact(gated: tuple[Path, Any]) -> None:
+    out, found = gated
+    page, record = ((out / "report" / f"released.{end}").read_text() for end in ("md", "json"))
+    released, simulated = (out / "report" / "report.md").read_text().split("## SIMULATION ONLY")
+    assert page.strip() == released.strip() and "SIMULATION" not in page and "evaluated" not in page + record
+    assert numbers_in(simulated) - numbers_in(released), "there are exact numbers to keep out"
+    assert json.loads(record) == {
+        name: value for name, value in found.items() if name not in ("run", "report", "simulation_only")
+    }
+    assert not {"evaluated", "skipped"} & json.loads(record).keys()
+
+
+def test_a_fixed_seed_is_said_at_once(world: tuple[Path, Path], gated: tuple[Path, Any]) -> None:
+    said = run(world, gated[0], *GATED)
+    assert "FIXED SEED: randomness came from fixed seed 3; who knows it can take the noise away" in said
+
+
+@pytest.mark.parametrize("price", ["--epsilon", "--local-epsilon"])
+def test_a_release_that_was_changed_is_not_reported(world: tuple[Path, Path], tmp_path: Path, price: str) -> None:
+    options = (*GRID, "--clients", "12", price, "8")
+    run(world, tmp_path / "r", *options)
+    file = tmp_path / "r" / "checkpoints" / "release-000000.json"
+    rows = json.loads(file.read_text())
+    next(iter(rows.values()))["counts"][0] = 9999
+    file.write_text(json.dumps(rows))
+    assert "is not what was released" in run(world, tmp_path / "r", *options, fails=True)
+    file.unlink()
+    assert "does not hold what the ledger says" in run(world, tmp_path / "r", *options, fails=True)
+
+
+def test_fine_tuning_that_diverges_everywhere_is_a_loss_and_no_crash(world: tuple[Path, Path], tmp_path: Path) -> None:
+    options = ("--batch-size", "5", "--workers", "1", "--metrics", "top1,cross_entropy", "--epsilon", "50")
+    found = run(world, tmp_path / "r", *options, "--learning-rate", "1.0,1e30", "--seed", "1", "--json")
+    lost = found["simulation_only"]["strategies"]["B=5, L=1e+30"]
+    assert lost["cross_entropy"]["mean"] == [None, "-inf", "inf"] and lost["cross_entropy"]["diverged"] == 36
+    assert lost["cross_entropy"]["losing"]["0.0"][0] == 1.0 and lost["top1"]["mean"][0] < 0
+    won, told = (found[part]["strategies"]["B=5, L=1"] for part in ("simulation_only", "released"))
+    assert won["cross_entropy"]["mean"][1] > 0.05 and told["cross_entropy"]["mean"][1] > 0, "gains are positive in both"
+    assert not (tmp_path / "r" / "noise.key").exists()
+    run(world, tmp_path / "s", *options, "--learning-rate", "1e30")
 
 
 def what_was_found(out: Path) -> tuple[str, str, list[dict[str, Any]]]:
@@ -119,6 +166,7 @@ def test_a_killed_run_goes_on_to_the_same_result(
         CliRunner().invoke(app, [str(world[1]), "--data", str(world[0]), "--out", str(out), *GATED])
     if killed_after in ("clients", "torn line"):
         rest = b"".join(lines[:7]) + (lines[7][:20] if killed_after == "torn line" else b"")
+        (out / personalize_work.OUTCOMES).parent.mkdir(exist_ok=True)
         (out / personalize_work.OUTCOMES).write_bytes(rest)
     run(world, out, *GATED)
     assert what_was_found(out) == what_was_found(whole)
@@ -137,12 +185,14 @@ def test_other_settings_are_named_and_refused(world: tuple[Path, Path], gated: t
     complaint = run(world, out, *options, fails=True)
     assert "other settings (" in complaint and "B=5, L=2" in complaint
     assert "gate" in run(world, out, *GATED, "--gate-share", "0.3", fails=True)
+    nearly = [option if option != "0.1,1.0" else "0.1000001,1.0" for option in GATED]
+    assert "L=0.1000001" in run(world, out, *nearly, fails=True)
 
 
 def test_without_a_price_nothing_is_released(world: tuple[Path, Path], tmp_path: Path) -> None:
     said = run(world, tmp_path / "r", *GRID, "--clients", "12")
     assert "NOTHING WAS RELEASED" in said and "SIMULATION ONLY: best" in said
-    assert "clients evaluated" in said
+    assert "SIMULATION ONLY: " in said and "clients evaluated" in said
     page = (tmp_path / "r" / "report" / "report.md").read_text()
     assert "NOTHING WAS RELEASED" in page and not list((tmp_path / "r" / "report").glob("*released*"))
     with Run.open(tmp_path / "r") as opened:
@@ -161,6 +211,9 @@ def test_devices_may_randomise_their_own_reports(world: tuple[Path, Path], tmp_p
     }
     counts = [each["asked"] for each in found["released"]["joint_counts"].values()]
     assert sum(counts) < 40, "each device answers one question"
+    sliced = run(world, tmp_path / "s", *GRID, "--local-epsilon", "20", "--slices", "tokens", "--json")
+    parts = sliced["released"]["by_slice"]["tokens"]["strategies"]["B=5, L=1"]
+    assert 20 < sum(part["users"] for part in parts) < 60, "users of all that were asked"
     with Run.open(tmp_path / "r") as opened:
         assert opened.rounds_done == 0, "the ledger holds what an aggregator noised"
 
@@ -177,7 +230,7 @@ def test_text_without_times_is_left_out_and_said_so(world: tuple[Path, Path], tm
     complaint = run((cache, model), tmp_path / "r", *GRID, fails=True)
     assert "40: no sentence has a time" in complaint and "--undated" in complaint
     found = run((cache, model), tmp_path / "s", *GRID, "--undated", "order", "--json")
-    assert found["evaluated"] > 20
+    assert found["simulation_only"]["evaluated"] > 20 and found["simulation_only"]["undated_sentences"] == 0
 
 
 @pytest.mark.long
@@ -218,12 +271,13 @@ def test_kill_nine_at_any_instant_changes_nothing(world: tuple[Path, Path], tmp_
         (("--gate", "auto", "--slices", "baseline"), "goes by train tokens"),
         (("--slices", "country"), "'country' is unknown"),
         (("--zcdp", "1", "--epsilon", "1"), "each say the whole price"),
+        (("--epsilon", "1", "--delta", "5"), "--delta 5 is not a probability"),
         (("--epsilon", "0"), "releases nothing or promises nothing"),
         (("--clients", "1"), "are the fewest that say"),
         (("--split", "weekday:3"), "is unknown"),
         (("--undated", "guess"), "choose drop or order"),
         (("--harm-weight", "-1"), "must be 0 or more"),
-        (("--layers", "most"), "choose all, output or biases"),
+        (("--layers", "most"), "choose of all, output, biases, recurrent, embeddings"),
         (("--batch-size", "5,5"), "names a strategy twice"),
     ],
 )

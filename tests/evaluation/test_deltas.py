@@ -53,9 +53,33 @@ def test_a_diverged_model_is_a_loss_and_no_crash() -> None:
     accuracy = summarise(deltas.change["top1"][:, 0], deltas.baseline["top1"])
     assert accuracy.diverged == 0 and accuracy.clients == 30
     assert deltas.change["top1"][0, 0] == -deltas.baseline["top1"][0]
-    nats = summarise(-deltas.change["cross_entropy"][:, 0], deltas.baseline["cross_entropy"])
+    nats = summarise(deltas.change["cross_entropy"][:, 0], deltas.baseline["cross_entropy"])
     assert nats.diverged == 1 and np.isfinite(nats.mean.value)
     assert nats.losing[0.0].value == pytest.approx(1 / 30)
+    assert nats.quantiles[0.1].low == -np.inf and not np.isnan(nats.quantiles[0.9].value)
+
+
+@pytest.mark.parametrize("sound", [0, 1])
+def test_where_next_to_all_diverged_the_mean_is_unknown_and_the_shares_are_not(sound: int) -> None:
+    reports = people(12)
+    deltas = Deltas.of([*reports[:sound], *map(diverged, reports[sound:])])
+    nats = summarise(deltas.change["cross_entropy"][:, 0], deltas.baseline["cross_entropy"])
+    assert nats.diverged == 12 - sound and np.isnan([nats.mean.value, nats.relative.value]).all()
+    assert (nats.mean.low, nats.relative.high) == (-np.inf, np.inf)
+    assert nats.losing[0.0].value >= (12 - sound) / 12 and nats.quantiles[0.5].value == -np.inf
+
+
+def test_what_nobody_had_right_before_has_no_relative_change() -> None:
+    found = summarise(np.array([0.0, 0.02, 0.04]), np.zeros(3))
+    assert found.mean.value == pytest.approx(0.02) and np.isnan(found.relative.value)
+
+
+def test_a_gain_is_positive_of_every_metric() -> None:
+    report = people(1)[0]
+    fewer_nats = report.test.baseline._replace(nats=report.test.baseline.nats - 10.0)
+    better = replace(report, test=replace(report.test, personalised=(fewer_nats,) * 3))
+    change = Deltas.of([better]).change["cross_entropy"][0, 0]
+    assert change == pytest.approx(10.0 / report.test.baseline.predicted)
 
 
 def test_a_summary_counts_people() -> None:

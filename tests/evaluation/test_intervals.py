@@ -67,6 +67,14 @@ def test_quantiles_cover_whatever_the_distribution(q: float) -> None:
         assert np.mean([np.isfinite(each.high - each.low) for each in found]) == 1
 
 
+def test_quantiles_of_losses_without_end_are_among_the_values() -> None:
+    losses = np.array([-np.inf, -np.inf, -np.inf, 0.1, 0.2, 0.3, 0.4, 0.5])
+    for q in (0.1, 0.25, 0.375, 0.5, 0.75, 0.9):
+        slow = min(value for value in losses if np.mean(losses <= value) >= q)
+        assert quantile_of(losses, q).value == slow
+    assert quantile_of([-np.inf, -np.inf], 0.5) == (-np.inf, -np.inf, np.inf)
+
+
 def test_a_small_sample_has_no_end_for_an_extreme_quantile() -> None:
     assert quantile_of(np.arange(10.0), 0.01).low == -np.inf
     assert quantile_of(np.arange(10.0), 0.99).high == np.inf

@@ -73,6 +73,8 @@ def twin_fine_tune(model: Cifg, sentences: Sentences, strategy: Strategy) -> tup
         "all": twin.Model._fields,
         "output": ("output", "output_bias") if model.output.size else ("embedding", "output_bias"),
         "biases": ("bias", "output_bias"),
+        "recurrent": ("kernel", "bias", "projection"),
+        "embeddings": ("embedding", "output") if model.output.size else ("embedding",),
     }[strategy.layers]
     start = theta = twin.of(model)
     seen, nats = 0, 0.0
@@ -112,7 +114,7 @@ grid = st.builds(
     learning_rate=st.sampled_from([0.05, 0.3]),
     max_tokens=st.sampled_from([1, 9, 10_000]),
     epochs=st.integers(1, 3),
-    layers=st.sampled_from(["all", "output", "biases"]),
+    layers=st.sampled_from(["all", "output", "biases", "recurrent", "embeddings"]),
     proximal=st.sampled_from([0.0, 0.5]),
 )
 
@@ -400,3 +402,18 @@ def test_a_wrong_strategy_is_refused(wrong: dict[str, Any], says: str) -> None:
 def test_a_strategy_is_named_as_the_paper_names_it() -> None:
     assert str(Strategy()) == "B=5, L=0.1"
     assert str(Strategy(layers="biases", proximal=0.01)) == "B=5, L=0.1, biases only, mu=0.01"
+
+
+@given(a=st.floats(1e-9, 1e9), b=st.floats(1e-9, 1e9))
+def test_strategies_that_differ_have_different_names(a: float, b: float) -> None:
+    for name in ("learning_rate", "proximal"):
+        here, there = (str(Strategy(**{name: number})) for number in (a, b))  # type: ignore[arg-type]
+        assert (here == there) == (a == b)
+    near = str(Strategy(learning_rate=0.1000001))
+    assert near == "B=5, L=0.1000001" and str(Strategy(learning_rate=1.0)) == "B=5, L=1"
+
+
+def test_epochs_without_end_stop_at_the_tokens() -> None:
+    sentences = np.array([[BOS, 5, 6, 7, EOS]], np.int32)
+    made = tune(small(tied=False), sentences, Strategy(epochs=10**12, max_tokens=10))
+    assert made.tokens == 12 and not made.diverged

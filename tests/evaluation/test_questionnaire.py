@@ -1,13 +1,15 @@
 """What devices are asked: everybody once in every histogram, and answers that say what the arrays say."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from tests.evaluation.people import people
+from tests.evaluation.people import diverged, people
 
 from tacit.errors import InputError
 from tacit.evaluation.deltas import Deltas
 from tacit.evaluation.gate import Rule, deployed_change, policy_change
-from tacit.evaluation.histograms import Buckets, share_from
+from tacit.evaluation.histograms import Buckets, mean_from, share_from
 from tacit.evaluation.private_release import exactly
 from tacit.evaluation.questionnaire import BASELINE, Answers, Questionnaire
 
@@ -20,7 +22,8 @@ def deltas() -> Deltas:
 
 
 def asking(**changes: object) -> Questionnaire:
-    return Questionnaire(strategies=STRATEGIES, tokens=Buckets((1000.0, 2500.0)), **changes)  # type: ignore[arg-type]
+    given = {"strategies": STRATEGIES, "tokens": Buckets((1000.0, 2500.0)), **changes}
+    return Questionnaire(**given)  # type: ignore[arg-type]
 
 
 def test_everybody_asked_is_in_one_cell_of_every_histogram(deltas: Deltas) -> None:
@@ -58,6 +61,23 @@ def test_answers_say_what_the_arrays_say(deltas: Deltas) -> None:
     assert share_from(gated, 0.01).value == np.mean(own >= 0.01)
 
 
+def test_exact_and_counted_changes_point_the_same_way() -> None:
+    """Nats saved are a gain in the array and in the histogram, and a diverged device is in the lowest bin."""
+    reports = people(60, (0.03, -0.02))
+    for at, report in enumerate(reports[:50]):
+        fewer = report.test.baseline._replace(nats=report.test.baseline.nats * (1 - 0.001 * at))
+        reports[at] = replace(report, test=replace(report.test, personalised=(fewer, fewer)))
+    reports = [*reports[:50], *map(diverged, reports[50:])]
+    deltas, asked = Deltas.of(reports), asking(metrics=("top1", "cross_entropy"), levels=(1.0,))
+    exact = deltas.change["cross_entropy"][:, 0]
+    name = "change of cross_entropy by tokens, B=5, L=0.1"
+    counted = exactly(asked.about_strategies(deltas, 0))[name]
+    assert share_from(counted, 0.05).value == np.mean(exact >= 0.05) > 0.5
+    assert counted.whole().counts[0, 0] == np.sum(exact < -1.0) == 10
+    sound = exactly(asked.about_strategies(deltas.of_clients(np.arange(50)), 0))[name]
+    assert mean_from(sound).value == pytest.approx(exact[:50].mean(), abs=0.025) and exact[:50].mean() > 0.1
+
+
 def test_joint_slices_are_both_at_once(deltas: Deltas) -> None:
     asked = asking(slices=("tokens", "joint"))
     joint = exactly(asked.about_strategies(deltas, 0))["change of top1 by joint, B=5, L=1"]
@@ -84,6 +104,7 @@ def test_without_a_slice_there_is_one_histogram_of_everybody(deltas: Deltas) -> 
         ({"slices": ("country",)}, "slice 'country' is unknown"),
         ({"metrics": ("top3",)}, "top1 is what policies"),
         ({"slices": ("baseline",)}, "goes by train tokens"),
+        ({"strategies": ("B=5, L=0.1", "B=5, L=0.1")}, "two strategies have one name"),
     ],
 )
 def test_what_cannot_be_asked_is_refused(changes: dict[str, object], complaint: str) -> None:

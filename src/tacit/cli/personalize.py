@@ -13,13 +13,12 @@ import typer
 
 from tacit.cli.bars import counting_bar
 from tacit.cli.console import complaints, console, print_json, speaks_plainly
+from tacit.cli.evaluation_promise import Price, say_promise
 from tacit.cli.options import with_options
 from tacit.errors import InputError
-from tacit.privacy import gaussian
-from tacit.privacy.rounding import rounded_up
 
 if TYPE_CHECKING:  # JAX would come with them
-    from tacit.cli.personalize_work import Promise, Work
+    from tacit.cli.personalize_work import Work
     from tacit.evaluation.histograms import Buckets
     from tacit.evaluation.personalization import Strategy, TemporalSplit
     from tacit.evaluation.questionnaire import Questionnaire
@@ -36,15 +35,18 @@ class Grid:
     learning_rate: Annotated[str, typer.Option(help="Learning rates, several with commas.")] = "0.01,0.1,1.0"
     max_tokens: Annotated[int, typer.Option(help="Fine-tuning stops at so many words and ends.")] = 5000
     epochs: Annotated[int, typer.Option(help="Or after so many passes over the text, whichever is first.")] = 1
-    layers: Annotated[str, typer.Option(help="What is fine-tuned: all, output or biases.")] = "all"
+    layers: Annotated[str, typer.Option(help="What is fine-tuned: all, output, biases, recurrent or embeddings.")] = (
+        "all"
+    )
     proximal: Annotated[float, typer.Option(help="Weight of the pull to the global model; 0 is none.")] = 0.0
 
     def strategies(self) -> "tuple[Strategy, ...]":
         """The grid. Raises: InputError for what is no number or unknown."""
+        from tacit.evaluation.fine_tuning import PARAMETERS
         from tacit.evaluation.personalization import Strategy
 
-        if self.layers not in ("all", "output", "biases"):
-            raise InputError(f"--layers {self.layers} is unknown; choose all, output or biases.")
+        if self.layers not in PARAMETERS:
+            raise InputError(f"--layers {self.layers} is unknown; choose of {', '.join(PARAMETERS)}.")
         grid = tuple(
             Strategy(
                 batch_size=_whole(size, "--batch-size"),
@@ -133,34 +135,6 @@ class Counted:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Price:
-    """What is released; without any of the three, nothing."""
-
-    zcdp: Annotated[float | None, typer.Option(help="Release the histograms with noise of this zCDP.")] = None
-    epsilon: Annotated[float | None, typer.Option(help="Or of this epsilon at --delta.")] = None
-    delta: Annotated[float, typer.Option(help="The delta of epsilon.")] = 1e-6
-    local_epsilon: Annotated[
-        float | None, typer.Option(help="Or let every device randomise its one report itself, with this epsilon.")
-    ] = None
-
-    def promise(self) -> "Promise":
-        """Raises: InputError for two prices, or one that is none."""
-        from tacit.cli.personalize_work import Promise
-
-        given = [each for each in (self.zcdp, self.epsilon, self.local_epsilon) if each is not None]
-        if len(given) > 1:
-            raise InputError("--zcdp, --epsilon and --local-epsilon each say the whole price; give one.")
-        if not given:
-            return Promise()
-        if not (given[0] > 0 and math.isfinite(given[0])):
-            raise InputError(f"a price of {given[0]:g} releases nothing or promises nothing; give a number above 0.")
-        if self.local_epsilon is not None:
-            return Promise(kind="local", epsilon=self.local_epsilon)
-        zcdp = given[0] if self.epsilon is None else gaussian.zcdp_for_epsilon(self.epsilon, self.delta)
-        return Promise(kind="central", zcdp=zcdp, epsilon=gaussian.epsilon(zcdp, self.delta), delta=self.delta)
-
-
 @speaks_plainly
 @with_options
 def personalize(
@@ -199,13 +173,13 @@ def personalize(
 
 
 def _carry_out(work: "Work", out: Path, workers: int, as_json: bool) -> None:
+    from tacit.cli.evaluation_folder import use_processor
     from tacit.cli.personalize_report import write_report
     from tacit.cli.personalize_work import evaluate_clients, findings, open_or_begin
-    from tacit.cli.trainer import use_cores
     from tacit.training import Hardware
 
     hardware = Hardware(workers=workers)
-    use_cores(hardware)
+    use_processor(hardware)
     with open_or_begin(work, out) as run, run.locked():
         with _progress(quiet=as_json) as told:
             evaluate_clients(work, run, hardware, told)
@@ -222,12 +196,13 @@ def _carry_out(work: "Work", out: Path, workers: int, as_json: bool) -> None:
 
 def _say(record: Any) -> None:
     promise, exact = record["promise"], record["simulation_only"]
-    console.print(f"{record['evaluated']:,} of {record['asked']:,} clients evaluated")
+    console.print(f"SIMULATION ONLY: {exact['evaluated']:,} of {record['asked']:,} clients evaluated")
     best = max(exact["strategies"], key=lambda name: exact["strategies"][name]["top1"]["mean"].value)
     row = exact["strategies"][best]["top1"]
+    relative = "unknown" if math.isnan(row["relative"].value) else f"{row['relative'].value:+.1%}"
     console.print(
         f"SIMULATION ONLY: best {best}: accuracy {row['mean'].value:+.4f} ({row['mean'].low:+.4f} to "
-        f"{row['mean'].high:+.4f}), {row['relative'].value:+.1%} relative; {row['gaining'][0.02].value:.0%} gain "
+        f"{row['mean'].high:+.4f}), {relative} relative; {row['gaining'][0.02].value:.0%} gain "
         f"at least 0.02, {row['losing'][0.0].value:.0%} lose"
     )
     for each in exact["policies"]:
@@ -235,12 +210,7 @@ def _say(record: Any) -> None:
             f"SIMULATION ONLY: {each['name']}: accuracy {each['gain'].value:+.4f}, {each['harmed'].value:.0%} lose "
             f"({each['users']:,} users that did not design it)"
         )
-    if promise["kind"] == "nothing":
-        console.print("NOTHING WAS RELEASED")
-    else:
-        console.print(
-            f"RELEASED ({promise['kind']}): epsilon {rounded_up(promise['epsilon'])} at delta {promise['delta']:g}"
-        )
+    say_promise(promise)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.cli.figures import BLUE, DOTS_PER_INCH, ORANGE, SIZE, STYLE, Drawing
+from tacit.evaluation.fine_tuning import in_full
 from tacit.evaluation.gate import PolicyOutcome
 from tacit.evaluation.histograms import UNCHANGED, Buckets, Histogram, representatives
 from tacit.evaluation.intervals import NORMAL
@@ -77,7 +78,9 @@ def _figure_2(figure: "Figure", answers: Answers, strategies: Sequence[Strategy]
             counts, variance, centres = _even(histogram)
             shares = counts / clients
             hue = HUES[rates.index(strategy.learning_rate) % len(HUES)]
-            axes.step(centres, shares, where="mid", color=hue, linewidth=1.4, label=f"L={strategy.learning_rate:g}")
+            axes.step(
+                centres, shares, where="mid", color=hue, linewidth=1.4, label=f"L={in_full(strategy.learning_rate)}"
+            )
             noise = NORMAL * np.sqrt(variance) / clients
             if noise.any():
                 axes.errorbar(centres, shares, noise, fmt="none", ecolor=hue, elinewidth=0.8, alpha=0.5)

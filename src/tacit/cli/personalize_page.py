@@ -17,18 +17,10 @@ EXACT = (
 
 def markdown_page(work: Work, record: Mapping[str, Any], figures: Sequence[str]) -> str:
     """`record` is that of report.json, before it is JSON; `figures` name the files beside the page."""
-    lines = ["# Does a model of one's own help?", "", *_asked(work, record), ""]
-    lines += ["## RELEASED", "", *_promise_lines(record), ""]
-    if record["released"] is not None:
-        released = record["released"]
-        rows = {name: row["top1"] for name, row in released["strategies"].items()}
-        lines += _table_1(released["baseline_mean"], rows, work)
-        lines += _policy_lines_released(released["policies"], work)
-        lines += [f"![{name}]({name}.png)" for name in figures if name.endswith("-released")]
-        lines += [""]
+    lines = [*_released_lines(work, record, figures)]
     exact = record["simulation_only"]
     rows = {name: row["top1"] for name, row in exact["strategies"].items()}
-    lines += ["## SIMULATION ONLY", "", f"**{EXACT}**", ""]
+    lines += ["## SIMULATION ONLY", "", f"**{EXACT}**", "", *_who_lines(record), ""]
     lines += _table_1(exact["baseline"]["mean"], rows, work)
     lines += [line for which in ("tokens", "baseline") for line in _slice_table(which, exact["by_slice"].get(which))]
     lines += _policy_lines_exact("Policies on users that did not design them", exact["policies"], work)
@@ -38,17 +30,40 @@ def markdown_page(work: Work, record: Mapping[str, Any], figures: Sequence[str])
     return "\n".join([*lines, ""])
 
 
+def released_page(work: Work, record: Mapping[str, Any], figures: Sequence[str]) -> str:
+    """The same with nothing exact in it; `record` is that of released.json, before it is JSON."""
+    return "\n".join(_released_lines(work, record, figures))
+
+
+def _released_lines(work: Work, record: Mapping[str, Any], figures: Sequence[str]) -> list[str]:
+    lines = ["# Does a model of one's own help?", "", *_asked(work, record), ""]
+    lines += ["## RELEASED", "", *_promise_lines(record), ""]
+    if record["released"] is not None:
+        released = record["released"]
+        rows = {name: row["top1"] for name, row in released["strategies"].items()}
+        lines += _table_1(released["baseline_mean"], rows, work)
+        lines += _policy_lines_released(released["policies"], work)
+        lines += [f"![{name}]({name}.png)" for name in figures if name.endswith("-released")]
+        lines += [""]
+    return lines
+
+
 def _asked(work: Work, record: Mapping[str, Any]) -> list[str]:
-    skipped = "; ".join(f"{count}: {reason}" for reason, count in record["skipped"].items()) or "none"
     gate = f", of what comes before the latest {work.split.gate:g} for the gate" if work.split.gate else ""
     return [
         f"{record['asked']:,} clients of the {work.split_name} split were asked, each text cut by {work.split}{gate}; "
         f"fine-tuned {len(work.strategies)} ways (stop at {work.strategies[0].max_tokens:,} tokens or "
         f"{work.strategies[0].epochs} epochs). Accuracy is top-1 of in-vocabulary words. Intervals are 95%: Student's "
         "t for means, Wilson's for shares, order statistics for quantiles; released numbers' cover the noise too.",
-        "",
-        f"Simulation only: {record['evaluated']:,} could be evaluated; left out: {skipped}.",
     ]
+
+
+def _who_lines(record: Mapping[str, Any]) -> list[str]:
+    exact = record["simulation_only"]
+    skipped = "; ".join(f"{count}: {reason}" for reason, count in exact["skipped"].items()) or "none"
+    undated = exact["undated_sentences"]
+    told = f" {undated:,} of their sentences have no time and are in no part." if undated else ""
+    return [f"{exact['evaluated']:,} of {record['asked']:,} clients could be evaluated; left out: {skipped}.{told}"]
 
 
 def _promise_lines(record: Mapping[str, Any]) -> list[str]:

@@ -1,6 +1,8 @@
 """The report of a personalization run: what was released and what that promises, then what only a simulation knows.
 
 Two parts that are never mixed: RELEASED numbers carry the guarantee of the ledger, SIMULATION ONLY numbers are exact.
+What was released is also in files of its own (released.md, released.json and the figures called released), and these
+are all of the folder that may be published.
 """
 
 import json
@@ -10,20 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from tacit.cli.console import plain
+from tacit.cli.evaluation_promise import promise_of
 from tacit.cli.personalize_figures import draw_personalization, draw_policies
-from tacit.cli.personalize_page import EXACT, GAIN, markdown_page
+from tacit.cli.personalize_page import EXACT, GAIN, markdown_page, released_page
 from tacit.cli.personalize_work import Evaluated, Work
 from tacit.evaluation.deltas import Summary, summarise
 from tacit.evaluation.fairness import QUANTILES
 from tacit.evaluation.gate import Policy, PolicyOutcome, difference, judged
 from tacit.evaluation.histograms import Histogram, mean_from, quantile_from, share_from
-from tacit.evaluation.intervals import Estimate, mean_of, quantile_of, worst_share_of
+from tacit.evaluation.intervals import UNKNOWN, Estimate, mean_of, quantile_of, worst_share_of
 from tacit.evaluation.questionnaire import Answers
-from tacit.privacy.ledger import Ledger, RoundRelease
-from tacit.privacy.participation import Participation
 from tacit.runs import Run, write_whole
 
-NOBODY = Estimate(float("nan"), float("-inf"), float("inf"))
+EXACT_KEYS = ("run", "simulation_only")  # of the record: what is not in released.json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +38,7 @@ class Report:
 
 
 def write_report(work: Work, run: Run, found: Evaluated) -> Report:
-    """Write RUN/report: report.md, report.json and the figures."""
+    """Write RUN/report: report.md, report.json and the figures; of a release also released.md and released.json."""
     outcomes = tuple(judged(policy, found.fresh) for policy in found.exact.policies)
     record = _record(work, run, found, outcomes)
     drawings = list(
@@ -50,12 +51,11 @@ def write_report(work: Work, run: Run, found: Evaluated) -> Report:
             found.released, work.strategies, record["released"]["by_slice"], source="released"
         )
     folder = run.path / "report"
-    files = {f"{each.name}.png": each.png for each in drawings}
-    text = json.dumps(plain(record), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    pages = {
-        "report.json": text.encode(),
-        "report.md": markdown_page(work, record, [d.name for d in drawings]).encode(),
-    }
+    files, names = {f"{each.name}.png": each.png for each in drawings}, [each.name for each in drawings]
+    pages = {"report.json": _json(record), "report.md": markdown_page(work, record, names).encode()}
+    if found.released is not None:
+        public = {name: value for name, value in record.items() if name not in EXACT_KEYS}
+        pages |= {"released.json": _json(public), "released.md": released_page(work, public, names).encode()}
     for name, content in {**files, **pages}.items():
         write_whole(folder / name, content)
     return Report(
@@ -66,32 +66,16 @@ def write_report(work: Work, run: Run, found: Evaluated) -> Report:
     )
 
 
-def promise_of(work: Work, run: Run) -> dict[str, Any]:
-    """What the released histograms promise to each asked client: by the ledger, or by what its device does."""
-    kind = work.promise.kind
-    if kind == "nothing":
-        return {"kind": kind}
-    facts = {"kind": kind, "unit": "client", "adjacency": "zero-out", "key_source": run.fact("key_source")}
-    if kind == "local":
-        return {**facts, "epsilon": work.promise.epsilon, "delta": 0.0}
-    ledger = Ledger(tuple(RoundRelease.from_record(row.release) for row in run.rounds()))
-    rounds, clients = run.participations()
-    composition = ledger.composition(Participation.realised(len(ledger.releases), rounds, clients))
-    delta = work.promise.delta
-    return {
-        **facts,
-        "zcdp": composition.zcdp,
-        "epsilon": composition.epsilon(delta),
-        "delta": delta,
-        "steps": len(ledger.releases),
-        "histograms": [round(each.clip_norm**2) for each in ledger.releases],
-        "stddev_of_a_count": [each.clip_norm * each.noise_multiplier for each in ledger.releases],
-    }
+def _json(record: Mapping[str, Any]) -> bytes:
+    return (json.dumps(plain(record), indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
 def _record(work: Work, run: Run, found: Evaluated, outcomes: Sequence[PolicyOutcome]) -> dict[str, Any]:
     exact: dict[str, Any] = {
         "what": EXACT,
+        "evaluated": len(found.deltas),
+        "skipped": dict(found.skipped),
+        "undated_sentences": found.undated,
         "baseline": _baseline_exact(found),
         "strategies": {
             str(strategy): {
@@ -116,23 +100,17 @@ def _record(work: Work, run: Run, found: Evaluated, outcomes: Sequence[PolicyOut
         "split": str(work.split),
         "gate_share": work.split.gate,
         "asked": len(found.asked),
-        "evaluated": len(found.deltas),
-        "skipped": dict(found.skipped),
         "strategies": [asdict(each) for each in work.strategies],
         "harm_weight": work.harm_weight,
-        "promise": promise_of(work, run),
+        "promise": promise_of(run),
         "simulation_only": exact,
-        "released": None if found.released is None else _released(found.released, work),
+        "released": None if found.released is None else _released(found.released, work, len(found.asked)),
     }
     return record
 
 
 def _exact(found: Evaluated, metric: str, column: int) -> Summary:
-    """Gains are positive for every metric: nats saved for the cross-entropy."""
-    change = found.deltas.change[metric][:, column]
-    return summarise(
-        -change if metric == "cross_entropy" else change, found.deltas.baseline[metric], thresholds=(0.0, GAIN)
-    )
+    return summarise(found.deltas.change[metric][:, column], found.deltas.baseline[metric], thresholds=(0.0, GAIN))
 
 
 def _baseline_exact(found: Evaluated) -> dict[str, Any]:
@@ -157,7 +135,7 @@ def _by_slice_exact(found: Evaluated, work: Work) -> dict[str, Any]:
                 str(strategy): [
                     {
                         "users": int(each.sum()),
-                        "mean": mean_of(deltas.change["top1"][each, column]) if each.sum() > 1 else NOBODY,
+                        "mean": mean_of(deltas.change["top1"][each, column]) if each.sum() > 1 else UNKNOWN,
                     }
                     for each in members
                 ]
@@ -167,8 +145,8 @@ def _by_slice_exact(found: Evaluated, work: Work) -> dict[str, Any]:
     return tables
 
 
-def _by_slice(answers: Answers, work: Work) -> dict[str, Any]:
-    """Mean change of top-1 accuracy and how many users, in each slice."""
+def _by_slice(answers: Answers, work: Work, asked: int) -> dict[str, Any]:
+    """Mean change of top-1 accuracy and about how many of the asked users are in each slice."""
     found: dict[str, Any] = {}
     for which in answers.questionnaire.slices:
         labels = answers.questionnaire.labels(which)
@@ -176,7 +154,8 @@ def _by_slice(answers: Answers, work: Work) -> dict[str, Any]:
         for strategy in work.strategies:
             histogram = answers.change("top1", str(strategy), which)
             parts = [histogram.slice(number) for number in range(len(labels))]
-            rows[str(strategy)] = [{"users": part.reporting, "mean": mean_from(part)} for part in parts]
+            share = asked / histogram.asked  # of a local release each question was put to some of the devices
+            rows[str(strategy)] = [{"users": share * part.reporting, "mean": mean_from(part)} for part in parts]
         found[which] = {"slices": list(labels), "strategies": rows}
     return found
 
@@ -206,35 +185,33 @@ def _policies_exact(
     ]
 
 
-def _released(answers: Answers, work: Work) -> dict[str, Any]:
+def _released(answers: Answers, work: Work, asked: int) -> dict[str, Any]:
     return {
         "baseline_mean": mean_from(answers.baseline),
         "baseline_quantiles": {q: quantile_from(answers.baseline, q) for q in QUANTILES},
         "strategies": {
             str(strategy): {
-                metric: _read(answers.change_of_all(metric, str(strategy)), metric)
-                for metric in answers.questionnaire.metrics
+                metric: _read(answers.change_of_all(metric, str(strategy))) for metric in answers.questionnaire.metrics
             }
             for strategy in work.strategies
         },
-        "by_slice": _by_slice(answers, work),
-        "policies": [{**each.as_row(), **_read(answers.policy(each.name), "top1")} for each in answers.policies],
+        "by_slice": _by_slice(answers, work, asked),
+        "policies": [{**each.as_row(), **_read(answers.policy(each.name))} for each in answers.policies],
         "joint_counts": _histograms(answers, work),
     }
 
 
-def _read(histogram: Histogram, metric: str) -> dict[str, Any]:
-    """What a histogram of changes says; shares only where the cuts allow."""
+def _read(histogram: Histogram) -> dict[str, Any]:
+    """What a histogram of changes says, gains positive; shares only where the cuts allow."""
     cuts = histogram.cells.bins.cuts
-    read: dict[str, Any] = {
+    return {
         "mean": mean_from(histogram),
         "quantiles": {q: quantile_from(histogram, q) for q in (0.1, 0.25, 0.5, 0.75, 0.9)},
-        "no_report": histogram.silent,
+        "gaining": {x: share_from(histogram, x) for x in (GAIN,) if x in cuts},
+        "losing": {x: _rest(share_from(histogram, -x)) for x in (0.0, GAIN) if -x in cuts},
+        "asked": histogram.asked,
+        "no_report": histogram.silent,  # of these
     }
-    if metric != "cross_entropy":
-        read["gaining"] = {x: share_from(histogram, x) for x in (GAIN,) if x in cuts}
-        read["losing"] = {x: _rest(share_from(histogram, -x)) for x in (0.0, GAIN) if -x in cuts}
-    return read
 
 
 def _rest(share: Estimate) -> Estimate:

@@ -1,6 +1,6 @@
 """What personalization changed for each client, as arrays: the exact numbers, which only a simulation may look at.
 
-A positive change of an accuracy is a gain; of the cross-entropy, a loss.
+A positive change is a gain, of every metric: accuracy won, nats saved.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InputError
-from tacit.evaluation.intervals import Estimate, mean_of, quantile_of, ratio_of_means, share_of
+from tacit.evaluation.intervals import UNKNOWN, Estimate, mean_of, quantile_of, ratio_of_means, share_of
 from tacit.evaluation.personalization import ClientOutcome, Comparison, Paired
 from tacit.keyboard.metrics import Counts
 
@@ -42,7 +42,7 @@ class Deltas:
     clients: Whole  # (n,) their numbers
     tokens: Whole  # (n,) in the part that was trained on
     baseline: dict[str, Reals]  # metric -> (n,) of the global model on the test part
-    change: dict[str, Reals]  # metric -> (n, S), personalised minus global; cross-entropy inf where diverged
+    change: dict[str, Reals]  # metric -> (n, S), gains positive; that of the cross-entropy -inf where diverged
     diverged: NDArray[np.bool_]  # (n, S)
     test: Pairs
     gate: Pairs | None  # None without a gate part
@@ -102,7 +102,7 @@ class Summary:
     clients: int
     diverged: int
     mean: Estimate
-    relative: Estimate  # mean change over mean baseline
+    relative: Estimate  # mean change over mean baseline; unknown where that is 0
     quantiles: dict[float, Estimate]
     gaining: dict[float, Estimate]  # x -> share that gains at least x
     losing: dict[float, Estimate]  # x -> share that loses more than x; x = 0: anything
@@ -115,15 +115,16 @@ class Summary:
 def summarise(change: Reals, baseline: Reals, *, thresholds: Sequence[float] = (0.0, 0.02)) -> Summary:
     """Mean, relative mean, deciles and shares of one strategy's changes (n,), with 95% intervals (`intervals`).
 
-    A gain is a positive change: pass the negated cross-entropy. Infinite changes (diverged fine-tuning) are losses in
-    every share and quantile; no mean can hold them, so it is over the others and `diverged` says how many those lack.
+    A gain is a positive change. Infinite changes (diverged fine-tuning) are losses in every share and quantile; no mean
+    can hold them, so it is over the others, unknown of fewer than two, and `diverged` says how many those lack.
     """
     finite = np.isfinite(change)
+    told, comparable = finite.sum() > 1, finite.sum() > 1 and baseline[finite].mean() > 0
     return Summary(
         clients=change.size,
         diverged=int(np.sum(~finite)),
-        mean=mean_of(change[finite]),
-        relative=ratio_of_means(change[finite], baseline[finite]),
+        mean=mean_of(change[finite]) if told else UNKNOWN,
+        relative=ratio_of_means(change[finite], baseline[finite]) if comparable else UNKNOWN,
         quantiles={q: quantile_of(change, q) for q in (0.1, 0.25, 0.5, 0.75, 0.9)},
         gaining={x: share_of(int(np.sum(change >= x if x else change > 0)), change.size) for x in thresholds},
         losing={x: share_of(int(np.sum(change < -x)), change.size) for x in thresholds},
@@ -138,8 +139,8 @@ def _level(counts: Counts, metric: str) -> float:
 
 def _change(baseline: Counts, own: Counts, metric: str) -> float:
     """One division, so that a change of 2 in 100 is the very number 0.02 and falls on the right side of a cut."""
-    name = "nats" if metric == "cross_entropy" else metric
-    return float(getattr(own, name) - getattr(baseline, name)) / float(baseline.predicted)
+    gained = baseline.nats - own.nats if metric == "cross_entropy" else getattr(own, metric) - getattr(baseline, metric)
+    return float(gained) / float(baseline.predicted)
 
 
 def _whole(paired: Sequence[Sequence[Paired]], name: str) -> Whole:

@@ -1,7 +1,7 @@
 """How one person's model is made of everybody's: a few steps of SGD on the phone [paper 5, section 3.3]."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -11,7 +11,15 @@ from tacit.errors import InputError
 from tacit.evaluation.compiled import descend_batch
 from tacit.evaluation.ragged import Batch, Rates, Reals, Weights
 
-Layers = Literal["all", "output", "biases"]
+Layers = Literal["all", "output", "biases", "recurrent", "embeddings"]
+# What each choice fine-tunes; the output table of a tied network is its input embedding, too.
+PARAMETERS: Mapping[str, tuple[str, ...]] = {
+    "all": Rates._fields,
+    "output": ("table", "output_bias"),
+    "biases": ("bias", "output_bias"),
+    "recurrent": ("kernel", "bias", "projection"),
+    "embeddings": ("embedding", "table"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +30,7 @@ class Strategy:
     learning_rate: float = 0.1
     max_tokens: int = 5000  # stop before the batch that follows once so many words and ends were seen
     epochs: int = 1
-    layers: Layers = "all"  # "output": the output embedding and its bias; "biases": of gates and output
+    layers: Layers = "all"  # `PARAMETERS` has what each of them is
     proximal: float = 0.0  # mu: the loss gains mu/2 * |theta - global|^2
 
     def __post_init__(self) -> None:
@@ -33,22 +41,28 @@ class Strategy:
             raise InputError(f"strategy learning_rate={self.learning_rate} must be a positive number, such as 0.1.")
         if not (self.proximal >= 0 and math.isfinite(self.proximal)):
             raise InputError(f"strategy proximal={self.proximal} must be 0 (none) or a positive number.")
-        if self.layers not in ("all", "output", "biases"):
-            raise InputError(f"strategy layers={self.layers!r} is unknown; it is one of all, output, biases.")
+        if self.layers not in PARAMETERS:
+            raise InputError(f"strategy layers={self.layers!r} is unknown; it is one of {', '.join(PARAMETERS)}.")
 
     def __str__(self) -> str:
-        """As tables and figures name it: `B=5, L=0.1`, and what differs from the whole model and no proximal term."""
+        """As tables and figures name it: `B=5, L=0.1`, and what differs from the whole model and no proximal term.
+
+        Strategies that differ, but for when they stop, have different names.
+        """
         layers = "" if self.layers == "all" else f", {self.layers} only"
-        proximal = f", mu={self.proximal:g}" if self.proximal else ""
-        return f"B={self.batch_size}, L={self.learning_rate:g}{layers}{proximal}"
+        proximal = f", mu={in_full(self.proximal)}" if self.proximal else ""
+        return f"B={self.batch_size}, L={in_full(self.learning_rate)}{layers}{proximal}"
 
     def rates(self, *, tied: bool) -> Rates:
         """The learning rate of each parameter of the network."""
-        rate, zero = np.float32(self.learning_rate), np.float32(0.0)
-        everywhere = rate if self.layers == "all" else zero
-        output = zero if self.layers == "biases" else rate
-        biases = zero if self.layers == "output" else rate
-        return Rates(output if tied else everywhere, everywhere, biases, everywhere, output, rate)
+        chosen = {*PARAMETERS[self.layers], *(["embedding"] if tied and "table" in PARAMETERS[self.layers] else [])}
+        return Rates(*(np.float32(self.learning_rate if name in chosen else 0.0) for name in Rates._fields))
+
+
+def in_full(number: float) -> str:
+    """The shortest text that reads as this very number: 1 for 1.0, 0.1, 0.1000001."""
+    short = f"{number:g}"
+    return short if float(short) == number else repr(number)
 
 
 class FineTuned(NamedTuple):
@@ -68,7 +82,7 @@ def fine_tune(start: Weights, batches: Sequence[Batch], strategy: Strategy, memo
     weights = start.copy()
     rates, proximal = strategy.rates(tied=start.tied), np.float32(strategy.proximal)
     nats, tokens = 0.0, 0
-    for ids, targets, active in list(batches) * strategy.epochs:
+    for ids, targets, active in (batch for _ in range(strategy.epochs) for batch in batches):
         if tokens >= strategy.max_tokens or not math.isfinite(nats):
             break
         loss = descend_batch(weights, start, start.tied, ids, targets, active, rates, proximal, memory)

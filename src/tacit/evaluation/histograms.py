@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
 
 from tacit.errors import InputError
-from tacit.evaluation.intervals import NORMAL, Estimate, share_of
+from tacit.evaluation.intervals import NORMAL, UNKNOWN, Estimate, share_of
 
 Reals = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -217,7 +217,7 @@ def mean_from(histogram: Histogram) -> Estimate:
     whole, values = histogram.whole(), representatives(histogram.cells.bins)
     clients = whole.reporting
     if whole.drowned:
-        return Estimate(float("nan"), float("-inf"), float("inf"))
+        return UNKNOWN
     mean = float(whole.counts[0] @ values) / clients
     square = float(whole.counts[0] @ values**2) / clients
     noise = float(whole.variance[0] @ (values - mean) ** 2) / clients**2
@@ -257,7 +257,7 @@ def quantile_from(histogram: Histogram, q: float) -> Estimate:
     counts, variance = whole.counts[0], whole.variance[0]
     below, total = np.cumsum(counts)[:-1], float(counts.sum())
     if whole.drowned:
-        return Estimate(float("nan"), float("-inf"), float("inf"))
+        return UNKNOWN
     balance = below - q * total
     under = np.cumsum(variance)[:-1]
     spread = NORMAL * np.sqrt(under * (1 - q) ** 2 + (variance.sum() - under) * q**2 + max(total, 1) * q * (1 - q))

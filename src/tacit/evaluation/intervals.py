@@ -4,7 +4,7 @@ Clients are taken as independent draws from the population; an interval covers t
 says so. None is adjusted for looking at many numbers at once.
 """
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +24,9 @@ class Estimate(NamedTuple):
     value: float
     low: float
     high: float
+
+
+UNKNOWN = Estimate(float("nan"), float("-inf"), float("inf"))  # what too few clients, or too much noise, tell
 
 
 def mean_of(values: ArrayLike) -> Estimate:
@@ -91,15 +94,17 @@ def quantile_of(values: ArrayLike, q: float) -> Estimate:
     """The q-quantile over clients; its interval is between two order statistics, whatever the distribution is.
 
     The number of values below the true quantile is Binomial(n, q). Where the sample is too small for an end (q near 0
-    or 1), that end is infinite. Linear interpolation between values (NumPy's default) for the estimate.
+    or 1), that end is infinite. Linear interpolation between values (NumPy's default) for the estimate; between
+    infinite ones there is none, so where a value is infinite it is the smallest value that q of them do not exceed.
     """
     sample = np.sort(_sample(values))
+    method: Literal["linear", "inverted_cdf"] = "linear" if np.isfinite(sample).all() else "inverted_cdf"
     tail = (1 - CONFIDENCE) / 2
     below = int(stats.binom.ppf(tail, sample.size, q))  # P[B < below] <= tail
     above = int(stats.binom.ppf(1 - tail, sample.size, q))  # P[B > above] <= tail
     low = float(sample[below - 1]) if below >= 1 else -np.inf
     high = float(sample[above]) if above < sample.size else np.inf
-    return Estimate(float(np.quantile(sample, q)), low, high)
+    return Estimate(float(np.quantile(sample, q, method=method)), low, high)
 
 
 def worst_share_of(values: ArrayLike, share: float = 0.1) -> Estimate:

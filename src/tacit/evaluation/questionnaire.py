@@ -46,6 +46,8 @@ class Questionnaire:
             unknown = [each for each in given if each not in known]
             if unknown:
                 raise InputError(f"the {name} {unknown[0]!r} is unknown; choose of {', '.join(known)}.")
+        if len(set(self.strategies)) < len(self.strategies):
+            raise InputError("two strategies have one name, under which only one could be counted; name each once.")
         if "top1" not in self.metrics:
             raise InputError("top1 is what policies are chosen by; ask about it, and about others besides.")
         if self.gated and "tokens" not in self.slices:
