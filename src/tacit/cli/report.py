@@ -14,6 +14,7 @@ from rich.table import Table
 
 from tacit.cli.compare import Comparison, Row, comparison, rows_record
 from tacit.cli.console import complaints, console, plain, print_json, speaks_plainly
+from tacit.cli.evaluation_promise import must_train
 from tacit.cli.figures import Drawing, draw_comparison, draw_run
 from tacit.cli.statement import figures_of
 from tacit.cli.summary import RunSummary, summarise
@@ -38,6 +39,7 @@ class ReportPaths:
 def report(run: Annotated[Path, typer.Argument(help="A run folder, finished or not.")], as_json: Json = False) -> None:
     """Write RUN/report: report.html, report.md, report.json, statement.json (for `tacit verify`) and the figures."""
     with Run.open(run) as found:
+        must_train(found, "its report is {run}/report/report.md, which the same `{command}` writes again")
         summary = summarise(found)
         paths = _write_report(summary)
     if as_json:
@@ -66,6 +68,8 @@ def compare(
 ) -> None:
     """Two runs side by side: accuracy, privacy, settings that differ, and a figure of both curves."""
     with Run.open(a) as first, Run.open(b) as second:
+        for each in (first, second):
+            must_train(each, "compare models on clients' text with `tacit evaluate A B --data CACHE`")
         left, right = summarise(first), summarise(second)
     both = comparison(left, right)
     folder = a / "report" if out is None else out

@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 
 from tacit.cli.console import complaints, console, print_json, speaks_plainly
+from tacit.cli.evaluation_promise import must_train
 from tacit.cli.progress import TrainingProgress
 from tacit.cli.report import write_report
 from tacit.cli.statement import matrix_of, statement_of
@@ -103,6 +104,7 @@ def resume(
     hardware = Hardware(workers=workers, chunk=chunk, products=products)  # type: ignore[arg-type]
     use_cores(hardware)
     with Run.open(run) as found:
+        must_train(found, "the `{command}` that began it goes on with it, given the same options and --out {run}")
         if found.fact("finished"):
             complaints.print(f"'{run}' is finished already; its report is written again.", soft_wrap=True)
         finish(found, hardware, cluster=cluster, profile=profile, json=json)
