@@ -1,4 +1,4 @@
-"""`tacit account run`: what a run promises, from its folder."""
+"""`tacit account run`: what a run promises, from its folder: one that trains, or one that evaluates models."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,6 +8,7 @@ from rich.table import Table
 
 from tacit.cli.account_options import Json
 from tacit.cli.console import console, print_json, speaks_plainly
+from tacit.cli.evaluation_promise import kind_of, promise_of, say_promise
 from tacit.cli.statement import reading, run_figures, statement_of
 from tacit.errors import InputError
 from tacit.privacy.rounding import rounded_up
@@ -30,6 +31,9 @@ def account_run(
     if delta is not None and not 0 < delta < 1:
         raise InputError(f"--delta {delta} is not a probability between 0 and 1; give for example 1e-10.")
     with Run.open(run) as found, reading(found):
+        if kind_of(found) is not None:
+            _account_evaluation(found, delta, statement, as_json=as_json)
+            return
         figures = run_figures(found, delta)
         if statement is not None:
             statement.write_text(statement_of(found, delta).to_json(), "utf-8")
@@ -37,6 +41,25 @@ def account_run(
         print_json(figures)
         return
     _show(figures)
+
+
+def _account_evaluation(run: Run, delta: float | None, statement: Path | None, *, as_json: bool) -> None:
+    """Of histograms over clients: by the ledger and the log of who was asked."""
+    promise = promise_of(run, delta)
+    if statement is not None:
+        raise InputError(
+            f"'{run.path}' evaluates models, and statements that verify are of runs that train and of campaigns for "
+            f"new words; what it promises stands in {run.path}/report/released.md."
+        )
+    if as_json:
+        print_json({"run": str(run.path), "of": kind_of(run), "finished": run.fact("finished"), "promise": promise})
+        return
+    say_promise(promise)
+    if promise["kind"] == "central":
+        rows = zip(promise["histograms"], promise["stddev_of_a_count"], strict=True)
+        console.print(f"zCDP {rounded_up(promise['zcdp'], 6)}")
+        for step, (histograms, spread) in enumerate(rows, start=1):
+            console.print(f"step {step}: {histograms} histograms, standard deviation of a count {spread:.4g}")
 
 
 def _show(figures: Record) -> None:
