@@ -135,7 +135,7 @@ def finished(each: Cell, runs: Path) -> bool:
         return False
     with Run.open(folder) as run:
         facts = run.facts()
-    if changed := Recipe.from_toml(facts["asked"]).differences(each.recipe):
+    if changed := each.recipe.differences(Recipe.from_toml(facts["asked"])):
         raise SystemExit(f"'{folder}' was begun otherwise ({'; '.join(changed)}); give another --runs.")
     return bool(facts["finished"])
 

@@ -70,7 +70,7 @@ def pretrain(asked: argparse.Namespace, kind: str) -> None:
     """`tacit pretrain`, which does nothing where it has ended already."""
     asked.runs.mkdir(parents=True, exist_ok=True)
     size = [f"--{name}={value}" for name, value in SMALL["model"].items()] + ["--tied"] * (kind == "tied")
-    amount = [f"--sentences={asked.sentences}", f"--every={max(asked.sentences // 12, 1)}"]
+    amount = [f"--sentences={asked.sentences}", f"--every={max(asked.sentences // 6, 1)}"]
     command = [*TACIT, "pretrain", str(asked.public), "--out", str(public(asked, kind)), *size, *amount]
     subprocess.run(command, check=True, stdout=sys.stderr)
 
