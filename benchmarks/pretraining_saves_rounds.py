@@ -8,6 +8,7 @@ the zCDP of stopping there. Cells `first-*` look at every one of the first 20 ro
 
     python benchmarks/pretraining_saves_rounds.py --cache caches/blogs2k --public caches/public2k \
         --runs runs/pretraining
+    ... --only 'separate-*' 'first-separate-*'             separate embeddings alone
     ... --table, or --figure docs/results/pretraining      from finished cells
     ... --runs runs/smoke --smoke                          a few minutes: does it work
 
@@ -52,7 +53,8 @@ def main() -> None:
         runs = read(cells, asked.runs)
     else:
         for kind in KINDS:
-            pretrain(asked, kind)
+            if any(each.recipe.model.init == public(asked, kind) for each in cells):
+                pretrain(asked, kind)
         runs = play(cells, asked.runs, at_once=asked.at_once)
     if asked.figure:
         draw(asked, runs)
@@ -70,7 +72,7 @@ def pretrain(asked: argparse.Namespace, kind: str) -> None:
     """`tacit pretrain`, which does nothing where it has ended already."""
     asked.runs.mkdir(parents=True, exist_ok=True)
     size = [f"--{name}={value}" for name, value in SMALL["model"].items()] + ["--tied"] * (kind == "tied")
-    amount = [f"--sentences={asked.sentences}", f"--every={max(asked.sentences // 6, 1)}"]
+    amount = [f"--sentences={asked.sentences}", f"--every={max(asked.sentences // 12, 1)}"]
     command = [*TACIT, "pretrain", str(asked.public), "--out", str(public(asked, kind)), *size, *amount]
     subprocess.run(command, check=True, stdout=sys.stderr)
 
@@ -182,6 +184,14 @@ def report(asked: argparse.Namespace, runs: dict[str, Played]) -> None:
                 zcdp_ratios=[ratio(first.zcdp, second.zcdp) for first, second in found],
                 zcdp_at_report_goal=LARGER,
             )
+        worth = [(reached(second, before(first)), before(first)) for first, second in both]
+        figure(
+            "rounds_that_pretraining_is_worth",  # until the random model is as good as the other before its first round
+            embeddings=kind,
+            accuracy=[accuracy for _, accuracy in worth],
+            rounds=[found.rounds for found, _ in worth],
+            zcdp=[found.zcdp for found, _ in worth],
+        )
     for name, run in runs.items():
         if name.startswith("first-"):
             lowest, back = dip(run)
@@ -221,7 +231,8 @@ def table(asked: argparse.Namespace, runs: dict[str, Played]) -> str:
         "pre-trained | random | ratio |",
         "|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
-    for kind in KINDS:
+    shown = [kind for kind in KINDS if pairs(asked, runs, kind)]
+    for kind in shown:
         for share in TARGETS:
             target = target_of(asked, runs, share)
             found = [(reached(a, target), reached(b, target)) for a, b in pairs(asked, runs, kind)]
@@ -234,6 +245,10 @@ def table(asked: argparse.Namespace, runs: dict[str, Played]) -> str:
                 each([ratio(first.zcdp, second.zcdp) for first, second in found], "{:.1f}"),
             ]
             lines.append(f"| {kind} | {target:.2%} ({share:.0%}) | {' | '.join(columns)} |")
+    for kind in shown:
+        worth = [reached(second, before(first)).rounds for first, second in pairs(asked, runs, kind)]
+        words = "rounds until the random model is as good as the pre-trained one before its first round"
+        lines += ["", f"{kind.capitalize()} embeddings, {words}: {each(worth, '{:d}')}."]
     lines += ["", "| first 20 rounds | before | lowest | in round | as good again in round |", "|---|--:|--:|--:|--:|"]
     for name, run in runs.items():
         if name.startswith("first-"):
