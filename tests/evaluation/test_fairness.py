@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 
 from tacit.errors import InputError
-from tacit.evaluation.fairness import advantage_of, shared_vocabulary, spread_of
+from tacit.evaluation.fairness import (
+    accuracy_question,
+    advantage_of,
+    change_question,
+    questions_about,
+    shared_vocabulary,
+    spread_of,
+)
+from tacit.evaluation.histograms import UNCHANGED, mean_from, share_from
+from tacit.evaluation.private_release import exactly
 from tacit.keyboard.metrics import Counts
 
 
@@ -29,6 +38,21 @@ def test_models_are_compared_client_by_client() -> None:
     assert found.mean.low > 0.009 and found.better.value == 1.0 and found.worse.value == 0.0
     apart = spread_of(typists(new)).mean
     assert apart.high - apart.low > 10 * (found.mean.high - found.mean.low), "pairing is what makes it sharp"
+
+
+def test_questions_say_what_the_counts_say() -> None:
+    draw = np.random.default_rng(2)
+    mute = Counts(words=3, oov=3)
+    models = [[*typists(draw.uniform(0.1, 0.5, 200).round(2).tolist()), mute] for _ in range(3)]
+    asked = questions_about(models)
+    assert len(asked) == 2 * 3 - 1 and {each.chosen.size for each in asked} == {201}
+    found = exactly(asked)
+    assert all(each.silent == 1 and each.reporting == 200 for each in found.values())
+    for at, clients in enumerate(models):
+        assert abs(mean_from(found[accuracy_question(at)]).value - spread_of(clients).mean.value) < 0.0051
+    change, slow = found[change_question(2)], advantage_of(models[2][:-1], models[0][:-1])
+    assert share_from(change, UNCHANGED).value == slow.better.value
+    assert 1 - share_from(change, 0.0).value == pytest.approx(slow.worse.value)
 
 
 def test_what_cannot_be_compared_is_refused() -> None:

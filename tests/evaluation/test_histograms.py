@@ -15,8 +15,9 @@ from tacit.evaluation.histograms import (
     quantile_from,
     representatives,
     share_from,
+    worst_share_from,
 )
-from tacit.evaluation.intervals import Estimate
+from tacit.evaluation.intervals import Estimate, worst_share_of
 
 BINS = Buckets.steps(-20, 30, 200)
 CELLS = Cells(slices=Buckets((500.0, 2000.0)), bins=BINS)
@@ -147,3 +148,46 @@ def test_what_cannot_be_told_is_refused() -> None:
 
 def test_open_bins_stand_at_their_cut() -> None:
     assert representatives(Buckets((0.0, 1.0, 3.0))).tolist() == [0.0, 0.5, 2.0, 3.0]
+
+
+@given(
+    values=some.lists(some.floats(-0.099, 0.149), min_size=3, max_size=60),
+    share=some.sampled_from([0.05, 0.1, 0.3, 1.0]),
+)
+def test_the_worst_share_of_an_exact_histogram_is_half_a_bin_from_that_of_the_values(
+    values: list[float], share: float
+) -> None:
+    found = worst_share_from(counted(np.array(values), np.zeros(len(values))), share)
+    assert found.value == pytest.approx(worst_share_of(values, share).value, abs=0.0025 + 1e-9)
+
+
+def test_the_worst_tenth_of_noised_counts_covers_and_too_little_noise_does_not() -> None:
+    draw, spread = np.random.default_rng(9), 6.0
+    sample = 0.03 + 0.03 * draw.standard_normal(200_000)
+    truth = worst_share_of(np.clip(sample, -0.1, 0.15), 0.1).value
+    found: dict[float, list[Estimate]] = {spread: [], spread / 3: []}
+    for _ in range(400):
+        values = 0.03 + 0.03 * draw.standard_normal(3000)
+        for claimed, estimates in found.items():
+            estimates.append(worst_share_from(noised(values, spread, draw, claimed), 0.1))
+    assert coverage(found[spread], truth) > 0.92 > coverage(found[spread / 3], truth)
+    drowned = worst_share_from(noised(values[:20], 50.0, draw), 0.1)
+    assert np.isnan(drowned.value) and drowned.low == -np.inf
+    with pytest.raises(InputError, match="no share"):
+        worst_share_from(counted(values, values), 0.0)
+
+
+def test_fewer_bins_hold_the_same_clients() -> None:
+    draw = np.random.default_rng(1)
+    values, tokens = 0.05 * draw.standard_normal(300), draw.uniform(0, 4000, 300)
+    cuts = (-0.05, 0.0, 0.02, 0.1)
+    slow = np.bincount(
+        Cells(slices=CELLS.slices, bins=Buckets(cuts)).of(tokens, values), minlength=len(CELLS.slices) * 5
+    )
+    found = noised(values, 0.0, draw).coarser(cuts)
+    assert counted(values, tokens).coarser(cuts).counts.ravel().tolist() == slow.tolist()
+    assert found.cells.bins.cuts == cuts and found.counts.sum() == 300
+    wide = noised(values, 2.0, draw)
+    assert wide.coarser(cuts).variance.sum() == pytest.approx(wide.variance.sum())
+    with pytest.raises(InputError, match="only be put together"):
+        wide.coarser((0.0012,))

@@ -181,7 +181,7 @@ def _carry_out(work: "Work", out: Path, workers: int, as_json: bool) -> None:
     hardware = Hardware(workers=workers)
     use_processor(hardware)
     with open_or_begin(work, out) as run, run.locked():
-        with _progress(quiet=as_json) as told:
+        with client_progress(quiet=as_json) as told:
             evaluate_clients(work, run, hardware, told)
         found = findings(work, run)
         report = write_report(work, run, found)
@@ -214,7 +214,7 @@ def _say(record: Any) -> None:
 
 
 @contextmanager
-def _progress(*, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+def client_progress(*, quiet: bool) -> Iterator[Callable[[int, int], None]]:
     """Tell (done, of): a bar with the time left on a terminal, elsewhere a line for each tenth."""
     if quiet:
         yield lambda done, of: None

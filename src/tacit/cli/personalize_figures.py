@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tacit.cli.figures import BLUE, DOTS_PER_INCH, ORANGE, SIZE, STYLE, Drawing
 from tacit.evaluation.fine_tuning import in_full
 from tacit.evaluation.gate import PolicyOutcome
-from tacit.evaluation.histograms import UNCHANGED, Buckets, Histogram, representatives
+from tacit.evaluation.histograms import UNCHANGED, Histogram, representatives
 from tacit.evaluation.intervals import NORMAL
 from tacit.evaluation.personalization import Strategy
 from tacit.evaluation.questionnaire import Answers
@@ -34,7 +34,7 @@ def draw_personalization(
 ) -> tuple[Drawing, ...]:
     """Figures 2 and 3; `by_slice` is the report's. `source` (released, simulation) is in names and titles."""
     drawings = [
-        _drawing(
+        drawing(
             f"figure-2-{source}",
             f"Change of accuracy over users ({source})",
             "Histograms of the users' changes of top-1 accuracy, one panel per batch size, one line per learning rate.",
@@ -45,7 +45,7 @@ def draw_personalization(
     for panel, which, label in (("a", "tokens", "train tokens of the user"), ("b", "baseline", "accuracy before")):
         if which in by_slice:
             drawings.append(
-                _drawing(
+                drawing(
                     f"figure-3{panel}-{source}",
                     f"Mean change of accuracy by {label} ({source})",
                     f"Mean change of top-1 accuracy with 95% intervals, by {label}, one line per strategy.",
@@ -58,7 +58,7 @@ def draw_personalization(
 
 def draw_policies(policies: Sequence[PolicyOutcome]) -> Drawing:
     """Gain against harm, exact."""
-    return _drawing(
+    return drawing(
         "gate-simulation",
         "What each policy does to users that did not design it (simulation)",
         "Mean gain over the share of users harmed, one point per policy, with 95% intervals.",
@@ -89,18 +89,15 @@ def _figure_2(figure: "Figure", answers: Answers, strategies: Sequence[Strategy]
         axes.set_title(f"B={batch}", fontsize=10, loc="left")
         axes.set_ylabel("users asked")
         axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
-        axes.yaxis.set_major_formatter(_percent())
+        axes.yaxis.set_major_formatter(percents())
     panels[0].legend(fontsize=9)
     panels[-1].set_xlabel("change of top-1 accuracy (dotted: 0.02)")
 
 
 def _even(histogram: Histogram) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Counts, variances and middles of bins of one width: who is unchanged drawn with the smallest gains."""
-    cuts = histogram.cells.bins.cuts
-    first = [0, *(number + 1 for number, cut in enumerate(cuts) if cut != UNCHANGED)]
-    even = Buckets(tuple(cut for cut in cuts if cut != UNCHANGED))
-    counts, variance = (np.add.reduceat(values[0], first) for values in (histogram.counts, histogram.variance))
-    return counts, variance, representatives(even)
+    even = histogram.coarser([cut for cut in histogram.cells.bins.cuts if cut != UNCHANGED])
+    return even.counts[0], even.variance[0], representatives(even.cells.bins)
 
 
 def _figure_3(figure: "Figure", strategies: Sequence[Strategy], table: Mapping[str, Any], label: str) -> None:
@@ -152,7 +149,7 @@ def _policies(figure: "Figure", policies: Sequence[PolicyOutcome]) -> None:
     _zero(axes)
     axes.set_xlim(left=0)
     axes.set_xlabel("users whose accuracy fell")
-    axes.xaxis.set_major_formatter(_percent())
+    axes.xaxis.set_major_formatter(percents())
     axes.set_ylabel("mean change of accuracy")
     axes.legend(fontsize=8)
 
@@ -165,15 +162,17 @@ def _zero(axes: "Axes") -> None:
     axes.axhline(0.0, color="#57606a", linewidth=0.8)
 
 
-def _percent() -> "PercentFormatter":
+def percents() -> "PercentFormatter":
+    """Shares of one as percentages."""
     from matplotlib.ticker import PercentFormatter
 
     return PercentFormatter(xmax=1, decimals=None)
 
 
-def _drawing(
+def drawing(
     name: str, title: str, alt: str, draw: Callable[["Figure"], None], size: tuple[float, float] = SIZE
 ) -> Drawing:
+    """What `draw` draws on a figure of this size in inches."""
     from matplotlib import rc_context  # takes most of a second to import: only when something is drawn
     from matplotlib.figure import Figure
 

@@ -4,10 +4,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tacit.cli.evaluation_promise import promise_lines
 from tacit.cli.personalize_work import Work
 from tacit.evaluation.gate import OPEN
 from tacit.evaluation.intervals import Estimate
-from tacit.privacy.rounding import rounded_up
 
 GAIN = 0.02  # what paper 5 calls a significant improvement
 EXACT = (
@@ -37,7 +37,7 @@ def released_page(work: Work, record: Mapping[str, Any], figures: Sequence[str])
 
 def _released_lines(work: Work, record: Mapping[str, Any], figures: Sequence[str]) -> list[str]:
     lines = ["# Does a model of one's own help?", "", *_asked(work, record), ""]
-    lines += ["## RELEASED", "", *_promise_lines(record), ""]
+    lines += ["## RELEASED", "", *promise_lines(record["promise"]), ""]
     if record["released"] is not None:
         released = record["released"]
         rows = {name: row["top1"] for name, row in released["strategies"].items()}
@@ -64,39 +64,6 @@ def _who_lines(record: Mapping[str, Any]) -> list[str]:
     undated = exact["undated_sentences"]
     told = f" {undated:,} of their sentences have no time and are in no part." if undated else ""
     return [f"{exact['evaluated']:,} of {record['asked']:,} clients could be evaluated; left out: {skipped}.{told}"]
-
-
-def _promise_lines(record: Mapping[str, Any]) -> list[str]:
-    promise = record["promise"]
-    if promise["kind"] == "nothing":
-        return ["NOTHING WAS RELEASED. Ask for a release with `--zcdp`, `--epsilon` or `--local-epsilon`."]
-    lines = []
-    if promise["key_source"] != "operating system":
-        lines += [
-            f"**FIXED SEED: randomness came from {promise['key_source']}; who knows it can take the noise away.**",
-            "",
-        ]
-    if promise["kind"] == "local":
-        return [
-            *lines,
-            f"Local differential privacy: every device randomised its one report itself, epsilon "
-            f"{rounded_up(promise['epsilon'])} (delta 0), whoever sees it. Which of the questions it answered was "
-            "drawn without looking at its text.",
-        ]
-    sizes = " and ".join(f"{count}" for count in promise["histograms"])
-    spreads = " and ".join(f"{spread:.4g}" for spread in promise["stddev_of_a_count"])
-    return [
-        *lines,
-        f"Central differential privacy by Gaussian noise: zCDP {rounded_up(promise['zcdp'])}, epsilon "
-        f"{rounded_up(promise['epsilon'])} at delta {promise['delta']:g}, for everything one client holds (zero-out: "
-        f"its reports are replaced by zeros), by the run's ledger. {promise['steps']} step(s) of {sizes} histograms; a "
-        f"client is in one step and one cell of each histogram there; the noise of a count has standard deviation "
-        f"{spreads}.",
-        "",
-        "Covered: every number of this part, and the policies chosen from them. Not covered: how many clients were "
-        "asked, the settings, and the model itself, whose training has a guarantee of its own (a client that trained "
-        "it, too, adds the two zCDP figures). The sum is trusted to the aggregator.",
-    ]
 
 
 def _table_1(baseline: Estimate, rows: Mapping[str, Mapping[str, Any]], work: Work) -> list[str]:

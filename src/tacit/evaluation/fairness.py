@@ -11,10 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InputError
+from tacit.evaluation.histograms import Buckets, Cells
 from tacit.evaluation.intervals import Estimate, mean_of, quantile_of, share_of, worst_share_of
+from tacit.evaluation.private_release import Question
+from tacit.evaluation.questionnaire import ACCURACY
 from tacit.keyboard.metrics import Counts
 
 Reals = NDArray[np.float64]
+CHANGE = Buckets.steps(-20, 20, 100).with_unchanged_apart()  # of accuracy, from one model to another
 QUANTILES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 
 
@@ -77,6 +81,34 @@ def advantage_of(ours: Sequence[Counts], theirs: Sequence[Counts]) -> Advantage:
         worse=share_of(int(np.sum(change < 0)), change.size),
         worst_decile=worst_share_of(mine[there]).value - worst_share_of(other[there]).value,
     )
+
+
+def questions_about(models: Sequence[Sequence[Counts]]) -> list[Question]:
+    """What is counted over the same clients by several models: the accuracy of each, and the change by each further
+    model against the first.
+    """
+    accuracies = [accuracies_of(clients) for clients in models]
+    values = [(accuracy_question(at), ACCURACY, each) for at, each in enumerate(accuracies)]
+    values += [(change_question(at), CHANGE, each - accuracies[0]) for at, each in enumerate(accuracies) if at]
+    return [_question(name, bins, of_each) for name, bins, of_each in values]
+
+
+def accuracy_question(model: int) -> str:
+    """The name of the question for the accuracy of the model with this place."""
+    return f"top1 of model {model + 1}"
+
+
+def change_question(model: int) -> str:
+    """The name of the question for what it changes against the first."""
+    return f"change of top1 by model {model + 1} against model 1"
+
+
+def _question(name: str, bins: Buckets, values: Reals) -> Question:
+    """Who typed no known word (nan) has no report."""
+    cells = Cells(slices=Buckets(), bins=bins)
+    chosen, there = np.full(len(values), cells.size - 1, np.int64), ~np.isnan(values)
+    chosen[there] = cells.of(np.zeros(int(there.sum())), values[there])
+    return Question(name=name, cells=cells, chosen=chosen)
 
 
 def accuracies_of(clients: Sequence[Counts]) -> Reals:

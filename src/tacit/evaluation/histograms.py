@@ -9,7 +9,7 @@ The same functions read an exact histogram (variance 0) and a released one, whos
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -152,6 +152,18 @@ class Histogram:
             asked=self.asked,
         )
 
+    def coarser(self, cuts: Sequence[float]) -> "Histogram":
+        """The same clients in the fewer bins of some of the cuts. Raises: InputError for another cut."""
+        if not set(cuts) <= set(self.cells.bins.cuts):
+            raise InputError("bins can only be put together; take cuts that the histogram was made with.")
+        first = [0, *(self.cells.bins.cuts.index(cut) + 1 for cut in cuts)]
+        return replace(
+            self,
+            cells=Cells(slices=self.cells.slices, bins=Buckets(tuple(cuts))),
+            counts=np.add.reduceat(self.counts, first, axis=1),
+            variance=np.add.reduceat(self.variance, first, axis=1),
+        )
+
     def __add__(self, other: "Histogram") -> "Histogram":
         """Of both groups of clients; they must not share a client, and must have the same cells."""
         if self.cells != other.cells:
@@ -214,7 +226,26 @@ def mean_from(histogram: Histogram) -> Estimate:
     Over all slices; nan where it is drowned in noise. Binning moves it by at most half a bin, which the interval leaves
     out.
     """
+    return _mean_over(histogram.whole(), representatives(histogram.cells.bins))
+
+
+def worst_share_from(histogram: Histogram, share: float = 0.1) -> Estimate:
+    """Mean of the clipped values over the `share` of clients with the smallest: `intervals.worst_share_of`, binned.
+
+    With the share's quantile v it is the mean of v - (v - x)^+ / share, whose error is that of this mean, because the
+    derivative in v vanishes there; v is read from the monotone curve nearest to the noisy one. Where the noise moves it
+    far, the result is too low. nan where drowned; binning moves it by at most half a bin.
+    """
+    if not 0 < share <= 1:
+        raise InputError(f"share={share:g} is no share of the clients; give one in (0, 1], such as 0.1.")
     whole, values = histogram.whole(), representatives(histogram.cells.bins)
+    reached = isotonic_regression(np.cumsum(whole.counts[0])).x
+    at = values[min(int(np.searchsorted(reached, share * whole.reporting)), len(values) - 1)]
+    return _mean_over(whole, at - np.maximum(at - values, 0.0) / share)
+
+
+def _mean_over(whole: Histogram, values: Reals) -> Estimate:
+    """Mean over clients of what stands for each bin, with a normal interval for sampling and noise."""
     clients = whole.reporting
     if whole.drowned:
         return UNKNOWN
