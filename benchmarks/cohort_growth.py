@@ -104,7 +104,7 @@ def draw(rows: list[dict[str, Any]], out: Path) -> None:
     left.plot(sizes, [row["peak_megabytes"] for row in rows], "o-", color="#1f5fa8")
     left.set(
         xscale="log",
-        ylim=(0, None),
+        ylim=(0, 1.15 * max(row["peak_megabytes"] for row in rows)),
         xlabel="clients in a round",
         ylabel="MB",
         title="most memory resident during the round",

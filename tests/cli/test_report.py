@@ -171,6 +171,15 @@ def values_of(*words: str | Path) -> dict[str, Any]:
     return dict(json.loads(result.stdout))
 
 
+def test_a_broken_promise_is_said_where_a_run_is_accounted(tmp_path: Path) -> None:
+    broken, kept = (
+        invoke("account", "run", write_run(tmp_path / kind, **RUNS[kind])) for kind in ("broken promise", "tree")
+    )
+    assert broken.exit_code == kept.exit_code == 0
+    assert "WEAKER THAN PLANNED: clients came more often or sooner than planned" in broken.stderr
+    assert "WEAKER" not in kept.output
+
+
 @pytest.mark.parametrize("kind", RUNS)
 def test_every_run_has_a_report(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if kind not in DRAWN:  # drawing takes most of the time, and these have no figures of their own

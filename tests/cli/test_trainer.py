@@ -359,6 +359,13 @@ def test_a_diverged_run_keeps_the_rounds_before(cache: Cache, tmp_path: Path) ->
             assert len(run.noise_key) == 16
 
 
+def test_a_run_whose_last_step_diverges_says_so(cache: Cache, tmp_path: Path) -> None:
+    wild = recipe(cache, "none", server={"learning_rate": 1e38}, rounds={"rounds": 1})
+    begin(wild, tmp_path / "run").close()
+    with pytest.raises(TrainingError, match="after 1 rounds the model's validation metrics are no numbers"):
+        go_on(tmp_path / "run")
+
+
 def test_two_trainers_on_one_folder(cache: Cache, tmp_path: Path) -> None:
     with begin(recipe(cache), tmp_path / "run") as run, run.locked():
         with pytest.raises(RunError, match="is being trained by process"):

@@ -3,8 +3,9 @@
 `data.py` brings text in, `vocab.py` and `discover.py` find its words, `plan.py` and `simulate.py` weigh privacy
 against computation and people, `design.py` and `factorizations.py` choose a mechanism, `account.py` proves and
 `verify.py` checks what it proved, `pretrain.py` makes a first model from public text, `tune.py` finds settings in
-small trials, `train.py` trains and resumes (`trainer.py` does the work, `progress.py` shows it), `evaluate.py` and
-`personalize.py` ask devices how a model does, `demo.py` is the main job, `report.py` shows and compares.
+small trials, `strategy.py` walks from a population to a production recipe, `train.py` trains and resumes (`trainer.py`
+does the work, `progress.py` shows it), `evaluate.py` and `personalize.py` ask devices how a model does, `demo.py` is
+the main job, `report.py` shows and compares.
 """
 
 import typer
@@ -21,6 +22,7 @@ from tacit.cli import (
     pretrain,
     report,
     simulate,
+    strategy,
     train,
     tune,
     verify,
@@ -46,6 +48,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("personalize")(personalize.personalize)
 app.add_typer(plan.app, name="plan")
 app.command("simulate")(simulate.simulate)
+app.command("strategy")(strategy.strategy)
 app.add_typer(factorizations.app, name="design")
 app.add_typer(account.app, name="account")
 app.command("verify")(verify.verify_statement)

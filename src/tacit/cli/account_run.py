@@ -7,11 +7,13 @@ import typer
 from rich.table import Table
 
 from tacit.cli.account_options import Json
-from tacit.cli.console import console, print_json, speaks_plainly
+from tacit.cli.console import complaints, console, print_json, speaks_plainly
 from tacit.cli.evaluation_promise import kind_of, promise_of, say_promise
 from tacit.cli.statement import reading, run_figures, statement_of
 from tacit.errors import InputError
+from tacit.privacy import Statement
 from tacit.privacy.rounding import rounded_up
+from tacit.privacy.statement import WEAKER
 from tacit.privacy.strategy import Record
 from tacit.runs import Run
 
@@ -35,12 +37,22 @@ def account_run(
             _account_evaluation(found, delta, statement, as_json=as_json)
             return
         figures = run_figures(found, delta)
-        if statement is not None:
-            statement.write_text(statement_of(found, delta).to_json(), "utf-8")
+        stated = statement_of(found, delta) if found.rounds_done or statement is not None else None
+        if statement is not None and stated is not None:
+            statement.write_text(stated.to_json(), "utf-8")
     if as_json:
         print_json(figures)
         return
     _show(figures)
+    if stated is not None:
+        say_if_weaker(stated)
+
+
+def say_if_weaker(stated: Statement) -> None:
+    """A loud line where clients came more often or sooner than planned: the other labels are no surprise."""
+    for label in stated.labels:
+        if label.name == WEAKER:
+            complaints.print(f"{label.name}: {label.meaning}", style="bold red", soft_wrap=True)
 
 
 def _account_evaluation(run: Run, delta: float | None, statement: Path | None, *, as_json: bool) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from tacit.cli.account_run import say_if_weaker
 from tacit.cli.console import complaints, console, print_json, speaks_plainly
 from tacit.cli.evaluation_promise import must_train
 from tacit.cli.progress import TrainingProgress
@@ -129,7 +130,8 @@ def finish(
 def print_outcome(run: Run, report: Path, *, profile: bool = False, json: bool = False) -> None:
     """Accuracy, price, where the time went if that was asked, and where the report is."""
     metrics = {m.name: m.value for m in run.metrics() if m.split == "test"}
-    figures = statement_of(run).figures
+    stated = statement_of(run)
+    figures = stated.figures
 
     def price(of: dict[str, Any]) -> str:
         realised = of.get("in_all", of)["realised"]  # of everything together, where updates are not all
@@ -151,6 +153,7 @@ def print_outcome(run: Run, report: Path, *, profile: bool = False, json: bool =
             f"privacy: {price(figures)} at delta {figures['delta']:g}, per client, under what happened in "
             f"{run.rounds_done} rounds"
         )
+        say_if_weaker(stated)
         if further := figures.get("extrapolated"):
             console.print(
                 f"EXTRAPOLATED to {further['report_goal']:,} reports a round, a run that was not made: {price(further)}"

@@ -5,6 +5,7 @@ instant. Resuming is `carry_on` on a folder found on disk, so an interrupted run
 """
 
 import json
+import math
 import os
 import platform
 import time
@@ -26,7 +27,7 @@ import tacit
 from tacit.cli.console import complaints
 from tacit.cli.models import FirstModel, load_first_model, write_model
 from tacit.cli.statement import guarantee_record, matrix_of
-from tacit.errors import InputError, RunError
+from tacit.errors import InputError, RunError, TrainingError
 from tacit.evaluation.federated import Evaluation, HeldOut, evaluate
 from tacit.keyboard import model as cifg
 from tacit.keyboard.vocabulary import Vocabulary
@@ -347,6 +348,11 @@ def _evaluate(recipe: Recipe, cache: Cache, clients: Any, learner: Learner, mode
 
 def _record(run: Run, watcher: Watcher, rounds: int, split: str, evaluation: Evaluation) -> None:
     metrics = evaluation.metrics()
+    if any(math.isnan(value) for value in metrics.values()):
+        raise TrainingError(
+            f"after {rounds} rounds the model's {split} metrics are no numbers: it has diverged; start another run "
+            "with a lower server.learning_rate or client.learning_rate."
+        )
     run.record_metrics([Metric(round=rounds, split=split, name=n, value=v) for n, v in metrics.items()])
     watcher.measured(rounds, split, metrics)
 

@@ -24,6 +24,7 @@ from tacit.privacy.strategy import Record
 __all__ = ["Extrapolation", "Item", "Label", "Statement", "StatementFacts", "account_command", "statement"]
 
 FORMAT = "tacit statement 1"
+WEAKER = "WEAKER THAN PLANNED"
 
 # arXiv:2303.00654, section 5.2, has epsilon <= 10 as its last tier with a meaningful guarantee; twice that is no longer
 # a matter of taste.
@@ -178,7 +179,7 @@ def _labels(facts: StatementFacts) -> tuple[Label, ...]:
         labels.append(Label("FIXED SEED", meaning))
     if realised.zcdp > planned.zcdp * (1 + 1e-9):
         meaning = "clients came more often or sooner than planned; only the realised figures hold."
-        labels.append(Label("WEAKER THAN PLANNED", meaning))
+        labels.append(Label(WEAKER, meaning))
     epsilon = realised.epsilon(facts.delta)
     if realised.private and epsilon > PROTECTIVE_EPSILON:
         figure = rounded_up(epsilon, 6)

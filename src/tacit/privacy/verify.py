@@ -15,6 +15,8 @@ from tacit.errors import InputError, TacitError
 from tacit.privacy.campaign_statement import FORMAT as CAMPAIGN_FORMAT
 from tacit.privacy.campaign_statement import CampaignFacts, campaign_statement
 from tacit.privacy.facts import StatementFacts
+from tacit.privacy.planned_statement import FORMAT as PLANNED_FORMAT
+from tacit.privacy.planned_statement import PlannedFacts, planned_statement
 from tacit.privacy.statement import FORMAT, checksum, leaves, statement
 from tacit.privacy.strategy import Record
 
@@ -62,6 +64,7 @@ def verify(record: Any) -> tuple[Line, ...]:
 # A statement's record from the record of its facts, by the format of the statement.
 MADE_AGAIN: dict[str, Callable[[Mapping[str, Any]], Record]] = {
     FORMAT: lambda facts: statement(StatementFacts.from_record(facts)).to_record(),
+    PLANNED_FORMAT: lambda facts: planned_statement(PlannedFacts.from_record(facts)).to_record(),
     CAMPAIGN_FORMAT: lambda facts: campaign_statement(CampaignFacts.from_record(facts)).to_record(),
 }
 
