@@ -14,6 +14,7 @@ from tests.evaluation.typists import typists_and_model
 from tests.training.tiny import WORDS, tiny_cache
 from typer.testing import CliRunner
 
+from tacit import cli
 from tacit.cli import personalize_work
 from tacit.cli.personalize import personalize
 from tacit.privacy.ledger import Ledger, RoundRelease
@@ -133,6 +134,23 @@ def test_fine_tuning_that_diverges_everywhere_is_a_loss_and_no_crash(world: tupl
     assert won["cross_entropy"]["mean"][1] > 0.05 and told["cross_entropy"]["mean"][1] > 0, "gains are positive in both"
     assert not (tmp_path / "r" / "noise.key").exists()
     run(world, tmp_path / "s", *options, "--learning-rate", "1e30")
+
+
+def test_commands_for_runs_that_train_name_the_right_one(gated: tuple[Path, Any]) -> None:
+    out, found = gated
+
+    def said(*command: str, code: int = 2) -> str:
+        result = CliRunner().invoke(cli.app, [*command])
+        assert result.exit_code == code, result.output
+        return result.output.replace("\n", " ")
+
+    for command in (("report", str(out)), ("compare", str(out), str(out)), ("resume", str(out))):
+        assert "is a run of `tacit personalize`, which trains nothing; " in said(*command)
+    assert "the same `tacit personalize` writes again" in said("report", str(out))
+    assert f"--out {out}" in said("resume", str(out)) and "tacit evaluate A B" in said("compare", str(out), str(out))
+    account = json.loads(said("account", "run", str(out), "--json", code=0))
+    assert account["promise"] == found["promise"] and account["of"] == "personalization"
+    assert "step 2: 9 histograms" in said("account", "run", str(out), code=0)
 
 
 def what_was_found(out: Path) -> tuple[str, str, list[dict[str, Any]]]:
