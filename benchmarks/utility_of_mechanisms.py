@@ -96,7 +96,7 @@ MECHANISMS = {
     "tree-full": Mechanism("TreeAgg-Full", "#cc79a7", (22.54, 24.47, 14.98, 12.47)),
     "blt-1": Mechanism("BLT(k=1)", "#56b4e9", (22.37, 24.64, 11.80, 11.15)),  # the paper's with two buffers
     BLT: Mechanism("BLT(k=6)", "#0072b2", (23.13, 24.87, 10.79, 9.33)),  # the paper's with three
-    "banded-toeplitz": Mechanism("BandToep", "#f0e442"),
+    "banded-toeplitz": Mechanism("BandToep", "#882255"),
     BANDED: Mechanism("BandMF", "#009e73", (23.21, 24.86, 10.21, 8.60)),
 }
 SMOKED = ("none", TREE, "tree-full", BLT, BANDED)
