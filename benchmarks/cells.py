@@ -7,6 +7,7 @@ continues where it was: a finished cell is read, an unfinished one resumed. Its 
 import argparse
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -86,6 +87,7 @@ def play(cells: Sequence[Cell], runs: Path, *, at_once: int = 2, workers: int = 
     Raises: SystemExit where a cell failed (the others are run all the same) or its folder is of another recipe.
     """
     runs.mkdir(parents=True, exist_ok=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated; the same command goes on."))  # through `finally`
     waiting = [each for each in cells if not finished(each, runs)]
     say = f"{len(cells) - len(waiting)} of {len(cells)} cells are finished"
     running: dict[str, subprocess.Popen[bytes]] = {}

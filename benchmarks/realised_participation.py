@@ -40,9 +40,10 @@ REHEARSAL = 1_000_003  # the seed of the simulation that the sober plan is made 
 
 def main() -> None:
     parser = options(__doc__, seeds=1, rounds=300)
+    parser.add_argument("--timers", type=float, nargs="+", default=TIMERS, metavar="HOURS")
     asked = parser.parse_args()
     if asked.smoke:
-        asked.rounds = 30
+        asked.rounds, asked.timers = 30, [1.0]
     if asked.figure:
         raise SystemExit("--figure: this experiment is a table; use --table.")
     cells = chosen(planned(asked), asked.only)
@@ -58,7 +59,7 @@ def planned(asked: argparse.Namespace) -> list[Cell]:
     clients = len(Cache.open(asked.cache).clients("train"))
     cells = []
     for seed in range(1, asked.seeds + 1):
-        for timer in TIMERS:
+        for timer in asked.timers:
             happened = rehearsed(clients, timer, asked.rounds).realised
             optimist = Participation.worst_case(asked.rounds, min(clients // REPORT_GOAL, asked.rounds))
             cells.append(one(asked, f"sober-{timer:g}h-{seed}", timer, happened, seed))
