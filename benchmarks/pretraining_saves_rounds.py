@@ -14,7 +14,7 @@ the zCDP of stopping there. Cells `first-*` look at every one of the first 20 ro
 
 The caches: `tacit data import DATA/blogs-en --out caches/blogs2k --vocabulary-size 2000 --vocabulary-from PUBLIC` and
 `tacit data import public:PUBLIC,... --out caches/public2k --vocabulary caches/blogs2k/vocabulary.json`.
-Takes about MINUTES minutes of CPU time. Killed at any time, the same command goes on.
+Takes about 25 minutes of CPU time. Killed at any time, the same command goes on.
 """
 
 import argparse
@@ -301,11 +301,13 @@ def draw(asked: argparse.Namespace, runs: dict[str, Played]) -> None:
             curve = sorted(run.curves[TOP1].items())
             right.plot(*zip(*curve, strict=True), line, color=colour, label=label if not number else None)
     right.set(xlabel="private rounds", title="first rounds from the pre-trained model")
+    bottom, top = right.get_ylim()
+    right.set_ylim(bottom - 0.25 * (top - bottom), top)  # room for the legend
     for axes in (left, right):
         axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=None))
         axes.grid(color="#eaeef2")
         axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False)
+        axes.legend(frameon=False, loc="lower right")
     save(drawing, asked.figure)
 
 

@@ -12,7 +12,7 @@ optimistic: it takes the clients divided by the report goal for the separation, 
     ... --runs runs/smoke --smoke        a few minutes: does it work
 
 The cache: `tacit data import DATA/blogs-en --out caches/blogs2k --vocabulary-size 2000 --vocabulary-from PUBLIC`.
-Takes about MINUTES minutes of CPU time. Killed at any time, the same command goes on.
+Takes about 5 minutes of CPU time. Killed at any time, the same command goes on.
 """
 
 import argparse
