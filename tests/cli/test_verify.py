@@ -86,6 +86,11 @@ def test_what_cannot_be_read_is_one_line_and_exit_code_two(tmp_path: Path, text:
     assert result.stdout == ""
 
 
+def test_a_folder_is_no_statement(tmp_path: Path) -> None:
+    result = verified(tmp_path)
+    assert result.exit_code == 2 and f"'{tmp_path}' is a folder; name a statement in it" in result.stderr
+
+
 def test_verifying_needs_no_accelerator() -> None:
     code = "import sys, tacit.privacy.verify; assert not {'jax', 'optax', 'torch', 'matplotlib'} & sys.modules.keys()"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tacit.cli.figures import Drawing
-from tacit.cli.personalize_figures import HUES, drawing, percents
+from tacit.cli.figures import Drawing, drawing
+from tacit.cli.personalize_figures import HUES, percents
 from tacit.evaluation.fairness import accuracy_question, change_question
 from tacit.evaluation.histograms import Histogram, representatives
 from tacit.evaluation.intervals import NORMAL

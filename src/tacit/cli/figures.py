@@ -61,21 +61,21 @@ def draw_run(summary: RunSummary) -> tuple[Drawing, ...]:
     if summary.curves.get("top1_accuracy"):
         alt = f"Top-1 and top-3 accuracy on validation clients over {summary.released} rounds."
         draw = _learning_curve(summary)
-        drawings.append(_drawing("learning_curve", "Accuracy over rounds", alt, draw))
+        drawings.append(drawing("learning_curve", "Accuracy over rounds", alt, draw))
         if summary.private and summary.released:
             alt = "The same accuracies against the zCDP and the epsilon spent by then, as realised."
             draw = _accuracy_privacy(summary)
-            drawings.append(_drawing("accuracy_privacy", "Accuracy against privacy spent", alt, draw))
+            drawings.append(drawing("accuracy_privacy", "Accuracy against privacy spent", alt, draw))
     if summary.released:
         alt = "Mean training loss and share of clipped updates of each round."
         draw = _loss_clipped(summary)
-        drawings.append(_drawing("loss_clipped", "Training loss and clipped updates", alt, draw))
+        drawings.append(drawing("loss_clipped", "Training loss and clipped updates", alt, draw))
         if summary.rounds.clip_estimate is not None:
             alt = "The clip norm in force in each round, and its estimate after the round."
-            drawings.append(_drawing("clip_norm", "Clip norm that follows the updates", alt, _clip_norm(summary)))
+            drawings.append(drawing("clip_norm", "Clip norm that follows the updates", alt, _clip_norm(summary)))
         alt = "Clients trained a second and dropped clients of each round."
         draw = _speed_dropped(summary)
-        drawings.append(_drawing("speed_dropped", "Speed and dropped clients", alt, draw))
+        drawings.append(drawing("speed_dropped", "Speed and dropped clients", alt, draw))
     return tuple(drawings)
 
 
@@ -98,7 +98,7 @@ def draw_comparison(a: RunSummary, b: RunSummary) -> Drawing:
 
     alt = f"Top-1 accuracy of {a.name} and {b.name} on validation clients."
     height = 2 * SIZE[1] if a.private and b.private else SIZE[1]
-    return _drawing("compare", f"{a.name} and {b.name}", alt, draw, (SIZE[0], height))
+    return drawing("compare", f"{a.name} and {b.name}", alt, draw, (SIZE[0], height))
 
 
 def label_of(summary: RunSummary, both: Sequence[RunSummary]) -> str:
@@ -108,13 +108,14 @@ def label_of(summary: RunSummary, both: Sequence[RunSummary]) -> str:
     return name if summary.private else f"{name}, NON-PRIVATE"
 
 
-def _drawing(
+def drawing(
     name: str,
     title: str,
     alt: str,
     draw: Callable[["Figure"], None],
     size: tuple[float, float] = SIZE,
 ) -> Drawing:
+    """What `draw` draws on a figure of this size in inches."""
     from matplotlib import rc_context  # takes most of a second to import: only when something is drawn
     from matplotlib.figure import Figure
 

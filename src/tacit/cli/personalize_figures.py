@@ -3,15 +3,14 @@
 Exact or released alike; the error bars of what was released hold the noise.
 """
 
-import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.cli.figures import BLUE, DOTS_PER_INCH, ORANGE, SIZE, STYLE, Drawing
+from tacit.cli.figures import BLUE, ORANGE, SIZE, Drawing, drawing
 from tacit.evaluation.fine_tuning import in_full
 from tacit.evaluation.gate import PolicyOutcome
 from tacit.evaluation.histograms import UNCHANGED, Histogram, representatives
@@ -167,19 +166,3 @@ def percents() -> "PercentFormatter":
     from matplotlib.ticker import PercentFormatter
 
     return PercentFormatter(xmax=1, decimals=None)
-
-
-def drawing(
-    name: str, title: str, alt: str, draw: Callable[["Figure"], None], size: tuple[float, float] = SIZE
-) -> Drawing:
-    """What `draw` draws on a figure of this size in inches."""
-    from matplotlib import rc_context  # takes most of a second to import: only when something is drawn
-    from matplotlib.figure import Figure
-
-    with rc_context(STYLE):
-        figure = Figure(figsize=size, layout="constrained")
-        draw(figure)
-        png, svg = io.BytesIO(), io.BytesIO()
-        figure.savefig(png, format="png", dpi=DOTS_PER_INCH, metadata={"Software": None})
-        figure.savefig(svg, format="svg", metadata={"Date": None})
-    return Drawing(name=name, title=title, alt=alt, png=png.getvalue(), svg=svg.getvalue())

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tacit.cli.figures import BLUE, INK, ORANGE, SIZE, Drawing, _drawing, _percent, _whole_numbers
+from tacit.cli.figures import BLUE, INK, ORANGE, SIZE, Drawing, _percent, _whole_numbers, drawing
 from tacit.cli.plan_figures import _logarithmic
 from tacit.cli.tune_trials import METRIC, TrialOutcome
 from tacit.planning.tuning import Choice, Measured, Setting
@@ -23,7 +23,7 @@ SHOWN: dict[Measured, str] = {"accuracy": "top-1 accuracy", "cross-entropy": "cr
 
 def draw_tuning(outcomes: Sequence[TrialOutcome], choice: Choice | None, by: Measured) -> Drawing:
     """Above, the score of each trial against its server learning rate; below, its clip norm estimates."""
-    return _drawing(
+    return drawing(
         "tuning",
         "What the trials say",
         f"The {by} of validation clients against the server learning rate, a line per quantile, and the estimates of "

@@ -38,6 +38,8 @@ def verify_statement(
 
 
 def _read(file: Path) -> object:
+    if file.is_dir():
+        raise InputError(f"'{file}' is a folder; name a statement in it, such as {file}/report/statement.json.")
     try:
         return json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
