@@ -74,10 +74,14 @@ def _best(loss: NDArray[np.float64], window: int) -> tuple[float, int]:
 
 
 def _stuck(loss: NDArray[np.float64], active: NDArray[np.float64], estimate: NDArray[np.float64], window: int) -> bool:
-    """Whether the loss has not clearly fallen although the clip norm had the size of the updates for long enough."""
+    """Whether the loss has never clearly come down although the clip norm had the size of the updates for long enough.
+
+    Down from its worst window, not from its first: a pre-trained model gets worse in its first rounds, and may need
+    hundreds to be as good again, while it learns all the time.
+    """
     if np.count_nonzero(active >= estimate / 2) < PATIENCE:
         return False
-    first, last = loss[:window], loss[-window:]
-    begun = min(float(loss[0]), float(first.mean()))  # the noise may destroy a model in its first rounds
-    error = float(np.sqrt((first.var() + last.var()) / window))
-    return not begun - last.mean() > max(0.01 * begun, 2 * error)
+    means = np.convolve(loss, np.ones(window) / window, mode="valid")
+    worst, last = float(means.max()), loss[-window:]
+    error = float(np.sqrt(2 * last.var() / window))  # of a difference of two windows; one was chosen, so four of it
+    return not worst - last.mean() > max(0.01 * worst, 4 * error)
