@@ -1,5 +1,6 @@
 """A Ray cluster on this machine, held by a process of its own: Ray forks to start nodes, which JAX's threads forbid."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -51,7 +52,10 @@ def serve() -> None:
     from ray.cluster_utils import Cluster
 
     folder = tempfile.mkdtemp(prefix="ray")  # sockets lie in it, whose paths must be short
-    cluster = Cluster(initialize_head=True, head_node_args={**NODE, "include_dashboard": False, "temp_dir": folder})
+    os.environ["RAY_TMPDIR"] = folder  # Ray writes an address into its folder `ray` and does not make it
+    (Path(folder) / "ray").mkdir()
+    head = {**NODE, "include_dashboard": False, "temp_dir": f"{folder}/ray"}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
     answer(cluster.address)
     added: list[Any] = []
     for line in sys.stdin:
