@@ -31,12 +31,12 @@ import jax
 import numpy as np
 from fixed_workload import BATCH, SENTENCES, VOCABULARY, WORDS, fixed_cache, fixed_learner, fixed_recipe
 
+from tacit.compute.profile import Profile
 from tacit.recipe import Recipe
 from tacit.training import Cores, Hardware
-from tacit.training.accelerator import Accelerator
 from tacit.training.cohort import train_cohort
-from tacit.training.profile import Profile
 from tacit.training.rounds import initial_state, run_round
+from tacit.training.workers_accelerator import Accelerator
 
 WIDTH, UNITS = 96, 670
 STEPS, TARGET_SECONDS = SENTENCES // BATCH, 3.0

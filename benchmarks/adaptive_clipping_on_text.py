@@ -27,7 +27,7 @@ from typing import Any
 
 from cells import Cell, Played, cell, chosen, figure, options, paired, play, read, read_folder, save, small, spread
 
-from tacit.cli.clipping_failure import SHORTEST, ClippingFailure, clipping_failure
+from tacit.runs.diagnostics import SHORTEST, ClippingFailure, clipping_failure
 
 REPORT_GOAL, LARGER = 20, 6500
 NOISE = 4 * 7 * REPORT_GOAL / LARGER  # four times the papers' noise on the mean; see pretraining_saves_rounds.py

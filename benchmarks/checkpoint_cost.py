@@ -21,10 +21,10 @@ from typing import Any
 
 from fixed_workload import fixed_cache, fixed_recipe
 
-from tacit.cli.trainer import begin, carry_on, use_cores
+from tacit.compute.profile import Profile
+from tacit.jobs.train import begin, carry_on, use_cores
 from tacit.recipe import Recipe
 from tacit.training import Hardware, RoundOutcome, rounds
-from tacit.training.profile import Profile
 
 TARGET = 0.02
 

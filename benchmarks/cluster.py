@@ -33,11 +33,11 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from scale_of_data import cheap_loss, write_cache
 
-from tacit.keyboard import model as cifg
-from tacit.population import Cache
+from tacit.data import Cache
+from tacit.keyboard import cifg
 from tacit.training import ClientTraining, Cores, Hardware, Learner
-from tacit.training.cluster import open_cluster
 from tacit.training.cohort import shards_of, train_cohort
+from tacit.training.workers_ray import open_cluster
 
 SCALE = 0.02  # of StackOverflow: 6,850 clients of about 400 sentences
 ROUNDS = 4  # the first one compiles and is not timed
@@ -51,7 +51,14 @@ def nodes(cores: list[int]) -> Iterator[Any]:
     from ray.cluster_utils import Cluster
 
     folder = tempfile.mkdtemp(prefix="ray")
-    head = {"num_cpus": cores[0], "include_dashboard": False, "object_store_memory": STORE, "temp_dir": folder}
+    os.environ["RAY_TMPDIR"] = folder  # Ray writes an address into its folder `ray` and does not make it
+    (Path(folder) / "ray").mkdir()
+    head = {
+        "num_cpus": cores[0],
+        "include_dashboard": False,
+        "object_store_memory": STORE,
+        "temp_dir": f"{folder}/ray",
+    }
     cluster = Cluster(initialize_head=True, head_node_args=head)
     cluster.joined = [cluster.add_node(num_cpus=count, object_store_memory=STORE) for count in cores[1:]]
     try:

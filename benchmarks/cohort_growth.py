@@ -33,8 +33,8 @@ SIZES = [100, 200, 400, 800, 1600, 3200, 6500]
 
 def one_round(folder: Path, clients: int, sentences: int) -> dict[str, Any]:
     """Play a round of so many clients in this process."""
-    from tacit.cli.trainer import use_cores
-    from tacit.population import Cache
+    from tacit.data import Cache
+    from tacit.jobs.train import use_cores
     from tacit.recipe import Recipe
     from tacit.training import Cores, Hardware
     from tacit.training.cohort import shards_of

@@ -18,12 +18,12 @@ from pathlib import Path
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from tacit.cli.trainer import use_cores
-from tacit.evaluation.federated import HeldOut, evaluate
+from tacit.data import Cache
+from tacit.evaluation.accuracy import HeldOut, evaluate
 from tacit.evaluation.trigram import BackedOffTrigram
-from tacit.keyboard import model as cifg
+from tacit.jobs.train import use_cores
+from tacit.keyboard import cifg
 from tacit.keyboard.metrics import Counts
-from tacit.population import Cache
 from tacit.privacy import Participation
 from tacit.recipe import Recipe
 from tacit.runs import Run

@@ -11,11 +11,11 @@ import jax
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from tacit.keyboard import model
+from tacit.data import Cache, VocabularyRecord
+from tacit.data.clients import ClientText
+from tacit.data.importing import build_cache
+from tacit.keyboard import cifg as model
 from tacit.keyboard.vocabulary import Provenance, Vocabulary
-from tacit.population import Cache, VocabularyRecord
-from tacit.population.clients import ClientText
-from tacit.population.importing import build_cache
 from tacit.training import Learner
 
 VOCABULARY = 10_000

@@ -63,7 +63,7 @@ def cpu_seconds(run: Callable[[], object]) -> float:
 
 def ours(domain: int, epsilon: float, users: int, short: bool) -> dict[str, float]:
     """Users a second, reports made and counted batch by batch."""
-    from tacit.analytics import ProjectiveGeometryResponse, SubsetSelection
+    from tacit.randomizers import ProjectiveGeometryResponse, SubsetSelection
 
     randomizer = (ProjectiveGeometryResponse if short else SubsetSelection)(domain, epsilon)
     generator = np.random.default_rng(0)
@@ -120,7 +120,7 @@ def rates(turns: int, quick: bool, peer: str | None) -> None:
 
 
 def joint_law(turns: int, quick: bool) -> None:
-    from tacit.analytics import SubsetSelection
+    from tacit.randomizers import SubsetSelection
 
     for domain, epsilon, devices in JOINT[: 1 if quick else None]:
         randomizer, generator = SubsetSelection(domain, epsilon), np.random.default_rng(1)
@@ -133,7 +133,7 @@ def joint_law(turns: int, quick: bool) -> None:
 
 
 def shuffle(turns: int) -> None:
-    from tacit.privacy.shuffling import shuffle_epsilon
+    from tacit.privacy.local_shuffling import shuffle_epsilon
 
     for local, reports, delta in SHUFFLED:
         for kind, domain in (("subset-selection", 100_001), ("any", None)):

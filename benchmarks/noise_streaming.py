@@ -295,7 +295,8 @@ def on_an_accelerator(dimension: int, turns: int, names: list[str]) -> None:
     import jax
     import jax.numpy as jnp
 
-    from tacit.mechanisms import device, stream_for
+    from tacit.mechanisms import step_accelerator as device
+    from tacit.mechanisms import stream_for
 
     if jax.default_backend() == "cpu":
         return

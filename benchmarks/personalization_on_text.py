@@ -19,16 +19,16 @@ from pathlib import Path
 import numpy as np
 
 from tacit.cli.console import plain
-from tacit.cli.personalize_report import write_report
-from tacit.cli.personalize_work import Evaluated, Promise, Work, evaluate_clients, findings, open_or_begin
-from tacit.cli.trainer import use_cores
 from tacit.evaluation.deltas import Deltas, summarise
 from tacit.evaluation.gate import difference, judged, policy_change
 from tacit.evaluation.histograms import Buckets
 from tacit.evaluation.intervals import Estimate, mean_of, slope_of
 from tacit.evaluation.personalization import Strategy, TemporalSplit
-from tacit.evaluation.questionnaire import Questionnaire
+from tacit.evaluation.queries import Questionnaire
+from tacit.jobs.personalize import Evaluated, Promise, Work, evaluate_clients, findings, open_or_begin
+from tacit.jobs.train import use_cores
 from tacit.privacy import gaussian
+from tacit.reports.personalization import write_report
 from tacit.training import Hardware
 
 BATCHES, RATES = (5, 10, 20), (0.01, 0.1, 1.0)

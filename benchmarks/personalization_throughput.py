@@ -36,6 +36,7 @@ import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
+from tacit.data import Cache, ClientText, VocabularyRecord, build_cache  # noqa: E402
 from tacit.evaluation.personalization import (  # noqa: E402
     WORDS,
     ClientOutcome,
@@ -44,11 +45,10 @@ from tacit.evaluation.personalization import (  # noqa: E402
     personalize_client,
     personalize_clients,
 )
-from tacit.evaluation.ragged import Weights  # noqa: E402
+from tacit.keyboard.cifg import Cifg, ModelSettings, init, loss  # noqa: E402
+from tacit.keyboard.cifg_ragged import Weights  # noqa: E402
 from tacit.keyboard.metrics import Counts, count  # noqa: E402
-from tacit.keyboard.model import Cifg, ModelSettings, init, loss  # noqa: E402
 from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD, SPECIALS  # noqa: E402
-from tacit.population import Cache, ClientText, VocabularyRecord, build_cache  # noqa: E402
 from tacit.training import Cores, Hardware  # noqa: E402
 
 NETWORK = ModelSettings(tied=True)

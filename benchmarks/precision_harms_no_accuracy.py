@@ -17,8 +17,8 @@ from pathlib import Path
 
 from cells import Cell, Played, Spread, figure, paired, play, spread
 
+from tacit.compute.precision import UNITS, processor_features
 from tacit.recipe import Recipe
-from tacit.training.precision import UNITS, processor_features
 
 RECIPES = Path(__file__).resolve().parent.parent / "recipes"
 PRECISIONS = ("float32", "bfloat16")

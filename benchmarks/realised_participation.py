@@ -22,13 +22,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from cells import Cell, Played, cell, chosen, figure, options, play, read, small
 
-from tacit.cli.statement import accounts_of, statement_of
-from tacit.population import Cache
+from tacit.data import Cache
 from tacit.population.devices import Population, RoundRules
 from tacit.population.simulation import Simulation, simulate
 from tacit.privacy import Participation
 from tacit.recipe import Recipe
 from tacit.runs import Run
+from tacit.statements.accounts import accounts_of, statement_of
 from tacit.training import key_from_seed
 from tacit.training.randomness import seed_for
 
@@ -138,7 +138,7 @@ class Found(NamedTuple):
 
 
 def again(run: Played, recipe: Recipe) -> Simulation:
-    """The simulation that chose the cohorts of a run: a function of its fixed seed (see `tacit.cli.trainer`)."""
+    """The simulation that chose the cohorts of a run: a function of its fixed seed (see `tacit.jobs.train`)."""
     if recipe.population is None or recipe.run.seed is None:
         raise SystemExit(f"'{run.folder}' was not trained on a simulated population with a fixed seed.")
     key = key_from_seed(recipe.run.seed)

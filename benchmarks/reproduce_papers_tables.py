@@ -35,7 +35,7 @@ from tacit.design.blt import design_blt
 from tacit.design.dense import full_tree_losses
 from tacit.design.losses import Losses, losses
 from tacit.privacy import Blt, Guarantee, Independent, Participation, Tree, gaussian
-from tacit.privacy.secure_sum import clip_inflation
+from tacit.privacy.encoding import clip_inflation
 from tacit.privacy.strategy import PUBLISHED_BLT, Banded, Strategy
 
 GOLDEN = Path(__file__).resolve().parent.parent / "tests" / "golden" / "papers_tables.json"

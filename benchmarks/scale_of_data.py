@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from tacit.population import Cache, Manifest, VocabularyRecord
-from tacit.population.clients import SPLITS
-from tacit.population.manifest import FileRecord, sha256_of
+from tacit.data import Cache, Manifest, VocabularyRecord
+from tacit.data.clients import SPLITS
+from tacit.data.manifest import FileRecord, sha256_of
 
 CLIENTS, SENTENCES, IDS_PER_SENTENCE = 342_477, 135_818_730, 12  # the StackOverflow dataset of TFF, training split
 HELD_OUT = 1_000  # further clients in validation and in test

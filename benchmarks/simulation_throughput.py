@@ -78,7 +78,7 @@ def fixed_sentences(clients: int) -> tuple[np.ndarray, np.ndarray]:
 
 def real_sentences(clients: int, path: Path) -> tuple[np.ndarray, np.ndarray]:
     """The same of random training clients of a cache, each with a random subset of its sentences, cut and padded."""
-    from tacit.population import Cache
+    from tacit.data import Cache
 
     cache, generator = Cache.open(path), np.random.default_rng(0)
     sentences, counts = np.zeros((clients, SENTENCES, WORDS + 1), np.int32), np.zeros(clients, np.int64)
@@ -89,7 +89,7 @@ def real_sentences(clients: int, path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def write_work(path: Path, sentences: np.ndarray, counts: np.ndarray) -> None:
-    """The text, and parameters whose shapes are those of tacit.keyboard.model.Cifg."""
+    """The text, and parameters whose shapes are those of tacit.keyboard.cifg.Cifg."""
     generator = np.random.default_rng(1)
 
     def uniform(limit: float, *shape: int) -> np.ndarray:
@@ -150,7 +150,7 @@ def tacit_work(work: dict[str, np.ndarray], precision: str) -> tuple[Any, Any, A
     import jax.numpy as jnp
     from jax.flatten_util import ravel_pytree
 
-    from tacit.keyboard.model import Cifg, loss
+    from tacit.keyboard.cifg import Cifg, loss
     from tacit.training import ClientTraining
     from tacit.training.client import ClientData, ClientWork
 
@@ -203,7 +203,7 @@ def two_cores(work: dict[str, np.ndarray]) -> dict[str, float]:
 
 
 def torch_cifg(work: dict[str, np.ndarray], *, trim: bool = False) -> Any:
-    """The network of tacit.keyboard.model, written for torch's autograd. trim: cut a batch to its longest sentence."""
+    """The network of tacit.keyboard.cifg, written for torch's autograd. trim: cut a batch to its longest sentence."""
     import torch
     from torch import nn
     from torch.nn.functional import cross_entropy, embedding

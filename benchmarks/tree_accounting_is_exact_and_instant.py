@@ -24,7 +24,7 @@ from collections.abc import Callable
 from functools import partial
 
 from tacit.privacy import Participation
-from tacit.privacy.tree_sensitivity import tree_sensitivity_squared
+from tacit.privacy.sensitivity_tree import tree_sensitivity_squared
 
 # (rounds, MinS, MaxP): MinS counts the rounds strictly between two participations.
 REDUCED = [(16, 2, 5), (100, 9, 12), (250, 39, 6), (500, 78, 6), (1000, 156, 6)]

@@ -26,13 +26,13 @@ from typing import Any
 
 import numpy as np
 
-from tacit.analytics.campaign import Anonymity, Campaign
-from tacit.analytics.contributions import Terms
-from tacit.analytics.discovery import Discovery, discover
+from tacit.data import open_source
+from tacit.data.parquet import read_texts
+from tacit.data.unknown_words import TypedWords, read_typed_words
+from tacit.discovery.device import Terms
+from tacit.discovery.rounds import Discovery, discover
+from tacit.discovery.settings import Anonymity, Campaign
 from tacit.keyboard.vocabulary import Provenance, Vocabulary, count_words, most_frequent
-from tacit.population import open_source
-from tacit.population.parquet import read_texts
-from tacit.population.typed_words import TypedWords, read_typed_words
 
 NO_PRIVACY = 30.0
 PUBLIC = ("public-forum-en.parquet", "public-novels-en.parquet")

@@ -11,38 +11,70 @@ import pytest
 from tests.conftest import REPOSITORY
 
 PACKAGE = REPOSITORY / "src" / "tacit"
-# docs/architecture.md shows the same table; `errors` is open to everyone. A room may always import itself.
+# docs/architecture.md shows the same table. A room may always import itself, and what is in OPEN.
+OPEN = {"errors", "progress", "records", "files"}
 MAY_IMPORT: dict[str, set[str]] = {
-    "errors": set(),
     "privacy": set(),
-    "keyboard": set(),
     "runs": set(),
+    "compute": set(),
+    "aggregation": set(),
+    "keyboard": set(),
+    "data": set(),
     "mechanisms": {"privacy"},
     "design": {"privacy"},
     "population": {"privacy"},
-    "aggregation": {"privacy"},
-    "training": {"privacy", "mechanisms", "aggregation", "population", "runs"},
-    "analytics": {"privacy", "aggregation", "population", "runs"},
-    "evaluation": {"keyboard", "population", "privacy", "training", "runs"},
-    "planning": {"privacy", "mechanisms", "design"},
-    "recipe": {"privacy", "mechanisms", "design", "aggregation", "keyboard", "population", "training", "evaluation"},
-    "deployment": {
-        "recipe",
-        "keyboard",
-        "privacy",
-        "mechanisms",
-        "aggregation",
-        "population",
-        "training",
-        "analytics",
-        "evaluation",
-        "runs",
-    },
-    "dashboard": {"runs", "privacy", "planning", "keyboard"},
+    "randomizers": {"privacy"},
+    "statements": {"privacy", "runs"},
+    "training": {"privacy", "statements", "runs", "mechanisms", "aggregation", "data", "population", "compute"},
+    "discovery": {"privacy", "statements", "data", "randomizers"},
+    "evaluation": {"privacy", "statements", "keyboard", "data", "randomizers", "compute"},
+    "recipe": {"privacy", "design", "keyboard", "population", "training", "compute"},
+    "planning": {"privacy", "design", "population", "recipe"},
+    "reports": {"privacy", "statements", "runs", "evaluation", "planning", "population"},
+    "secure_aggregation": {"privacy"},
+    "audit": {"privacy", "statements", "mechanisms", "training", "data", "keyboard"},
 }
-EVERYTHING = set(MAY_IMPORT)
-MAY_IMPORT["cli"] = EVERYTHING
-MAY_IMPORT["__main__"] = {"cli"}
+MAY_IMPORT["jobs"] = set(MAY_IMPORT)  # every room above, and no front
+MAY_IMPORT["cli"] = set(MAY_IMPORT)
+MAY_IMPORT["dashboard"] = {"jobs", "reports", "runs", "planning", "privacy"}
+MAY_IMPORT["deployment"] = {
+    "jobs",
+    "recipe",
+    "runs",
+    "statements",
+    "training",
+    "discovery",
+    "evaluation",
+    "keyboard",
+    "randomizers",
+    "aggregation",
+    "secure_aggregation",
+    "privacy",
+}
+FRONTS = {"cli", "dashboard", "deployment"}
+# What the move has not yet taken apart: (file, room that it still reaches into). Only ever shorter.
+STILL_CROSSING: set[tuple[str, str]] = {
+    ("compute/profile.py", "data"),
+    ("compute/profile.py", "training"),
+    ("evaluation/accuracy.py", "training"),
+    ("evaluation/personalization.py", "training"),
+    ("jobs/discover.py", "cli"),
+    ("jobs/evaluation_promise.py", "cli"),
+    ("jobs/train.py", "cli"),
+    ("jobs/tune.py", "cli"),
+    ("planning/production_simulation.py", "cli"),
+    ("privacy/local_guarantee.py", "statements"),
+    ("reports/evaluation.py", "cli"),
+    ("reports/evaluation.py", "jobs"),
+    ("reports/personalization.py", "cli"),
+    ("reports/personalization.py", "jobs"),
+    ("reports/personalization_page.py", "jobs"),
+    ("reports/tuning.py", "cli"),
+    ("reports/tuning.py", "jobs"),
+    ("reports/tuning.py", "recipe"),
+    ("reports/tuning_figures.py", "cli"),
+    ("reports/tuning_figures.py", "jobs"),
+}
 
 NO_STORY = {"utils", "util", "core", "common", "internal", "helpers", "base", "misc"}
 FILE_LINES = 400
@@ -83,28 +115,29 @@ def rooms_imported_by(path: Path) -> set[str]:
     package = ".".join(["tacit", *path.relative_to(PACKAGE).parent.parts])
     modules = imported_modules(ast.parse(path.read_text(encoding="utf-8")), package)
     inside = {module.split(".")[1] for module in modules if module.startswith("tacit.")}
-    return inside - {"errors", "__version__"}
+    return inside - {"__version__"}
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=named)
-def test_imports_point_downwards(path: Path) -> None:
-    room = room_of(path)
-    if room == "tacit":
-        assert not rooms_imported_by(path), "importing tacit must stay free: its __init__ imports no room"
-        return
-    assert room in MAY_IMPORT, f"{named(path)} is in no known room; give it a row in the import table"
-    extra = rooms_imported_by(path) - MAY_IMPORT[room] - {room}
-    assert not extra, f"{named(path)} reaches into {sorted(extra)}; see docs/architecture.md"
+def test_imports_point_downwards() -> None:
+    crossing = set()
+    for path in SOURCES:
+        room, imported = room_of(path), rooms_imported_by(path)
+        if room in OPEN | {"tacit"}:
+            assert not imported - OPEN, f"{named(path)} is open to all and must stay free: it imports no room"
+            continue
+        assert room in MAY_IMPORT, f"{named(path)} is in no known room; give it a row in the import table"
+        crossing |= {(named(path), extra) for extra in imported - MAY_IMPORT[room] - OPEN - {room}}
+    assert not crossing - STILL_CROSSING, f"{sorted(crossing - STILL_CROSSING)}; see docs/architecture.md"
+    assert not STILL_CROSSING - crossing, f"{sorted(STILL_CROSSING - crossing)} cross no longer: take them off the list"
 
 
-def test_only_cli_may_import_dashboard_and_deployment() -> None:
-    for target, importers in {"cli": {"__main__"}, "dashboard": {"cli"}, "deployment": {"cli"}}.items():
-        allowed = {room for room, targets in MAY_IMPORT.items() if target in targets}
-        assert allowed == importers, f"the import table lets {sorted(allowed - importers)} import {target}"
+def test_nobody_imports_a_front() -> None:
+    for room, targets in MAY_IMPORT.items():
+        assert not targets & FRONTS, f"the import table lets {room} import {sorted(targets & FRONTS)}"
 
 
 def test_imports_inside_functions_and_relative_ones_are_seen() -> None:
-    code = "def f():\n    from tacit import runs\n    import tacit.cli.data\n    from ..keyboard import model\n"
+    code = "def f():\n    from tacit import runs\n    import tacit.cli.data\n    from ..keyboard import cifg\n"
     found = set(imported_modules(ast.parse(code), "tacit.training"))
     assert {"tacit.runs", "tacit.cli.data", "tacit.keyboard"} <= found
 
@@ -112,8 +145,6 @@ def test_imports_inside_functions_and_relative_ones_are_seen() -> None:
 def test_architecture_page_shows_the_import_table() -> None:
     page = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
     for room, targets in MAY_IMPORT.items():
-        if room in {"cli", "errors", "__main__"}:
-            continue
         row = f"| `{room}` | {', '.join(f'`{target}`' for target in sorted(targets)) or 'nothing'} |"
         assert row in page, f"docs/architecture.md lacks the row\n{row}"
 

@@ -13,7 +13,7 @@ from tests.conftest import REPOSITORY
 
 from tacit.design.losses import losses
 from tacit.privacy import Blt, Guarantee, Participation, gaussian
-from tacit.privacy.secure_sum import clip_inflation
+from tacit.privacy.encoding import clip_inflation
 
 GOLDEN = Path(__file__).parent / "golden"
 PAGE = REPOSITORY / "docs" / "results" / "papers-tables.md"

@@ -10,11 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 from tacit.cli.account import app
-from tacit.privacy import Blt, Guarantee, Independent, Participation, RoundRelease, Tree
-from tacit.privacy.statement import account_command
+from tacit.privacy import Blt, Guarantee, Independent, Participation, Tree
 from tacit.privacy.strategy import BandedInverse, BandedToeplitz, Dense, Strategy
-from tacit.privacy.verify import verify
 from tacit.runs import RoundRow, Run
+from tacit.statements import RoundRelease
+from tacit.statements.statement import account_command
+from tacit.statements.verify import verify
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 BLTS: dict[str, Any] = json.loads((GOLDEN / "blt.json").read_text())

@@ -10,10 +10,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tacit.cli.data import app, import_clients, summary
-from tacit.cli.vocabularies import VocabularyChoice
+from tacit.data import Cache, ImportProgress, split_of
 from tacit.errors import InputError
+from tacit.jobs.import_data import VocabularyChoice
 from tacit.keyboard.vocabulary import OOV, Vocabulary
-from tacit.population import Cache, ImportProgress, split_of
 
 TYPED = {"a": ["The dog. The cat", "a dog"], "b": ["Dog dog dog!"], "f": ["..."], "c": ["zebra"]}  # c is not in train
 

@@ -18,12 +18,12 @@ import typer
 from tests.conftest import REPOSITORY
 from typer.testing import CliRunner, Result
 
-from tacit.analytics.campaign_folder import CampaignFolder
 from tacit.cli import vocab
 from tacit.cli.data import import_clients
 from tacit.cli.discover import discover_words
 from tacit.cli.verify import verify_statement
-from tacit.cli.vocabularies import VocabularyChoice
+from tacit.discovery.campaign_folder import CampaignFolder
+from tacit.jobs.import_data import VocabularyChoice
 from tacit.keyboard.vocabulary import Provenance, Vocabulary
 
 KNOWN = Vocabulary(words=("the", "of"), provenance=Provenance(kind="public", description="two words"))
@@ -222,7 +222,7 @@ def test_killed_between_layers_it_ends_with_the_same_files(clients: Path, tmp_pa
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     settings = {"seed": 3, "passes": 2}
     assert run(*arguments(clients, whole, **settings)).exit_code == 0
-    slow = "import time, tacit.analytics.trie as t, tacit.analytics.discovery as d; g = t.grow\n"
+    slow = "import time, tacit.discovery.trie as t, tacit.discovery.rounds as d; g = t.grow\n"
     slow += "def late(*a, **k):\n    time.sleep(0.15); return g(*a, **k)\nd.grow = late\n"
     start = "import tests.cli.test_discover as t; t.app()\n"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY / "src"), str(REPOSITORY)])}

@@ -12,16 +12,17 @@ from tests.evaluation.typists import typists_and_model
 from tests.training.tiny import SETTINGS, WORDS
 from typer.testing import CliRunner
 
-from tacit.cli import account, evaluate_work
+from tacit.cli import account
 from tacit.cli.evaluate import evaluate
-from tacit.cli.models import load_model, write_model
-from tacit.evaluation.federated import HeldOut
-from tacit.evaluation.federated import evaluate as count
-from tacit.keyboard import model as cifg
-from tacit.population import Cache
-from tacit.privacy.ledger import Ledger, RoundRelease
+from tacit.data import Cache
+from tacit.evaluation.accuracy import HeldOut
+from tacit.evaluation.accuracy import evaluate as count
+from tacit.jobs import evaluate as evaluate_work
+from tacit.keyboard import cifg
+from tacit.keyboard.model_folder import load_model, write_model
 from tacit.privacy.participation import Participation
 from tacit.runs import Run
+from tacit.statements.ledger import Ledger, RoundRelease
 from tacit.training import Cores, Hardware
 
 app = typer.Typer()
@@ -130,7 +131,7 @@ def test_a_killed_evaluation_goes_on_to_the_same_result(
         if killed == "at the release":
             patch.setattr(evaluate_work.Run, "commit", die)
         elif killed == "at the report":
-            patch.setattr("tacit.cli.evaluate_report.draw_models", die)
+            patch.setattr("tacit.reports.evaluation.draw_models", die)
         else:
             read = HeldOut.read
             patch.setattr(HeldOut, "read", lambda *a, **k: die() if groups else groups.append(1) or read(*a, **k))

@@ -9,19 +9,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from jax.flatten_util import ravel_pytree
-from tests.cli.test_trainer import Silent
+from tests.jobs.test_train import Silent
 from tests.training.tiny import tiny_cache, tiny_recipe
 from typer.testing import CliRunner
 
-from tacit.cli import app, trainer
-from tacit.cli.models import ORIGIN, WEIGHTS, load_model, write_model
-from tacit.cli.statement import statement_of
-from tacit.cli.trainer import begin, carry_on
+from tacit.cli import app
+from tacit.data import Cache
 from tacit.errors import InputError, RunError
-from tacit.keyboard import model as cifg
-from tacit.population import Cache
+from tacit.jobs import train as trainer
+from tacit.jobs.train import begin, carry_on
+from tacit.keyboard import cifg
+from tacit.keyboard.model_folder import ORIGIN, WEIGHTS, load_model, write_model
 from tacit.recipe import Recipe
 from tacit.runs import Run
+from tacit.statements.accounts import statement_of
 from tacit.training import Hardware
 
 SMALL = [

@@ -19,15 +19,16 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from tacit.cli import account
-from tacit.cli.page import blocks
 from tacit.cli.report import compare, report, write_report
-from tacit.cli.statement import CURVE_POINTS, Accounts, accounts_of, spent, statement_of
 from tacit.errors import AccountingError
-from tacit.privacy import Blt, Guarantee, Independent, Ledger, Participation, RoundRelease, Tree
+from tacit.privacy import Blt, Guarantee, Independent, Participation, Tree
 from tacit.privacy.rounding import rounded_up
 from tacit.privacy.strategy import PUBLISHED_BLT, Strategy
-from tacit.privacy.verify import verify
+from tacit.reports.page import blocks
 from tacit.runs import Metric, RoundRow, Run
+from tacit.statements import Ledger, RoundRelease
+from tacit.statements.accounts import CURVE_POINTS, Accounts, accounts_of, spent, statement_of
+from tacit.statements.verify import verify
 
 app = typer.Typer()
 app.command("report")(report)

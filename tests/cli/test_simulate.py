@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 from tacit.cli import app
 from tacit.cli.account import app as account
 from tacit.cli.simulate import spans
-from tacit.cli.simulate_settings import settings_from
+from tacit.population.settings import settings_from
 from tacit.population.simulation import COLUMNS
 
 SMALL = "--population 4k --report-goal 10 --rounds 150 --timer-hours 12"

@@ -14,8 +14,8 @@ from typer.testing import CliRunner, Result
 from tacit.cli.account import app as account
 from tacit.cli.simulate import simulate
 from tacit.cli.strategy import strategy
-from tacit.privacy.verify import verify
 from tacit.recipe import Recipe
+from tacit.statements.verify import verify
 
 app = typer.Typer()
 app.command()(strategy)
@@ -28,7 +28,7 @@ BORNE = "--small-report-goal 20 --small-noise-multiplier 1"
 def undrawn() -> Iterator[None]:
     """Drawing takes most of the time; `tacit simulate` has tests of its own for it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tacit.cli.simulate_figures.figures_of", lambda run: ())
+        patch.setattr("tacit.reports.simulation_figures.figures_of", lambda run: ())
         yield
 
 

@@ -12,7 +12,7 @@ from tests.training.tiny import MECHANISMS, tiny_cache, tiny_toml, what_happened
 from typer.testing import CliRunner, Result
 
 from tacit.cli import app
-from tacit.population import Cache
+from tacit.data import Cache
 from tacit.runs import Run
 
 
@@ -207,7 +207,7 @@ def test_a_foreign_folder_is_not_resumed(tmp_path: Path) -> None:
 
 def test_a_run_that_another_process_trains_is_refused(cache: Cache, tmp_path: Path) -> None:
     """A second process, for real: the lock belongs to this one."""
-    from tacit.cli.trainer import begin
+    from tacit.jobs.train import begin
     from tacit.recipe import Recipe
 
     with begin(Recipe.load(written(tmp_path, cache)), tmp_path / "run") as run, run.locked():

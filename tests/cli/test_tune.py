@@ -11,16 +11,17 @@ import typer
 from tests.training.tiny import CLIENTS, MECHANISMS, tiny_cache, tiny_toml, what_happened
 from typer.testing import CliRunner, Result
 
-from tacit.cli import trainer, tune_trials
-from tacit.cli.statement import accounts_of
 from tacit.cli.tune import tune as command
-from tacit.cli.tune_recipes import TrialName
-from tacit.cli.tune_trials import existing_trials, outcome_of
+from tacit.data import Cache
 from tacit.errors import TrainingError
+from tacit.jobs import train as trainer
+from tacit.jobs import tune as tune_trials
+from tacit.jobs.tune import existing_trials, outcome_of
+from tacit.jobs.tune_recipes import TrialName
 from tacit.planning.tuning import Setting
-from tacit.population import Cache
 from tacit.recipe import Recipe
 from tacit.runs import Run
+from tacit.statements.accounts import accounts_of
 
 app = typer.Typer()
 app.command()(command)
@@ -219,7 +220,7 @@ def test_when_all_fail_nothing_is_lost_and_the_way_out_is_said(
 
 
 def test_a_clipping_failure_is_seen_at_the_end(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tacit.cli.clipping_failure import ClippingFailure
+    from tacit.runs.diagnostics import ClippingFailure
 
     failure = ClippingFailure(name="clip norm exploding", meaning="the clip norm grows with the loss")
     monkeypatch.setattr(tune_trials, "clipping_failure", lambda _: failure)

@@ -12,8 +12,9 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from tacit.cli.verify import verify_statement
-from tacit.privacy import Guarantee, Participation, StatementFacts, Tree
-from tacit.privacy.statement import statement
+from tacit.privacy import Guarantee, Participation, Tree
+from tacit.statements import StatementFacts
+from tacit.statements.statement import statement
 
 PLAN = Participation(rounds=100, min_separation=20, max_participations=4)
 PROMISE = Guarantee(participation=PLAN, strategy=Tree(), clip_norm=1.0, noise_multiplier=3.0)
@@ -92,5 +93,7 @@ def test_a_folder_is_no_statement(tmp_path: Path) -> None:
 
 
 def test_verifying_needs_no_accelerator() -> None:
-    code = "import sys, tacit.privacy.verify; assert not {'jax', 'optax', 'torch', 'matplotlib'} & sys.modules.keys()"
+    code = (
+        "import sys, tacit.statements.verify; assert not {'jax', 'optax', 'torch', 'matplotlib'} & sys.modules.keys()"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)

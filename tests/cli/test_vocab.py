@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from tacit.analytics.campaign import Campaign
-from tacit.analytics.campaign_folder import CampaignFolder
-from tacit.analytics.contributions import Terms
 from tacit.cli.vocab import app, is_word
+from tacit.discovery.campaign_folder import CampaignFolder
+from tacit.discovery.device import Terms
+from tacit.discovery.settings import Campaign
 from tacit.keyboard.vocabulary import Provenance, Vocabulary
 
 OLD = Vocabulary(words=("the", "of"), provenance=Provenance(kind="public", description="two words"))

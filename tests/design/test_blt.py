@@ -19,8 +19,8 @@ from tacit.design.losses import Objective
 from tacit.design.quasi_newton import Effort, minimise
 from tacit.errors import InputError
 from tacit.privacy import Blt, Participation
-from tacit.privacy.blt_sensitivity import blt_sensitivity_squared
 from tacit.privacy.sensitivity import sensitivity_squared
+from tacit.privacy.sensitivity_blt import blt_sensitivity_squared
 
 GOLDEN: dict[str, Any] = json.loads((Path(__file__).parent.parent / "golden" / "blt_optima.json").read_text())
 PRODUCTION = Participation(rounds=2000, min_separation=400, max_participations=5)

@@ -93,7 +93,7 @@ def test_decays_one_bit_apart_and_a_decay_of_one() -> None:
     near = Blt(theta=(1.0, 1.0 - 2**-53, 1.0 - 2**-52, 0.5, 0.5), omega=(0.1, 0.05, 0.01, 0.2, 0.1))
     merged = Blt(theta=(1.0, 1.0 - 2**-53, 1.0 - 2**-52, 0.5), omega=(0.1, 0.05, 0.01, 0.3))
     assert blt_errors(near, 200) == pytest.approx(slow_blt_errors(near, 200), rel=1e-13)
-    assert blt_errors(near, 10**9) == blt_errors(merged, 10**9)
+    assert blt_errors(near, 10**9) == pytest.approx(blt_errors(merged, 10**9), rel=4e-16)  # one ulp: processors differ
 
 
 def test_a_negative_decay_of_the_inverse() -> None:

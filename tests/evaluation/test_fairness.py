@@ -13,7 +13,7 @@ from tacit.evaluation.fairness import (
     spread_of,
 )
 from tacit.evaluation.histograms import UNCHANGED, mean_from, share_from
-from tacit.evaluation.private_release import exactly
+from tacit.evaluation.release import exactly
 from tacit.keyboard.metrics import Counts
 
 

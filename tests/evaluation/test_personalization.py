@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.keyboard import numpy_model as twin
 
+from tacit.data import Cache, ClientText, VocabularyRecord, build_cache
+from tacit.data.clients import NO_TIME
 from tacit.errors import InputError
-from tacit.evaluation import compiled
-from tacit.evaluation.compiled import BLOCK, WIDE
 from tacit.evaluation.fine_tuning import fine_tune
 from tacit.evaluation.personalization import (
     NOTHING_KNOWN,
@@ -27,15 +27,15 @@ from tacit.evaluation.personalization import (
     TemporalSplit,
     personalize_clients,
 )
-from tacit.evaluation.ragged import Weights, batches_of
 from tacit.evaluation.ranking import rank
 from tacit.evaluation.splits import Parts, Unsplit
-from tacit.keyboard import model as network
+from tacit.keyboard import cifg as network
+from tacit.keyboard import cifg_ragged_loops as compiled
+from tacit.keyboard.cifg import Cifg, ModelSettings
+from tacit.keyboard.cifg_ragged import Weights, batches_of
+from tacit.keyboard.cifg_ragged_loops import BLOCK, WIDE
 from tacit.keyboard.metrics import Counts, count
-from tacit.keyboard.model import Cifg, ModelSettings
 from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD
-from tacit.population import Cache, ClientText, VocabularyRecord, build_cache
-from tacit.population.clients import NO_TIME
 from tacit.training import Cores, Hardware
 
 Sentences = NDArray[np.int32]

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from tacit.data.clients import NO_TIME
 from tacit.errors import InputError
 from tacit.evaluation.splits import Parts, TemporalSplit, Unsplit
-from tacit.population.clients import NO_TIME
 
 Times = NDArray[np.int64]
 

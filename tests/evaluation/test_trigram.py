@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tacit.data import Cache
 from tacit.errors import InputError
-from tacit.evaluation.federated import HeldOut
+from tacit.evaluation.accuracy import HeldOut
 from tacit.evaluation.trigram import UNRELIABLE, BackedOffTrigram, discounts
 from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD, SPECIALS
-from tacit.population import Cache
 
 V = 9  # four specials and five words, so that ties and unseen contexts abound
 Sentence = list[int]

@@ -8,10 +8,10 @@ import jax
 import numpy as np
 from tests.training.tiny import SETTINGS, WORDS, Encoded
 
-from tacit.cli.models import write_model
-from tacit.keyboard import model as cifg
+from tacit.data import Cache, ClientText, VocabularyRecord, build_cache
+from tacit.keyboard import cifg
+from tacit.keyboard.model_folder import write_model
 from tacit.keyboard.vocabulary import BOS, EOS, OOV, Provenance, Vocabulary
-from tacit.population import Cache, ClientText, VocabularyRecord, build_cache
 
 
 @dataclass

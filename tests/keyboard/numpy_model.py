@@ -1,4 +1,4 @@
-"""The slow, obvious twin of `tacit.keyboard.model`: one sentence, one word at a time, float64, nothing
+"""The slow, obvious twin of `tacit.keyboard.cifg`: one sentence, one word at a time, float64, nothing
 hoisted.
 
 Notation of one word: x its embedding, p the projection fed back, c the cell; i, g, o the input gate, the
@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tacit.keyboard.model import Cifg
+from tacit.keyboard.cifg import Cifg
 from tacit.keyboard.vocabulary import PAD
 
 Vector = npt.NDArray[np.float64]

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.keyboard import numpy_model as twin
-from tests.keyboard.test_model import BATCH, SMALL, Sentences, batches, lively
+from tests.keyboard.test_cifg import BATCH, SMALL, Sentences, batches, lively
 
+from tacit.keyboard.cifg import Cifg, loss
 from tacit.keyboard.metrics import Counts, count
-from tacit.keyboard.model import Cifg, loss
 from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD
 
 counting = {ends: jax.jit(partial(count, ends=ends)) for ends in (False, True)}

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from tacit.mechanisms import stream_for
-from tacit.mechanisms.blocks import run_step
+from tacit.mechanisms.step_cpu import run_step
 from tacit.privacy import Participation
 from tacit.privacy.sensitivity import sensitivity_squared
 from tacit.privacy.strategy import PUBLISHED_BLT, BandedInverse, BandedToeplitz, Blt, Strategy

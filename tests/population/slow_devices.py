@@ -7,9 +7,9 @@ import math
 from dataclasses import dataclass
 
 from tacit.population.availability import Availability, HalfDay
-from tacit.population.chance import key_for
 from tacit.population.check_ins import run_length
 from tacit.population.devices import Population, RoundRules
+from tacit.population.hashed_randomness import key_for
 
 MASK = 2**64 - 1
 HOUR = 3_600_000

@@ -18,8 +18,8 @@ from tacit.population.check_ins import count_eligible, run_length, shuffle
 from tacit.population.devices import Population, RoundRules, law_of
 from tacit.population.simulated_cohorts import SimulatedCohorts
 from tacit.population.simulation import simulate
-from tacit.population.timers import Supply, check_supply
-from tacit.population.work import Work, training_time, visit
+from tacit.population.supply import Supply, check_supply
+from tacit.population.work_model import Work, training_time, visit
 from tacit.privacy import Participation
 
 EASY = Availability(unmetered=0.9)

@@ -7,13 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.errors import AccountingError, InputError
-from tacit.privacy import Guarantee, Ledger, Participation, RoundRelease, Tree
+from tacit.privacy import Guarantee, Participation, Tree
 from tacit.privacy.adaptive_clipping import (
     BIT_NORM,
     bit_noise_multiplier,
     joint_noise_multiplier,
     update_noise_multiplier,
 )
+from tacit.statements import Ledger, RoundRelease
 
 positive = st.floats(1e-3, 1e3)
 

@@ -84,7 +84,7 @@ def test_noise_without_a_strategy_or_a_strategy_without_noise_is_refused(
 
 def test_accounting_needs_no_accelerator() -> None:
     code = (
-        "import sys, tacit.privacy, tacit.privacy.statement; "
+        "import sys, tacit.privacy, tacit.statements.statement; "
         "print(*sorted({'jax', 'optax', 'pyarrow', 'matplotlib'} & sys.modules.keys()))"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

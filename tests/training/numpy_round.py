@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from tests.keyboard import numpy_model
 from tests.keyboard.numpy_model import Model
 
-from tacit.population import Cache
+from tacit.data import Cache
 from tacit.training import ClientTraining, RoundPlan
 from tacit.training.client import own_generator
 

@@ -11,7 +11,8 @@ from scipy.stats import kstest
 
 from tacit.errors import AccountingError, InputError
 from tacit.mechanisms import stream_for
-from tacit.privacy import Blt, Guarantee, Independent, Ledger, Participation, RoundRelease, Tree
+from tacit.privacy import Blt, Guarantee, Independent, Participation, Tree
+from tacit.statements import Ledger, RoundRelease
 from tacit.training.adaptive_clipping import AdaptiveClipping, ClipState, clip_of_round, first_clip, follow
 
 KEY = b"0123456789abcdef"

@@ -13,15 +13,15 @@ from tests.training import numpy_round
 from tests.training.test_rounds import KEY, flat_loss, rounds_of
 from tests.training.tiny import tiny_cache, tiny_learner, tiny_recipe, what_happened
 
-from tacit.cli.clipping_failure import clipping_failure
-from tacit.cli.trainer import begin, carry_on
+from tacit.data import Cache
+from tacit.jobs.train import begin, carry_on
 from tacit.mechanisms import standard_normal_seeds, stream_for
-from tacit.population import Cache
 from tacit.population.cohorts import draw_cohort, start_clock
-from tacit.privacy import Ledger
-from tacit.privacy.ledger import starts_afresh
 from tacit.recipe import Recipe
 from tacit.runs import Run
+from tacit.runs.diagnostics import clipping_failure
+from tacit.statements import Ledger
+from tacit.statements.ledger import starts_afresh
 from tacit.training import Cores, Hardware, RoundOutcome, RoundPlan, generator_for
 from tacit.training.randomness import seed_for
 

@@ -7,10 +7,10 @@ import jax
 import numpy as np
 import pytest
 
+from tacit.data import Cache
 from tacit.errors import InputError, TrainingError
-from tacit.keyboard.model import ModelSettings, init, loss
+from tacit.keyboard.cifg import ModelSettings, init, loss
 from tacit.keyboard.vocabulary import BOS, EOS
-from tacit.population import Cache
 from tacit.training import central
 from tacit.training.central import CentralState, CentralTraining, Pool, train_centrally
 

@@ -13,13 +13,13 @@ from tests.training import numpy_round
 from tests.training.tiny import tiny_cache, tiny_learner
 
 from tacit.aggregation import clip
+from tacit.compute import precision as precisions
+from tacit.compute.precision import processor_features, usable_precision
+from tacit.data import Cache
 from tacit.errors import InputError
-from tacit.keyboard import model as cifg
-from tacit.population import Cache
+from tacit.keyboard import cifg
 from tacit.training import ClientTraining
-from tacit.training import precision as precisions
 from tacit.training.client import Descends, gather, local_update, precision_of, shard_sum
-from tacit.training.precision import processor_features, usable_precision
 
 SETTINGS = ClientTraining(batch_size=4, sentences=8, words=6)
 SEED = b"seed"

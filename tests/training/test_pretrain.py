@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from tests.training.tiny import SETTINGS, tiny_cache
 
+from tacit.data import Cache
 from tacit.errors import InputError, RunError
-from tacit.keyboard import model as cifg
-from tacit.population import Cache
+from tacit.keyboard import cifg
 from tacit.training.central import CentralTraining
 from tacit.training.pretrain import STATE, Pretrained, Pretraining, pretrain
 

@@ -12,10 +12,10 @@ from tests.keyboard import numpy_model
 from tests.training import numpy_round
 from tests.training.tiny import MECHANISMS, SETTINGS, tiny_cache, tiny_learner, tiny_recipe
 
+from tacit.data import Cache
 from tacit.errors import ParticipationError, TrainingError
-from tacit.keyboard import model as cifg
+from tacit.keyboard import cifg
 from tacit.mechanisms import standard_normal_seeds, stream_for
-from tacit.population import Cache
 from tacit.population.cohorts import draw_cohort, start_clock
 from tacit.training import ClientTraining, Cores, Hardware, Learner, RoundOutcome, RoundPlan, generator_for
 from tacit.training.client import NOBODY, ClientData, gather, shard_sum

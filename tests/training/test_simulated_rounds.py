@@ -9,16 +9,16 @@ import pytest
 from tests.training.test_adaptive_rounds import Silent
 from tests.training.tiny import tiny_cache, tiny_learner, tiny_recipe, what_happened
 
-from tacit.cli.statement import accounts_of, statement_of
-from tacit.cli.trainer import begin, carry_on
+from tacit.data import Cache
 from tacit.errors import InputError, ParticipationError
-from tacit.population import Cache
+from tacit.jobs.train import begin, carry_on
 from tacit.population.devices import Population
 from tacit.population.simulated_cohorts import SimulatedCohorts
 from tacit.population.simulation import simulate
-from tacit.privacy.verify import verify
 from tacit.recipe import Recipe
 from tacit.runs import Run
+from tacit.statements.accounts import accounts_of, statement_of
+from tacit.statements.verify import verify
 from tacit.training import Cores, Hardware, key_from_seed
 from tacit.training.randomness import seed_for
 from tacit.training.rounds import check_cohorts, initial_state, run_round

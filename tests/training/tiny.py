@@ -12,10 +12,10 @@ import tomli_w
 from jax.flatten_util import ravel_pytree
 from numpy.typing import NDArray
 
-from tacit.keyboard import model as cifg
-from tacit.keyboard.model import ModelSettings
+from tacit.data import Cache, ClientText, VocabularyRecord, build_cache
+from tacit.keyboard import cifg
+from tacit.keyboard.cifg import ModelSettings
 from tacit.keyboard.vocabulary import BOS, EOS, OOV, Provenance, Vocabulary
-from tacit.population import Cache, ClientText, VocabularyRecord, build_cache
 from tacit.recipe import Recipe
 from tacit.training import Learner
 

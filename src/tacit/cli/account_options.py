@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from tacit.errors import InputError
+from tacit.privacy.encoding import clip_inflation
 from tacit.privacy.gaussian import zcdp_for_epsilon
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Participation
-from tacit.privacy.secure_sum import clip_inflation
 from tacit.privacy.strategy import (
     PUBLISHED_BLT,
     BandedInverse,

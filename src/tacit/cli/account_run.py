@@ -8,14 +8,14 @@ from rich.table import Table
 
 from tacit.cli.account_options import Json
 from tacit.cli.console import complaints, console, print_json, speaks_plainly
-from tacit.cli.evaluation_promise import kind_of, promise_of, say_promise
-from tacit.cli.statement import reading, run_figures, statement_of
 from tacit.errors import InputError
-from tacit.privacy import Statement
+from tacit.jobs.evaluation_promise import kind_of, promise_of, say_promise
 from tacit.privacy.rounding import rounded_up
-from tacit.privacy.statement import WEAKER
 from tacit.privacy.strategy import Record
 from tacit.runs import Run
+from tacit.statements import Statement
+from tacit.statements.accounts import reading, run_figures, statement_of
+from tacit.statements.statement import WEAKER
 
 
 @speaks_plainly

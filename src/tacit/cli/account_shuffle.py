@@ -11,10 +11,10 @@ from rich.table import Table
 from tacit.cli.account_options import Json
 from tacit.cli.console import complaints, console, print_json, speaks_plainly
 from tacit.errors import InputError
-from tacit.privacy.anonymity import Anonymity
-from tacit.privacy.local_dp import Campaigning, Outlook, outlooks, user_level
+from tacit.privacy.local_anonymity import Anonymity
+from tacit.privacy.local_guarantee import Campaigning, Outlook, outlooks, user_level
+from tacit.privacy.local_shuffling import Kind, shuffle_epsilon
 from tacit.privacy.rounding import rounded_up
-from tacit.privacy.shuffling import Kind, shuffle_epsilon
 
 NOTE = (
     "For one report changed, against those who see only the shuffled reports or their sum. Below the lower figure the "

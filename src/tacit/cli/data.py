@@ -12,11 +12,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 
 from tacit.cli.console import complaints, console, print_json, speaks_plainly
-from tacit.cli.vocabularies import MANUALS, VocabularyChoice, make_vocabulary
+from tacit.data import Cache, ImportProgress, VocabularyRecord, build_cache, open_source
+from tacit.data.importing import Progress
+from tacit.jobs.import_data import MANUALS, VocabularyChoice, make_vocabulary
 from tacit.keyboard.tokens import Tokenizer
 from tacit.keyboard.vocabulary import OOV
-from tacit.population import Cache, ImportProgress, VocabularyRecord, build_cache, open_source
-from tacit.population.importing import Progress
 
 app = typer.Typer(help="Bring clients' text in, and look at what came.", no_args_is_help=True)
 

@@ -9,7 +9,7 @@ import typer
 from tacit.cli.console import console, speaks_plainly
 from tacit.cli.data import import_clients, progress_bar
 from tacit.cli.train import finish
-from tacit.cli.vocabularies import MANUALS, VocabularyChoice
+from tacit.jobs.import_data import MANUALS, VocabularyChoice
 from tacit.runs import Run
 
 VOCABULARY = 5_000  # the manuals have too few words for the papers' 10,000
@@ -23,7 +23,7 @@ def demo(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
 ) -> None:
     """Import a population, train a private next-word model, evaluate it, write report and statement."""
-    from tacit.cli.trainer import begin, use_cores  # JAX is loaded here; see train.py
+    from tacit.jobs.train import begin, use_cores  # JAX is loaded here; see train.py
     from tacit.recipe import Recipe
     from tacit.training import Hardware
 

@@ -9,15 +9,15 @@ from tacit.cli.console import complaints, console, print_json, speaks_plainly
 from tacit.cli.discover_options import CampaignOptions
 from tacit.cli.discover_progress import DiscoveryProgress, reading_bar
 from tacit.cli.options import with_options
+from tacit.data import Cache, open_source
+from tacit.data.manifest import MANIFEST
+from tacit.data.unknown_words import TypedWords, cached_typed_words, read_typed_words
 from tacit.errors import InputError
 from tacit.keyboard.vocabulary import SPECIALS, Vocabulary, count_words
-from tacit.population import Cache, open_source
-from tacit.population.manifest import MANIFEST
-from tacit.population.typed_words import TypedWords, cached_typed_words, read_typed_words
 from tacit.privacy.rounding import rounded_up
 
 if TYPE_CHECKING:  # Numba would come with them
-    from tacit.analytics.campaign import Campaign
+    from tacit.discovery.settings import Campaign
 
 
 @speaks_plainly
@@ -35,9 +35,9 @@ def discover_words(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
 ) -> None:
     """Find frequent unknown words under local differential privacy, layer by layer of a trie."""
-    from tacit.analytics.campaign_folder import CampaignFolder
-    from tacit.analytics.discovery import discover
-    from tacit.cli.discover_outcome import outcome_of, write_outcome
+    from tacit.discovery.campaign_folder import CampaignFolder
+    from tacit.discovery.rounds import discover
+    from tacit.jobs.discover import outcome_of, write_outcome
 
     campaign = options.campaign()
     if not 0 < delta < 1:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tacit.errors import InputError
-from tacit.privacy.anonymity import Anonymity
+from tacit.privacy.local_anonymity import Anonymity
 
 if TYPE_CHECKING:  # Numba would come with it
-    from tacit.analytics.campaign import Campaign
+    from tacit.discovery.settings import Campaign
 
 PRINTABLE = "printable"
 
@@ -53,9 +53,9 @@ class CampaignOptions:
 
     def campaign(self) -> "Campaign":
         """The campaign that was asked for. InputError names what cannot be."""
-        from tacit.analytics.alphabet import Alphabet
-        from tacit.analytics.campaign import Campaign
-        from tacit.analytics.contributions import Terms
+        from tacit.discovery.alphabet import Alphabet
+        from tacit.discovery.device import Terms
+        from tacit.discovery.settings import Campaign
 
         terms = Terms(
             local_epsilon=self.local_epsilon,

@@ -11,8 +11,8 @@ from tacit.cli.bars import counting_bar
 from tacit.cli.console import complaints
 
 if TYPE_CHECKING:  # Numba would come with them
-    from tacit.analytics.campaign import Campaign
-    from tacit.analytics.discovery import Layer
+    from tacit.discovery.rounds import Layer
+    from tacit.discovery.settings import Campaign
 
 BEST = 5  # words shown, those with most votes
 

@@ -7,13 +7,13 @@ import typer
 from rich.table import Table
 
 from tacit.cli.console import console, print_json, speaks_plainly
-from tacit.cli.evaluation_promise import Price, say_promise
 from tacit.cli.options import with_options
 from tacit.cli.personalize import client_progress
 from tacit.errors import InputError
+from tacit.jobs.evaluation_promise import Price, say_promise
 
 if TYPE_CHECKING:  # JAX would come with it
-    from tacit.cli.evaluate_work import Work
+    from tacit.jobs.evaluate import Work
 
 
 @speaks_plainly
@@ -41,7 +41,7 @@ def evaluate(
         raise InputError("--clients and --seed must be 0 or more, --sentences and --words 1 or more.")
     if len(set(models)) < len(models):
         raise InputError("a model was named twice, and comparing it with itself says nothing; name each once.")
-    from tacit.cli.evaluate_work import Work
+    from tacit.jobs.evaluate import Work
 
     work = Work(
         models=tuple(models),
@@ -63,9 +63,9 @@ def evaluate(
 
 
 def _carry_out(work: "Work", out: Path | None, workers: int, *, quiet: bool) -> dict[str, Any]:
-    from tacit.cli.evaluate_report import found_without_folder, release_and_report
-    from tacit.cli.evaluate_work import COUNTS, ask, count_clients, open_or_begin
-    from tacit.cli.evaluation_folder import Lines, use_processor
+    from tacit.jobs.evaluate import COUNTS, ask, count_clients, open_or_begin
+    from tacit.jobs.histograms import Lines, use_processor
+    from tacit.reports.evaluation import found_without_folder, release_and_report
     from tacit.training import Hardware
 
     hardware = Hardware(workers=workers)
@@ -93,7 +93,7 @@ def _show(record: dict[str, Any]) -> None:
 
 
 def _show_part(found: dict[str, Any]) -> None:
-    from tacit.cli.evaluate_report import SHOWN, said
+    from tacit.reports.evaluation import SHOWN, said
 
     table = Table("top-1 accuracy over clients", "mean", "worst decile", *SHOWN, box=None, pad_edge=False)
     for name, row in found["models"].items():

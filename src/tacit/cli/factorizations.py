@@ -11,17 +11,7 @@ import typer
 from rich.table import Table
 
 from tacit.cli.console import complaints, console, print_json, speaks_plainly
-from tacit.cli.design import (
-    Between,
-    Json,
-    MostTimes,
-    Out,
-    Rounds,
-    Separation,
-    app,
-    participation,
-    show,
-)
+from tacit.cli.design import Between, Json, MostTimes, Out, Rounds, Separation, app, participation, show
 from tacit.cli.options import with_options
 from tacit.design.banded import design_banded
 from tacit.design.blt import design_blt

@@ -13,15 +13,15 @@ import typer
 
 from tacit.cli.bars import counting_bar
 from tacit.cli.console import complaints, console, print_json, speaks_plainly
-from tacit.cli.evaluation_promise import Price, say_promise
 from tacit.cli.options import with_options
 from tacit.errors import InputError
+from tacit.jobs.evaluation_promise import Price, say_promise
 
 if TYPE_CHECKING:  # JAX would come with them
-    from tacit.cli.personalize_work import Work
     from tacit.evaluation.histograms import Buckets
     from tacit.evaluation.personalization import Strategy, TemporalSplit
-    from tacit.evaluation.questionnaire import Questionnaire
+    from tacit.evaluation.queries import Questionnaire
+    from tacit.jobs.personalize import Work
 
 GATE_SHARE = 0.125  # of the text before test: of time:0.8 it leaves 70% to train on, 10% to the gate
 STEPS = 10  # lines of progress where no bar moves
@@ -121,7 +121,7 @@ class Counted:
 
     def questionnaire(self, strategies: "tuple[Strategy, ...]", levels: tuple[float, ...]) -> "Questionnaire":
         """Raises: InputError where a name is unknown or cuts make no buckets."""
-        from tacit.evaluation.questionnaire import CHANGES, Questionnaire
+        from tacit.evaluation.queries import CHANGES, Questionnaire
 
         change = _steps(self.delta_buckets)
         return Questionnaire(
@@ -152,7 +152,7 @@ def personalize(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
 ) -> None:
     """Fine-tune a model on each client's own text, count who gains and loses, and release that with a guarantee."""
-    from tacit.cli.personalize_work import Work
+    from tacit.jobs.personalize import Work
 
     if clients < 0 or (seed is not None and seed < 0):
         raise InputError("--clients and --seed must be 0 or more.")
@@ -173,9 +173,9 @@ def personalize(
 
 
 def _carry_out(work: "Work", out: Path, workers: int, as_json: bool) -> None:
-    from tacit.cli.evaluation_folder import use_processor
-    from tacit.cli.personalize_report import write_report
-    from tacit.cli.personalize_work import evaluate_clients, findings, open_or_begin
+    from tacit.jobs.histograms import use_processor
+    from tacit.jobs.personalize import evaluate_clients, findings, open_or_begin
+    from tacit.reports.personalization import write_report
     from tacit.training import Hardware
 
     hardware = Hardware(workers=workers)

@@ -13,12 +13,12 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from tacit.cli.console import complaints, console, print_json, speaks_plainly
-from tacit.cli.figures import BLUE, DOTS_PER_INCH, ORANGE, STYLE
 from tacit.errors import InputError
+from tacit.files import write_whole
 from tacit.planning import configurations, robustness
 from tacit.planning.panels import Panel, PlannedFigure, Told
 from tacit.privacy.strategy import Banded
-from tacit.runs import write_whole
+from tacit.reports.figure import BLUE, DOTS_PER_INCH, ORANGE, STYLE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

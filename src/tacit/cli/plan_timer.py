@@ -70,7 +70,7 @@ def simulated_timers(task: Task, mechanism: Mechanism, report_goal: int, asked: 
     Ends behind the first timer that is too slow, that lets nobody come twice, or whose MinS fell: the population then
     gives no more. Raises ParticipationError where not even a timer of a day lets the run end.
     """
-    from tacit.cli.simulate_settings import settings_from
+    from tacit.population.settings import settings_from
     from tacit.population.simulation import simulate
 
     def outcome(hours: int) -> TimerOutcome | None:

@@ -64,11 +64,11 @@ def _carry_out(
 ) -> None:
     import jax
 
-    from tacit.cli.models import write_model, write_origin
-    from tacit.evaluation.federated import HeldOut, evaluate
-    from tacit.keyboard import model as cifg
+    from tacit.data import Cache
+    from tacit.evaluation.accuracy import HeldOut, evaluate
+    from tacit.keyboard import cifg
+    from tacit.keyboard.model_folder import write_model, write_origin
     from tacit.keyboard.vocabulary import Vocabulary
-    from tacit.population import Cache
     from tacit.training import Cores, Hardware, generator_for, key_from_seed
     from tacit.training.pretrain import pretrain
 

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.cli.bars import counting_bar
-from tacit.cli.clipping_failure import clipping_failure
 from tacit.cli.console import complaints
 from tacit.privacy import Guarantee, Participation
 from tacit.privacy.rounding import rounded_up
 from tacit.runs import Run
+from tacit.runs.diagnostics import clipping_failure
 
 if TYPE_CHECKING:  # JAX would come with it
     from tacit.training import RoundOutcome

@@ -12,15 +12,16 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from tacit.cli.compare import Comparison, Row, comparison, rows_record
 from tacit.cli.console import complaints, console, plain, print_json, speaks_plainly
-from tacit.cli.evaluation_promise import must_train
-from tacit.cli.figures import Drawing, draw_comparison, draw_run
-from tacit.cli.statement import figures_of
-from tacit.cli.summary import RunSummary, summarise
 from tacit.errors import InputError
+from tacit.files import write_whole
+from tacit.jobs.evaluation_promise import must_train
 from tacit.privacy.rounding import rounded_up
-from tacit.runs import Run, write_whole
+from tacit.reports.comparison import Comparison, Row, comparison, rows_record
+from tacit.reports.figure import Drawing, draw_comparison, draw_run
+from tacit.reports.training import RunSummary, summarise
+from tacit.runs import Run
+from tacit.statements.accounts import figures_of
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 
@@ -128,7 +129,7 @@ def tiles(summary: RunSummary) -> dict[str, str]:
 
 
 def _write_report(summary: RunSummary) -> ReportPaths:
-    from tacit.cli.page import html_page, markdown_page  # Jinja only where a page is made
+    from tacit.reports.page import html_page, markdown_page  # Jinja only where a page is made
 
     drawings = draw_run(summary)
     shown = tiles(summary)

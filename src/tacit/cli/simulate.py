@@ -15,11 +15,11 @@ import typer
 from tacit.cli.bars import counting_bar
 from tacit.cli.console import complaints, console, print_json, speaks_plainly
 from tacit.cli.plan_options import whole
+from tacit.files import write_whole
 from tacit.privacy.participation import Participation
-from tacit.runs import write_whole
 
 if TYPE_CHECKING:
-    from tacit.cli.simulate_settings import SimulationSettings
+    from tacit.population.settings import SimulationSettings
     from tacit.population.simulated_cohorts import SimulatedRound
     from tacit.population.simulation import Simulation
 
@@ -49,7 +49,7 @@ def simulate(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
 ) -> None:
     """Who would come, how often, and how long it would take: realised MinS and MaxP, days, wasted work."""
-    from tacit.cli.simulate_settings import settings_from
+    from tacit.population.settings import settings_from
     from tacit.population.simulation import simulate as run_simulation
 
     asked = settings_from(
@@ -170,8 +170,8 @@ def write_simulation(run: "Simulation", asked: "SimulationSettings", record: dic
     import json
 
     from tacit.cli.plan_figures import write_figure
-    from tacit.cli.simulate_figures import figures_of
     from tacit.population.simulation import COLUMNS
+    from tacit.reports.simulation_figures import figures_of
 
     table = io.StringIO()
     rows = csv.writer(table, lineterminator="\n")

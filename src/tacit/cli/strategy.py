@@ -13,18 +13,18 @@ import typer
 from tacit.cli.console import complaints, console, plain, print_json, speaks_plainly
 from tacit.cli.options import with_options
 from tacit.cli.plan_options import Delta, Json, Target, whole
-from tacit.cli.strategy_tuning import Tuned
 from tacit.errors import InputError, ParticipationError
 from tacit.planning import Clients, Mechanism, Task, Utility, mechanism_named
 from tacit.planning.candidates import MECHANISMS
 from tacit.planning.encoding import Encoding
 from tacit.planning.production import Production, SimulatedRun, production_plan
+from tacit.planning.production_tuning import Tuned
 from tacit.planning.steps import Goal, Step
 from tacit.privacy.strategy import Record
 
 if TYPE_CHECKING:
-    from tacit.cli.strategy_files import Origin
-    from tacit.cli.strategy_simulation import Simulator
+    from tacit.jobs.production_files import Origin
+    from tacit.planning.production_simulation import Simulator
     from tacit.recipe import Recipe
 
 AUTO = ("tree-reduced", "blt")  # those of the papers' production runs
@@ -162,8 +162,8 @@ def strategy(
     as_json: Json = False,
 ) -> None:
     """From a population and a privacy target to a production recipe, in the seven steps of arXiv:2305.18465."""
-    from tacit.cli.strategy_files import Origin
-    from tacit.cli.strategy_story import Given, ProductionStory
+    from tacit.jobs.production_files import Origin
+    from tacit.planning.production_steps import Given, ProductionStory
 
     wanted.check()
     goal, tuned = wanted.goal(), None if small.tuning is None else Tuned.read(small.tuning)
@@ -211,8 +211,8 @@ def strategy(
 
 def _simulator(wanted: Wanted, given: From, task: Task) -> "Simulator":
     """Raises: InputError for settings that make no simulation, or that say otherwise than the options."""
-    from tacit.cli.simulate_settings import settings_from
-    from tacit.cli.strategy_simulation import Simulator
+    from tacit.planning.production_simulation import Simulator
+    from tacit.population.settings import settings_from
 
     asked = settings_from(
         given.settings,
@@ -229,8 +229,8 @@ def _simulator(wanted: Wanted, given: From, task: Task) -> "Simulator":
 
 def _encoding(base: "Recipe") -> Encoding:
     """Of the base's network; of the default vocabulary where its cache is not there."""
-    from tacit.keyboard.model import ModelSettings
-    from tacit.population import Manifest
+    from tacit.data import Manifest
+    from tacit.keyboard.cifg import ModelSettings
 
     cache = base.data.cache
     words = Manifest.load(cache).vocabulary.size if cache.exists() else ModelSettings().vocabulary
@@ -280,8 +280,8 @@ def _written(
     """All files; what strategy.json says."""
     import json
 
-    from tacit.cli import strategy_files as files
     from tacit.cli.simulate import record_of, write_simulation
+    from tacit.jobs import production_files as files
 
     recipe = files.production_recipe(base, production, goal.delta, simulator.asked.rules)
     reasons = files.reasons_for(production, origin, encoding, goal.delta)

@@ -12,13 +12,13 @@ from rich.table import Table
 
 from tacit.cli.account_run import say_if_weaker
 from tacit.cli.console import complaints, console, print_json, speaks_plainly
-from tacit.cli.evaluation_promise import must_train
 from tacit.cli.progress import TrainingProgress
 from tacit.cli.report import write_report
-from tacit.cli.statement import matrix_of, statement_of
 from tacit.errors import RecipeError
+from tacit.jobs.evaluation_promise import must_train
 from tacit.privacy.rounding import rounded_up
 from tacit.runs import Run
+from tacit.statements.accounts import matrix_of, statement_of
 
 if TYPE_CHECKING:
     from tacit.training import Hardware
@@ -65,7 +65,7 @@ def train(
     json: Json = False,
 ) -> None:
     """Train a model by the recipe and leave a run folder."""
-    from tacit.cli.trainer import begin, use_cores
+    from tacit.jobs.train import begin, use_cores
     from tacit.recipe import Recipe
     from tacit.training import Hardware
 
@@ -81,7 +81,7 @@ def train(
     hardware = Hardware(workers=workers, chunk=chunk, products=products)  # type: ignore[arg-type]
     use_cores(hardware)
     if cluster is not None:
-        from tacit.training.cluster import must_answer
+        from tacit.training.workers_ray import must_answer
 
         must_answer(cluster)  # now, while there is no run folder to be left empty
     with begin(asked, out) as run:
@@ -99,7 +99,7 @@ def resume(
     json: Json = False,
 ) -> None:
     """Carry an interrupted run to its end; the result is bit for bit that of an uninterrupted one."""
-    from tacit.cli.trainer import use_cores
+    from tacit.jobs.train import use_cores
     from tacit.training import Hardware
 
     hardware = Hardware(workers=workers, chunk=chunk, products=products)  # type: ignore[arg-type]
@@ -115,9 +115,9 @@ def finish(
     run: Run, hardware: "Hardware", *, cluster: str | None = None, profile: bool = False, json: bool = False
 ) -> None:
     """Do what the run lacks, write its report and say how it went."""
-    from tacit.cli.trainer import carry_on
+    from tacit.compute.profile import Profile
+    from tacit.jobs.train import carry_on
     from tacit.recipe import Recipe
-    from tacit.training.profile import Profile
 
     counting = Profile() if profile else None
     recipe = Recipe.from_toml(run.recipe, where=str(run.path / "recipe.toml"))
@@ -165,7 +165,7 @@ def print_outcome(run: Run, report: Path, *, profile: bool = False, json: bool =
 
 def profile_table(spent: Mapping[str, Any]) -> Table:
     """Where the time went, from `Profile.to_record`: the phases of the rounds, then what ran beside them."""
-    from tacit.training.profile import PHASES
+    from tacit.compute.profile import PHASES
 
     table = Table(box=None, pad_edge=False, title=f"where {spent['seconds']:.1f} seconds went", title_justify="left")
     for name, justify in (("", "left"), ("seconds", "right"), ("share", "right"), ("", "left")):

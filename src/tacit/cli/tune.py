@@ -16,13 +16,13 @@ from tacit.cli.console import complaints, console, print_json, speaks_plainly
 from tacit.cli.options import with_options
 from tacit.cli.tables import print_table
 from tacit.cli.train import Chunk, Json, Multiply, Workers
-from tacit.cli.tune_outcome import FILES, Tuning, TuningCost, status_of, write_tuning
-from tacit.cli.tune_recipes import Asked, TrialName, planned, production_recipe, trial_base
-from tacit.cli.tune_trials import TrialOutcome, existing_trials, outcome_of, refuse_other_trials, run_trials
 from tacit.errors import InputError, RunError, TrainingError
+from tacit.jobs.tune import TrialOutcome, existing_trials, outcome_of, refuse_other_trials, run_trials
+from tacit.jobs.tune_recipes import Asked, TrialName, planned, production_recipe, trial_base
 from tacit.planning.tuning import Choice, choose, grid
 from tacit.privacy.rounding import rounded_up
 from tacit.recipe import Recipe
+from tacit.reports.tuning import FILES, Tuning, TuningCost, status_of, write_tuning
 
 LARGE = 6500  # paper 1's report goal in production
 AROUND = (0.5, 1.0, 2.0)  # times the recipe's server learning rate, where no list is given
@@ -162,7 +162,7 @@ def _all_outcomes(
     out: Path, base: Recipe, names: list[TrialName], machine: Machine, *, quiet: bool
 ) -> list[TrialOutcome]:
     """Of what is asked, done now where it was not, and of what was tried in this folder before."""
-    from tacit.cli.trainer import use_cores
+    from tacit.jobs.train import use_cores
     from tacit.training import Hardware
 
     hardware = Hardware(**vars(machine))

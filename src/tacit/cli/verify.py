@@ -9,7 +9,7 @@ import typer
 from tacit.cli.account_options import Json
 from tacit.cli.console import console, print_json, speaks_plainly
 from tacit.errors import InputError
-from tacit.privacy.verify import Line, verify
+from tacit.statements.verify import Line, verify
 
 CHANGED = 1  # the exit code of a statement with a line that fails
 

@@ -13,7 +13,7 @@ from tacit.keyboard.vocabulary import Provenance, ProvenanceKind, Vocabulary
 from tacit.keyboard.words import is_placeholder, marked, pieces
 
 if TYPE_CHECKING:  # Numba would come with it
-    from tacit.analytics.campaign_folder import CampaignFolder
+    from tacit.discovery.campaign_folder import CampaignFolder
 
 app = typer.Typer(help="Make and extend vocabularies.", no_args_is_help=True)
 
@@ -37,7 +37,7 @@ def extend(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
 ) -> None:
     """Add the words that a campaign found, and say what that changes for people whose text it never saw."""
-    from tacit.analytics.campaign_folder import CampaignFolder
+    from tacit.discovery.campaign_folder import CampaignFolder
 
     if out.exists():
         raise InputError(f"{out} exists, and a vocabulary is never replaced; give another --out or remove it.")
@@ -90,7 +90,7 @@ def extended(old: Vocabulary, learned: list[str], provenance: Provenance) -> Voc
 
 def _ranked(folder: "CampaignFolder") -> list[str]:
     """The found words by estimated count where users counted, else by votes."""
-    from tacit.cli.discover_outcome import RESULT
+    from tacit.jobs.discover import RESULT
 
     try:
         found = json_format.loads((folder.path / RESULT).read_text(encoding="utf-8"))["found"]
@@ -103,7 +103,7 @@ def _ranked(folder: "CampaignFolder") -> list[str]:
 
 def _origin(folder: "CampaignFolder", old: Vocabulary) -> Provenance:
     """Where the words come from now; private where a simulation's choices leave the campaign's clients unprotected."""
-    from tacit.analytics.campaign import Campaign
+    from tacit.discovery.settings import Campaign
 
     beside = ("format", "assignment", "population_sha256", "vocabulary_sha256")
     campaign = Campaign.from_record({name: value for name, value in folder.settings.items() if name not in beside})

@@ -1,6 +1,6 @@
 """Does it help a person: accuracy on clients that were never trained on, and a trigram to hold it against."""
 
-from tacit.evaluation.federated import Evaluation, HeldOut, evaluate
+from tacit.evaluation.accuracy import Evaluation, HeldOut, evaluate
 from tacit.evaluation.trigram import BackedOffTrigram
 
 __all__ = ["BackedOffTrigram", "Evaluation", "HeldOut", "evaluate"]

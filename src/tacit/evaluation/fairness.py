@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from tacit.errors import InputError
 from tacit.evaluation.histograms import Buckets, Cells
 from tacit.evaluation.intervals import Estimate, mean_of, quantile_of, share_of, worst_share_of
-from tacit.evaluation.private_release import Question
-from tacit.evaluation.questionnaire import ACCURACY
+from tacit.evaluation.queries import ACCURACY
+from tacit.evaluation.release import Question
 from tacit.keyboard.metrics import Counts
 
 Reals = NDArray[np.float64]

@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from tacit.errors import InputError
-from tacit.evaluation.compiled import descend_batch
-from tacit.evaluation.ragged import Batch, Rates, Reals, Weights
+from tacit.keyboard.cifg_ragged import Batch, Rates, Reals, Weights
+from tacit.keyboard.cifg_ragged_loops import descend_batch
 
 Layers = Literal["all", "output", "biases", "recurrent", "embeddings"]
 # What each choice fine-tunes; the output table of a tied network is its input embedding, too.

@@ -14,15 +14,15 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.data import Cache
 from tacit.errors import InputError
 from tacit.evaluation.fine_tuning import FineTuned, Strategy, fine_tune
-from tacit.evaluation.ragged import Batch, Weights, batches_of, tokens_of
 from tacit.evaluation.ranking import Ranked, rank
 from tacit.evaluation.splits import TemporalSplit, Unsplit
+from tacit.keyboard.cifg import Cifg
+from tacit.keyboard.cifg_ragged import Batch, Weights, batches_of, tokens_of
 from tacit.keyboard.metrics import Counts
-from tacit.keyboard.model import Cifg
 from tacit.keyboard.vocabulary import PAD
-from tacit.population import Cache
 from tacit.training import Cores
 
 __all__ = [

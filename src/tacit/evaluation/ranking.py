@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tacit.evaluation.compiled import rank_batch
-from tacit.evaluation.ragged import Batch, Ids, Reals, Weights
+from tacit.keyboard.cifg_ragged import Batch, Ids, Reals, Weights
+from tacit.keyboard.cifg_ragged_loops import rank_batch
 from tacit.keyboard.metrics import SHOWN, Counts
 from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD
 

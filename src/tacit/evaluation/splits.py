@@ -17,8 +17,8 @@ from typing import Literal, NamedTuple, Self, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.data.clients import NO_TIME
 from tacit.errors import InputError
-from tacit.population.clients import NO_TIME
 
 Times = NDArray[np.int64]
 Rows = NDArray[np.int64]

@@ -21,11 +21,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.data import Cache
 from tacit.errors import InputError
-from tacit.evaluation.federated import Evaluation, HeldOut
+from tacit.evaluation.accuracy import Evaluation, HeldOut
 from tacit.keyboard.metrics import SHOWN, Counts
 from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD, SPECIALS
-from tacit.population import Cache
 
 Ids = NDArray[np.int64]
 Reals = NDArray[np.float64]

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.scipy.special import logsumexp
 
-from tacit.keyboard.model import Cifg, logits
+from tacit.keyboard.cifg import Cifg, logits
 from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD, SPECIALS
 
 Number = Array | int | float

@@ -18,7 +18,8 @@ from jax import Array
 from scipy.linalg import solve_triangular
 
 from tacit.errors import InputError
-from tacit.mechanisms import blocks, device
+from tacit.mechanisms import step_accelerator as device
+from tacit.mechanisms import step_cpu as blocks
 from tacit.mechanisms.seeds import SeedSource, standard_normal_seeds
 from tacit.mechanisms.step import Step
 from tacit.privacy.strategy import (

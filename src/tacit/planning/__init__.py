@@ -4,7 +4,7 @@ from a target, and the seven steps from a task to a plan (arXiv:2305.18465, Sect
 
 from tacit.planning.candidates import Mechanism, mechanism_named
 from tacit.planning.clients import Clients
-from tacit.planning.plan import Plan, Task, Utility, VisitCost
+from tacit.planning.scenario import Plan, Task, Utility, VisitCost
 from tacit.planning.targets import report_goal_for, rounds_for, timer_for
 
 __all__ = [

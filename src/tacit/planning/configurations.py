@@ -12,7 +12,7 @@ from tacit.design.toeplitz import design_banded_toeplitz
 from tacit.planning.candidates import MECHANISMS, Mechanism
 from tacit.planning.clients import Clients
 from tacit.planning.panels import Curve, Panel, PlannedFigure, Told, traced
-from tacit.planning.plan import Plan, Task, Utility
+from tacit.planning.scenario import Plan, Task, Utility
 from tacit.privacy.participation import Participation
 
 ABUNDANT = 10**9  # devices enough for any separation: where the separation itself is what varies

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from tacit.errors import InputError
-from tacit.privacy.secure_sum import RETRY_PROBABILITY, clip_inflation
+from tacit.privacy.encoding import RETRY_PROBABILITY, clip_inflation
 
 MOST = 1.01  # of the clip norm after rounding: 2% of zCDP, at about 20 bits a coordinate
 

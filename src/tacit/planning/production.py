@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias, TypeVar
 from tacit.errors import InputError, ParticipationError
 from tacit.planning.candidates import Mechanism
 from tacit.planning.clients import HOURS_PER_DAY
-from tacit.planning.plan import Plan, Record, Task
+from tacit.planning.scenario import Plan, Record, Task
 from tacit.planning.steps import Goal
 from tacit.planning.targets import Progress, Reached, noise_for
 from tacit.privacy.participation import Participation

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from tacit.planning.candidates import Mechanism
 from tacit.planning.clients import HOURS_PER_DAY
-from tacit.planning.plan import Plan, Record, Task
+from tacit.planning.scenario import Plan, Record, Task
 from tacit.planning.targets import Progress, Reached, report_goal_for
 from tacit.privacy.adaptive_clipping import update_noise_multiplier
 from tacit.privacy.gaussian import noise_multiplier_for

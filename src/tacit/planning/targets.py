@@ -13,7 +13,7 @@ from typing import TypeAlias
 from tacit.errors import InputError
 from tacit.planning.candidates import Mechanism
 from tacit.planning.clients import HOURS_PER_DAY
-from tacit.planning.plan import Plan, Task
+from tacit.planning.scenario import Plan, Task
 from tacit.privacy.gaussian import noise_multiplier_for
 
 Progress: TypeAlias = Callable[[str], None]  # is told in a line what was just computed

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InputError
-from tacit.population.chance import bell, compiled, draw, uniform
+from tacit.population.hashed_randomness import bell, compiled, draw, uniform
 
 HOUR = 3_600_000  # milliseconds, in which all simulated times are counted: whole numbers, so that ties are exact
 DAY = 24 * HOUR

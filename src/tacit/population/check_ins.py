@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.population.availability import NEVER, Sessions, next_session
-from tacit.population.chance import below, compiled, draw
-from tacit.population.work import Visits, visit
+from tacit.population.hashed_randomness import below, compiled, draw
+from tacit.population.work_model import Visits, visit
 
 Moments: TypeAlias = NDArray[np.int64]  # milliseconds since the first round opened
 

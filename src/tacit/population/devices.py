@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import InputError, ParticipationError
 from tacit.population.availability import HOUR, Availability, sessions_of
-from tacit.population.chance import key_for
 from tacit.population.check_ins import Law, run_length
-from tacit.population.work import SECOND, Work, visits_of
+from tacit.population.hashed_randomness import key_for
+from tacit.population.work_model import SECOND, Work, visits_of
 from tacit.privacy.participation import Clock
 
 MOST_DEVICES = 100_000_000

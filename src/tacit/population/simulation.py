@@ -11,8 +11,8 @@ from tacit.errors import InputError
 from tacit.population.availability import DAY, HOUR
 from tacit.population.devices import Population, RoundRules
 from tacit.population.simulated_cohorts import SimulatedCohorts, SimulatedRound
-from tacit.population.timers import check_supply
-from tacit.population.work import SECOND
+from tacit.population.supply import check_supply
+from tacit.population.work_model import SECOND
 from tacit.privacy import Participation
 
 COLUMNS = (

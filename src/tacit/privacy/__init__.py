@@ -4,20 +4,7 @@ people. NumPy and SciPy in double precision, no accelerator.
 """
 
 from tacit.privacy.guarantee import Guarantee
-from tacit.privacy.ledger import Ledger, RoundRelease
 from tacit.privacy.participation import Participation
-from tacit.privacy.statement import Statement, StatementFacts
 from tacit.privacy.strategy import Blt, Independent, Toeplitz, Tree
 
-__all__ = [
-    "Blt",
-    "Guarantee",
-    "Independent",
-    "Ledger",
-    "Participation",
-    "RoundRelease",
-    "Statement",
-    "StatementFacts",
-    "Toeplitz",
-    "Tree",
-]
+__all__ = ["Blt", "Guarantee", "Independent", "Participation", "Toeplitz", "Tree"]

@@ -12,9 +12,10 @@ from functools import lru_cache
 import numpy as np
 
 from tacit.errors import AccountingError
-from tacit.privacy.blt_sensitivity import blt_sensitivity_squared
-from tacit.privacy.matrix_sensitivity import banded_sensitivity_squared, dense_sensitivity_squared
 from tacit.privacy.participation import Participation
+from tacit.privacy.sensitivity_blt import blt_sensitivity_squared
+from tacit.privacy.sensitivity_matrix import banded_sensitivity_squared, dense_sensitivity_squared
+from tacit.privacy.sensitivity_tree import tree_sensitivity_squared
 from tacit.privacy.strategy import (
     Banded,
     BandedInverse,
@@ -26,7 +27,6 @@ from tacit.privacy.strategy import (
     Toeplitz,
     Tree,
 )
-from tacit.privacy.tree_sensitivity import tree_sensitivity_squared
 
 __all__ = [
     "sensitivity",

@@ -5,19 +5,19 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from tacit.compute.precision import Precision
 from tacit.design.banded import design_banded
 from tacit.design.blt import design_blt
 from tacit.design.dense import design_dense, full_tree
 from tacit.design.toeplitz import design_banded_inverse, design_banded_toeplitz
 from tacit.errors import InputError
-from tacit.keyboard.model import ModelSettings
+from tacit.keyboard.cifg import ModelSettings
 from tacit.population.devices import RoundRules
 from tacit.privacy import Blt, Independent, Participation, Tree
 from tacit.privacy.participation import Clock
 from tacit.privacy.strategy import PUBLISHED_BLT, Banded, BandedInverse, BandedToeplitz, Dense, Strategy
 from tacit.training import ClientTraining, ServerOptimizer
 from tacit.training.adaptive_clipping import AdaptiveClipping
-from tacit.training.precision import Precision
 from tacit.training.server import Method
 
 Mechanism = Literal[

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 
 from tacit.errors import InputError
 from tacit.mechanisms import NoiseState, NoiseStream, stream_for
-from tacit.privacy import Guarantee, Independent, RoundRelease, Tree
+from tacit.privacy import Guarantee, Independent, Tree
 from tacit.privacy.adaptive_clipping import BIT_NORM, bit_noise_multiplier, update_noise_multiplier
-from tacit.privacy.ledger import CLIP_ESTIMATE, starts_afresh
+from tacit.statements import RoundRelease
+from tacit.statements.ledger import CLIP_ESTIMATE, starts_afresh
 
 FARTHEST = 50.0  # |log(C / C^0)| that the estimate may reach: beyond it float32 norms end
 

@@ -18,8 +18,8 @@ import optax
 from jax import Array, lax
 from numpy.typing import NDArray
 
+from tacit.data import Cache
 from tacit.errors import InputError, TrainingError
-from tacit.population import Cache
 from tacit.training.client import Loss, Model
 from tacit.training.randomness import generator_for
 

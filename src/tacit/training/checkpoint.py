@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
 from tacit.errors import RunError
-from tacit.runs import sweep_drafts, write_whole
+from tacit.files import sweep_drafts, write_whole
 
 Arrays = Mapping[str, NDArray[Any]]
 _TYPES = {

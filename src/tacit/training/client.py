@@ -19,9 +19,9 @@ from jax.flatten_util import ravel_pytree
 from numpy.typing import NDArray
 
 from tacit.aggregation import clip
+from tacit.compute.precision import Precision, usable_precision
+from tacit.data import Cache
 from tacit.errors import InputError
-from tacit.population import Cache
-from tacit.training.precision import Precision, usable_precision
 
 Model = Any  # a pytree of float32 arrays
 Loss = Callable[[Model, Array], Array]  # (model, padded sentences (B, L+1)) -> mean loss, ()

@@ -16,9 +16,9 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.data import Cache
 from tacit.errors import InputError, RunError
-from tacit.population import Cache
-from tacit.runs import sweep_drafts, write_whole
+from tacit.files import sweep_drafts, write_whole
 from tacit.training.central import CentralState, CentralTraining, central_start, central_states
 from tacit.training.checkpoint import leaves, load_checkpoint, save_checkpoint
 from tacit.training.client import Loss, Model

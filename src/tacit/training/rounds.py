@@ -19,20 +19,21 @@ import optax
 from jax import Array
 from numpy.typing import NDArray
 
+from tacit.compute.profile import WRITING, Profile
+from tacit.data import Cache
 from tacit.errors import InputError, TrainingError
 from tacit.mechanisms import NoiseState, stream_for
-from tacit.population import Cache
 from tacit.population.cohorts import ParticipationClock, check_population, draw_cohort, start_clock
 from tacit.population.simulated_cohorts import SimulatedClock, SimulatedCohorts
-from tacit.population.timers import check_supply
-from tacit.privacy import Guarantee, RoundRelease
-from tacit.privacy.ledger import ledger_record
+from tacit.population.supply import check_supply
+from tacit.privacy import Guarantee
 from tacit.runs import RoundRow, Run
+from tacit.statements import RoundRelease
+from tacit.statements.ledger import ledger_record
 from tacit.training.adaptive_clipping import AdaptiveClipping, ClipState, clip_of_round, first_clip, follow
 from tacit.training.checkpoint import forget_old_checkpoints, leaves, load_checkpoint, save_checkpoint
 from tacit.training.client import ClientTraining, ClientWork, Loss
 from tacit.training.cohort import CohortSum, Workers, train_cohort
-from tacit.training.profile import WRITING, Profile
 from tacit.training.randomness import generator_for, seed_for
 from tacit.training.server import ServerOptimizer, server_step
 

@@ -1,0 +1,1 @@
+"""Processors: how many, which, how long."""

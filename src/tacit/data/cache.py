@@ -1,0 +1,200 @@
+"""Clients on disk, tokenised once and memory-mapped: client -> sentences -> word ids.
+
+A cache is a folder of flat little-endian arrays and `manifest.json`, which is written last and lists the
+size and the SHA-256 of every file. It is built in a folder beside and renamed when complete, so that a
+cache is whole or not there. Opening reads the manifest and maps the arrays: milliseconds, and no memory
+in the size of the data.
+
+ids word ids of all sentences, each with its BOS and EOS; uint16 if the vocabulary fits, else int32
+sentence_offsets int64 (sentences + 1,): sentence s is ids[offsets[s]:offsets[s+1]] client_offsets int64
+(clients + 1,): client c has the sentences offsets[c]..offsets[c+1] timestamps int64 (sentences,):
+seconds since 1970, NO_TIME where unknown splits uint8 (clients,): index into SPLITS names, name_offsets
+the clients' names in UTF-8, one after another vocabulary.json the vocabulary whose ids these are
+"""
+
+import os
+import weakref
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.data.clients import SPLITS
+from tacit.data.manifest import VOCABULARY, Manifest, sha256_of
+from tacit.errors import CacheError, InputError
+
+
+class Cache:
+    """A population that was imported; clients are numbered from 0 in the order of the source."""
+
+    def __init__(self, path: Path, manifest: Manifest) -> None:
+        """`Cache.open` checks what it is given; this does not."""
+        self.path = path
+        self.manifest = manifest
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Map a finished cache. CacheError when there is none, it is half-written, foreign or cut short."""
+        manifest = Manifest.load(path)
+        for name, file in manifest.files.items():
+            try:
+                found = (path / name).stat().st_size
+            except FileNotFoundError as error:
+                raise CacheError(f"the cache {path} lacks its file {name}; {_AGAIN}.") from error
+            if found != file.bytes:
+                raise CacheError(
+                    f"{path / name} has {found} bytes where the manifest promises {file.bytes}: "
+                    f"it was cut short or changed; {_AGAIN}."
+                )
+        return cls(path, manifest)
+
+    def verify(self) -> None:
+        """Read everything and compare with the manifest; CacheError naming the file that differs."""
+        for name, file in self.manifest.files.items():
+            if sha256_of(self.path / name) != file.sha256:
+                raise CacheError(f"{self.path / name} is not what was imported (its SHA-256 differs); {_AGAIN}.")
+
+    @property
+    def vocabulary_path(self) -> Path:
+        """Where the vocabulary of these ids is kept, in keyboard's format."""
+        return self.path / VOCABULARY
+
+    def clients(self, split: str | None = None) -> NDArray[np.int64]:
+        """The numbers of a split's clients, ascending; of all when None. InputError if unknown."""
+        if split is None:
+            return np.arange(self.manifest.clients, dtype=np.int64)
+        if split not in SPLITS:
+            raise InputError(f"the split {split!r} is unknown; it is one of {', '.join(SPLITS)}.")
+        return np.flatnonzero(self._splits == SPLITS.index(split)).astype(np.int64)
+
+    def sentences(self, client: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """The client's ids (a slice of the map) and each sentence's length, both with BOS and EOS."""
+        begin, end = self._span(client)
+        offsets = self._sentence_offsets[begin : end + 1]
+        return self._ids[offsets[0] : offsets[-1]], np.diff(offsets)
+
+    def padded(self, client: int, chosen: NDArray[np.int64], length: int) -> NDArray[np.int32]:
+        """The chosen sentences of a client (chosen, length): cut at `length` ids, padded with zeros.
+
+        Read, not mapped: whatever a process has touched of a map counts as its memory, which would grow round by round
+        to the size of the data.
+        """
+        begin, end = self._span(client)
+        offsets = self._read("sentence_offsets", begin, end + 1)
+        ids = self._read("ids", offsets[0], offsets[-1])
+        starts = offsets[chosen] - offsets[0]
+        column = np.arange(length)
+        inside = column < (offsets[chosen + 1] - offsets[chosen])[:, None]  # (chosen, length)
+        rows = np.zeros(inside.shape, np.int32)
+        rows[inside] = ids[(starts[:, None] + column)[inside]]
+        return rows
+
+    def read_ahead(self, clients: NDArray[np.int64]) -> None:
+        """Ask the system to fetch these clients' sentences in the order of the disk, and go on meanwhile.
+
+        Nothing but time depends on it; where the system cannot be asked (macOS) nothing is done.
+        """
+        if not hasattr(os, "posix_fadvise"):
+            return
+        begins, ends = (self._client_offsets[np.sort(clients) + side] for side in (0, 1))
+        self._advise("sentence_offsets", begins, ends + 1)
+        first, last = ([self._read("sentence_offsets", at, at + 1)[0] for at in of] for of in (begins, ends))
+        self._advise("ids", first, last)
+
+    def timestamps(self, client: int) -> NDArray[np.int64]:
+        """When each sentence was typed, in seconds since 1970; NO_TIME where unknown."""
+        begin, end = self._span(client)
+        return self._timestamps[begin:end]
+
+    def sentence_count(self, client: int) -> int:
+        """How many sentences the client has; at least one."""
+        begin, end = self._span(client)
+        return end - begin
+
+    def words(self, client: int) -> int:
+        """How many words the client typed, known or not, without BOS and EOS."""
+        begin, end = self._span(client)
+        return int(self._sentence_offsets[end] - self._sentence_offsets[begin]) - 2 * (end - begin)
+
+    def words_per_client(self) -> NDArray[np.int64]:
+        """`words` of every client (clients,)."""
+        ids = np.diff(self._sentence_offsets[self._client_offsets])
+        words: NDArray[np.int64] = ids - 2 * np.diff(self._client_offsets)
+        return words
+
+    def name(self, client: int) -> str:
+        """The client's name in its source."""
+        self._span(client)
+        begin, end = self._name_offsets[client : client + 2]
+        return bytes(self._names[begin:end]).decode("utf-8")
+
+    def _span(self, client: int) -> tuple[int, int]:
+        if not 0 <= client < self.manifest.clients:
+            raise InputError(f"client {client} is not in this cache; clients are 0 to {self.manifest.clients - 1}.")
+        begin, end = self._client_offsets[client : client + 2]
+        return int(begin), int(end)
+
+    def _map(self, name: str) -> NDArray[Any]:
+        # As a plain array: every slice of a np.memmap costs microseconds more.
+        return np.asarray(np.memmap(self.path / name, dtype=self.manifest.files[name].dtype, mode="r"))
+
+    def _read(self, name: str, begin: int, end: int) -> NDArray[Any]:
+        """The items begin to end of a file, in memory."""
+        dtype = np.dtype(self.manifest.files[name].dtype)
+        wanted, at = int(end - begin) * dtype.itemsize, int(begin) * dtype.itemsize
+        content = os.pread(self._descriptors[name], wanted, at)
+        while len(content) < wanted:  # one call reads at most 2 GB
+            more = os.pread(self._descriptors[name], wanted - len(content), at + len(content))
+            if not more:
+                raise CacheError(f"{self.path / name} was cut short while it was read; {_AGAIN}.")
+            content += more
+        return np.frombuffer(content, dtype)
+
+    def _advise(self, name: str, begins: Iterable[int], ends: Iterable[int]) -> None:
+        size = np.dtype(self.manifest.files[name].dtype).itemsize
+        for begin, end in zip(begins, ends, strict=True):
+            os.posix_fadvise(
+                self._descriptors[name], int(begin) * size, int(end - begin) * size, os.POSIX_FADV_WILLNEED
+            )
+
+    @cached_property
+    def _descriptors(self) -> dict[str, int]:
+        """Of the files that are read and not mapped; closed with the cache."""
+        opened = {name: os.open(self.path / name, os.O_RDONLY) for name in ("ids", "sentence_offsets")}
+        for descriptor in opened.values():
+            weakref.finalize(self, os.close, descriptor)
+        return opened
+
+    @cached_property
+    def _ids(self) -> NDArray[Any]:
+        return self._map("ids")
+
+    @cached_property
+    def _sentence_offsets(self) -> NDArray[np.int64]:
+        return self._map("sentence_offsets")
+
+    @cached_property
+    def _client_offsets(self) -> NDArray[np.int64]:
+        return self._map("client_offsets")
+
+    @cached_property
+    def _timestamps(self) -> NDArray[np.int64]:
+        return self._map("timestamps")
+
+    @cached_property
+    def _splits(self) -> NDArray[np.uint8]:
+        return self._map("splits")
+
+    @cached_property
+    def _names(self) -> NDArray[np.uint8]:
+        return self._map("names")
+
+    @cached_property
+    def _name_offsets(self) -> NDArray[np.int64]:
+        return self._map("name_offsets")
+
+
+_AGAIN = "import the source again"

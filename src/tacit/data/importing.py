@@ -1,0 +1,244 @@
+"""Building a cache: clients stream in, arrays grow on disk, a rename makes it real."""
+
+import hashlib
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.data.cache import Cache
+from tacit.data.clients import NO_TIME, SPLITS, ClientText, Source, split_of
+from tacit.data.manifest import MANIFEST, VOCABULARY, FileRecord, Manifest, VocabularyRecord
+from tacit.errors import CacheError, SourceError
+
+CHARACTERS_AT_ONCE = 4_000_000  # of text held in memory between two writes
+
+
+class EncodedText(Protocol):
+    """What `encode` returns; `tacit.keyboard.tokens.Encoded` is one."""
+
+    @property
+    def ids(self) -> NDArray[np.int32]:
+        """All sentences' ids one after another, with BOS and EOS."""
+        ...
+
+    @property
+    def lengths(self) -> NDArray[np.int32]:
+        """(sentences,) in ids."""
+        ...
+
+    @property
+    def text_of(self) -> NDArray[np.int32]:
+        """(sentences,) the number of the text each stood in, never decreasing."""
+        ...
+
+
+Encode = Callable[[Sequence[str]], EncodedText]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportProgress:
+    """How far an import is."""
+
+    clients: int
+    expected_clients: int | None
+    words: int
+
+
+Progress = Callable[[ImportProgress], None]
+
+
+def build_cache(
+    source: Source,
+    encode: Encode,
+    out: Path,
+    *,
+    vocabulary: VocabularyRecord,
+    vocabulary_json: str,
+    tokenizer: str,
+    progress: Progress | None = None,
+) -> Cache:
+    """Tokenise every client of a source into a new cache at `out`.
+
+    Clients without a sentence are left out and counted. An old cache at `out` is replaced once the new one is
+    whole. Raises: CacheError when `out` is something else than a cache; SourceError from the source, or when
+    no client has a sentence.
+    """
+    _check_place(out)
+    with _folder_beside(out) as folder:
+        with _Arrays(folder, vocabulary) as arrays:
+            for batch in _batches(source.clients()):
+                arrays.add(batch, encode([text for client in batch for text in client.texts]))
+                if progress:
+                    seen = arrays.clients + arrays.empty
+                    expected = source.expected_clients
+                    progress(ImportProgress(clients=seen, expected_clients=expected, words=arrays.words))
+            files = arrays.finish(vocabulary_json)
+        if not arrays.clients:
+            raise SourceError(
+                f"none of the {arrays.empty} clients of '{source.description}' has a sentence; give another source."
+            )
+        Manifest(
+            source=source.description,
+            tokenizer=tokenizer,
+            vocabulary=vocabulary,
+            clients=arrays.clients,
+            sentences=arrays.sentences,
+            words=arrays.words,
+            oov_words=arrays.oov_words,
+            splits={name: arrays.splits[name] for name in SPLITS},
+            clients_without_sentences=arrays.empty,
+            left_out=dict(source.left_out),
+            files=files,
+        ).save(folder)
+        _replace(out, folder)
+    return Cache.open(out)
+
+
+class _Arrays:
+    """The growing files of a cache."""
+
+    def __init__(self, folder: Path, vocabulary: VocabularyRecord) -> None:
+        self.clients = self.sentences = self.words = self.oov_words = self.empty = 0
+        self.splits: Counter[str] = Counter()
+        self._oov = vocabulary.oov_id
+        self._folder = folder
+        self._stack = ExitStack()
+        ids = "<u2" if vocabulary.size <= 2**16 else "<i4"
+        dtypes = {"ids": ids, "splits": "|u1", "names": "|u1", "timestamps": "<i8"}
+        offsets = dict.fromkeys(("sentence_offsets", "client_offsets", "name_offsets"), "<i8")
+        self._files = {
+            name: _Growing(self._stack.enter_context((folder / name).open("wb")), dtype)
+            for name, dtype in {**dtypes, **offsets}.items()
+        }
+        self._ends = dict.fromkeys(offsets, 0)
+        self._seen: set[str] = set()
+        for name in offsets:
+            self._files[name].write(np.zeros(1))
+
+    def __enter__(self) -> "_Arrays":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def add(self, batch: Sequence[ClientText], encoded: EncodedText) -> None:
+        """Append some clients whose texts, one after another, were encoded."""
+        client_of_text = np.repeat(np.arange(len(batch)), [len(client.texts) for client in batch])
+        sentences = np.bincount(client_of_text[encoded.text_of], minlength=len(batch))
+        kept = [client for client, count in zip(batch, sentences, strict=True) if count]
+        self._check_names(batch)
+        self._files["ids"].write(encoded.ids)
+        self._files["timestamps"].write(_times(batch)[encoded.text_of])
+        self._grow("sentence_offsets", encoded.lengths)
+        self._grow("client_offsets", sentences[sentences > 0])
+        names = [client.client_id.encode() for client in kept]
+        self._files["names"].write(np.frombuffer(b"".join(names), np.uint8))
+        self._grow("name_offsets", np.array([len(name) for name in names], np.int64))
+        splits = [client.split or split_of(client.client_id) for client in kept]
+        self._files["splits"].write(np.array([SPLITS.index(split) for split in splits]))
+        self.splits.update(splits)
+        self.clients += len(kept)
+        self.empty += len(batch) - len(kept)
+        self.sentences += len(encoded.lengths)
+        self.words += len(encoded.ids) - 2 * len(encoded.lengths)
+        self.oov_words += int(np.count_nonzero(encoded.ids == self._oov))
+
+    def _check_names(self, batch: Sequence[ClientText]) -> None:
+        for client in batch:
+            if not client.client_id:
+                raise SourceError("a client has an empty name; every text is somebody's: name it or drop it.")
+            if client.client_id in self._seen:
+                raise SourceError(f"client {client.client_id!r} came twice; a source gives each client once.")
+            self._seen.add(client.client_id)
+
+    def _grow(self, name: str, lengths: NDArray[Any]) -> None:
+        ends = self._ends[name] + np.cumsum(lengths, dtype=np.int64)
+        self._files[name].write(ends)
+        self._ends[name] = int(ends[-1]) if len(ends) else self._ends[name]
+
+    def finish(self, vocabulary_json: str) -> dict[str, FileRecord]:
+        """Close all files and say what is in them."""
+        (self._folder / VOCABULARY).write_text(vocabulary_json, encoding="utf-8")
+        self._stack.close()
+        content = vocabulary_json.encode()
+        digest = hashlib.sha256(content).hexdigest()
+        records = {name: file.record() for name, file in self._files.items()}
+        return {**records, VOCABULARY: FileRecord(dtype="|u1", bytes=len(content), sha256=digest)}
+
+
+class _Growing:
+    """A file that an array is appended to, with its digest."""
+
+    def __init__(self, file: BinaryIO, dtype: str) -> None:
+        self._file, self._dtype = file, dtype
+        self._digest, self._bytes = hashlib.sha256(), 0
+
+    def write(self, items: NDArray[Any]) -> None:
+        """Append items, converted to the file's type."""
+        content = np.ascontiguousarray(items, dtype=self._dtype).tobytes()
+        self._file.write(content)
+        self._digest.update(content)
+        self._bytes += len(content)
+
+    def record(self) -> FileRecord:
+        """The file as the manifest lists it."""
+        return FileRecord(dtype=self._dtype, bytes=self._bytes, sha256=self._digest.hexdigest())
+
+
+def _batches(clients: Iterator[ClientText]) -> Iterator[list[ClientText]]:
+    """Clients in groups of about CHARACTERS_AT_ONCE."""
+    batch: list[ClientText] = []
+    characters = 0
+    for client in clients:
+        batch.append(client)
+        characters += sum(map(len, client.texts)) + 100  # empty clients fill memory too
+        if characters >= CHARACTERS_AT_ONCE:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch
+
+
+def _times(batch: Sequence[ClientText]) -> NDArray[np.int64]:
+    """The time of every text of the batch."""
+    parts = [
+        np.full(len(client.texts), NO_TIME, np.int64) if client.timestamps is None else client.timestamps
+        for client in batch
+    ]
+    return np.concatenate(parts)
+
+
+def _check_place(out: Path) -> None:
+    if out.is_file() or (out.is_dir() and any(out.iterdir()) and not (out / MANIFEST).is_file()):
+        raise CacheError(f"{out} exists and is not a cache, so it is not replaced; give another --out or remove it.")
+
+
+@contextmanager
+def _folder_beside(out: Path) -> Iterator[Path]:
+    """A new folder on the same disk as `out`, gone afterwards unless it was renamed."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=f".{out.name}-", suffix=".unfinished", dir=out.parent))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _replace(out: Path, folder: Path) -> None:
+    """Put the finished folder in the place of `out`, whose old cache goes first."""
+    folder.chmod(0o755)  # mkdtemp's own rights are for its maker alone
+    if out.exists():
+        old = folder.with_suffix(".old")
+        out.rename(old)
+        folder.rename(out)
+        shutil.rmtree(old)
+    else:
+        folder.rename(out)

@@ -1,0 +1,121 @@
+"""What a campaign for new words is asked to do, as one frozen value."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
+from typing import Any, Literal, Self, get_args
+
+from tacit.discovery.alphabet import Alphabet
+from tacit.discovery.device import Terms
+from tacit.errors import InputError, ParticipationError
+from tacit.privacy.local_anonymity import MOST_CONTRIBUTORS, Anonymity
+
+Allocation = Literal["even", "middle"]
+
+# Shares of users by layer, the last for all deeper ones. Early prefixes are shared by many words and stand out with few
+# users; late layers have few words left. Measured in docs/results/word-discovery.md; smaller shares at the ends would
+# find a little more, but the central guarantee is that of the smallest layer.
+MIDDLE = (0.4, 0.6, 1.0, 1.3, 1.5, 1.5, 1.4, 1.2, 1.0, 0.8, 0.7, 0.6, 0.5, 0.4)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Campaign:
+    """Paper 2's Algorithm 2, `passes` times, and a count of what it found.
+
+    Each layer of each pass asks `users_per_layer` users who were never asked before, and keeps `prefixes` answers; a
+    word of n characters needs n + 1 <= `depth` layers. `counting_users` more say how often each found word is typed.
+    `allocation` even asks as many in each layer; middle (not in the paper) as many in all, but more in layers 4 to 8.
+    `seed` makes a simulation repeatable, and then its randomness protects nobody; None asks the operating system.
+    """
+
+    terms: Terms
+    users_per_layer: int
+    passes: int = 1
+    prefixes: int = 1000
+    depth: int = 15
+    alphabet: Alphabet = field(default_factory=Alphabet)
+    anonymity: Anonymity | None = None
+    counting_users: int = 0
+    allocation: Allocation = "even"
+    resample_users: bool = False
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("users_per_layer", "passes", "prefixes"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name}={getattr(self, name)} must be 1 or more.")
+        if self.depth < 2:
+            raise InputError(
+                f"depth={self.depth} finds no word: one character and the end need 2 layers; paper 2 has 15."
+            )
+        if self.counting_users < 0:
+            raise InputError(f"counting_users={self.counting_users} must be 0 (no counts) or more.")
+        if self.seed is not None and self.seed < 0:
+            raise InputError(f"seed={self.seed} must be 0 or more.")
+        if self.allocation not in get_args(Allocation):
+            raise InputError(
+                f"allocation {self.allocation!r} is unknown; it is one of {', '.join(get_args(Allocation))}."
+            )
+        if min(self.users_of_layers) < 1:
+            raise InputError(f"users_per_layer={self.users_per_layer} leaves a layer without users; ask for 3 or more.")
+        fewest = min(min(self.users_of_layers) * self.terms.contributions, MOST_CONTRIBUTORS)
+        if self.anonymity and self.anonymity.k > fewest:
+            raise InputError(
+                f"k={self.anonymity.k} of the k-anonymity is more than {fewest}, the reports of the smallest layer or "
+                "the most that is computed; ask more users in each layer, or a smaller k."
+            )
+        self.terms.randomizer_for(self.prefixes * self.alphabet.size + 1)  # refuses more answers than it can have
+
+    @property
+    def users_of_layers(self) -> tuple[int, ...]:
+        """(depth,) users of each layer of a pass; together depth x users_per_layer."""
+        shares = [1.0 if self.allocation == "even" else MIDDLE[min(at, len(MIDDLE) - 1)] for at in range(self.depth)]
+        ends = [
+            round(sum(shares[:at]) / sum(shares) * self.depth * self.users_per_layer) for at in range(self.depth + 1)
+        ]
+        return tuple(end - begin for begin, end in pairwise(ends))
+
+    @property
+    def users(self) -> int:
+        """How many users are asked in all, once each."""
+        return self.passes * self.depth * self.users_per_layer + self.counting_users
+
+    def check_population(self, clients: int) -> None:
+        """ParticipationError where so many clients are too few to ask all users once each."""
+        if not clients:
+            raise ParticipationError(
+                "the population has no client, so nobody can be asked; give a source with clients."
+            )
+        if self.users > clients and not self.resample_users:
+            layers = self.passes * self.depth
+            raise ParticipationError(
+                f"the campaign asks {self.users:,} users, the population has {clients:,}; {self.users_per_layer:,} in "
+                f"each of {self.passes} x {self.depth} layers and {self.counting_users:,} to count, each once: ask "
+                f"fewer in each layer (1/{layers} of the population), of fewer layers or passes, or simulate a larger "
+                "population of such clients (--resample-users)."
+            )
+
+    def to_record(self) -> dict[str, Any]:
+        """Flat plain values for TOML; what is None is left out."""
+        values = asdict(self)
+        anonymity = values.pop("anonymity") or {}
+        record = {
+            **values.pop("terms"),
+            **values,
+            "alphabet": self.alphabet.characters,
+            **{f"anonymity_{name}": value for name, value in anonymity.items()},
+        }
+        return {name: value for name, value in record.items() if value is not None}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """What `to_record` wrote."""
+        values = dict(record)
+        terms = {name: values.pop(name) for name in Terms.__dataclass_fields__}
+        anonymity = {name: values.pop(f"anonymity_{name}") for name in ("k", "delta") if f"anonymity_{name}" in values}
+        return cls(
+            terms=Terms(**terms),
+            alphabet=Alphabet(values.pop("alphabet")),
+            anonymity=Anonymity(**anonymity) if anonymity else None,
+            **values,
+        )

@@ -1,0 +1,95 @@
+"""Accuracy over devices: every held-out client counts its own words, and the counts are added up."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import jax
+import numpy as np
+from jax import Array, lax
+from numpy.typing import NDArray
+
+from tacit.data import Cache
+from tacit.errors import InputError
+from tacit.keyboard.metrics import Counts, count
+from tacit.training import Cores
+
+GROUP = 8  # clients counted in one compiled call
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """Counts of each client and over all of them; which targets count is said in `keyboard.metrics`."""
+
+    total: Counts
+    clients: tuple[Counts, ...]
+
+    def metrics(self) -> dict[str, float]:
+        """What a run folder records: averages over words (micro) and the quartiles of accuracy over clients.
+
+        Raises: InputError when no word could have been predicted.
+        """
+        if not self.total.predicted:
+            raise InputError(
+                f"none of the {self.total.words} words of the held-out clients is in the vocabulary, so there is no "
+                "accuracy; import their text with a vocabulary that knows their language."
+            )
+        accuracies = [c.top1_accuracy for c in self.clients if c.predicted]
+        low, middle, high = np.quantile(accuracies, [0.25, 0.5, 0.75])
+        return {
+            "top1_accuracy": self.total.top1_accuracy,
+            "top3_accuracy": self.total.top3_accuracy,
+            "cross_entropy": self.total.cross_entropy,
+            "oov_rate": self.total.oov_rate,
+            "words": float(self.total.words),
+            "clients": float(len(self.clients)),
+            "client_accuracy_q25": float(low),
+            "client_accuracy_q50": float(middle),
+            "client_accuracy_q75": float(high),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOut:
+    """The padded sentences of held-out clients, read once: (clients, S, L+1) int32."""
+
+    sentences: NDArray[np.int32]
+
+    @classmethod
+    def read(cls, cache: Cache, clients: NDArray[np.int64], *, sentences: int, words: int) -> "HeldOut":
+        """At most `sentences` of each client, evenly spread over its text, of at most `words` predicted words.
+
+        Raises: InputError when there is no client.
+        """
+        if not len(clients):
+            raise InputError("there is no held-out client to evaluate on; import more clients.")
+        padded = np.zeros((len(clients), sentences, words + 1), np.int32)
+        for i, client in enumerate(clients):
+            there = cache.sentence_count(int(client))
+            chosen = np.unique(np.linspace(0, there - 1, min(sentences, there)).astype(np.int64))
+            padded[i, : len(chosen)] = cache.padded(int(client), chosen, words + 1)
+        return cls(sentences=padded)
+
+
+def evaluate(model: Any, held_out: HeldOut, *, cores: Cores) -> Evaluation:
+    """Count how well `model` (a Cifg) predicts the held-out clients."""
+    clients = len(held_out.sentences)
+    missing = -clients % GROUP
+    sentences = np.concatenate([held_out.sentences, np.zeros((missing, *held_out.sentences.shape[1:]), np.int32)])
+    there = {device: jax.device_put(model, device) for device in cores.devices}
+
+    def one_group(device: Any, start: int) -> Counts:
+        return _count_group()(there[device], jax.device_put(sentences[start : start + GROUP], device))  # type: ignore[no-any-return]
+
+    groups = cores.map(one_group, list(range(0, len(sentences), GROUP)))
+    host = [jax.tree.map(np.asarray, group) for group in groups]
+    each = [Counts(*(leaf[i] for leaf in group)).host() for group in host for i in range(GROUP)][:clients]
+    return Evaluation(total=sum(each, Counts()), clients=tuple(each))
+
+
+@lru_cache(maxsize=1)
+def _count_group() -> Any:
+    def count_group(model: Any, sentences: Array) -> Counts:
+        return lax.map(lambda client: count(model, client), sentences)  # type: ignore[no-any-return]
+
+    return jax.jit(count_group)

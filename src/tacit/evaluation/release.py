@@ -1,0 +1,158 @@
+"""Histograms over clients as they may leave the aggregator: with noise, and with a row for the ledger.
+
+One client adds one unit to one cell of each of H histograms that are released together, so its part of all cells has
+norm sqrt(H), exactly, and that is the clip norm of the release: `Guarantee` makes the noise of it. Where clients are
+asked in two steps (one group designs, another judges), each is in one step only: one participation in two rounds.
+
+Released counts are rounded to whole numbers, which hides the last bits of the noise and costs a variance of 1/12.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import InputError
+from tacit.evaluation.histograms import Cells, Histogram
+from tacit.privacy.guarantee import Guarantee
+from tacit.privacy.participation import Participation
+from tacit.privacy.strategy import Independent
+from tacit.statements.ledger import EVALUATION_HISTOGRAM, RoundRelease
+
+Whole = NDArray[np.int64]
+ROUNDING = 1 / 12  # variance of rounding to a whole number, for noise much wider than one
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """One histogram to be made: its name, its cells, and which of them each asked client is in."""
+
+    name: str
+    cells: Cells
+    chosen: Whole  # (asked,), each in 0 <= cell < cells.size; "no report" is the last
+
+    def __post_init__(self) -> None:
+        if self.chosen.size and not (self.chosen.min() >= 0 and self.chosen.max() < self.cells.size):
+            raise InputError(f"'{self.name}' has cells 0 to {self.cells.size - 1}, and a client is in none of them.")
+
+    @property
+    def counts(self) -> Whole:
+        """How many clients are in each cell: exact."""
+        return np.bincount(self.chosen, minlength=self.cells.size)
+
+
+def exactly(questions: Sequence[Question]) -> dict[str, Histogram]:
+    """The histograms without noise: simulation only, nothing is promised for them."""
+    _same_clients(questions)
+    return {each.name: Histogram.of(each.cells, each.counts, 0.0, each.chosen.size) for each in questions}
+
+
+def guarantee_for(histograms: int, *, zcdp: float, steps: int = 1) -> Guarantee:
+    """The guarantee of one step in which `histograms` are released together, each client taking part in one of `steps`.
+
+    `zcdp` is what all steps together cost a client: being in one only, it pays once.
+    """
+    if histograms < 1:
+        raise InputError(f"{histograms} histograms release nothing; ask for at least one.")
+    return Guarantee.for_zcdp(
+        zcdp,
+        participation=Participation(rounds=steps, min_separation=steps, max_participations=1),
+        strategy=Independent(),
+        clip_norm=math.sqrt(histograms),
+    )
+
+
+def release(
+    questions: Sequence[Question], guarantee: Guarantee, *, step: int, generator: np.random.Generator
+) -> tuple[dict[str, Histogram], RoundRelease]:
+    """The histograms with Gaussian noise of `guarantee.seed_stddev` in every cell, and what the ledger must hold.
+
+    Raises: InputError where the guarantee was made for another number of histograms, or the questions were put to
+    different clients.
+    """
+    asked = _same_clients(questions)
+    norm = math.sqrt(len(questions))
+    if guarantee.clip_norm != norm or not guarantee.private:
+        raise InputError(
+            f"{len(questions)} histograms need a guarantee with clip norm {norm:g} and noise, and this one has "
+            f"{guarantee.clip_norm:g}; make it with guarantee_for({len(questions)}, ...)."
+        )
+    spread = guarantee.seed_stddev
+    released = {
+        each.name: Histogram.of(
+            each.cells,
+            np.rint(each.counts + spread * generator.standard_normal(each.cells.size)),
+            spread**2 + ROUNDING,
+            asked,
+        )
+        for each in questions
+    }
+    return released, RoundRelease(
+        round=step,
+        what=EVALUATION_HISTOGRAM,
+        strategy_record=Independent().to_record(),
+        clip_norm=guarantee.clip_norm,
+        noise_multiplier=guarantee.noise_multiplier,
+        reports=asked,
+        dropped=0,
+    )
+
+
+class Randomizer(Protocol):
+    """What a device does to its cell before anybody sees it (`analytics.randomizers`)."""
+
+    @property
+    def domain(self) -> int:
+        """How many cells there are."""
+        ...
+
+    @property
+    def epsilon(self) -> float:
+        """What each report costs its device."""
+        ...
+
+    def sample_votes(self, holders: Whole, generator: np.random.Generator) -> Whole:
+        """The support counts (domain,) of the reports of holders[c] devices in each cell c."""
+        ...
+
+    def estimate(self, votes: Whole, reports: int) -> NDArray[np.float64]:
+        """Unbiased counts (domain,)."""
+        ...
+
+    def variance(self, reports: int, count: float = 0.0) -> float:
+        """Of one estimated count."""
+        ...
+
+
+def release_locally(
+    questions: Sequence[Question], randomizer: Callable[[int], Randomizer], *, generator: np.random.Generator
+) -> dict[str, Histogram]:
+    """The histograms from reports that every device randomised itself, so that nobody need be trusted.
+
+    A device answers ONE question, drawn for it without looking at its answer, with all of its epsilon: of H questions
+    each then has 1/H of the clients, where answering all would leave each 1/H of epsilon. `randomizer` makes one for a
+    number of cells. Every device's report is epsilon-locally private, whoever sees it; the ledger holds what an
+    aggregator noises, and has no row for this. Variances are the randomizer's at the estimated count; the small
+    correlation between cells is left out.
+    """
+    asked = _same_clients(questions)
+    assigned = generator.permutation(asked) % len(questions)
+    found: dict[str, Histogram] = {}
+    for number, each in enumerate(questions):
+        mine = each.chosen[assigned == number]
+        device = randomizer(each.cells.size)
+        holders = np.bincount(mine, minlength=each.cells.size)
+        estimates = device.estimate(device.sample_votes(holders, generator), mine.size)
+        variances = [device.variance(mine.size, float(np.clip(count, 0, mine.size))) for count in estimates]
+        found[each.name] = Histogram.of(each.cells, estimates, variances, mine.size)
+    return found
+
+
+def _same_clients(questions: Sequence[Question]) -> int:
+    asked = {each.chosen.size for each in questions}
+    if len(asked) != 1:
+        raise InputError(f"questions were put to {sorted(asked)} clients; all of one step go to the same clients.")
+    return asked.pop()

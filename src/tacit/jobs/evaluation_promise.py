@@ -1,0 +1,153 @@
+"""What an evaluation of models on devices promises: as it is asked for, and as its run folder says afterwards.
+
+`tacit evaluate` and `tacit personalize` share this, and `tacit account run` reads it. No JAX here: an account must not
+wait for it.
+"""
+
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from tacit.cli.console import console
+from tacit.errors import InputError
+from tacit.privacy import Participation, gaussian
+from tacit.privacy.rounding import rounded_up
+from tacit.runs import Run
+from tacit.statements import Ledger
+from tacit.statements.facts import OPERATING_SYSTEM
+from tacit.statements.ledger import RoundRelease
+
+
+@dataclass(frozen=True, kw_only=True)
+class Promise:
+    """What is released and at what price: kind "nothing", "central" (zcdp, epsilon at delta) or "local" (epsilon)."""
+
+    kind: str = "nothing"
+    zcdp: float = 0.0
+    epsilon: float = 0.0
+    delta: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Price:
+    """What is released; without any of the three, nothing."""
+
+    zcdp: Annotated[float | None, typer.Option(help="Release the histograms with noise of this zCDP.")] = None
+    epsilon: Annotated[float | None, typer.Option(help="Or of this epsilon at --delta.")] = None
+    delta: Annotated[float, typer.Option(help="The delta of epsilon.")] = 1e-6
+    local_epsilon: Annotated[
+        float | None, typer.Option(help="Or let every device randomise its one report itself, with this epsilon.")
+    ] = None
+
+    def promise(self) -> Promise:
+        """Raises: InputError for two prices, or one that is none."""
+        given = [each for each in (self.zcdp, self.epsilon, self.local_epsilon) if each is not None]
+        if len(given) > 1:
+            raise InputError("--zcdp, --epsilon and --local-epsilon each say the whole price; give one.")
+        if not 0 < self.delta < 1:
+            raise InputError(f"--delta {self.delta:g} is not a probability between 0 and 1; give for example 1e-6.")
+        if not given:
+            return Promise()
+        if not (given[0] > 0 and math.isfinite(given[0])):
+            raise InputError(f"a price of {given[0]:g} releases nothing or promises nothing; give a number above 0.")
+        if self.local_epsilon is not None:
+            return Promise(kind="local", epsilon=self.local_epsilon)
+        zcdp = given[0] if self.epsilon is None else gaussian.zcdp_for_epsilon(self.epsilon, self.delta)
+        return Promise(kind="central", zcdp=zcdp, epsilon=gaussian.epsilon(zcdp, self.delta), delta=self.delta)
+
+
+def asked_promise(run: Run) -> Promise:
+    """What the run was begun with."""
+    return Promise(**tomllib.loads(run.recipe)["promise"])
+
+
+def promise_of(run: Run, delta: float | None = None) -> dict[str, Any]:
+    """What is released promises to each asked client: by the ledger, or by what its device does.
+
+    delta: left out, the one asked for. Where nothing is released yet, the kind is "nothing".
+    """
+    asked = asked_promise(run)
+    ledger = Ledger(tuple(RoundRelease.from_record(row.release) for row in run.rounds()))
+    if asked.kind == "nothing" or (asked.kind == "central" and not ledger.releases):
+        return {"kind": "nothing"}
+    facts = {"kind": asked.kind, "unit": "client", "adjacency": "zero-out", "key_source": run.fact("key_source")}
+    if asked.kind == "local":
+        return {**facts, "epsilon": asked.epsilon, "delta": 0.0}
+    rounds, clients = run.participations()
+    composition = ledger.composition(Participation.realised(len(ledger.releases), rounds, clients))
+    at = asked.delta if delta is None else delta
+    return {
+        **facts,
+        "zcdp": composition.zcdp,
+        "epsilon": composition.epsilon(at),
+        "delta": at,
+        "steps": len(ledger.releases),
+        "histograms": [round(each.clip_norm**2) for each in ledger.releases],
+        "stddev_of_a_count": [each.clip_norm * each.noise_multiplier for each in ledger.releases],
+    }
+
+
+def kind_of(run: Run) -> str | None:
+    """ "evaluation" or "personalization"; None of a run that trains."""
+    kind: str | None = run.facts().get("kind")
+    return kind
+
+
+def say_promise(promise: Mapping[str, Any]) -> None:
+    """One line for people of what `promise_of` found; a second where the noise can be taken away."""
+    if promise["kind"] == "nothing":
+        console.print("NOTHING WAS RELEASED")
+        return
+    price = f"epsilon {rounded_up(promise['epsilon'])} at delta {promise['delta']:g}"
+    console.print(f"RELEASED ({promise['kind']}): {price}, per client")
+    if promise["key_source"] != OPERATING_SYSTEM:
+        console.print(f"FIXED SEED: randomness came from {promise['key_source']}; who knows it can take the noise away")
+
+
+def promise_lines(promise: Mapping[str, Any]) -> list[str]:
+    """What `promise_of` found as a page says it."""
+    if promise["kind"] == "nothing":
+        return ["NOTHING WAS RELEASED. Ask for a release with `--zcdp`, `--epsilon` or `--local-epsilon`."]
+    lines = []
+    if promise["key_source"] != OPERATING_SYSTEM:
+        lines += [
+            f"**FIXED SEED: randomness came from {promise['key_source']}; who knows it can take the noise away.**",
+            "",
+        ]
+    if promise["kind"] == "local":
+        return [
+            *lines,
+            f"Local differential privacy: every device randomised its one report itself, epsilon "
+            f"{rounded_up(promise['epsilon'])} (delta 0), whoever sees it. Which of the questions it answered was "
+            "drawn without looking at its text.",
+        ]
+    sizes = " and ".join(f"{count}" for count in promise["histograms"])
+    spreads = " and ".join(f"{spread:.4g}" for spread in promise["stddev_of_a_count"])
+    return [
+        *lines,
+        f"Central differential privacy by Gaussian noise: zCDP {rounded_up(promise['zcdp'])}, epsilon "
+        f"{rounded_up(promise['epsilon'])} at delta {promise['delta']:g}, for everything one client holds (zero-out: "
+        f"its reports are replaced by zeros), by the run's ledger. {promise['steps']} step(s) of {sizes} histograms; a "
+        f"client is in one step and one cell of each histogram there; the noise of a count has standard deviation "
+        f"{spreads}.",
+        "",
+        "Covered: every number of this part, and whatever was chosen by them. Not covered: how many clients were "
+        "asked, the settings, and a model itself, whose training has a guarantee of its own (a client that trained "
+        "it, too, adds the two zCDP figures). The sum is trusted to the aggregator.",
+    ]
+
+
+COMMANDS = {"evaluation": "tacit evaluate", "personalization": "tacit personalize"}
+
+
+def must_train(run: Run, otherwise: str) -> None:
+    """InputError where the run evaluates: `otherwise` says what to do, in words of its `{command}` and `{run}`."""
+    kind = kind_of(run)
+    if kind is not None:
+        command = COMMANDS.get(kind, f"tacit (of the kind '{kind}')")
+        advice = otherwise.format(command=command, run=run.path)
+        raise InputError(f"'{run.path}' is a run of `{command}`, which trains nothing; {advice}.")

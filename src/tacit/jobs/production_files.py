@@ -1,0 +1,247 @@
+"""What `tacit strategy` leaves in its folder: the production recipe with reasons, and the planned statement."""
+
+import json
+import shlex
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tacit.data import Manifest
+from tacit.errors import InputError
+from tacit.files import write_whole
+from tacit.planning.encoding import Encoding
+from tacit.planning.production import Production
+from tacit.planning.production_tuning import Tuned
+from tacit.population.devices import RoundRules
+from tacit.privacy.strategy import BandedInverse, BandedToeplitz, Blt, Independent, Strategy, Tree
+from tacit.recipe import Recipe
+from tacit.recipe.sections import PopulationSection, PrivacySection, RoundsSection
+from tacit.statements import StatementFacts
+from tacit.statements.accounts import PUBLIC_DATA
+from tacit.statements.facts import OPERATING_SYSTEM
+from tacit.statements.planned_statement import PlannedFacts, planned_statement
+from tacit.statements.statement import Statement
+
+RULES = ("clock", "over_selection", "check_in_minutes", "deadline_minutes", "pause_minutes", "most_days")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """Where the production recipe begins: a recipe, or defaults for a cache; and what is known besides.
+
+    `chosen` and `timed`: whether the mechanism was chosen here, and whether the timer was asked for.
+    """
+
+    recipe: Path | None
+    cache: Path | None
+    model: Path | None
+    tuned: Tuned | None
+    chosen: bool = True
+    timed: bool = False
+
+    def base(self) -> Recipe:
+        """The recipe to build on. Raises: InputError where nobody says whose text, RecipeError."""
+        if self.recipe is not None:
+            return Recipe.load(self.recipe)
+        if self.cache is None:
+            raise InputError(
+                "whose text production.toml trains on is not given; give --recipe BASE.toml, or --cache FOLDER (a "
+                "cache of `tacit data import`, which need not be there yet)."
+            )
+        return Recipe.model_validate(
+            {
+                "name": "production",
+                "data": {"cache": self.cache},
+                "rounds": {"rounds": 1, "report_goal": 1, "min_separation": 1},
+                "privacy": {"mechanism": "none"},
+            }
+        )
+
+    def with_what_is_known(self, base: Recipe) -> Recipe:
+        """The base with the cache, model, learning rate and clip norm that were given beside it."""
+        changed: dict[str, Any] = {}
+        if self.cache is not None:
+            changed["data"] = base.data.model_copy(update={"cache": self.cache})
+        if self.model is not None:
+            changed["model"] = base.model.model_copy(update={"init": self.model})
+        if self.tuned is not None:
+            changed["server"] = base.server.model_copy(update={"learning_rate": self.tuned.server_learning_rate})
+            changed["privacy"] = base.privacy.model_copy(update={"clip_norm": self.tuned.clip_norm})
+        return base.model_copy(update=changed)
+
+
+def production_recipe(base: Recipe, production: Production, delta: float, rules: RoundRules) -> Recipe:
+    """The base at the scale of the plan, its clip norm fixed. Raises: RecipeError where that contradicts itself."""
+    plan, seen = production.plan, production.simulated
+    served = plan.guarantee.participation
+    privacy = PrivacySection(
+        **_strategy_keys(plan.strategy),
+        clip_norm=base.privacy.clip_norm,
+        noise_multiplier=plan.guarantee.noise_multiplier,
+        delta=delta,
+    )
+    rounds = RoundsSection(
+        rounds=plan.rounds,
+        report_goal=plan.report_goal,
+        min_separation=served.min_separation,
+        max_participations=served.max_participations,
+    )
+    population = PopulationSection(timer_hours=seen.timer_hours, **{name: getattr(rules, name) for name in RULES})
+    changed = {
+        "name": f"{base.name} production" if base.name != "production" else base.name,
+        "rounds": rounds,
+        "privacy": privacy,
+        "clipping": None,
+        "population": population,
+    }
+    recipe = base.model_copy(update=changed)
+    return Recipe.from_toml(recipe.to_toml(), where="the production recipe")
+
+
+def _strategy_keys(strategy: Strategy) -> dict[str, Any]:
+    match strategy:
+        case Independent():
+            return {"mechanism": "independent"}
+        case Tree(variance_reduced=reduced):
+            return {"mechanism": "tree-variance-reduced" if reduced else "tree"}
+        case Blt(theta=theta, omega=omega):
+            return {"mechanism": "blt", "theta": theta, "omega": omega}
+        case BandedToeplitz(coefficients=coefficients):
+            return {"mechanism": "banded-toeplitz", "coefficients": coefficients}
+        case BandedInverse(coefficients=coefficients):
+            return {"mechanism": "banded-inverse", "coefficients": coefficients}
+        case _:
+            raise InputError(f"a recipe cannot hold a {strategy.kind} strategy in numbers; choose another mechanism.")
+
+
+def production_toml(recipe: Recipe, reasons: dict[str, str], head: list[str]) -> str:
+    """The recipe with its reasons: every key that differs from its default, or has one in `reasons`.
+
+    `reasons` are by "section.key"; a key without one comes from the recipe that this one builds on.
+    """
+    lines = [f"# {line}".rstrip() for line in head]
+    lines.append(_line("name", recipe.name, None))
+    for section in type(recipe).model_fields:
+        value = getattr(recipe, section)
+        if section == "name" or value is None:
+            continue
+        kept = []
+        for key, field in type(value).model_fields.items():
+            given, reason = getattr(value, key), reasons.get(f"{section}.{key}")
+            default = field.get_default(call_default_factory=True) if not field.is_required() else ...
+            if given is not None and (given != default or reason is not None):
+                kept.append(_line(key, given, reason or "of the recipe that this one builds on"))
+        if kept:
+            lines += ["", f"[{section}]", *kept]
+    return "\n".join(lines) + "\n"
+
+
+def _line(key: str, value: Any, reason: str | None) -> str:
+    written = json.dumps(str(value) if isinstance(value, Path) else value, ensure_ascii=False)
+    return f"{key} = {written}" + (f" # {reason}" if reason else "")
+
+
+def reasons_for(production: Production, origin: Origin, encoding: Encoding | None, delta: float) -> dict[str, str]:
+    """Beside each value that was decided here."""
+    plan, seen, noisier = production.plan, production.simulated, production.reached.noisier
+    served, guarantee = plan.guarantee.participation, plan.guarantee
+    utility = production.task.utility
+    bears = (
+        f"noise multiplier {utility.noise_multiplier:g} at {utility.report_goal} reports with {utility.mechanism.name}"
+    )
+    noise = (
+        f"the noise on the mean of {bears}" if noisier == 1 else f"{noisier:.4g} times the noise on the mean of {bears}"
+    )
+    coded = "" if encoding is None else "; the clip norm inflated by secure aggregation is counted"
+    design = (
+        f"designed for {served.rounds} rounds, separation {served.min_separation}, {served.max_participations} visits"
+    )
+    price = f"zCDP {guarantee.zcdp:.6g}, epsilon {guarantee.epsilon(delta):.6g}"
+    if noisier == 1:
+        chosen = "the least that reaches the target"
+    elif production.fed is None:
+        chosen = "the most that the system takes"
+    else:
+        chosen = "of those that end in time, the one with the least noise for the target"
+    timer = "as asked for" if origin.timed else "the largest MinS in acceptable days"
+    found = {
+        "data.cache": "as given" if origin.cache is not None else f"of {origin.recipe}",
+        "rounds.rounds": "as given: the target number of rounds",
+        "rounds.report_goal": f"{chosen}, by simulation (step 3)",
+        "rounds.min_separation": f"MinS {served.rounds_between} + 1, which the timer promised in simulation",
+        "rounds.max_participations": "MaxP, which the timer promised in simulation",
+        "privacy.mechanism": "the least zCDP at this noise on the mean" if origin.chosen else "as asked for",
+        "privacy.theta": design,
+        "privacy.omega": design,
+        "privacy.coefficients": design,
+        "privacy.noise_multiplier": f"{noise}; {price} as planned{coded}",
+        "privacy.delta": "as given",
+        "privacy.clip_norm": "fixed; scale it with the server's learning rate"
+        if origin.recipe is None
+        else f"of {origin.recipe}",
+        "population.timer_hours": f"{timer}: {seen.days:.3g} days, simulated (step 4)",
+    }
+    if origin.model is not None:
+        found["model.init"] = "the pre-trained model (step 1)"
+    if origin.tuned is not None:
+        found["server.learning_rate"] = f"tuned in {origin.tuned.folder} (step 6)"
+        found["privacy.clip_norm"] = f"the estimate of {origin.tuned.folder}, fixed (step 6)"
+    return found
+
+
+def statement_of_plan(
+    recipe: Recipe, production: Production, path: Path, *, delta: float, encoding: Encoding | None, tuned: Tuned | None
+) -> Statement:
+    """What the production run would promise; `path` is where its record will be."""
+    plan, seen = production.plan, production.simulated
+    guarantee = replace(plan.guarantee, clip_norm=recipe.privacy.clip_norm)
+    kind, described = vocabulary_of(recipe.data.cache)
+    first = () if recipe.model.init is None else (f"the text that the model {recipe.model.init} was trained on",)
+    tuning = "whatever was tried on the same devices before this run to choose its settings"
+    seed = recipe.run.seed
+    facts = StatementFacts(
+        planned=guarantee,
+        realised=guarantee,
+        delta=delta,
+        population=production.task.clients.devices,
+        report_goal=plan.report_goal,
+        cohort_rule=(
+            f"the first {plan.report_goal:,} reports of a round are used, and every device keeps a timer of "
+            f"{seen.timer_hours:g} hours; how many rounds that is, nobody enforces, so MinS and MaxP are an expectation"
+        ),
+        vocabulary_kind=kind,
+        vocabulary_description=described,
+        released="the model after every round",
+        looked_at=(
+            f"the text of up to {recipe.evaluation.clients:,} validation devices every {recipe.evaluation.every:,} "
+            f"rounds and of up to {recipe.evaluation.test_clients:,} test devices at the end, without noise",
+            tuning if tuned is None else f"{tuning}: {tuned.price}",
+        ),
+        public_data=PUBLIC_DATA[kind] + first,
+        verify_command=f"tacit verify {shlex.quote(str(path))}",
+        key_source=OPERATING_SYSTEM if seed is None else f"fixed seed {seed}",
+        aggregation=(
+            "in the clear, by a trusted server"
+            if encoding is None
+            else f"secure aggregation, scale {encoding.scale:.6g} before rounding, {encoding.dimension:,} coordinates"
+        ),
+    )
+    simulation = (
+        f"{production.task.clients.devices:,} simulated devices, timer of {seen.timer_hours:g} hours, {seen.days:.3g} "
+        "days, one seed."
+    )
+    return planned_statement(PlannedFacts(run=facts, simulated=seen.realised, simulation=simulation))
+
+
+def vocabulary_of(cache: Path) -> tuple[str, str]:
+    """(kind, description) of a cache's vocabulary; that of clients' text, the worst, where the cache is not there."""
+    if not cache.exists():
+        return "private", f"not known yet, because there is no cache '{cache}'; the worst is assumed"
+    known = Manifest.load(cache).vocabulary
+    return known.kind, known.description
+
+
+def write_files(out: Path, contents: dict[str, str]) -> None:
+    """Each whole or not at all."""
+    for name, content in contents.items():
+        write_whole(out / name, content.encode())

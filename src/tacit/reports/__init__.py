@@ -1,0 +1,1 @@
+"""What people read; only run folders are read."""

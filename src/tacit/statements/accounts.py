@@ -1,0 +1,396 @@
+"""What a run folder says about privacy: the guarantee as planned and as it happened, the price of every prefix
+of its rounds, and the statement.
+
+Everything is computed from the folder alone: what was released stands in the ledger, who took part in the log.
+"""
+
+import shlex
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import AccountingError, RunError, UnknownRelease
+from tacit.privacy import Guarantee, Participation
+from tacit.privacy.composition import Composition, ReleasedSequence
+from tacit.privacy.strategy import Banded, Dense, Record, Strategy, strategy_from_record
+from tacit.runs import Run
+from tacit.statements import Ledger, RoundRelease, Statement, StatementFacts
+from tacit.statements.facts import SideRelease
+from tacit.statements.ledger import CLIP_ESTIMATE, MODEL_UPDATE, ledger_record, strategy_of
+from tacit.statements.statement import Extrapolation, statement
+
+# A tree's exact sensitivity takes up to 4 ms where clients come often, so a curve has at most this many points.
+CURVE_POINTS = 256
+MATRIX_CURVE_POINTS = 32  # of a full matrix, where a point may cost a tenth of a second
+PUBLIC_DATA = {  # by the vocabulary's kind
+    "public": ("the text that the vocabulary was counted in",),
+    "word list": ("the word list that became the vocabulary",),
+    "discovered": ("the text or list that the vocabulary began with",),
+    "private": (),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spent:
+    """What the first `rounds` rounds of a run cost, under the participation that happened in them."""
+
+    rounds: int
+    zcdp: float
+    epsilon: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accounts:
+    """A run folder's promises, read once: each of everything that is released together, the model updates first.
+
+    `realised` is None while no round is released.
+    """
+
+    planned: Composition
+    realised: Composition | None
+    ledger: Ledger
+    round_of: NDArray[np.int64]  # (participations,)
+    client_of: NDArray[np.int64]
+    delta: float
+
+    @property
+    def released(self) -> int:
+        """Rounds."""
+        return sum(each.what == MODEL_UPDATE for each in self.ledger.releases)
+
+    @property
+    def participation(self) -> Participation:
+        """As planned."""
+        return self.planned.sequences[0].guarantee.participation
+
+    @property
+    def strategy(self) -> Strategy | None:
+        """Of the model updates."""
+        return self.planned.sequences[0].guarantee.strategy
+
+
+@contextmanager
+def reading(run: Run) -> Iterator[None]:
+    """A damaged folder, or one with a value that is not as this version writes it, is a RunError."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        raise RunError(f"'{run.path}/run.db' is damaged ({error}); restore it from a copy.") from error
+    except (KeyError, TypeError) as error:
+        raise RunError(
+            f"'{run.path}/run.db' lacks or misnames a value ({error}); use the version that wrote it."
+        ) from error
+
+
+def accounts_of(run: Run, delta: float | None = None) -> Accounts:
+    """Planned and realised guarantee at `delta` (left out: the recipe's).
+
+    A run that is being trained may be read: rounds released after the first look are left out.
+    Raises: UnknownRelease where the ledger holds what the accountant does not understand or what the run was not
+    asked to release, RunError where the folder lacks a fact.
+    """
+    rows = run.rounds()
+    ledger = Ledger(
+        tuple(RoundRelease.from_record(each) for row in rows for each in row.releases), matrix=_kept_matrix(run)
+    )
+    released = len(rows)
+    round_of, client_of = run.participations()
+    seen = round_of < released
+    round_of, client_of = round_of[seen], client_of[seen]
+    planned, realised = planned_in_all(run), None
+    if released:
+        realised = ledger.composition(Participation.realised(released, round_of, client_of))
+        _check_sequences(planned, realised)
+    return Accounts(
+        planned=planned,
+        realised=realised,
+        ledger=ledger,
+        round_of=round_of,
+        client_of=client_of,
+        delta=run.fact("delta") if delta is None else delta,
+    )
+
+
+def _check_sequences(planned: Composition, realised: Composition) -> None:
+    """UnknownRelease unless just those sequences were released that were planned."""
+    asked, found = ([each.what for each in composition.sequences] for composition in (planned, realised))
+    if asked != found:
+        raise UnknownRelease(
+            f"the ledger holds {found} and the run was asked to release {asked}; "
+            "account it with the version that wrote it."
+        )
+
+
+def planned_in_all(run: Run) -> Composition:
+    """What the run was asked to promise, before its first round: the model updates first, then what goes with them."""
+    participation = Participation(**run.fact("participation"))
+    asked = {MODEL_UPDATE: run.fact("guarantee"), **run.facts().get("also_released", {})}  # only of adaptive clipping
+    matrix = _kept_matrix(run)
+    return Composition(
+        tuple(
+            ReleasedSequence(what=what, guarantee=_guarantee(participation, values, matrix))
+            for what, values in asked.items()
+        )
+    )
+
+
+def matrix_of(run: Run) -> Banded | Dense | None:
+    """The strategy matrix that a run keeps; None where its recipe says the strategy.
+
+    Raises: UnknownRelease where it is lost, or not the one that the run began with.
+    """
+    strategy = strategy_of(run.fact("guarantee")["strategy"], _kept_matrix(run))
+    return strategy if isinstance(strategy, Banded | Dense) else None
+
+
+def _kept_matrix(run: Run) -> Banded | Dense | None:
+    record = run.strategy
+    strategy = None if record is None else strategy_from_record(record)
+    return strategy if isinstance(strategy, Banded | Dense) else None
+
+
+def _guarantee(participation: Participation, asked: Record, matrix: Banded | Dense | None) -> Guarantee:
+    return Guarantee(
+        participation=participation,
+        strategy=strategy_of(asked["strategy"], matrix),
+        clip_norm=asked["clip_norm"],
+        noise_multiplier=asked["noise_multiplier"],
+    )
+
+
+def guarantee_record(guarantee: Guarantee) -> Record:
+    """What `planned_in_all` reads of one sequence, besides the participation."""
+    return {
+        "strategy": ledger_record(guarantee.strategy),
+        "clip_norm": guarantee.clip_norm,
+        "noise_multiplier": guarantee.noise_multiplier,
+    }
+
+
+def figures_of(promised: Composition | None, delta: float) -> Record | None:
+    """What is promised as plain values; None where nothing is, because nothing was released.
+
+    `zcdp` and `epsilon` are of everything together. Sensitivity, noise multiplier and clip norm are the model
+    updates'; where other sequences go with them, `sequences` has those of each and its share of the zCDP.
+    """
+    if promised is None:
+        return None
+    guarantee = promised.sequences[0].guarantee
+    served = guarantee.participation
+    shares = [
+        {
+            "what": each.what,
+            "noise_multiplier": each.guarantee.noise_multiplier,
+            "clip_norm": each.guarantee.clip_norm,
+            "zcdp": each.guarantee.zcdp,
+        }
+        for each in promised.sequences
+    ]
+    return {
+        "rounds": served.rounds,
+        "min_separation": served.min_separation,
+        "rounds_between": served.rounds_between,
+        "max_participations": served.max_participations,
+        "sensitivity_squared": guarantee.sensitivity_squared,
+        "noise_multiplier": guarantee.noise_multiplier,
+        "clip_norm": guarantee.clip_norm,
+        "zcdp": promised.zcdp,
+        "epsilon": promised.epsilon(delta),
+        "delta": delta,
+        **({"sequences": shares} if len(shares) > 1 else {}),
+    }
+
+
+def spent(accounts: Accounts, rounds: Iterable[int] | None = None) -> list[Spent]:
+    """The price after each of `rounds` and after the last, from 0 rounds (free) on, in increasing order.
+
+    Each prefix is accounted by the separation and the count that happened in it, so the price never falls.
+    Left out, `rounds` is all of them. More than CURVE_POINTS (of a full matrix MATRIX_CURVE_POINTS) are thinned evenly;
+    the last always stays.
+    """
+    released = accounts.released
+    prices = [Spent(rounds=0, zcdp=0.0, epsilon=0.0)]
+    if accounts.realised is None:
+        return prices
+    chosen = range(1, released + 1) if rounds is None else rounds
+    wanted = sorted({each for each in chosen if 0 < each <= released} | {released})
+    most = MATRIX_CURVE_POINTS if isinstance(accounts.strategy, Dense) else CURVE_POINTS
+    if len(wanted) > most:
+        kept = np.linspace(0, len(wanted) - 1, most).round().astype(int)
+        wanted = [wanted[at] for at in kept]
+    separations, counts = _prefixes(released, accounts.round_of, accounts.client_of)
+    for first in wanted:
+        participation = Participation(
+            rounds=first,
+            min_separation=int(min(separations[first - 1], first)),
+            max_participations=int(counts[first - 1]),
+        )
+        promised = accounts.realised.with_participation(participation)
+        price = Spent(rounds=first, zcdp=promised.zcdp, epsilon=promised.epsilon(accounts.delta))
+        prices.append(price)
+    return prices
+
+
+def _prefixes(
+    released: int, round_of: NDArray[np.int64], client_of: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Smallest separation and largest count within the rounds 0..t, for every t: each (released,).
+
+    The separation is `released` as long as nobody came twice.
+    """
+    separations = np.full(released, released, np.int64)
+    counts = np.ones(released, np.int64)
+    order = np.lexsort((round_of, client_of))
+    when, who = round_of[order], client_of[order]
+    begins = np.flatnonzero(np.diff(who, prepend=-1))  # clients are numbered from 0
+    visits = np.diff(np.concatenate((begins, [who.size])))
+    nth = np.arange(who.size) - np.repeat(begins, visits) + 1  # the client's first, second, ... participation
+    np.maximum.at(counts, when, nth)
+    again = np.flatnonzero(nth > 1)
+    np.minimum.at(separations, when[again], when[again] - when[again - 1])
+    return np.minimum.accumulate(separations), np.maximum.accumulate(counts)
+
+
+def run_figures(run: Run, delta: float | None = None) -> Record:
+    """Planned beside realised, as plain values; what is extrapolated to a larger cohort is apart and says so."""
+    accounts = accounts_of(run, delta)
+    larger = extrapolation_of(run, accounts.planned)
+    extrapolated: Record | None = None
+    if larger is not None and accounts.realised is not None:
+        factor = larger.report_goal / int(run.fact("report_goal"))
+        scaled = {
+            name: figures_of(each.with_noise(factor), accounts.delta)
+            for name, each in (("planned", accounts.planned), ("realised", accounts.realised))
+        }
+        extrapolated = {"report_goal": larger.report_goal, **scaled}
+    strategy = accounts.strategy
+    return {
+        "run": str(run.path),
+        "finished": run.fact("finished"),
+        "private": accounts.planned.private,
+        "strategy": ledger_record(strategy),
+        "released_rounds": accounts.released,
+        "planned": figures_of(accounts.planned, accounts.delta),
+        "realised": figures_of(accounts.realised, accounts.delta),
+        "zcdp": accounts.realised.zcdp if accounts.realised else 0.0,
+        "epsilon": accounts.realised.epsilon(accounts.delta) if accounts.realised else 0.0,
+        "delta": accounts.delta,
+        "extrapolated": extrapolated,
+    }
+
+
+def statement_of(run: Run, delta: float | None = None) -> Statement:
+    """The privacy statement of what a run has released so far, at `delta` (left out: the recipe's).
+
+    Raises: AccountingError before the first round.
+    """
+    accounts = accounts_of(run, delta)
+    if accounts.realised is None:
+        raise AccountingError(
+            f"'{run.path}' has released no round, and nothing is to be stated about nothing; "
+            f"do a first round with `{resume_command(run)}`."
+        )
+    return statement(statement_facts(run, accounts, accounts.realised))
+
+
+def statement_facts(run: Run, accounts: Accounts, realised: Composition) -> StatementFacts:
+    """What the statement is made from, as the folder has it."""
+    (planned, *sides), (happened, *beside) = accounts.planned.sequences, realised.sequences
+    report_goal = int(run.fact("report_goal"))
+    vocabulary: dict[str, str] = run.fact("vocabulary")
+    return StatementFacts(
+        planned=planned.guarantee,
+        realised=happened.guarantee,
+        also_released=tuple(
+            SideRelease(what=each.what, planned=each.guarantee, realised=other.guarantee)
+            for each, other in zip(sides, beside, strict=True)
+        ),
+        clip_norms=_clip_norms(accounts.planned, happened),
+        delta=accounts.delta,
+        population=run.fact("population"),
+        report_goal=report_goal,
+        cohort_rule=_cohort_rule(run, accounts.participation, report_goal),
+        vocabulary_kind=vocabulary["kind"],
+        vocabulary_description=vocabulary["description"],
+        released=(
+            "the model after every round, and this report, with what it tells of rounds and evaluations "
+            "(see 2a for what of that has no guarantee)"
+        ),
+        looked_at=_looked_at(run),
+        public_data=PUBLIC_DATA[vocabulary["kind"]] + _first_text(run),
+        verify_command=account_run_command(run, accounts.delta),
+        key_source=run.fact("key_source"),
+        unit="client",
+        aggregation="simulated in the clear",
+        extrapolation=extrapolation_of(run, accounts.planned),
+    )
+
+
+def _cohort_rule(run: Run, limits: Participation, report_goal: int) -> str:
+    """How the limits are kept: by the draw, or by the timers of a simulated population."""
+    simulated = run.facts().get("simulated")
+    if simulated is None:
+        return (
+            f"each round draws exactly {report_goal:,} clients uniformly among those who came fewer than "
+            f"{limits.max_participations:,} times and last came at least {limits.min_separation:,} rounds "
+            "before; when there are too few, the run stops"
+        )
+    return (
+        f"in a simulation of who comes, the first {report_goal:,} reports of a round are used, and every device keeps "
+        f"a timer of {simulated['timer_hours']:g} hours; how many rounds that is, nobody enforces, so the planned "
+        "limits are an expectation and the realised ones are what holds"
+    )
+
+
+def _clip_norms(planned: Composition, updates: ReleasedSequence) -> tuple[tuple[int, float], ...]:
+    """Those that were in force where the clip norm is adapted; none where it is fixed."""
+    if all(each.what != CLIP_ESTIMATE for each in planned.sequences):
+        return ()
+    return updates.clip_norms or ((0, updates.guarantee.clip_norm),)  # the latter: of a plan
+
+
+def extrapolation_of(run: Run, planned: Composition) -> Extrapolation | None:
+    """The larger cohort that the run stands in for; None where it stands for itself, or adds no noise."""
+    larger, report_goal = run.fact("stands_in_for"), int(run.fact("report_goal"))
+    if larger is None or larger <= report_goal or not planned.private:
+        return None
+    return Extrapolation.scaled(planned.sequences[0].guarantee, report_goal=report_goal, to=int(larger))
+
+
+def account_run_command(run: Run, delta: float) -> str:
+    """The command line that derives the figures from the run folder again."""
+    return f"tacit account run {shlex.quote(str(run.path))} --delta {delta!r}"
+
+
+def resume_command(run: Run) -> str:
+    """The command line that carries the run on."""
+    return f"tacit resume {shlex.quote(str(run.path))}"
+
+
+def created(run: Run) -> str:
+    """When the run began, in UTC, to the minute."""
+    return datetime.fromtimestamp(run.fact("created"), UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _first_text(run: Run) -> tuple[str, ...]:
+    first = run.facts().get("first_model")  # a run of an earlier version has no such fact
+    return () if first is None else (f"the text that the first model was trained on ({first['public_text']})",)
+
+
+def _looked_at(run: Run) -> tuple[str, ...]:
+    asked: dict[str, Any] = run.fact("evaluation")
+    return (
+        f"the text of up to {asked['clients']:,} validation clients every {asked['every']:,} rounds and of "
+        f"up to {asked['test_clients']:,} test clients at the end (accuracies without noise; none of these "
+        "clients is trained on)",
+        "of each round the mean training loss of its cohort, the share of clipped updates and the number of "
+        "dropped clients, without noise",
+        "the log of who took part when, for the realised MinS and MaxP",
+        "whatever was tried on the same clients before this run to choose its settings",
+    )

@@ -1,0 +1,241 @@
+"""The privacy statement that people read and publish: every item of arXiv:2305.18465, Appendix A (and
+arXiv:2408.08868, Appendix C), in its order.
+
+Nothing is decided here: facts come in, sentences and a record go out, and whatever weakens the guarantee
+stands on the first lines, in capitals. The record holds the facts, and the figures in full, so that `verify` can
+make the statement again. The sentences themselves are in `statement_text`.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tacit.privacy.composition import Composition
+from tacit.privacy.guarantee import Guarantee
+from tacit.privacy.rounding import rounded_up
+from tacit.privacy.strategy import Record
+from tacit.statements import text_central as text
+from tacit.statements.facts import ADJACENCIES, OPERATING_SYSTEM, UNITS, Extrapolation, StatementFacts
+from tacit.statements.text_central import account_command
+
+__all__ = ["Extrapolation", "Item", "Label", "Statement", "StatementFacts", "account_command", "statement"]
+
+FORMAT = "tacit statement 1"
+WEAKER = "WEAKER THAN PLANNED"
+
+# arXiv:2303.00654, section 5.2, has epsilon <= 10 as its last tier with a meaningful guarantee; twice that is no longer
+# a matter of taste.
+PROTECTIVE_EPSILON = 20
+
+SECTIONS = {"2a": "2. Instantiating the DP definition", "3a": "3. Privacy accounting details"}
+
+
+@dataclass(frozen=True)
+class Label:
+    """A warning that stands before everything else."""
+
+    name: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Item:
+    """One numbered item of the statement."""
+
+    number: str
+    title: str
+    text: str
+
+
+class Facts(Protocol):
+    """What a statement follows from."""
+
+    def to_record(self) -> Record:
+        """Plain values for JSON."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """The finished statement of a run or of a campaign, with the facts that it follows from."""
+
+    facts: Facts
+    labels: tuple[Label, ...]
+    items: tuple[Item, ...]
+    figures: Record
+    title: str = "Privacy statement"
+    format: str = FORMAT
+
+    def markdown(self) -> str:
+        """The labels on the first lines, then the items under their headings."""
+        lines = [f"**{label.name}: {label.meaning}**\n" for label in self.labels]
+        lines.append(f"# {self.title}\n")
+        for item in self.items:
+            if item.number in SECTIONS:
+                lines.append(f"## {SECTIONS[item.number]}\n")
+            depth = "###" if item.number[1:] else "##"
+            lines.append(f"{depth} {item.number}. {item.title}\n" if item.number else f"## {item.title}\n")
+            lines.append(item.text + "\n")
+        return "\n".join(lines)
+
+    def to_record(self) -> Record:
+        """Plain values for JSON: the facts with a checksum each, and everything that follows from them.
+
+        Infinite figures are "inf". The checksums name the fact that was changed by hand; they are no signature.
+        """
+        facts = self.facts.to_record()
+        return {
+            "format": self.format,
+            "labels": [{"name": label.name, "meaning": label.meaning} for label in self.labels],
+            "items": [{"number": item.number, "title": item.title, "text": item.text} for item in self.items],
+            **self.figures,
+            "facts": facts,
+            "checksums": {name: checksum(name, value) for name, value in leaves(facts)},
+        }
+
+    def to_json(self) -> str:
+        """The record as the text of a file: what `tacit verify` reads."""
+        return json.dumps(self.to_record(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def statement(facts: StatementFacts) -> Statement:
+    """The statement of one run, with every item and every label that the facts call for."""
+    items = [
+        Item("1", "DP setting", text.setting(facts)),
+        Item("2a", "Data accesses covered", text.accesses(facts)),
+        Item("2b", "Final mechanism output", text.output(facts)),
+        Item("2c", "Unit of privacy", UNITS[facts.unit]),
+        Item("2d", "Adjacency", ADJACENCIES[facts.adjacency]),
+        Item("3a", "Type of accounting", text.accounting(facts)),
+        Item("3b", "Accounting assumptions", text.assumptions(facts)),
+        Item("3c", "Formal DP statement", text.formal(facts)),
+        Item("3d", "Transparency and verifiability", text.verifiability(facts)),
+    ]
+    figures: Record = {
+        "delta": facts.delta,
+        "unit": facts.unit,
+        "adjacency": facts.adjacency,
+        "key_source": facts.key_source,
+        "private": facts.planned_in_all.private,
+        **_planned_and_realised(facts),
+    }
+    if facts.extrapolation:
+        items.append(Item("", "EXTRAPOLATED: not a guarantee of this run", text.extrapolated(facts)))
+        figures["extrapolated"] = {
+            "report_goal": facts.extrapolation.report_goal,
+            **_planned_and_realised(facts.at_larger_cohort()),
+        }
+    return Statement(facts=facts, labels=_labels(facts), items=tuple(items), figures=figures)
+
+
+def leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """(name, value) of all that stands in nested objects and lists; a list of plain values is one value.
+
+    A name is the path with dots between; an item of a list goes by its number in the list.
+    """
+    nested: Mapping[Any, Any] = {}
+    if isinstance(value, Mapping):
+        nested = value
+    elif isinstance(value, list) and any(isinstance(each, list | Mapping) for each in value):
+        nested = dict(enumerate(value))
+    if not nested:
+        yield name, value
+    for key, inner in nested.items():
+        yield from leaves(inner, f"{name}.{key}" if name else str(key))
+
+
+def checksum(name: str, value: Any) -> str:
+    """What tells one fact from another of the same name, or from the same value under another name.
+
+    Programs write a whole number with or without a point, so both have the same checksum.
+    """
+    written = json.dumps([name, _as_real(value)], sort_keys=True)
+    return hashlib.sha256(written.encode()).hexdigest()[:16]
+
+
+def _as_real(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_as_real(each) for each in value]
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return float(value) if whole and abs(value) < 2**53 else value
+
+
+def _labels(facts: StatementFacts) -> tuple[Label, ...]:
+    labels = []
+    planned, realised = facts.planned_in_all, facts.realised_in_all
+    if not facts.planned.private:
+        labels.append(Label("NON-PRIVATE", "no noise was added, so this run promises nothing to anybody."))
+    elif not planned.private:
+        bare = ", ".join(each.what for each in planned.sequences if not each.guarantee.private)
+        labels.append(Label("NON-PRIVATE", f"released without noise: {bare}; so nothing is promised to anybody."))
+    if facts.vocabulary_kind == "private":
+        meaning = "the list of words was counted in clients' own text; there is no guarantee for the vocabulary."
+        labels.append(Label("VOCABULARY FROM PRIVATE TEXT", meaning))
+    if facts.key_source != OPERATING_SYSTEM:
+        meaning = f"randomness came from {facts.key_source}; whoever knows the seed can take the noise away."
+        labels.append(Label("FIXED SEED", meaning))
+    if realised.zcdp > planned.zcdp * (1 + 1e-9):
+        meaning = "clients came more often or sooner than planned; only the realised figures hold."
+        labels.append(Label(WEAKER, meaning))
+    epsilon = realised.epsilon(facts.delta)
+    if realised.private and epsilon > PROTECTIVE_EPSILON:
+        figure = rounded_up(epsilon, 6)
+        meaning = f"an epsilon above {PROTECTIVE_EPSILON} protects nobody by itself; this run's is {figure}."
+        labels.append(Label("VERY LARGE EPSILON", meaning))
+    if facts.extrapolation:
+        goal = facts.extrapolation.report_goal
+        meaning = f"the last section speaks of {goal:,} reports a round, a run that was not made."
+        labels.append(Label("EXTRAPOLATED", meaning))
+    return tuple(labels)
+
+
+def _planned_and_realised(facts: StatementFacts) -> Record:
+    """The figures of the model updates; where other sequences were released, theirs, and those of all together."""
+    delta = facts.delta
+    figures: Record = {
+        "planned": _figures(facts.planned, delta),
+        "realised": _figures(facts.realised, delta),
+    }
+    if facts.also_released:
+        figures["also_released"] = [
+            {
+                "what": each.what,
+                "planned": _figures(each.planned, delta),
+                "realised": _figures(each.realised, delta),
+            }
+            for each in facts.also_released
+        ]
+        figures["in_all"] = {
+            "planned": _promised(facts.planned_in_all, delta),
+            "realised": _promised(facts.realised_in_all, delta),
+        }
+    return figures
+
+
+def _figures(guarantee: Guarantee, delta: float) -> Record:
+    served = guarantee.participation
+    return {
+        "strategy": guarantee.strategy.kind if guarantee.strategy else None,
+        "rounds": served.rounds,
+        "min_separation": served.min_separation,
+        "rounds_between": served.rounds_between,
+        "max_participations": served.max_participations,
+        "sensitivity_squared": guarantee.sensitivity_squared,
+        "exact": guarantee.exact,
+        "noise_multiplier": guarantee.noise_multiplier,
+        "clip_norm": _finite(guarantee.clip_norm),
+        "clip_inflation": guarantee.clip_inflation,
+        **_promised(guarantee, delta),
+    }
+
+
+def _promised(guarantee: Guarantee | Composition, delta: float) -> Record:
+    figures = {"zcdp": guarantee.zcdp, "mu": guarantee.mu, "epsilon": guarantee.epsilon(delta)}
+    return {**{name: _finite(value) for name, value in figures.items()}, "delta": delta}
+
+
+def _finite(value: float) -> float | str:
+    return "inf" if math.isinf(value) else value

@@ -1,0 +1,259 @@
+"""The sentences of a privacy statement, item by item. Figures in them are rounded up, never down."""
+
+from tacit.privacy.composition import Composition
+from tacit.privacy.guarantee import Guarantee
+from tacit.privacy.participation import Participation
+from tacit.privacy.rounding import rounded_up
+from tacit.privacy.strategy import (
+    Banded,
+    BandedInverse,
+    BandedToeplitz,
+    Blt,
+    Dense,
+    Independent,
+    Strategy,
+    Toeplitz,
+    Tree,
+)
+from tacit.statements.facts import SideRelease, StatementFacts
+
+CLIP_NORMS_SHOWN = 12  # of more, only the first, the last and the extremes
+
+
+def setting(facts: StatementFacts) -> str:
+    """Item 1."""
+    kind = (
+        "A central guarantee: the server is trusted to run the mechanism as described."
+        if facts.planned.private
+        else "None: no noise was added. A central guarantee would be the setting."
+    )
+    return f"{kind} Aggregation of clients' updates: {facts.aggregation}."
+
+
+def accesses(facts: StatementFacts) -> str:
+    """Item 2a."""
+    promise = "The guarantee applies to" if facts.planned.private else "There is no guarantee for"
+    lines = [
+        f"{promise} the use of clients' text in a single training run over a population of {facts.population:,} "
+        "clients, for every client that keeps the participation limits; one that does not keep them does not "
+        "weaken the guarantee of the others.",
+        "Trying settings on the same clients and choosing a model by what it scores are not part of the run and "
+        "have no guarantee.",
+        f"Vocabulary ({facts.vocabulary_kind}): {facts.vocabulary_description}.",
+        "Public data: " + ("; ".join(facts.public_data) or "none") + ".",
+        "Looked at without any guarantee: " + ("; ".join(facts.looked_at) or "nothing else") + ".",
+    ]
+    if facts.vocabulary_kind == "private":
+        lines.append("The vocabulary itself was taken from private text and has no guarantee.")
+    if facts.vocabulary_kind == "discovered":
+        lines.append(
+            "Some of its words were discovered by a campaign under local differential privacy; that campaign's own "
+            "statement covers them, and this one does not."
+        )
+    return "\n\n".join(lines)
+
+
+def output(facts: StatementFacts) -> str:
+    """Item 2b."""
+    sums = "privatised sums" if facts.planned.private else "sums, un-noised,"
+    text = (
+        f"Released: {facts.released}. Technically the mechanism's output is the full sequence of {sums} of all "
+        f"{facts.realised.participation.rounds:,} rounds, so what is said here holds for every intermediate model "
+        "too, those sent to devices included."
+    )
+    if facts.also_released:
+        names = ", ".join(each.what for each in facts.also_released)
+        text += f" Besides the model updates, sums of these were released: {names}."
+    return text
+
+
+def accounting(facts: StatementFacts) -> str:
+    """Item 3a."""
+    if not facts.planned_in_all.private:
+        return "None; there is nothing to account."
+    exact = all(each.guarantee.exact for each in (*facts.planned_in_all.sequences, *facts.realised_in_all.sequences))
+    worst = "its exact worst-case sensitivity" if exact else "a proved upper bound of its worst-case sensitivity"
+    text = (
+        f"zCDP of the whole sequence of rounds as one Gaussian mechanism, {described(facts.planned.strategy)}, by "
+        f"{worst} over all participation patterns; converted to (epsilon, delta) exactly by the Gaussian "
+        "mechanism's own privacy curve (arXiv:1805.06530, Theorem 8), which is what PLD accounting approximates."
+    )
+    if facts.also_released:
+        others = "; ".join(f"{each.what} by {described(each.planned.strategy)}" for each in facts.also_released)
+        text += f" The zCDP of the other sequences is added: {others}."
+    return text
+
+
+def assumptions(facts: StatementFacts) -> str:
+    """Item 3b."""
+    guarantee = facts.planned
+    encoded = (
+        f", and at most {rounded_up(guarantee.clip_inflation, 6)} times that once encoded for secure aggregation"
+        if guarantee.clip_inflation > 1
+        else ""
+    )
+    norm = "the clip norm in force" if facts.clip_norms else f"{guarantee.clip_norm:.6g}"
+    noise = (
+        f"Gaussian seeds of standard deviation {guarantee.noise_multiplier:.6g} x {norm}, with "
+        f"keys from {facts.key_source}; the analysis is of real numbers, and the rounding of floating-point noise "
+        "is not covered."
+        if guarantee.private
+        else f"No noise; randomness of the simulation came from {facts.key_source}."
+    )
+    lines = [
+        f"- Planned: {_limits(guarantee.participation)}.",
+        f"- Realised, measured from the log of the run: {_limits(facts.realised.participation)}. It counts under "
+        "the assumption that when a client comes does not depend on what anyone typed.",
+        f"- Participation is enforced by the cohort rule: {facts.cohort_rule}.",
+        f"- A client's update of a round has norm at most {norm} (clipped as one vector{encoded}) "
+        f"and weight one; the mean divides by the constant report goal {facts.report_goal:,}, whatever number came.",
+        *([f"- {_clip_norms(facts)}"] if facts.clip_norms else []),
+        f"- {noise}",
+        *(f"- {_side_assumption(each)}" for each in facts.also_released),
+    ]
+    return "\n".join(lines)
+
+
+def formal(facts: StatementFacts) -> str:
+    """Item 3c."""
+    if not facts.planned_in_all.private:
+        return f"None: zCDP is infinite, and epsilon is infinite at every delta (delta = {facts.delta:g})."
+    text = (
+        f"As planned, the run is {promise(facts.planned_in_all, facts.delta)}. "
+        f"As realised, it is {promise(facts.realised_in_all, facts.delta)}. Figures are rounded up."
+    )
+    if facts.also_released:
+        parts = ", ".join(
+            f"{each.what} {rounded_up(each.guarantee.zcdp, 6)}" for each in facts.realised_in_all.sequences
+        )
+        text += f" Of the realised rho: {parts}."
+    if facts.vocabulary_kind == "private":
+        text += " Neither covers the vocabulary."
+    if facts.vocabulary_kind == "discovered":
+        text += " Neither covers the vocabulary, which has the guarantee of its campaign."
+    return text
+
+
+def verifiability(facts: StatementFacts) -> str:
+    """Item 3d."""
+    commands = [facts.verify_command]
+    for sequences in zip(facts.planned_in_all.sequences, facts.realised_in_all.sequences, strict=True):
+        commands.extend(account_command(each.guarantee, facts.delta) or "" for each in sequences)
+    listing = "\n".join(f"    {command}" for command in dict.fromkeys(commands) if command)
+    return (
+        f"Every figure is re-derived from the ledger or from the parameters alone by\n\n{listing}\n\n"
+        "The record of this statement holds all that its figures, labels and sentences follow from: "
+        "`tacit verify` recomputes every line of it. The mechanism, the accountant and the verifier are one "
+        "program whose source can be read."
+    )
+
+
+def extrapolated(facts: StatementFacts) -> str:
+    """The last section, of a run that was not made."""
+    larger = facts.at_larger_cohort()
+    return (
+        f"This run had {facts.report_goal:,} reports a round and noise multiplier "
+        f"{facts.planned.noise_multiplier:.6g}. The same run with {larger.report_goal:,} reports a round and noise "
+        f"multiplier {larger.planned.noise_multiplier:.6g} has the same noise on the mean; if its model were as good "
+        f"and its participation the same, it would be {promise(larger.planned_in_all, facts.delta)} as planned and "
+        f"{promise(larger.realised_in_all, facts.delta)} as realised. That run was not made."
+    )
+
+
+def account_command(guarantee: Guarantee, delta: float) -> str | None:
+    """The `tacit account` command line that re-derives a guarantee's figures; None where there is none."""
+    mechanism = _mechanism_options(guarantee.strategy)
+    if mechanism is None:
+        return None
+    served = guarantee.participation
+    encoded = "" if guarantee.clip_inflation == 1 else f"--clip-inflation {guarantee.clip_inflation!r} "
+    return (
+        f"tacit account {mechanism} --rounds {served.rounds} --min-separation {served.min_separation} "
+        f"--max-participations {served.max_participations} --noise-multiplier {guarantee.noise_multiplier!r} "
+        f"{encoded}--delta {delta!r}"
+    )
+
+
+def described(strategy: Strategy | None) -> str:
+    """The mechanism in a few words."""
+    match strategy:
+        case None | Independent():
+            return "independent noise every round"
+        case Tree(restarts=restarts, variance_reduced=reduced):
+            begun = f", restarted at rounds {', '.join(map(str, restarts))}" if restarts else ", without restarts"
+            return "tree aggregation" + begun + (", variance-reduced estimate" if reduced else "")
+        case Blt(theta=theta, omega=omega):
+            return f"a BLT with theta {theta} and omega {omega}"
+        case Toeplitz(coefficients=coefficients):
+            return f"a Toeplitz strategy of {len(coefficients)} coefficients"
+        case BandedToeplitz(coefficients=coefficients):
+            return f"a banded Toeplitz strategy of {len(coefficients)} bands"
+        case BandedInverse(coefficients=coefficients):
+            return f"the inverse of a banded Toeplitz matrix of {len(coefficients)} bands"
+        case Banded(bands=bands):
+            return f"a banded strategy matrix of {strategy.rounds_defined} rounds and {bands} bands"
+        case Dense():
+            return f"a strategy matrix of {strategy.rounds_defined} rounds"
+
+
+def promise(guarantee: Composition, delta: float) -> str:
+    """The formal guarantee in one clause."""
+    return (
+        f"rho-zCDP with rho = {rounded_up(guarantee.zcdp, 6)}, hence (epsilon, delta)-DP with epsilon = "
+        f"{rounded_up(guarantee.epsilon(delta), 6)} at delta = {delta:g}"
+    )
+
+
+def _mechanism_options(strategy: Strategy | None) -> str | None:
+    match strategy:
+        case Independent():
+            return "gaussian"
+        case Tree(restarts=restarts):
+            return "tree" + (f" --restarts {_listed(restarts)}" if restarts else "")
+        case Blt(theta=theta, omega=omega):
+            return f"blt --theta {_listed(theta)} --omega {_listed(omega)}"
+        case BandedToeplitz(coefficients=coefficients) | BandedInverse(coefficients=coefficients):
+            return f"{strategy.kind} --coefficients {_listed(coefficients)}"
+        case _:
+            return None
+
+
+def _listed(values: tuple[float, ...]) -> str:
+    return ",".join(map(repr, values))
+
+
+def _clip_norms(facts: StatementFacts) -> str:
+    """Which clip norms were in force; of many, the first, the last and the extremes."""
+    held = facts.clip_norms
+    text = (
+        "The clip norm follows the released counts of short updates, and changes only where the noise of the updates "
+        "starts afresh"
+    )
+    if len(held) > CLIP_NORMS_SHOWN:
+        norms = [norm for _, norm in held]
+        return (
+            f"{text}: {norms[0]:.6g} at first, {norms[-1]:.6g} at last, {len(held) - 1:,} changes, never below "
+            f"{min(norms):.6g} or above {max(norms):.6g}."
+        )
+    return f"{text}: {'; '.join(f'{norm:.6g} from round {at:,} on' for at, norm in held)} (rounds counted from 0)."
+
+
+def _side_assumption(side: SideRelease) -> str:
+    guarantee = side.planned
+    seeds = (
+        f"Gaussian seeds of standard deviation {guarantee.noise_multiplier:.6g} x {guarantee.clip_norm:.6g}"
+        if guarantee.private
+        else "no noise"
+    )
+    return (
+        f"{side.what}: a client's summand has norm at most {guarantee.clip_norm:.6g}; {seeds}; "
+        f"planned {_limits(guarantee.participation)}; realised {_limits(side.realised.participation)}."
+    )
+
+
+def _limits(participation: Participation) -> str:
+    return (
+        f"{participation.rounds:,} rounds, each client in at most {participation.max_participations:,} of them "
+        f"(MaxP), two of them at least {participation.min_separation:,} rounds apart (MinS = "
+        f"{participation.rounds_between:,} rounds in between)"
+    )

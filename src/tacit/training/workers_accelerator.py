@@ -1,0 +1,196 @@
+"""A cohort on one accelerator: its clients are trained side by side, as many at a time as its memory holds.
+
+Clients with equally many batches share a chunk, because a chunk takes as long as its longest client. The next chunk is
+read and sent while one is computed, and the sum stays on the device until the last. Sums are added in the order of the
+chunks, so a chunk size gives one result (as far as the device's own operations do: a GPU adds the gradients of equal
+words in any order unless XLA_FLAGS has --xla_gpu_deterministic_ops=true), and another size the same within rounding:
+the sums of `Cores` and of any chunk size agree to 1e-5 of their norm in float32.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax import Array
+from jax.flatten_util import ravel_pytree
+from numpy.typing import NDArray
+
+from tacit.aggregation import clip
+from tacit.compute.profile import READING, TRAINING, Profile
+from tacit.errors import TrainingError
+from tacit.training.client import NOBODY, ClientTraining, ClientWork, Loss, Model, ShardSum, gather, local_update
+from tacit.training.cohort import Hardware
+
+PROBED = 8  # clients of the chunk whose need of memory is extrapolated
+LARGEST_CHUNK = 512  # about where launching kernels no longer costs; more only takes memory
+SPARE = 0.35  # share of the memory that is left to evaluation, to buffers of the noise, and to fragments
+READ_AHEAD = 2  # chunks
+
+
+class _Chunk(NamedTuple):
+    """Clients that are trained side by side; `places` are theirs in the cohort."""
+
+    places: NDArray[np.int64]
+    sentences: Array  # (chunk, S, L+1), on the device; rows beyond len(places) are padding
+    batches: Array  # () when all have as many, so that no client must wait; else (chunk,)
+
+
+class Accelerator:
+    """One accelerator as the `Workers` of a cohort."""
+
+    def __init__(self, hardware: Hardware, *, device: Any = None, profile: Profile | None = None) -> None:
+        """device: JAX's; the first by default (a CPU device computes the same, for tests)."""
+        self._hardware = hardware
+        self._device = jax.local_devices()[0] if device is None else device
+        self._profile = profile or Profile()
+
+    def shard_sums(
+        self, work: ClientWork, model: Array, shards: Sequence[NDArray[np.int64]], *, seed: bytes, clip_norm: float
+    ) -> Iterator[ShardSum]:
+        """See Workers; here the sum over all shards at once.
+
+        Raises: TrainingError when the device has not enough memory, with a chunk size that may do.
+        """
+        clients = np.concatenate(shards)
+        clients = clients[clients != NOBODY]
+        work.cache.read_ahead(clients)
+        size = self.chunk_size(work, len(model), len(clients))
+        try:
+            yield self._cohort_sum(work, model, clients, size, seed, clip_norm)
+        except jax.errors.JaxRuntimeError as error:
+            if "RESOURCE_EXHAUSTED" not in str(error):
+                raise
+            advice = f"a smaller chunk: --chunk {size // 2}" if size > 1 else "a smaller client.batch_size or model"
+            raise TrainingError(
+                f"the device '{self._device}' is out of memory with {size} clients side by side; use {advice}. "
+                "What was done before is safe."
+            ) from error
+
+    def chunk_size(self, work: ClientWork, parameters: int, clients: int) -> int:
+        """Clients side by side: what was asked for, else what fits, in chunks as equal as they can be."""
+        asked = self._hardware.chunk or self._largest(work, parameters)
+        return -(-clients // -(-clients // asked))
+
+    def _largest(self, work: ClientWork, parameters: int) -> int:
+        memory = self._memory()
+        if memory is None:
+            return PROBED
+        needed = self._compiled(work, parameters, PROBED, equal=True).memory_analysis().temp_size_in_bytes / PROBED
+        return fitting(memory, needed)
+
+    def _memory(self) -> int | None:
+        """Bytes of the device; None where it does not say, as a CPU."""
+        stats = self._device.memory_stats() or {}
+        return stats.get("bytes_limit")
+
+    def _cohort_sum(
+        self, work: ClientWork, model: Array, clients: NDArray[np.int64], size: int, seed: bytes, clip_norm: float
+    ) -> ShardSum:
+        model, clip_at = jax.device_put((model, np.float32(clip_norm)), self._device)
+        total = jax.device_put(np.zeros(model.shape, np.float32), self._device)
+        norms, losses = np.zeros((2, len(clients)), np.float32)
+        finite = np.zeros(len(clients), np.bool_)
+        looked_at = (norms, finite, losses)
+        waiting: tuple[NDArray[np.int64], list[Array]] | None = None
+        for chunk in self._chunks(work, clients, size, seed):
+            with self._profile.beside(TRAINING):
+                step = self._compiled(work, len(model), size, equal=chunk.batches.ndim == 0)
+                total, *each = step(total, model, chunk.sentences, chunk.batches, clip_at)
+                if waiting is not None:  # one chunk is computed while the next is on its way, no more
+                    _put_down(looked_at, *waiting)
+                waiting = chunk.places, each
+        with self._profile.beside(TRAINING):
+            if waiting is not None:
+                _put_down(looked_at, *waiting)
+            return ShardSum(np.asarray(total), *looked_at)
+
+    def _chunks(self, work: ClientWork, clients: NDArray[np.int64], size: int, seed: bytes) -> Iterator[_Chunk]:
+        """The cohort in chunks, the clients with most batches first, each read and sent while others are computed."""
+        settings = work.settings
+        counts = [min(work.cache.sentence_count(int(client)), settings.sentences) for client in clients]
+        order = np.argsort([-count // settings.batch_size for count in counts], kind="stable")  # -(batches)
+
+        def read(places: NDArray[np.int64]) -> _Chunk:
+            with self._profile.beside(READING):
+                data = gather(work.cache, clients[places], settings, seed)
+                missing = size - len(places)
+                sentences = np.pad(data.sentences, ((0, missing), (0, 0), (0, 0)))
+                batches = np.pad(data.batches, (0, missing))  # a client of no batch has update 0
+                if (batches == batches[0]).all():
+                    batches = batches[0]
+                return _Chunk(places, *jax.device_put((sentences, batches), self._device))
+
+        ahead: deque[Future[_Chunk]] = deque()
+        with ThreadPoolExecutor(1, thread_name_prefix="reader") as reader:
+            for start in range(0, len(clients), size):
+                ahead.append(reader.submit(read, order[start : start + size]))
+                if len(ahead) > READ_AHEAD:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+
+    def _compiled(self, work: ClientWork, parameters: int, size: int, *, equal: bool) -> Any:
+        # A recipe's bfloat16 is that of the operands here too; numbers stay in memory as float32.
+        products = "bfloat16" if work.settings.precision == "bfloat16" else self._hardware.products
+        of = (work.loss, work.unravel, work.settings)
+        return _compiled(*of, parameters, size, equal, products, self._device)
+
+
+def fitting(memory: int, needed: float) -> int:
+    """How many clients of `needed` bytes fit on a device of `memory` bytes; from 1 to LARGEST_CHUNK."""
+    return int(min(max((1 - SPARE) * memory / max(needed, 1.0), 1), LARGEST_CHUNK))
+
+
+def _put_down(looked_at: Sequence[NDArray[Any]], places: NDArray[np.int64], each: list[Array]) -> None:
+    for column, values in zip(looked_at, each, strict=True):
+        column[places] = np.asarray(values)[: len(places)]
+
+
+@lru_cache(maxsize=8)
+def _compiled(
+    loss: Loss,
+    unravel: Callable[[Array], Model],
+    settings: ClientTraining,
+    parameters: int,
+    size: int,
+    equal: bool,
+    products: str,
+    device: Any,
+) -> Any:
+    """(total, flat model, sentences, batches, clip norm) -> (total, norms, finite, losses); the total is donated."""
+
+    def chunk_sum(total: Array, flat: Array, sentences: Array, batches: Array, clip_norm: Array) -> tuple[Array, ...]:
+        model = unravel(flat)
+
+        def one(sentences: Array, batches: Array) -> tuple[Model, Array, Array, Array]:
+            update, mean_loss = local_update(loss, model, sentences, batches, settings)
+            clipped = clip(update, clip_norm)
+            return clipped.update, clipped.norm, clipped.finite, mean_loss
+
+        # Where counts differ, vmap runs the loop to the longest and keeps what a client had when it was through.
+        updates, *looked_at = jax.vmap(one, in_axes=(0, None if equal else 0))(sentences, batches)
+        summed = jax.tree.map(lambda update: update.sum(axis=0), updates)
+        return total + ravel_pytree(summed)[0], *looked_at
+
+    rows = -(-settings.sentences // settings.batch_size) * settings.batch_size
+    placed = jax.sharding.SingleDeviceSharding(device)
+
+    def like(shape: tuple[int, ...], kind: Any) -> Any:
+        return jax.ShapeDtypeStruct(shape, kind, sharding=placed)  # type: ignore[no-untyped-call]
+
+    with jax.default_matmul_precision(products):
+        return (
+            jax.jit(chunk_sum, donate_argnums=0)
+            .lower(
+                like((parameters,), np.float32),
+                like((parameters,), np.float32),
+                like((size, rows, settings.words + 1), np.int32),
+                like(() if equal else (size,), np.int32),
+                like((), np.float32),
+            )
+            .compile()
+        )

@@ -1,0 +1,337 @@
+"""A cache gives back what went in, opens without reading, and refuses what is not whole."""
+
+import errno
+import gc
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from tacit.data import Cache, ClientText, ImportProgress, VocabularyRecord, build_cache, split_of
+from tacit.data.clients import NO_TIME, SPLITS
+from tacit.errors import CacheError, InputError, SourceError
+
+BOS, EOS, OOV = 1, 2, 3
+
+
+@dataclass
+class Given:
+    """A source of clients that a test made."""
+
+    given: list[ClientText]
+    description: str = "a test"
+    left_out: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def expected_clients(self) -> int | None:
+        return len(self.given)
+
+    def clients(self) -> Iterator[ClientText]:
+        return iter(self.given)
+
+
+@dataclass(frozen=True)
+class Encoded:
+    ids: NDArray[np.int32]
+    lengths: NDArray[np.int32]
+    text_of: NDArray[np.int32]
+
+
+def slow_sentences(text: str) -> list[list[int]]:
+    """A toy language: a line is a sentence, a letter is a word, `z` is out of vocabulary."""
+    lines = [[OOV if letter == "z" else ord(letter) for letter in line] for line in text.split("\n")]
+    return [[BOS, *line, EOS] for line in lines if line]
+
+
+def encode(texts: Sequence[str]) -> Encoded:
+    cut = [(at, ids) for at, text in enumerate(texts) for ids in slow_sentences(text)]
+    return Encoded(
+        ids=np.array([id for _, ids in cut for id in ids], np.int32),
+        lengths=np.array([len(ids) for _, ids in cut], np.int32),
+        text_of=np.array([at for at, _ in cut], np.int32),
+    )
+
+
+def record(size: int = 1000) -> VocabularyRecord:
+    return VocabularyRecord(size=size, sha256="0" * 64, lowercase=False, kind="public", description="toy", oov_id=OOV)
+
+
+def build(clients: list[ClientText], out: Path, *, size: int = 1000) -> Cache:
+    return build_cache(
+        Given(clients), encode, out, vocabulary=record(size), vocabulary_json='{"toy": 1}', tokenizer="toy-1"
+    )
+
+
+def person(name: str, *texts: str, times: list[int] | None = None, split: str | None = None) -> ClientText:
+    timestamps = None if times is None else np.array(times, np.int64)
+    return ClientText(client_id=name, texts=texts, timestamps=timestamps, split=split)
+
+
+PEOPLE = [
+    person("ann", "abc\nde", "z", times=[5, 7]),
+    person("nobody", "", "\n"),
+    person("böb", "q", split="test"),
+]
+
+TEXTS = st.lists(st.text("abz\n", max_size=8), max_size=4)
+
+
+@given(
+    population=st.dictionaries(st.text("xyé", min_size=1, max_size=3), st.tuples(TEXTS, st.booleans()), max_size=6),
+    splits=st.lists(st.sampled_from([None, *SPLITS]), min_size=6, max_size=6),
+    size=st.sampled_from([1000, 100_000]),
+    at_once=st.sampled_from([1, 250, 10_000]),
+)
+def test_against_python_lists(
+    tmp_path_factory: pytest.TempPathFactory,
+    population: dict[str, tuple[list[str], bool]],
+    splits: list[str | None],
+    size: int,
+    at_once: int,
+) -> None:
+    clients = [
+        person(name, *texts, times=list(range(len(texts))) if timed else None, split=split)
+        for (name, (texts, timed)), split in zip(population.items(), splits, strict=False)
+    ]
+    slow = [(client, [slow_sentences(text) for text in client.texts]) for client in clients]
+    kept = [(client, sentences) for client, sentences in slow if any(sentences)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tacit.data.importing.CHARACTERS_AT_ONCE", at_once)
+        if not kept:
+            with pytest.raises(SourceError, match=f"none of the {len(clients)} clients"):
+                build(clients, tmp_path_factory.mktemp("t") / "cache", size=size)
+            return
+        cache = build(clients, tmp_path_factory.mktemp("t") / "cache", size=size)
+    assert cache.manifest.clients == len(kept)
+    assert cache.manifest.clients_without_sentences == len(clients) - len(kept)
+    for number, (client, by_text) in enumerate(kept):
+        sentences = [ids for text in by_text for ids in text]
+        times = [NO_TIME if client.timestamps is None else at for at, text in enumerate(by_text) for _ in text]
+        ids, lengths = cache.sentences(number)
+        assert ids.dtype == (np.uint16 if size == 1000 else np.int32)
+        assert [part.tolist() for part in np.split(ids, np.cumsum(lengths)[:-1])] == sentences
+        assert cache.sentence_count(number) == len(sentences)
+        assert cache.words(number) == cache.words_per_client()[number] == sum(len(ids) - 2 for ids in sentences)
+        assert cache.timestamps(number).tolist() == times
+        assert cache.name(number) == client.client_id
+        assert number in cache.clients(client.split or split_of(client.client_id))
+    words = [id for _, by_text in kept for text in by_text for ids in text for id in ids[1:-1]]
+    assert (cache.manifest.words, cache.manifest.oov_words) == (len(words), words.count(OOV))
+    assert sum(cache.manifest.splits.values()) == len(kept)
+    assert sorted(np.concatenate([cache.clients(name) for name in SPLITS])) == cache.clients().tolist()
+    cache.verify()
+
+
+def slow_padded(sentences: list[list[int]], chosen: list[int], length: int) -> list[list[int]]:
+    return [(sentences[number] + [0] * length)[:length] for number in chosen]
+
+
+@given(
+    texts=st.lists(st.text("abz", min_size=1, max_size=9), min_size=1, max_size=9),
+    length=st.integers(1, 12),
+    size=st.sampled_from([1000, 100_000]),
+    data=st.data(),
+)
+def test_padded_against_a_loop_over_sentences(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str], length: int, size: int, data: st.DataObject
+) -> None:
+    """Any sentences of any client, again and in any order, cut or padded."""
+    people = [person("first", "q"), person("it", *texts), person("last", "zz")]
+    cache = build(people, tmp_path_factory.mktemp("t") / "cache", size=size)
+    for client, of in enumerate([["q"], texts, ["zz"]]):
+        chosen = data.draw(st.lists(st.integers(0, len(of) - 1), max_size=12))
+        rows = cache.padded(client, np.array(chosen, np.int64), length)
+        assert rows.dtype == np.int32 and rows.shape == (len(chosen), length)
+        assert rows.tolist() == slow_padded([slow_sentences(text)[0] for text in of], chosen, length)
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Cache:
+    return build(PEOPLE, tmp_path / "cache")
+
+
+@pytest.mark.parametrize("asked", [[], [0], [2, 0, 1, 2]])
+def test_reading_ahead_changes_nothing(tmp_path: Path, asked: list[int]) -> None:
+    cache = build([person("a", "ab", "c"), person("b", "zz"), person("c", "d")], tmp_path / "c")
+    cache.read_ahead(np.array(asked, np.int64))
+    everything = np.arange(2)
+    assert cache.padded(0, everything, 4).tolist() == slow_padded(
+        [slow_sentences(t)[0] for t in ("ab", "c")], [0, 1], 4
+    )
+
+
+def test_a_system_that_cannot_be_asked_reads_on_demand(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("os.posix_fadvise", raising=False)
+    cache.read_ahead(np.arange(2))
+    assert cache.padded(1, np.arange(1), 3).tolist() == [[BOS, ord("q"), EOS]]
+
+
+def test_a_cache_that_shrinks_while_it_is_read_is_named(cache: Cache) -> None:
+    (cache.path / "ids").write_bytes(b"")
+    with pytest.raises(CacheError, match="ids was cut short while it was read"):
+        cache.padded(0, np.arange(1), 3)
+
+
+def test_files_are_closed_with_the_cache(cache: Cache) -> None:
+    def descriptors() -> int:
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    if not Path("/proc/self/fd").is_dir():
+        pytest.skip("this system does not list open files")
+    before = descriptors()
+    opened = Cache.open(cache.path)
+    opened.padded(0, np.arange(1), 3)
+    assert descriptors() > before
+    del opened
+    gc.collect()
+    assert descriptors() <= before
+
+
+def test_a_digest_is_of_the_text_and_not_of_its_place(tmp_path: Path) -> None:
+    one, again = build(PEOPLE, tmp_path / "one"), build(PEOPLE, tmp_path / "again")
+    other = build([*PEOPLE[:-1], person("böb", "r", split="test")], tmp_path / "other")
+    assert one.manifest.digest == again.manifest.digest != other.manifest.digest
+
+
+def test_the_manifest_says_what_is_in_it(cache: Cache) -> None:
+    manifest = Cache.open(cache.path).manifest
+    assert manifest == cache.manifest
+    assert (manifest.clients, manifest.sentences, manifest.words, manifest.oov_words) == (2, 4, 7, 1)
+    assert (manifest.clients_without_sentences, manifest.source, manifest.tokenizer) == (1, "a test", "toy-1")
+    assert manifest.oov_rate == 1 / 7
+    assert manifest.vocabulary == record()
+    assert cache.vocabulary_path.read_text() == '{"toy": 1}'
+
+
+def test_nothing_unfinished_stays_behind(cache: Cache) -> None:
+    assert [path.name for path in cache.path.parent.iterdir()] == ["cache"]
+
+
+def test_maps_are_read_only(cache: Cache) -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        cache.sentences(0)[0][0] = 9
+
+
+def test_progress_is_told(tmp_path: Path) -> None:
+    seen: list[ImportProgress] = []
+    build_cache(
+        Given(PEOPLE),
+        encode,
+        tmp_path / "c",
+        vocabulary=record(),
+        vocabulary_json="",
+        tokenizer="",
+        progress=seen.append,
+    )
+    assert seen[-1] == ImportProgress(clients=3, expected_clients=3, words=7)
+
+
+def test_an_old_cache_is_replaced_a_foreign_folder_is_not(cache: Cache) -> None:
+    assert build([person("eve", "a")], cache.path).manifest.clients == 1
+    foreign = cache.path.parent / "foreign"
+    foreign.mkdir()
+    (foreign / "thesis.txt").write_text("dear to somebody")
+    for place in (foreign, foreign / "thesis.txt"):
+        with pytest.raises(CacheError, match="exists and is not a cache"):
+            build(PEOPLE, place)
+    assert (foreign / "thesis.txt").read_text() == "dear to somebody"
+
+
+def test_a_broken_import_leaves_the_old_cache(cache: Cache) -> None:
+    with pytest.raises(SourceError, match="'x' came twice"):
+        build([person("x", "a"), person("x", "b")], cache.path)
+    assert Cache.open(cache.path).manifest.clients == 2
+    assert [path.name for path in cache.path.parent.iterdir()] == ["cache"]
+
+
+def test_a_full_disk_leaves_the_old_cache_and_no_rest(cache: Cache) -> None:
+    def full(texts: Sequence[str]) -> Encoded:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        build_cache(Given(PEOPLE), full, cache.path, vocabulary=record(), vocabulary_json="", tokenizer="")
+    assert Cache.open(cache.path).manifest == cache.manifest
+    assert [path.name for path in cache.path.parent.iterdir()] == ["cache"]
+
+
+def test_names_are_needed(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="empty name"):
+        build([person("", "a")], tmp_path / "c")
+
+
+def test_unknown_clients_and_splits_are_refused(cache: Cache) -> None:
+    for client in (-1, 2):
+        with pytest.raises(InputError, match="clients are 0 to 1"):
+            cache.sentences(client)
+    with pytest.raises(InputError, match="train, validation, test"):
+        cache.clients("dev")
+
+
+def damage_nothing_there(path: Path) -> None:
+    for file in path.iterdir():
+        file.unlink()
+    path.rmdir()
+
+
+def damage_half_written(path: Path) -> None:
+    (path / "manifest.json").unlink()
+
+
+def damage_cut_short(path: Path) -> None:
+    content = (path / "ids").read_bytes()
+    (path / "ids").write_bytes(content[:-1])
+
+
+def damage_file_gone(path: Path) -> None:
+    (path / "splits").unlink()
+
+
+def damage_other_format(path: Path) -> None:
+    (path / "manifest.json").write_text('{"format": "somebody-else-1"}')
+
+
+def damage_no_object(path: Path) -> None:
+    (path / "manifest.json").write_text("[]")
+
+
+def damage_no_json(path: Path) -> None:
+    (path / "manifest.json").write_text("{")
+
+
+def damage_field_gone(path: Path) -> None:
+    manifest = json.loads((path / "manifest.json").read_text())
+    del manifest["vocabulary"]["oov_id"]
+    (path / "manifest.json").write_text(json.dumps(manifest))
+
+
+@pytest.mark.parametrize(
+    ("damage", "complaint"),
+    [
+        (damage_nothing_there, "there is no cache at"),
+        (damage_half_written, "import did not end"),
+        (damage_cut_short, "has 29 bytes where the manifest promises 30"),
+        (damage_file_gone, "lacks its file splits"),
+        (damage_other_format, "has format 'somebody-else-1'"),
+        (damage_no_object, "has format None"),
+        (damage_no_json, "is not JSON"),
+        (damage_field_gone, "is damaged"),
+    ],
+)
+def test_what_is_not_whole_is_refused(cache: Cache, damage: object, complaint: str) -> None:
+    damage(cache.path)  # type: ignore[operator]
+    with pytest.raises(CacheError, match=complaint):
+        Cache.open(cache.path)
+
+
+def test_changed_content_is_found_by_verify(cache: Cache) -> None:
+    content = bytearray((cache.path / "ids").read_bytes())
+    content[4] ^= 1
+    (cache.path / "ids").write_bytes(content)
+    with pytest.raises(CacheError, match="ids is not what was imported"):
+        Cache.open(cache.path).verify()

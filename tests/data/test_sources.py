@@ -1,0 +1,386 @@
+"""Each kind of source gives what is in it, once, in a fixed order, or says in one line why not."""
+
+import sqlite3
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tacit.data import ClientText, open_source, split_of
+from tacit.data.clients import NO_TIME, SPLITS, paragraphs
+from tacit.data.docstrings import Docstrings, manuals, prose
+from tacit.data.stackoverflow import read_example
+from tacit.errors import SourceError
+
+
+def write(path: Path, **columns: Any) -> Path:
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def read(spec: object) -> dict[str, ClientText]:
+    """All clients by name; reading twice gives the same order."""
+    source = open_source(str(spec))
+    clients = list(source.clients())
+    assert [client.client_id for client in source.clients()] == [client.client_id for client in clients]
+    assert source.expected_clients == len(clients)
+    return {client.client_id: client for client in clients}
+
+
+def texts(clients: dict[str, ClientText]) -> dict[str, list[str]]:
+    return {name: list(client.texts) for name, client in clients.items()}
+
+
+class TestPublicText:
+    def test_rows_that_follow_one_another_are_a_passage(self, tmp_path: Path) -> None:
+        one = write(tmp_path / "one.parquet", text=[f"{row}" for row in range(450)])
+        two = write(tmp_path / "two.parquet", text=["a"])
+        clients = read(f"public:{one},{two}")
+        assert [name for name in clients] == ["one 000000", "one 000001", "one 000002", "two 000000"]
+        assert list(clients["one 000001"].texts) == [f"{row}" for row in range(200, 400)]
+        assert len(clients["one 000002"].texts) == 50
+        assert open_source(f"public:{one}").description == "public text one.parquet"
+
+    def test_what_cannot_be_read_is_named(self, tmp_path: Path) -> None:
+        with pytest.raises(SourceError, match=r"there is no file .*absent"):
+            open_source(f"public:{tmp_path / 'absent.parquet'}")
+        (tmp_path / "torn.parquet").write_bytes(b"PAR1")
+        with pytest.raises(SourceError, match="cannot be read as Parquet"):
+            open_source(f"public:{tmp_path / 'torn.parquet'}")
+        without = write(tmp_path / "without.parquet", words=["a"])
+        with pytest.raises(SourceError, match="no 'text'"):
+            list(open_source(f"public:{without}").clients())
+
+
+class TestParquet:
+    def test_a_client_has_all_its_rows(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.parquet", client_id=["b", "b", "a"], text=["1", None, "3"])
+        clients = read(path)
+        assert texts(clients) == {"b": ["1", ""], "a": ["3"]}
+        assert clients["b"].timestamps is None
+        assert clients["b"].split is None
+
+    def test_scattered_rows_are_put_together(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.parquet", client_id=["b", "a", "b", "a"], text=["1", "2", "3", "4"])
+        assert texts(read(path)) == {"a": ["2", "4"], "b": ["1", "3"]}
+
+    @given(owners=st.lists(st.sampled_from("abc"), min_size=1, max_size=12), rows=st.integers(1, 5))
+    def test_against_a_dictionary(self, tmp_path_factory: pytest.TempPathFactory, owners: list[str], rows: int) -> None:
+        path = tmp_path_factory.mktemp("t") / "a.parquet"
+        write(path, client_id=owners, text=[f"{row}" for row in range(len(owners))])
+        slow = {name: [f"{row}" for row, owner in enumerate(owners) if owner == name] for name in set(owners)}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("tacit.data.parquet.ROWS_AT_ONCE", rows)
+            assert texts(read(path)) == slow
+
+    def test_texts_come_in_the_order_of_time_unknown_first(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "a.parquet", client_id=["a"] * 4, text=list("wxyz"), timestamp=[5, None, 3, 5])
+        client = read(path)["a"]
+        assert (list(client.texts), client.timestamps.tolist()) == (list("xywz"), [NO_TIME, 3, 5, 5])  # type: ignore[union-attr]
+
+    def test_timestamps_of_other_types(self, tmp_path: Path) -> None:
+        times = pa.array([1_500], pa.timestamp("ms"))
+        path = write(tmp_path / "a.parquet", client_id=pa.array([7]), text=["x"], timestamp=times)
+        assert read(path)["7"].timestamps.tolist() == [1]  # type: ignore[union-attr]
+        path = write(tmp_path / "a.parquet", client_id=["a"], text=["x"], timestamp=pa.nulls(1))
+        assert read(path)["a"].timestamps.tolist() == [NO_TIME]  # type: ignore[union-attr]
+
+    def test_a_prefix_fixes_the_split_by_file(self, tmp_path: Path) -> None:
+        for name, split in zip("abc", SPLITS, strict=True):
+            write(tmp_path / f"chat.{split}.parquet", client_id=[name], text=["x"])
+        clients = read(tmp_path / "chat")
+        assert {name: client.split for name, client in clients.items()} == dict(zip("abc", SPLITS, strict=True))
+
+    def test_a_client_in_two_splits_is_refused(self, tmp_path: Path) -> None:
+        for split in SPLITS:
+            write(tmp_path / f"chat.{split}.parquet", client_id=["a"], text=["x"])
+        with pytest.raises(SourceError, match=r"client 'a' is in chat.validation.parquet and in the train file"):
+            read(tmp_path / "chat")
+
+    def test_a_folder_of_files_is_one_population(self, tmp_path: Path) -> None:
+        write(tmp_path / "1.parquet", client_id=["a"], text=["1"])
+        write(tmp_path / "2.parquet", client_id=["a", "b"], text=["2", "3"])
+        assert texts(read(tmp_path)) == {"a": ["1", "2"], "b": ["3"]}
+
+    @pytest.mark.parametrize(
+        ("columns", "complaint"),
+        [
+            ({"client_id": ["a"]}, r"has columns client_id but no 'text'"),
+            ({"user": ["a"], "text": ["x"]}, r"has columns user, text but no 'client_id'"),
+            ({"client_id": ["a"], "text": [b"x"]}, "'text' is binary, not text"),
+            ({"client_id": ["a"], "text": ["x"], "timestamp": ["now"]}, "'timestamp' is string"),
+            ({"client_id": ["a", None], "text": ["x", "y"]}, "a row has no client_id"),
+        ],
+    )
+    def test_wrong_columns_are_refused(self, tmp_path: Path, columns: dict[str, Any], complaint: str) -> None:
+        with pytest.raises(SourceError, match=complaint):
+            read(write(tmp_path / "a.parquet", **columns))
+
+    def test_text_that_is_not_utf8_is_refused(self, tmp_path: Path) -> None:
+        bad = pa.Array.from_buffers(
+            pa.string(), 1, [None, pa.array([0, 1], pa.int32()).buffers()[1], pa.py_buffer(b"\xff")]
+        )
+        with pytest.raises(SourceError, match=r"text of client 'a' is not UTF-8"):
+            read(write(tmp_path / "a.parquet", client_id=["a"], text=bad))
+
+    def test_what_is_no_parquet_is_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "a.parquet").write_text("no")
+        for path, complaint in (
+            ("a.parquet", "cannot be read as Parquet"),
+            ("b", "no Parquet file, folder or prefix"),
+        ):
+            with pytest.raises(SourceError, match=complaint):
+                open_source(str(tmp_path / path))
+        (tmp_path / "c").mkdir()
+        with pytest.raises(SourceError, match=r"no \*.parquet files"):
+            open_source(str(tmp_path / "c"))
+
+
+class TestFolder:
+    def test_a_file_is_a_client(self, tmp_path: Path) -> None:
+        (tmp_path / "sub").mkdir()
+        (tmp_path / "b.txt").write_text("one\ntwo\n\nthree\n", encoding="utf-8-sig")
+        (tmp_path / "sub" / "a.md").write_text("", encoding="utf-8")
+        (tmp_path / ".hidden.txt").write_text("no")
+        (tmp_path / "picture.png").write_bytes(b"\xff")
+        assert texts(read(f"folder:{tmp_path}")) == {"b.txt": ["one two", "three"], "sub/a.md": [""]}
+
+    def test_other_encodings_are_refused_by_name(self, tmp_path: Path) -> None:
+        (tmp_path / "latin.txt").write_bytes("café".encode("latin-1"))
+        with pytest.raises(SourceError, match=r"latin.txt is not UTF-8 \(byte 3.*iconv"):
+            read(f"folder:{tmp_path}")
+
+    def test_empty_or_missing_folders_are_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(SourceError, match="has no text files"):
+            open_source(f"folder:{tmp_path}")
+        with pytest.raises(SourceError, match="is not a folder"):
+            open_source(f"folder:{tmp_path / 'none'}")
+
+
+class TestGit:
+    @pytest.fixture
+    def repository(self, tmp_path: Path) -> Path:
+        self.git(tmp_path, "init", "-q")
+        self.commit(tmp_path, "ann@x.org", 2, "Second\nline\n\nWrite to bob@y.org.\n\nSigned-off-by: Ann <ann@x.org>")
+        self.commit(tmp_path, "Ann@X.org", 1, "First")
+        self.commit(tmp_path, "bob@y.org", 3, "Third")
+        return tmp_path
+
+    def git(self, path: Path, *arguments: str, **settings: Any) -> None:
+        plain = ["-c", "user.name=T", "-c", "user.email=t@t", "-c", "commit.gpgsign=false"]
+        subprocess.run(["git", "-C", str(path), *plain, *arguments], check=True, capture_output=True, **settings)
+
+    def commit(self, path: Path, author: str, time: int, message: str | bytes) -> None:
+        content = message if isinstance(message, bytes) else message.encode()
+        date = f"--date=@{time} +0000"
+        options = ("commit", "--allow-empty", "-q", f"--author=A <{author}>", date, "-F", "-")
+        self.git(path, *options, input=content)
+
+    def test_an_author_is_a_client_without_a_name(self, repository: Path) -> None:
+        clients = list(open_source(f"git:{repository}").clients())
+        found = sorted((list(client.texts), client.timestamps.tolist()) for client in clients)  # type: ignore[union-attr]
+        assert found == [(["First", "Second line\nWrite to <email>."], [1, 2]), (["Third"], [3])]
+        assert not any("ann" in client.client_id or "@" in str(client.texts) for client in clients)
+
+    def test_every_import_names_people_anew(self, repository: Path) -> None:
+        first, second = ({c.client_id for c in open_source(f"git:{repository}").clients()} for _ in range(2))
+        assert not first & second
+        source = open_source(f"git:{repository}")
+        assert [c.client_id for c in source.clients()] == [c.client_id for c in source.clients()]
+
+    def test_messages_in_other_encodings_are_counted(self, repository: Path) -> None:
+        self.git(repository, "config", "i18n.commitEncoding", "nobody-knows")
+        self.commit(repository, "bob@y.org", 4, b"caf\xe9")
+        source = open_source(f"git:{repository}")
+        assert len(list(source.clients())) == 2
+        assert source.left_out == {"commit messages that are not UTF-8": 1}
+
+    def test_what_has_no_history_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(SourceError, match="has no history to read"):
+            open_source(f"git:{tmp_path / 'none'}")
+        self.git(tmp_path, "init", "-q")
+        with pytest.raises(SourceError, match="has no history to read"):
+            open_source(f"git:{tmp_path}")
+
+
+def varint(value: int) -> bytes:
+    return bytes([value]) if value < 128 else bytes([value & 127 | 128]) + varint(value >> 7)
+
+
+def field(number: int, content: bytes) -> bytes:
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def example(features: dict[str, list[bytes]]) -> bytes:
+    """A serialised tf.train.Example of bytes features (and an int64 one, to be stepped over)."""
+    entries = b"".join(
+        field(1, field(1, name.encode()) + field(2, field(1, b"".join(field(1, value) for value in values))))
+        for name, values in features.items()
+    )
+    score = field(1, field(1, b"score") + field(2, field(3, field(1, varint(300)))))
+    return field(1, score + entries)
+
+
+class TestStackOverflow:
+    def write(self, path: Path, rows: list[tuple[str, str, bytes]]) -> str:
+        """The tables that tensorflow_federated's sql_client_data.py reads."""
+        with sqlite3.connect(path) as connection:
+            connection.execute(
+                "CREATE TABLE examples (split_name TEXT NOT NULL, client_id TEXT NOT NULL, "
+                "serialized_example_proto BLOB NOT NULL)"
+            )
+            connection.execute(
+                "CREATE TABLE client_metadata "
+                "(client_id TEXT NOT NULL, split_name TEXT NOT NULL, num_examples INTEGER NOT NULL)"
+            )
+            connection.executemany("INSERT INTO examples VALUES (?, ?, ?)", rows)
+        connection.close()
+        return f"stackoverflow:{path}"
+
+    def post(self, text: str, date: str) -> bytes:
+        return example({"creation_date": [date.encode()], "tokens": [text.encode()], "tags": [b"x" * 300]})
+
+    def test_posts_by_client_and_time(self, tmp_path: Path) -> None:
+        rows = [
+            ("train", "2", self.post("later ones", "1970-01-01 00:01:05.767 UTC")),
+            ("heldout", "1", self.post("hello", "1970-01-02 00:00:00 UTC")),
+            ("train", "2", self.post("first", "1970-01-01 00:00:03.1 UTC")),
+            ("test", "3", example({"tokens": [b"no", b"date"]})),
+        ]
+        clients = read(self.write(tmp_path / "so.sqlite", rows))
+        assert texts(clients) == {"1": ["hello"], "3": ["no date"], "2": ["first", "later ones"]}
+        assert {name: client.split for name, client in clients.items()} == {
+            "1": "validation",
+            "3": "test",
+            "2": "train",
+        }
+        assert {name: client.timestamps.tolist() for name, client in clients.items()} == {  # type: ignore[union-attr]
+            "1": [86_400],
+            "3": [NO_TIME],
+            "2": [3, 65],
+        }
+
+    @given(
+        st.dictionaries(st.text(max_size=5), st.lists(st.binary(max_size=200), max_size=3), max_size=4),
+        st.integers(0, 10_000),
+    )
+    def test_examples_come_back_or_are_refused(self, features: dict[str, list[bytes]], cut: int) -> None:
+        blob = example(features)
+        assert read_example(blob) == features
+        with suppress(ValueError, IndexError):  # what _post turns into a SourceError
+            read_example(blob[: cut % len(blob)])
+
+    def test_other_wire_types_are_stepped_over(self) -> None:
+        others = varint(2 << 3 | 1) + bytes(8) + varint(3 << 3 | 5) + bytes(4) + varint(4 << 3) + varint(1000)
+        assert read_example(others + example({"a": [b"b"]})) == {"a": [b"b"]}
+        with pytest.raises(ValueError, match="wire type 3"):
+            read_example(varint(1 << 3 | 3))
+
+    def test_refusals(self, tmp_path: Path) -> None:
+        good = self.post("x", "")
+        cases = {
+            "is in t.* and in t": [("train", "1", good), ("test", "1", good)],
+            "has a split 'dev'": [("dev", "1", good)],
+            "no tf.train.Example": [("train", "1", b"\x0a\xff")],
+        }
+        for number, (complaint, rows) in enumerate(cases.items()):
+            with pytest.raises(SourceError, match=complaint):
+                read(self.write(tmp_path / f"{number}.sqlite", rows))
+        bad_text = example({"tokens": [b"\xff"]})
+        with pytest.raises(SourceError, match="UTF-8"):
+            read(self.write(tmp_path / "bad.sqlite", [("train", "1", bad_text)]))
+        bad_date = example({"tokens": [b"x"], "creation_date": [b"yesterday"]})
+        with pytest.raises(SourceError, match="yesterday"):
+            read(self.write(tmp_path / "date.sqlite", [("train", "1", bad_date)]))
+
+    def test_files_of_another_layout_are_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "text").write_text("this is not a database, but it is long enough to be one " * 9)
+        with pytest.raises(SourceError, match="is not SQLite"):
+            open_source(f"stackoverflow:{tmp_path / 'text'}")
+        sqlite3.connect(tmp_path / "empty").close()
+        with pytest.raises(SourceError, match="no column 'split_name'"):
+            open_source(f"stackoverflow:{tmp_path / 'empty'}")
+        with pytest.raises(SourceError, match="is not a file"):
+            open_source(f"stackoverflow:{tmp_path / 'none'}")
+
+
+class TestInstalled:
+    def test_a_module_is_a_client(self, tmp_path: Path) -> None:
+        (tmp_path / "pkg" / "tests").mkdir(parents=True)
+        (tmp_path / "pkg" / "__init__.py").write_text('"""Package text."""\n')
+        (tmp_path / "pkg" / "tests" / "test_a.py").write_text('"""Not read."""\n')
+        (tmp_path / "pkg" / "a.py").write_text(
+            '"""Module\n    text.\n\n    >>> code()\n    """\nclass A:\n    """Class."""\n'
+            '    def f(self):\n        """Method \\d."""\n        def g():\n            """Inner."""\n'
+        )
+        (tmp_path / "bad.py").write_text('"""unfinished\n')
+        (tmp_path / "plain.py").write_text("x = 1\n")
+        source = Docstrings([tmp_path])
+        found = texts({client.client_id: client for client in source.clients()})
+        assert found == {
+            "pkg": ["Package text."],
+            "pkg.a": ["Module text.", "Class.", "Method \\d.", "Inner."],
+        }
+        assert source.left_out == {"files that are not Python": 1}
+
+    def test_the_real_installation_has_many(self) -> None:
+        source = open_source("docstrings")
+        assert (source.expected_clients or 0) > 300
+        names = [client.client_id for client, _ in zip(source.clients(), range(20), strict=False)]
+        assert names == sorted(names)
+
+    def test_prose_leaves_code_out(self) -> None:
+        document = "Title\n=====\n\nSome words\nhere.\n\n>>> code()\n3\n\n.. note:: x\n\n```\ncode\n```\n\nEnd."
+        assert prose(document) == "Title\nSome words here.\nEnd."
+
+    def test_manuals_are_public_prose(self) -> None:
+        words = " ".join(manuals()).split()
+        assert len(words) > 30_000
+
+
+@given(st.text("ab \n", max_size=30))
+def test_paragraphs_keep_words_and_join_lines(text: str) -> None:
+    joined = paragraphs(text)
+    assert joined.split() == text.split()
+    assert "\n\n" not in joined
+    assert len(joined.split("\n")) == max(1, sum(bool(part.strip()) for part in split_at_blank_lines(text)))
+
+
+def split_at_blank_lines(text: str) -> list[str]:
+    groups = [""]
+    for line in text.split("\n"):
+        groups = [*groups, ""] if not line.strip() else [*groups[:-1], groups[-1] + line]
+    return groups
+
+
+def test_splits_are_by_hash_and_about_80_10_10() -> None:
+    splits = [split_of(f"client {number}") for number in range(20_000)]
+    shares = [splits.count(name) / len(splits) for name in SPLITS]
+    assert np.allclose(shares, [0.8, 0.1, 0.1], atol=0.01)
+    # Pinned: another rule would move people from test to train between two versions.
+    assert {name: split_of(name) for name in PINNED} == PINNED
+
+
+PINNED = {
+    "a": "train",
+    "b": "train",
+    "c": "test",
+    "d": "train",
+    "e": "train",
+    "f": "train",
+    "g": "train",
+    "h": "train",
+}
+
+
+@pytest.mark.parametrize("spec", ["ftp:there", "folder:", "documents"])
+def test_unknown_sources_are_refused(spec: str) -> None:
+    with pytest.raises(SourceError):
+        open_source(spec)

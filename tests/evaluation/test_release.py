@@ -1,0 +1,132 @@
+"""The noise of released histograms is what the ledger says, no more and no less, and the guarantee follows from it."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from scipy.stats import kstest
+
+from tacit.errors import InputError
+from tacit.evaluation.histograms import Buckets, Cells
+from tacit.evaluation.release import Question, exactly, guarantee_for, release, release_locally
+from tacit.privacy.participation import Participation
+from tacit.statements.ledger import Ledger
+
+CELLS = Cells(slices=Buckets((10.0,)), bins=Buckets.steps(-5, 5, 100))
+
+
+def questions(count: int, clients: int, seed: int = 0) -> list[Question]:
+    draw = np.random.default_rng(seed)
+    return [
+        Question(name=f"q{number}", cells=CELLS, chosen=draw.integers(0, CELLS.size, clients))
+        for number in range(count)
+    ]
+
+
+def without(question: Question, client: int) -> np.ndarray:
+    """The counts if this client's contribution were zero."""
+    return question.counts - np.bincount([question.chosen[client]], minlength=question.cells.size)
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 46])
+def test_one_client_moves_everything_released_by_exactly_the_clip_norm(count: int) -> None:
+    asked = questions(count, 30)
+    for client in range(30):
+        moved = sum(float(np.sum((each.counts - without(each, client)) ** 2)) for each in asked)
+        assert math.sqrt(moved) == guarantee_for(count, zcdp=0.3).clip_norm
+
+
+def noise_of(zcdp: float, count: int = 60) -> np.ndarray:
+    asked = questions(count, 500)
+    released, _ = release(asked, guarantee_for(count, zcdp=zcdp), step=0, generator=np.random.default_rng(11))
+    exact = exactly(asked)
+    return np.concatenate([(released[name].counts - exact[name].counts).ravel() for name in released])
+
+
+def test_noise_scale_is_accepted_and_a_wrong_one_rejected() -> None:
+    zcdp = 0.01
+    spread = math.sqrt(60) / math.sqrt(2 * zcdp)  # sensitivity sqrt(H) over sqrt(2 rho)
+    noise = noise_of(zcdp)
+    assert kstest(noise / spread, "norm").pvalue > 0.01
+    for wrong in (1.25, 0.8, 1 / math.sqrt(60)):  # the last: the sensitivity of one histogram alone
+        assert kstest(noise / (spread * wrong), "norm").pvalue < 1e-3
+    assert np.array_equal(noise, np.rint(noise))
+
+
+def test_the_declared_error_bars_are_those_of_the_noise() -> None:
+    asked = questions(20, 500)
+    guarantee = guarantee_for(20, zcdp=0.01)
+    released, row = release(asked, guarantee, step=0, generator=np.random.default_rng(3))
+    declared = np.sqrt(released["q0"].variance)
+    assert declared == pytest.approx(guarantee.seed_stddev, rel=1e-3)
+    assert (row.clip_norm, row.reports, row.dropped) == (math.sqrt(20), 500, 0)
+    assert not released["q0"].exact and exactly(asked)["q0"].exact
+
+
+def test_the_ledger_gives_the_promise_again() -> None:
+    """Two groups asked in two steps with different numbers of histograms: each client pays once."""
+    zcdp, rows = 0.07, []
+    for step, count in enumerate((46, 31)):
+        guarantee = guarantee_for(count, zcdp=zcdp, steps=2)
+        assert guarantee.zcdp == pytest.approx(zcdp)
+        _, row = release(questions(count, 50), guarantee, step=step, generator=np.random.default_rng(step))
+        rows.append(row)
+    once = Participation(rounds=2, min_separation=2, max_participations=1)
+    assert Ledger(tuple(rows)).composition(once).zcdp == pytest.approx(zcdp)
+    twice = Participation(rounds=2, min_separation=1, max_participations=2)
+    assert Ledger(tuple(rows)).composition(twice).zcdp == pytest.approx(2 * zcdp)
+
+
+def test_a_guarantee_for_fewer_histograms_is_refused() -> None:
+    with pytest.raises(InputError, match="3 histograms need a guarantee with clip norm 1"):
+        release(questions(3, 10), guarantee_for(2, zcdp=1.0), step=0, generator=np.random.default_rng(0))
+    with pytest.raises(InputError, match="at least one"):
+        guarantee_for(0, zcdp=1.0)
+
+
+def test_questions_of_one_step_go_to_the_same_clients() -> None:
+    with pytest.raises(InputError, match=r"\[10, 11\] clients"):
+        exactly([*questions(1, 10), *questions(1, 11)])
+    with pytest.raises(InputError, match="in none of them"):
+        Question(name="beyond", cells=CELLS, chosen=np.array([CELLS.size]))
+
+
+class KaryResponse:
+    """k-ary randomized response, told plainly: the truth with probability p, else any other value."""
+
+    def __init__(self, domain: int, epsilon: float) -> None:
+        self.domain, self.epsilon = domain, epsilon
+        self.p = math.exp(epsilon) / (math.exp(epsilon) + domain - 1)
+        self.q = (1 - self.p) / (domain - 1)
+
+    def sample_votes(self, holders: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+        rows = np.full((self.domain, self.domain), self.q)
+        np.fill_diagonal(rows, self.p)
+        return sum(generator.multinomial(int(n), row) for n, row in zip(holders, rows, strict=True))
+
+    def estimate(self, votes: np.ndarray, reports: int) -> np.ndarray:
+        return (votes - reports * self.q) / (self.p - self.q)
+
+    def variance(self, reports: int, count: float = 0.0) -> float:
+        spread = count * self.p * (1 - self.p) + (reports - count) * self.q * (1 - self.q)
+        return spread / (self.p - self.q) ** 2
+
+
+def local(asked: Sequence[Question], seed: int) -> dict:
+    return release_locally(asked, lambda size: KaryResponse(size, 3.0), generator=np.random.default_rng(seed))
+
+
+def test_local_reports_are_unbiased_and_each_device_answers_once() -> None:
+    skewed = np.minimum(np.random.default_rng(0).geometric(0.3, 3000) - 1, CELLS.size - 1)
+    asked = [Question(name=name, cells=CELLS, chosen=skewed) for name in ("a", "b", "c")]
+    found = [local(asked, seed) for seed in range(150)]
+    assert sum(each.asked for each in found[0].values()) == 3000
+    truth = exactly(asked)["a"].counts / 3
+    estimates = np.array([each["a"].counts for each in found])
+    declared = np.sqrt(found[0]["a"].variance)
+    error = (estimates.mean(axis=0) - truth) / (declared / math.sqrt(len(found)))
+    assert np.abs(error).max() < 4
+    spread = estimates.std(axis=0, ddof=1) / declared
+    # who answers which question is drawn, too: that adds to large cells, and is sampling, not noise
+    assert 0.8 < np.median(spread) < 1.25

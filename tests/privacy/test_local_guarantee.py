@@ -1,0 +1,181 @@
+"""Guarantees of a campaign at each level, one budget spent in two ways, and what a population can hope for."""
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tacit.errors import InputError
+from tacit.privacy.local_anonymity import Anonymity
+from tacit.privacy.local_guarantee import Campaigning, Group, LocalGuarantee, outlook, outlooks, user_level
+from tacit.privacy.local_shuffling import Kind, shuffle_epsilon
+from tacit.privacy.local_subset_selection import SubsetNumbers
+
+GROUPS = (Group(50_000, 101), Group(50_000, 10_001), Group(20_000, 501))
+
+
+def guarantee(**changed: Any) -> LocalGuarantee:
+    settings: dict[str, Any] = dict(item_epsilon=6.0, contributions=1, groups=GROUPS, central_delta=1e-8)
+    return LocalGuarantee(**{**settings, **changed})
+
+
+class TestLevels:
+    def test_a_person_adds_up_what_the_answers_cost(self) -> None:
+        assert guarantee(contributions=4).user_epsilon == 24.0
+
+    @pytest.mark.parametrize("randomizer", ["subset-selection", "any"])
+    def test_central_is_the_worst_group(self, randomizer: Kind) -> None:
+        """Every group by itself, and no more than the worst of them: nothing adds up over groups."""
+        made = guarantee(randomizer=randomizer, contributions=2)
+        alone = [
+            shuffle_epsilon(6.0, 2 * group.users, 1e-8, randomizer, group.domain).epsilon_upper for group in GROUPS
+        ]
+        assert made.central.epsilon_upper == pytest.approx(max(alone), rel=1e-4)
+
+    def test_more_groups_cost_nothing(self) -> None:
+        assert guarantee(groups=GROUPS * 10).central == guarantee().central
+
+    def test_user_level_is_group_privacy(self) -> None:
+        """K answers: (K eps, delta (e^(K eps) - 1)/(e^eps - 1)) from (eps, delta) for one, all within 1e-8."""
+        made = guarantee(contributions=3)
+        epsilon = made.central_user_epsilon / 3
+        assert made.central.epsilon_upper < epsilon < 1.5 * made.central.epsilon_upper
+        # The delta of one answer, found again from its epsilon: K of them stay within what was promised.
+        one = next(
+            delta
+            for delta in np.geomspace(1e-8 / 3, 1e-12, 200)
+            if guarantee(contributions=3, central_delta=float(delta)).central.epsilon_upper >= epsilon * (1 - 1e-5)
+        )
+        factor = math.expm1(3 * epsilon) / math.expm1(epsilon)
+        assert one * factor <= 1e-8 * 1.05
+        assert factor > 3
+
+    def test_one_answer_is_a_persons_all(self) -> None:
+        made = guarantee()
+        assert made.central_user_epsilon == made.central.epsilon_upper
+
+    def test_never_above_the_local_one(self) -> None:
+        made = guarantee(groups=(Group(2, 101),), contributions=5)
+        assert made.central_user_epsilon <= made.user_epsilon
+
+
+class TestWhatIsPublished:
+    def test_sentences_say_every_level_and_assumption(self) -> None:
+        said = "\n".join(guarantee(contributions=2).sentences())
+        for part in (
+            "Local, for one answer: epsilon = 6.",
+            "everything a person answered (2 answers): epsilon = 12.",
+            "Central, for one answer",
+            "at delta = 1e-08",
+            "privacy blanket",
+            "3 questions",
+            "20000 at the fewest",
+            "nobody in common",
+            "shuffles or sums",
+            "operating system",
+        ):
+            assert part in said
+        assert "SIMULATION" not in said
+
+    def test_a_seed_is_said_first(self) -> None:
+        made = guarantee(randomness="seed 7")
+        assert made.sentences()[0].startswith("SIMULATION")
+        assert "seed 7" in made.sentences()[0]
+        assert made.to_record()["randomness"] == "seed 7"
+
+    def test_record_is_json_and_complete(self) -> None:
+        made = guarantee(contributions=2)
+        record = json.loads(json.dumps(made.to_record()))
+        assert record["local_epsilon_item"] == 6.0
+        assert record["local_epsilon_user"] == 12.0
+        assert record["reports_of_smallest_group"] == 40_000
+        assert record["central_epsilon_item_lower"] <= record["central_epsilon_item"] <= record["central_epsilon_user"]
+        assert record["statement"] == made.sentences()
+        assert set(record["assumptions"]) == {"devices", "disjoint", "shuffler", "others"}
+
+    def test_anonymity(self) -> None:
+        assert Anonymity(k=20, delta=1e-6).sentence() == (
+            "Anonymity: a string that fewer than 20 of those asked typed is output with probability at most 1e-06, "
+            "for each given string."
+        )
+
+    @pytest.mark.parametrize(
+        ("changed", "named"),
+        [
+            ({"groups": ()}, "groups of people"),
+            ({"groups": (Group(0, 101),)}, "a group of 0"),
+            ({"groups": (Group(10, 1),)}, "domain=1"),
+            ({"contributions": 0}, "contributions=0"),
+            ({"item_epsilon": 0.0}, "epsilon=0"),
+            ({"item_epsilon": math.inf}, "epsilon=inf"),
+        ],
+        ids=repr,
+    )
+    def test_bad_input(self, changed: dict[str, Any], named: str) -> None:
+        with pytest.raises(InputError, match=named):
+            guarantee(**changed)
+
+
+class TestOneBudgetTwoWays:
+    @pytest.mark.parametrize(("epsilon", "contributions", "count"), [(4.0, 3, 0), (4.0, 3, 900), (9.0, 2, 2000)])
+    def test_deviations_against_simulation(self, epsilon: float, contributions: int, count: int) -> None:
+        users, domain, draws, K = 2_000, 500, 20_000, contributions
+        found = user_level(epsilon, K, users, domain, count)
+        generator = np.random.default_rng(12)
+        whole, shared = SubsetNumbers(domain, epsilon), SubsetNumbers(domain, epsilon / K)
+        holders = generator.binomial(count, 1 / K, draws)  # those who happen to send the word
+        votes = generator.binomial(holders, whole.p) + generator.binomial(users - holders, whole.q)
+        one = K * (votes - users * whole.q) / (whole.p - whole.q)
+        votes = generator.binomial(count, shared.p, draws) + generator.binomial(users * K - count, shared.q, draws)
+        every = (votes - users * K * shared.q) / (shared.p - shared.q)
+        for estimates, deviation in ((one, found.one_word_deviation), (every, found.all_words_deviation)):
+            assert estimates.mean() == pytest.approx(count, abs=5 * deviation / math.sqrt(draws))
+            assert estimates.std() == pytest.approx(deviation, rel=0.03)
+            assert estimates.std() != pytest.approx(1.1 * deviation, rel=0.03)
+
+    def test_rare_words_are_better_served_by_one(self) -> None:
+        assert user_level(8.0, 5, 10**6, 10_001, 100.0).better == "one word"
+
+    def test_a_word_that_nearly_everybody_has_by_all(self) -> None:
+        assert user_level(8.0, 5, 10**6, 10_001, 9.5e5).better == "all words"
+
+    def test_bad_input(self) -> None:
+        with pytest.raises(InputError, match="contributions=0"):
+            user_level(1.0, 0, 10, 10, 1.0)
+        with pytest.raises(InputError, match="count=11"):
+            user_level(1.0, 1, 10, 10, 11.0)
+
+
+CAMPAIGNING = Campaigning(
+    domain=1001, groups=10, contributions=1, anonymity=Anonymity(k=5, delta=1e-3), central_delta=1e-8
+)
+
+
+class TestOutlook:
+    def test_findable_count_is_found_in_half_of_all_cases(self) -> None:
+        made = outlook(40_000, 4.0, CAMPAIGNING)
+        assert made.users_per_group == made.reports == 4_000
+        numbers, generator, draws = SubsetNumbers(1001, 4.0), np.random.default_rng(2), 40_000
+        for count, low, high in ((made.findable_count, 0.45, 0.55), (made.sure_count, 0.995, 1.0), (4.0, 0.0, 2e-3)):
+            holders = round(count)
+            votes = generator.binomial(holders, numbers.p, draws) + generator.binomial(
+                4_000 - holders, numbers.q, draws
+            )
+            assert low <= (votes >= made.least_votes).mean() <= high
+
+    def test_larger_populations_find_rarer_words_and_hide_better(self) -> None:
+        rows = outlooks((10**5, 10**6, 10**7), (4.0,), CAMPAIGNING)
+        shares = [row.findable_share for row in rows]
+        assert all(share is not None for share in shares)
+        assert sorted(shares, reverse=True) == shares  # type: ignore[type-var]
+        assert rows[0].central.epsilon_upper > rows[2].central.epsilon_upper
+        assert rows[2].to_record()["findable_share"] == shares[2]
+
+    def test_populations_too_small_find_nothing(self) -> None:
+        assert outlook(500, 0.5, CAMPAIGNING).findable_share is None
+        with pytest.raises(InputError, match="population=9"):
+            outlook(9, 4.0, CAMPAIGNING)
+        with pytest.raises(InputError, match="k=5"):
+            outlook(30, 4.0, CAMPAIGNING)

@@ -1,0 +1,145 @@
+"""A campaign's ledger: the guarantee is a function of it, people count once, and what is not understood is refused."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tacit.errors import AccountingError, UnknownRelease
+from tacit.privacy.local_anonymity import absolute_threshold, rare_votes_tail
+from tacit.privacy.local_guarantee import Group, LocalGuarantee
+from tacit.privacy.local_subset_selection import SubsetNumbers
+from tacit.statements.local_releases import PREFIX_VOTES, WORD_COUNTS, AnswersRelease, CampaignLedger
+
+
+def release(first_user: int, users: int, domain: int, **changed: Any) -> AnswersRelease:
+    """Prefix votes by Subset Selection with epsilon 4, as a campaign writes them."""
+    numbers = SubsetNumbers(domain, 4.0)
+    settings: dict[str, Any] = dict(
+        what=PREFIX_VOTES,
+        turn=1,
+        layer=1,
+        contributions=2,
+        local_epsilon=4.0,
+        randomizer="subset-selection",
+        own_support=numbers.p,
+        other_support=numbers.q,
+        least_votes=absolute_threshold(numbers.p, numbers.q, 2 * users, min(5, users), 1e-3),
+        prefixes=10,
+        words=0,
+    )
+    return AnswersRelease(**{**settings, **dict(first_user=first_user, users=users, domain=domain), **changed})
+
+
+LAYERS = (
+    release(0, 3000, 101),
+    release(3000, 2000, 1001, layer=2, words=3),
+    release(5000, 2500, 101, turn=2),
+    release(7500, 1000, 5, what=WORD_COUNTS, turn=0, layer=0, least_votes=0, prefixes=0, words=3),
+)
+LEDGER = CampaignLedger(LAYERS)
+
+
+def changed(position: int, **changes: Any) -> CampaignLedger:
+    return CampaignLedger(tuple(replace(each, **changes) if at == position else each for at, each in enumerate(LAYERS)))
+
+
+def test_the_guarantee_is_that_of_the_groups() -> None:
+    groups = (Group(3000, 101), Group(2000, 1001), Group(2500, 101), Group(1000, 5))
+    expected = LocalGuarantee(item_epsilon=4.0, contributions=2, groups=groups, central_delta=1e-8)
+    assert LEDGER.guarantee(central_delta=1e-8) == expected
+    assert LEDGER.users == 8500
+    seeded = LEDGER.guarantee(central_delta=1e-8, randomness="fixed seed 3", resampled=True)
+    assert (seeded.randomness, seeded.resampled) == ("fixed seed 3", True)
+    other = CampaignLedger(tuple(replace(each, randomizer="projective-geometry") for each in LAYERS))
+    assert other.guarantee(central_delta=1e-8).randomizer == "any"
+
+
+def test_a_record_survives_and_order_does_not_matter() -> None:
+    assert tuple(AnswersRelease.from_record(each.to_record()) for each in LAYERS) == LAYERS
+    assert CampaignLedger().add(LAYERS[0]).add(LAYERS[1]).releases == LAYERS[:2]
+    assert (
+        CampaignLedger(LAYERS[::-1]).guarantee(central_delta=1e-8).central
+        == LEDGER.guarantee(central_delta=1e-8).central
+    )
+
+
+@given(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 20)), min_size=1, max_size=6))
+def test_whoever_is_in_two_groups_is_found(groups: list[tuple[int, int]]) -> None:
+    """Against counting every user."""
+    asked = [user for first, users in groups for user in range(first, first + users)]
+    ledger = CampaignLedger(
+        tuple(release(first, users, 101, turn=at + 1, least_votes=1) for at, (first, users) in enumerate(groups))
+    )
+    if len(set(asked)) == len(asked):
+        assert ledger.guarantee(central_delta=1e-8).user_epsilon == 8.0
+    else:
+        with pytest.raises(AccountingError, match="ask each user once"):
+            ledger.guarantee(central_delta=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("position", "changes", "says"),
+    [
+        (1, {"what": "words as typed"}, "'words as typed', which is neither"),
+        (1, {"randomizer": "a hash"}, "randomizer is a hash in layer 2 of pass 1"),
+        (1, {"local_epsilon": 5.0}, "local_epsilon is 5.0 in layer 2 of pass 1"),
+        (3, {"contributions": 3}, "contributions is 3 in the word counts"),
+        (2, {"turn": 1}, "layer 1 of pass 1 stands in the ledger twice"),
+        (1, {"own_support": 0.9}, "layer 2 of pass 1: support"),
+        (1, {"own_support": 0.5, "randomizer": "k-ary"}, "randomizer is k-ary"),
+        (1, {"layer": 0}, "below what it counts from"),
+        (1, {"least_votes": 0}, "below what it counts from"),
+    ],
+)
+def test_what_has_no_theorem_is_refused(position: int, changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(UnknownRelease, match=says):
+        changed(position, **changes).guarantee(central_delta=1e-8)
+
+
+def test_support_that_no_randomizer_of_that_epsilon_has_is_refused() -> None:
+    """p > e^4 q, where only the local epsilon is known of the randomizer."""
+    loud = [replace(each, randomizer="k-ary", own_support=0.9, other_support=0.01) for each in LAYERS]
+    with pytest.raises(UnknownRelease, match="not of a randomizer with its epsilon"):
+        CampaignLedger(tuple(loud)).guarantee(central_delta=1e-8)
+
+
+def test_a_randomizer_that_is_not_known_is_refused() -> None:
+    with pytest.raises(UnknownRelease, match="came from 'a hash', which is none of"):
+        CampaignLedger(tuple(replace(each, randomizer="a hash") for each in LAYERS)).guarantee(central_delta=1e-8)
+
+
+def test_an_empty_ledger_promises_nothing() -> None:
+    with pytest.raises(AccountingError, match="empty"):
+        CampaignLedger().guarantee(central_delta=1e-8)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        None,
+        [],
+        {"what": PREFIX_VOTES},
+        {**LAYERS[0].to_record(), "more": 1},
+        {**LAYERS[0].to_record(), "users": 3000.5},
+        {**LAYERS[0].to_record(), "users": True},
+        {**LAYERS[0].to_record(), "own_support": "much"},
+        {**LAYERS[0].to_record(), "own_support": float("nan")},
+    ],
+    ids=repr,
+)
+def test_a_record_of_another_kind_is_refused(record: Any) -> None:
+    with pytest.raises(UnknownRelease):
+        AnswersRelease.from_record(record)
+
+
+def test_rare_output_adds_up_over_passes_and_takes_the_worst_layer() -> None:
+    def tail(each: AnswersRelease) -> float:
+        return rare_votes_tail(each.own_support, each.other_support, each.reports, 5, each.least_votes)
+
+    tails = [tail(each) for each in LAYERS[:3]]
+    assert LEDGER.rare_output(5) == pytest.approx(max(tails[:2]) + tails[2])
+    assert LEDGER.rare_output(5) <= 2e-3 < changed(1, least_votes=LAYERS[1].least_votes - 5).rare_output(5)
+    assert changed(0, least_votes=1).rare_output(5) > 0.99
