@@ -1,0 +1,71 @@
+"""Events that a long computation emits, and the type of who listens.
+
+A job takes `progress`, a function of one event, and calls it in the caller's thread: `progress=print` is a display.
+An exception that it raises stops the job after the last committed step, and resuming goes on from there.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class StageBegan:
+    """A part of the work begins: `total` steps of it, of which an earlier process has done `done`."""
+
+    stage: str  # what is done, as a person would say it: "training", "reading clients"
+    total: int | None = None  # None: not known beforehand
+    done: int = 0
+
+
+@dataclass(frozen=True)
+class Advanced:
+    """`done` steps of a stage are done; `figures` are named numbers of now, formatted by whoever shows them."""
+
+    stage: str
+    done: int
+    figures: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True)
+class StageEnded:
+    """A stage has ended, all of it or as far as was asked."""
+
+    stage: str
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """A model was evaluated after so many rounds (0: the initial model)."""
+
+    rounds: int
+    split: str
+    metrics: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Warned:
+    """Something that a person should know now. `code` names it for programs, `message` says it with a way out."""
+
+    code: str
+    message: str
+
+
+Event = StageBegan | Advanced | StageEnded | Evaluated | Warned
+Progress = Callable[[Event], None]
+
+
+def silent(event: Event) -> None:
+    """Listen to nothing: the default of every job."""
+
+
+def counted(items: Iterable[T], stage: str, progress: Progress, *, total: int | None = None) -> Iterator[T]:
+    """The items, one by one, as a stage of `total` steps; an item counts as done when the next one is asked for."""
+    progress(StageBegan(stage, total))
+    for done, item in enumerate(items, start=1):
+        yield item
+        progress(Advanced(stage, done))
+    progress(StageEnded(stage))

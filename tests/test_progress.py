@@ -1,0 +1,9 @@
+"""Events of a counted stage: what is told, and when."""
+
+from tacit.progress import Advanced, Event, StageBegan, StageEnded, counted
+
+
+def test_a_counted_stage_begins_advances_and_ends() -> None:
+    told: list[Event] = []
+    assert list(counted("ab", "reading", told.append, total=2)) == ["a", "b"]
+    assert told == [StageBegan("reading", 2), Advanced("reading", 1), Advanced("reading", 2), StageEnded("reading")]
