@@ -30,7 +30,7 @@ def uniform(bits: int) -> float:
     return (bits >> 11) / 2**53
 
 
-def bell(bits: int) -> float:
+def gaussian(bits: int) -> float:
     return (sum((bits >> shift) & 0xFFFF for shift in (0, 16, 32, 48)) - 131070) / math.sqrt((2**32 - 1) / 3)
 
 
@@ -53,7 +53,7 @@ class SlowDevices:
             if ahead is None and lot < sum(w for _, w in availability.zones[: index + 1]) / weight:
                 ahead = round(hours * HOUR)
         assert ahead is not None
-        ahead += int(float(availability.rhythm_spread * HOUR) * bell(draw(traits, device, 2)))
+        ahead += int(float(availability.rhythm_spread * HOUR) * gaussian(draw(traits, device, 2)))
         found = []
         for day in range(first_day, first_day + days):
             for half, opens, closes, number in (
@@ -72,16 +72,16 @@ class SlowDevices:
         if uniform(draw(self.key("presence"), device, number)) >= charges * half.idle:
             return None
         late = (half.starts - (opens // HOUR) % 24) % 24 * HOUR
-        late += half.starts_spread * HOUR * bell(draw(self.key("begin"), device, number))
-        lasts = half.hours * HOUR + half.hours_spread * HOUR * bell(draw(self.key("length"), device, number))
+        late += half.starts_spread * HOUR * gaussian(draw(self.key("begin"), device, number))
+        lasts = half.hours * HOUR + half.hours_spread * HOUR * gaussian(draw(self.key("length"), device, number))
         begin = opens + int(max(0.0, late))
         end = begin + int(max(60_000.0, lasts))
         return (min(begin, closes), min(end, closes)) if begin < closes else None
 
-    def visit(self, device: int, at: int, session_ends: int) -> tuple[int, bool]:
+    def attempt(self, device: int, at: int, session_ends: int) -> tuple[int, bool]:
         work, traits = self.population.work, self.key("traits")
-        examples = work.examples * math.exp(work.examples_spread * bell(draw(traits, device, 8)))
-        slower = math.exp(-work.speed_spread * bell(draw(traits, device, 9)))
+        examples = work.examples * math.exp(work.examples_spread * gaussian(draw(traits, device, 8)))
+        slower = math.exp(-work.speed_spread * gaussian(draw(traits, device, 9)))
         lasts = max(1, int(min(examples, work.most_examples) * (1000 / work.examples_per_second) * slower))
         lasts += int(-math.log1p(-uniform(draw(self.key("transfer"), device, at))) * (work.transfer_seconds * 1000))
         fails = uniform(draw(self.key("failure"), device, at)) < work.dropout
@@ -105,11 +105,11 @@ class SlowDevices:
     def run(self, rounds: int) -> list[dict[str, object]]:
         """Each round's clients, times and counts."""
         rules, happened = self.rules, []
-        back = [0] * self.population.devices  # when the timer is over, or the visit
+        back = [0] * self.population.devices  # when the timer is over, or the attempt
         calendar = [self.sessions(device, -3, 3 + 60) for device in range(self.population.devices)]
         opens = 0
         for _ in range(rounds):
-            visits: list[tuple[int, int, int, bool]] = []
+            attempts: list[tuple[int, int, int, bool]] = []
             finish = NO_TIME
             cell = opens // round(rules.check_in_minutes * 60_000)
             while finish == NO_TIME or cell * round(rules.check_in_minutes * 60_000) < finish:
@@ -117,17 +117,17 @@ class SlowDevices:
                     if not opens <= at < finish or back[device] > at:
                         continue
                     session = next((end for begin, end in calendar[device] if begin <= at < end), None)
-                    gone = sum(not uploaded and ended <= at for _, _, ended, uploaded in visits)
-                    if session is None or len(visits) - gone >= rules.places:
+                    gone = sum(not uploaded and ended <= at for _, _, ended, uploaded in attempts)
+                    if session is None or len(attempts) - gone >= rules.places:
                         continue
-                    ended, uploaded = self.visit(device, at, session)
-                    visits.append((device, at, ended, uploaded))
+                    ended, uploaded = self.attempt(device, at, session)
+                    attempts.append((device, at, ended, uploaded))
                     back[device] = NO_TIME if uploaded else ended
-                    reports = sorted(end for _, _, end, up in visits if up)
+                    reports = sorted(end for _, _, end, up in attempts if up)
                     if len(reports) >= rules.report_goal:
                         finish = reports[rules.report_goal - 1]
                 cell += 1
-            arrived = sorted((visit for visit in visits if visit[3]), key=lambda visit: visit[2])
+            arrived = sorted((attempt for attempt in attempts if attempt[3]), key=lambda attempt: attempt[2])
             timer = round(rules.timer_hours * HOUR)
             for rank, (device, _, ended, _) in enumerate(arrived):
                 if rank < rules.report_goal:
@@ -138,10 +138,10 @@ class SlowDevices:
                 {
                     "clients": [device for device, *_ in arrived[: rules.report_goal]],
                     "opened": opens,
-                    "filled": visits[-1][1],
+                    "filled": attempts[-1][1],
                     "finished": finish,
-                    "selected": len(visits),
-                    "dropped": len(visits) - len(arrived),
+                    "selected": len(attempts),
+                    "dropped": len(attempts) - len(arrived),
                     "late": len(arrived) - rules.report_goal,
                 }
             )

@@ -15,11 +15,11 @@ from tests.population.slow_devices import SlowDevices, everybody
 from tacit.errors import InputError, ParticipationError, TacitError
 from tacit.population.availability import DAY, HOUR, Availability, HalfDay, next_session
 from tacit.population.check_ins import count_eligible, run_length, shuffle
-from tacit.population.devices import Population, RoundRules, law_of
+from tacit.population.devices import Population, RoundRules, loop_settings
 from tacit.population.simulated_cohorts import SimulatedCohorts
 from tacit.population.simulation import simulate
 from tacit.population.supply import Supply, check_supply
-from tacit.population.work_model import Work, training_time, visit
+from tacit.population.work_model import WorkModel, attempt, training_time
 from tacit.privacy import Participation
 
 EASY = Availability(unmetered=0.9)
@@ -28,8 +28,8 @@ RULES = RoundRules(report_goal=6, timer_hours=20, check_in_minutes=20)
 
 
 def available(population: Population, at: int, seed: int = 0) -> int:
-    law = law_of(population, RoundRules(report_goal=1, timer_hours=1), seed)
-    return count_eligible(law, np.zeros(population.devices, np.int64), at, 1)
+    found = loop_settings(population, RoundRules(report_goal=1, timer_hours=1), seed)
+    return count_eligible(found, np.zeros(population.devices, np.int64), at, 1)
 
 
 @settings(max_examples=10)
@@ -49,7 +49,7 @@ def test_every_round_is_the_obvious_twins_bit_for_bit(
     population = Population(
         devices=devices,
         availability=Availability(zones=((-8.0, 1.0), (5.5, 2.0)), unmetered=0.95),
-        work=Work(dropout=dropout, examples_per_second=2.0),
+        work=WorkModel(dropout=dropout, examples_per_second=2.0),
     )
     rules = RoundRules(
         report_goal=goal,
@@ -75,7 +75,7 @@ def test_runs_of_neighbours_are_the_twins_too(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("tests.population.slow_devices.run_length", lambda devices: 3)
     population = replace(SMALL, devices=100)
     cohorts = SimulatedCohorts(population, RULES, seed=3)
-    assert cohorts.law.run == 3 and cohorts.law.runs == 34
+    assert cohorts.settings.run == 3 and cohorts.settings.runs == 34
     clock = cohorts.start()
     for number, expected in enumerate(SlowDevices(population, RULES, 3).run(5)):
         got, clock = cohorts.next_cohort(clock, number)
@@ -86,11 +86,11 @@ def test_runs_of_neighbours_are_the_twins_too(monkeypatch: pytest.MonkeyPatch) -
 @given(device=st.integers(0, 10**6), day=st.integers(0, 300), seed=st.integers(0, 99))
 def test_sessions_are_the_obvious_twins(device: int, day: int, seed: int) -> None:
     population = Population(devices=10**6 + 1, availability=Availability(zones=((-3.0, 1.0), (9.0, 1.0))))
-    law = law_of(population, RULES, seed).sessions
+    found = loop_settings(population, RULES, seed).sessions
     expected = SlowDevices(population, RULES, seed).sessions(device, day - 2, 12)
     at = day * DAY
     for begin, end in [session for session in expected if session[1] > at][:4]:
-        assert next_session(law, device, at) == (begin, end)
+        assert next_session(found, device, at) == (begin, end)
         at = end
 
 
@@ -115,14 +115,14 @@ def test_defaults_have_the_published_swing_over_the_day() -> None:
     assert 3.4 < max(shares) / min(shares) < 4.6
 
 
-def test_visits_take_the_time_and_fail_as_often_as_asked() -> None:
-    work = Work(examples_spread=0.5, speed_spread=0.3, transfer_seconds=0.0, dropout=0.2, most_examples=1e9)
-    law = law_of(Population(devices=20_000, work=work), replace(RULES, deadline_minutes=1e6), 5).visits
-    seconds = np.array([training_time(law, device) for device in range(20_000)]) / 1000
-    spread = np.hypot(0.5, 0.3)  # of bells that end at 3.46 deviations: not far from normal ones
+def test_attempts_take_the_time_and_fail_as_often_as_asked() -> None:
+    work = WorkModel(examples_spread=0.5, speed_spread=0.3, transfer_seconds=0.0, dropout=0.2, most_examples=1e9)
+    found = loop_settings(Population(devices=20_000, work=work), replace(RULES, deadline_minutes=1e6), 5).attempts
+    seconds = np.array([training_time(found, device) for device in range(20_000)]) / 1000
+    spread = np.hypot(0.5, 0.3)  # of draws that end at 3.46 deviations: not far from normal ones
     assert kstest(seconds, lognorm(s=spread, scale=100).cdf).statistic < 0.02
     assert kstest(seconds, lognorm(s=spread, scale=110).cdf).statistic > 0.04
-    ended = [visit(law, device, 1000 + device, 10**12) for device in range(20_000)]
+    ended = [attempt(found, device, 1000 + device, 10**12) for device in range(20_000)]
     failed = sum(not uploads for _, uploads in ended)
     assert binomtest(failed, 20_000, 0.2).pvalue > 1e-4 > binomtest(failed, 20_000, 0.22).pvalue
     part = [
@@ -132,27 +132,27 @@ def test_visits_take_the_time_and_fail_as_often_as_asked() -> None:
 
 
 def test_transfers_are_exponential() -> None:
-    work = Work(examples=1e-6, examples_spread=0.0, transfer_seconds=30.0, dropout=0.0)
-    law = law_of(Population(devices=10_000, work=work), replace(RULES, deadline_minutes=1e6), 5).visits
-    took = [(visit(law, device, 77, 10**12)[0] - 77) / 1000 for device in range(10_000)]
+    work = WorkModel(examples=1e-6, examples_spread=0.0, transfer_seconds=30.0, dropout=0.0)
+    found = loop_settings(Population(devices=10_000, work=work), replace(RULES, deadline_minutes=1e6), 5).attempts
+    took = [(attempt(found, device, 77, 10**12)[0] - 77) / 1000 for device in range(10_000)]
     assert kstest(took, "expon", args=(0, 30.0)).pvalue > 1e-4 > kstest(took, "expon", args=(0, 33.0)).pvalue
 
 
-def test_a_visit_ends_with_its_session_and_its_deadline() -> None:
-    work = Work(examples_spread=0.0, speed_spread=0.0, transfer_seconds=0.0, dropout=0.0)  # 100 seconds each
-    law = law_of(Population(devices=9, work=work), RULES, 0).visits
-    assert visit(law, 3, 0, 100_000) == (100_000, True)
-    assert visit(law, 3, 0, 99_999) == (99_999, False)
-    hasty = law_of(Population(devices=9, work=work), replace(RULES, deadline_minutes=1.0), 0).visits
-    assert visit(hasty, 3, 0, 10**9) == (60_000, False)
+def test_an_attempt_ends_with_its_session_and_its_deadline() -> None:
+    work = WorkModel(examples_spread=0.0, speed_spread=0.0, transfer_seconds=0.0, dropout=0.0)  # 100 seconds each
+    found = loop_settings(Population(devices=9, work=work), RULES, 0).attempts
+    assert attempt(found, 3, 0, 100_000) == (100_000, True)
+    assert attempt(found, 3, 0, 99_999) == (99_999, False)
+    hasty = loop_settings(Population(devices=9, work=work), replace(RULES, deadline_minutes=1.0), 0).attempts
+    assert attempt(hasty, 3, 0, 10**9) == (60_000, False)
 
 
 def test_known_examples_are_used() -> None:
-    work = Work(speed_spread=0.0, transfer_seconds=0.0, dropout=0.0)
-    law = law_of(Population(devices=6, work=work), RULES, 0, examples=[4, 40, 10**9, 0, 1, 2]).visits
-    assert [training_time(law, device) for device in range(4)] == [1000, 10_000, 250_000, 1]
+    work = WorkModel(speed_spread=0.0, transfer_seconds=0.0, dropout=0.0)
+    found = loop_settings(Population(devices=6, work=work), RULES, 0, examples=[4, 40, 10**9, 0, 1, 2]).attempts
+    assert [training_time(found, device) for device in range(4)] == [1000, 10_000, 250_000, 1]
     with pytest.raises(InputError, match="one finite count"):
-        law_of(Population(devices=6), RULES, 0, examples=[1, 2])
+        loop_settings(Population(devices=6), RULES, 0, examples=[1, 2])
 
 
 @settings(max_examples=8)
@@ -198,7 +198,7 @@ def test_who_came_how_often_adds_up() -> None:
 
 def test_drop_outs_are_as_many_as_asked() -> None:
     """With sessions that never end and no deadline only `dropout` is left."""
-    population = Population(devices=3000, availability=everybody(), work=Work(dropout=0.15))
+    population = Population(devices=3000, availability=everybody(), work=WorkModel(dropout=0.15))
     rules = RoundRules(report_goal=50, timer_hours=10, deadline_minutes=600)
     run = simulate(population, rules, rounds=100, seed=4)
     selected, dropped = (sum(getattr(each, name) for each in run.happened) for name in ("selected", "dropped"))
@@ -214,7 +214,7 @@ def test_without_over_selection_nobody_is_late() -> None:
 
 def test_the_order_is_a_fresh_permutation_and_fair() -> None:
     order, first = np.empty(5, np.int32), np.zeros((5, 5))
-    key = law_of(SMALL, RULES, 9).order
+    key = loop_settings(SMALL, RULES, 9).order
     for cell in range(6000):
         shuffle(order, key, cell)
         first[np.arange(5), order] += 1
@@ -264,7 +264,7 @@ def test_other_seeds_are_other_populations() -> None:
 
 def test_supply_is_a_limit_that_an_impatient_server_comes_near() -> None:
     """One report a round, taken at once: the devices give nearly all that they can."""
-    population = Population(devices=30, availability=everybody(), work=Work(dropout=0.0, transfer_seconds=0.0))
+    population = Population(devices=30, availability=everybody(), work=WorkModel(dropout=0.0, transfer_seconds=0.0))
     rules = RoundRules(
         report_goal=1,
         timer_hours=24,
@@ -275,7 +275,7 @@ def test_supply_is_a_limit_that_an_impatient_server_comes_near() -> None:
         clock="upload",
     )
     supply = Supply.of(population, rules, 0)
-    assert supply.reports_doubt == 0 and supply.devices == 30
+    assert supply.reports_margin == 0 and supply.devices == 30
     cohorts, rounds = SimulatedCohorts(population, replace(rules, over_selection=1.0), seed=0), 0
     clock = cohorts.start()
     with pytest.raises(ParticipationError, match=r"of 1 reports on day 20"):
@@ -323,9 +323,9 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
     (Availability, {"zones": ((0.0, 0.0),)}, "weigh nothing"),
     (Availability, {"rhythm_spread": 9.0}, "rhythm_spread=9.0"),
     (Availability, {"night": replace(Availability().night, starts=12.0)}, "night.starts=12.0 is not in the night"),
-    (Work, {"dropout": 1.0}, "dropout=1.0 is no share below 1"),
-    (Work, {"examples": 0}, "examples=0 is not a finite number above 0"),
-    (Work, {"speed_spread": float("nan")}, "speed_spread=nan"),
+    (WorkModel, {"dropout": 1.0}, "dropout=1.0 is no share below 1"),
+    (WorkModel, {"examples": 0}, "examples=0 is not a finite number above 0"),
+    (WorkModel, {"speed_spread": float("nan")}, "speed_spread=nan"),
     (RoundRules, {"report_goal": 0, "timer_hours": 1}, "report_goal=0"),
     (RoundRules, {"report_goal": 5, "timer_hours": 0}, "timer_hours=0 is no time above 0"),
     (RoundRules, {"report_goal": 5, "timer_hours": float("inf")}, "timer_hours=inf"),

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InputError
-from tacit.population.hashed_randomness import bell, compiled, draw, uniform
+from tacit.population.hashed_randomness import compiled, draw, gaussian, uniform
 
 HOUR = 3_600_000  # milliseconds, in which all simulated times are counted: whole numbers, so that ties are exact
 DAY = 24 * HOUR
@@ -38,7 +38,7 @@ class HalfDay:
     A device is on its charger with its own probability, drawn once for good (a power of a uniform number, with mean
     `charging`: some devices nearly always, some hardly ever), and is then left alone with probability `idle`. The
     session begins around `starts` o'clock by the device's clock, with deviation `starts_spread` hours from day to day,
-    and lasts `hours` with deviation `hours_spread`. Bells end at 3.46 deviations; what sticks out of the half is cut
+    and lasts `hours` with deviation `hours_spread`. Draws end at 3.46 deviations; what sticks out of the half is cut
     off. InputError for values that mean nothing.
     """
 
@@ -65,8 +65,8 @@ class HalfDay:
 class Availability:
     """Who can be reached at all, and when.
 
-    `zones` are (hours ahead of UTC, weight) pairs, and a device's clock is ahead of its zone's by a bell of
-    `rhythm_spread` hours: early and late risers.
+    `zones` are (hours ahead of UTC, weight) pairs, and a device's clock is ahead of its zone's by a Gaussian
+    of deviation `rhythm_spread` hours: early and late risers.
 
     The defaults have the shape of arXiv:1902.01046, Section 9: about four times as many devices at the best hour as at
     the worst, over the time zones of the United States. How many that are in all no paper says; a fifth of the
@@ -166,55 +166,57 @@ def _half(half: HalfDay, begins: int) -> Half:
 
 
 @compiled
-def reachable(law: Sessions, device: int) -> bool:
+def reachable(sessions: Sessions, device: int) -> bool:
     """Whether the device has a network on which it may ever come."""
-    return uniform(draw(law.traits, device, TRAIT_NETWORK)) < law.unmetered
+    return uniform(draw(sessions.traits, device, TRAIT_NETWORK)) < sessions.unmetered
 
 
 @compiled
-def ahead_of_utc(law: Sessions, device: int) -> int:
+def ahead_of_utc(sessions: Sessions, device: int) -> int:
     """The device's clock, its zone and its rhythm, in milliseconds ahead of UTC."""
-    lot = uniform(draw(law.traits, device, TRAIT_ZONE))
+    lot = uniform(draw(sessions.traits, device, TRAIT_ZONE))
     zone = 0
-    while zone < law.zone_up_to.size - 1 and lot >= law.zone_up_to[zone]:
+    while zone < sessions.zone_up_to.size - 1 and lot >= sessions.zone_up_to[zone]:
         zone += 1
-    return int(law.zone_ahead[zone]) + int(law.rhythm * bell(draw(law.traits, device, TRAIT_RHYTHM)))
+    return int(sessions.zone_ahead[zone]) + int(sessions.rhythm * gaussian(draw(sessions.traits, device, TRAIT_RHYTHM)))
 
 
 @compiled
-def session_in(law: Sessions, device: int, number: int) -> tuple[int, int]:
+def session_in(sessions: Sessions, device: int, number: int) -> tuple[int, int]:
     """The session of half `number` by the device's local clock: (begin, end), equal where there is none.
 
     Half 2k is the day from 8 o'clock of day k, half 2k + 1 the night that follows.
     """
     by_night = number % 2
-    half = law.night if by_night else law.day
+    half = sessions.night if by_night else sessions.day
     opens = (number // 2) * DAY + (NIGHT_BEGINS if by_night else DAY_BEGINS) * HOUR
     closes = opens + (NIGHT_HALF if by_night else DAY_HALF)
     if half.idle == 0.0:
         return opens, opens
-    charges = uniform(draw(law.traits, device, TRAIT_CHARGER + by_night)) ** half.power
-    if uniform(draw(law.present, device, number)) >= charges * half.idle:
+    charges = uniform(draw(sessions.traits, device, TRAIT_CHARGER + by_night)) ** half.power
+    if uniform(draw(sessions.present, device, number)) >= charges * half.idle:
         return opens, opens
-    begin = opens + int(max(0.0, half.begins + half.begins_spread * bell(draw(law.begin, device, number))))
-    lasts = int(max(float(SHORTEST), half.length + half.length_spread * bell(draw(law.length, device, number))))
+    begin = opens + int(max(0.0, half.begins + half.begins_spread * gaussian(draw(sessions.begin, device, number))))
+    lasts = int(
+        max(float(SHORTEST), half.length + half.length_spread * gaussian(draw(sessions.length, device, number)))
+    )
     return min(begin, closes), min(begin + lasts, closes)
 
 
 @compiled
-def next_session(law: Sessions, device: int, at: int) -> tuple[int, int]:
+def next_session(sessions: Sessions, device: int, at: int) -> tuple[int, int]:
     """(begin, end) in UTC of the first session that ends after `at`.
 
     (NEVER, NEVER) for a device without a network; where no session begins in the next 14 days, an empty one at the
     end of what was searched: nothing comes before it.
     """
-    if not reachable(law, device):
+    if not reachable(sessions, device):
         return NEVER, NEVER
-    ahead = ahead_of_utc(law, device)
+    ahead = ahead_of_utc(sessions, device)
     local = at + ahead - DAY_BEGINS * HOUR
     number = 2 * (local // DAY) + (1 if local % DAY >= DAY_HALF else 0)
     for searched in range(number, number + LOOKAHEAD):
-        begin, end = session_in(law, device, searched)
+        begin, end = session_in(sessions, device, searched)
         if end > begin and end - ahead > at:
             return begin - ahead, end - ahead
     opens = ((number + LOOKAHEAD) // 2) * DAY + DAY_BEGINS * HOUR + (number % 2) * DAY_HALF - ahead

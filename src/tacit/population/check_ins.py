@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tacit.population.availability import NEVER, Sessions, next_session
 from tacit.population.hashed_randomness import below, compiled, draw
-from tacit.population.work_model import Visits, visit
+from tacit.population.work_model import Attempts, attempt
 
 Moments: TypeAlias = NDArray[np.int64]  # milliseconds since the first round opened
 
@@ -24,11 +24,11 @@ CELL, PLACE, SHUFFLED = 0, 1, 2  # the cursor: period, place in its order, and t
 NOBODY = -1
 
 
-class Law(NamedTuple):
+class LoopSettings(NamedTuple):
     """Population and server for the compiled loops; times in milliseconds."""
 
     sessions: Sessions
-    visits: Visits
+    attempts: Attempts
     order: np.uint64  # the key of the orders
     devices: int
     run: int  # neighbours that ask one after the other
@@ -54,54 +54,56 @@ def shuffle(order: NDArray[np.int32], key: np.uint64, cell: int) -> None:
 
 
 @compiled
-def first_place(law: Law, moment: int) -> int:
+def first_place(settings: LoopSettings, moment: int) -> int:
     """The first place of a period that asks at `moment` of it or later; the places' number or more where none does."""
-    return -(-moment * law.runs * law.run // law.period)  # rounded up
+    return -(-moment * settings.runs * settings.run // settings.period)  # rounded up
 
 
 @compiled
-def seek(law: Law, cursor: Moments, at: int) -> None:
+def seek(settings: LoopSettings, cursor: Moments, at: int) -> None:
     """Put the cursor at the first place whose moment is `at` or later."""
-    cell = at // law.period
+    cell = at // settings.period
     cursor[CELL] = cell
-    cursor[PLACE] = first_place(law, at - cell * law.period)
+    cursor[PLACE] = first_place(settings, at - cell * settings.period)
 
 
 @compiled
-def next_ask(law: Law, ready: Moments, order: NDArray[np.int32], cursor: Moments, before: int) -> tuple[int, int, int]:
+def next_ask(
+    settings: LoopSettings, ready: Moments, order: NDArray[np.int32], cursor: Moments, before: int
+) -> tuple[int, int, int]:
     """(device, moment, end of its session) of the first eligible device that asks before `before`; NOBODY if none.
 
     Place p of a period's P places asks at floor(p * period / P) after its begin. The cursor moves behind the device.
     """
-    places = law.runs * law.run
-    each = law.period / places
+    places = settings.runs * settings.run
+    each = settings.period / places
     while True:
         if cursor[PLACE] >= places:
             cursor[CELL] += 1
             cursor[PLACE] = 0
         if cursor[CELL] != cursor[SHUFFLED]:
-            shuffle(order, law.order, cursor[CELL])
+            shuffle(order, settings.order, cursor[CELL])
             cursor[SHUFFLED] = cursor[CELL]
-        opens = cursor[CELL] * law.period
-        stop = places if before - opens >= law.period else max(0, first_place(law, before - opens))
-        base = cursor[PLACE] // law.run * law.run
+        opens = cursor[CELL] * settings.period
+        stop = places if before - opens >= settings.period else max(0, first_place(settings, before - opens))
+        base = cursor[PLACE] // settings.run * settings.run
         while cursor[PLACE] < stop:
-            first = order[base // law.run] * law.run - base
-            latest = opens + int((base + law.run) * each) + 1  # not before any moment of this run of neighbours
-            for place in range(cursor[PLACE], min(base + law.run, law.devices - first, stop)):
+            first = order[base // settings.run] * settings.run - base
+            latest = opens + int((base + settings.run) * each) + 1  # not before any moment of this run of neighbours
+            for place in range(cursor[PLACE], min(base + settings.run, settings.devices - first, stop)):
                 device = first + place
                 if ready[device] > latest:
                     continue
-                at = opens + place * law.period // places
+                at = opens + place * settings.period // places
                 if ready[device] > at:
                     continue
-                begins, ends = next_session(law.sessions, device, at)
+                begins, ends = next_session(settings.sessions, device, at)
                 if begins > at:
                     ready[device] = begins
                     continue
                 cursor[PLACE] = place + 1
                 return device, at, ends
-            base += law.run
+            base += settings.run
             cursor[PLACE] = base
         if stop < places:
             cursor[PLACE] = stop
@@ -109,12 +111,12 @@ def next_ask(law: Law, ready: Moments, order: NDArray[np.int32], cursor: Moments
 
 
 @compiled
-def count_eligible(law: Law, ready: Moments, at: int, stride: int) -> int:
+def count_eligible(settings: LoopSettings, ready: Moments, at: int, stride: int) -> int:
     """How many of every `stride`-th device are eligible at a moment."""
     eligible = 0
-    for device in range(0, law.devices, stride):
+    for device in range(0, settings.devices, stride):
         if ready[device] <= at:
-            begins, _ = next_session(law.sessions, device, at)
+            begins, _ = next_session(settings.sessions, device, at)
             if begins <= at:
                 eligible += 1
             else:
@@ -124,49 +126,49 @@ def count_eligible(law: Law, ready: Moments, at: int, stride: int) -> int:
 
 @compiled
 def fill_round(
-    law: Law, ready: Moments, order: NDArray[np.int32], cursor: Moments, opens: int, until: int
+    settings: LoopSettings, ready: Moments, order: NDArray[np.int32], cursor: Moments, opens: int, until: int
 ) -> tuple[Moments, NDArray[np.bool_], int]:
-    """Run one round from `opens` to its last report: (visits, uploads, finish).
+    """Run one round from `opens` to its last report: (attempts, uploads, finish).
 
-    Row i of `visits` (selected, 3) is (device, selected at, ended at), `uploads` (selected,) whether it ended with an
-    upload. The server takes every eligible device that asks while fewer than `law.places` are at work or have
-    reported, so a device that drops out makes place for another; it finishes with the `law.goal`-th report, NEVER
+    Row i of `attempts` (selected, 3) is (device, selected at, ended at), `uploads` (selected,) whether it ended with an
+    upload. The server takes every eligible device that asks while fewer than `settings.places` are at work or have
+    reported, so a device that drops out makes place for another; it finishes with the `settings.goal`-th report, NEVER
     where that does not come before `until`. Whoever uploads is not `ready` again until the caller says when.
     """
-    visits, uploads = np.empty((2 * law.places, 3), np.int64), np.empty(2 * law.places, np.bool_)
+    attempts, uploads = np.empty((2 * settings.places, 3), np.int64), np.empty(2 * settings.places, np.bool_)
     reports, drops = [opens], [opens]  # heaps: of the first reports, the latest foremost; of the drop-outs to come
     reports.pop()
     drops.pop()
     count, working, finish = 0, 0, NEVER
-    seek(law, cursor, opens)
+    seek(settings, cursor, opens)
     while True:
-        if working == law.places:
+        if working == settings.places:
             if not drops or drops[0] >= min(finish, until):
                 break
-            seek(law, cursor, drops[0])
-        device, at, session_ends = next_ask(law, ready, order, cursor, min(finish, until))
+            seek(settings, cursor, drops[0])
+        device, at, session_ends = next_ask(settings, ready, order, cursor, min(finish, until))
         if device == NOBODY:
             break
         while drops and drops[0] <= at:
             heapq.heappop(drops)
             working -= 1
-        ends, uploaded = visit(law.visits, device, at, session_ends)
+        ends, uploaded = attempt(settings.attempts, device, at, session_ends)
         if count == uploads.size:
-            visits, uploads = _grown(visits), np.concatenate((uploads, uploads))
-        visits[count, 0], visits[count, 1], visits[count, 2], uploads[count] = device, at, ends, uploaded
+            attempts, uploads = _grown(attempts), np.concatenate((uploads, uploads))
+        attempts[count, 0], attempts[count, 1], attempts[count, 2], uploads[count] = device, at, ends, uploaded
         count += 1
         working += 1
         ready[device] = NEVER if uploaded else ends
         if not uploaded:
             heapq.heappush(drops, ends)
             continue
-        if len(reports) < law.goal:
+        if len(reports) < settings.goal:
             heapq.heappush(reports, -ends)
         else:
             heapq.heappushpop(reports, -ends)
-        if len(reports) == law.goal:
+        if len(reports) == settings.goal:
             finish = -reports[0]
-    return visits[:count].copy(), uploads[:count].copy(), finish
+    return attempts[:count].copy(), uploads[:count].copy(), finish
 
 
 @compiled

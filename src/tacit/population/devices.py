@@ -1,9 +1,10 @@
 """A population of simulated devices, and the rules by which a server asks them round after round.
 
-What is simulated: who is charging, left alone and on an unmetered network at which hour (`availability`), how long a
-visit takes and how often it fails (`work`), when a device asks for work (`check_ins`), the timer that keeps it away
-after it took part, the server that selects more devices than it needs and finishes with the first reports, and the
-wall clock. Nothing is learnt here: `simulation` runs many rounds, `simulated_cohorts` gives them to training.
+What is simulated: who is charging, left alone and on an unmetered network at which hour (`availability`), how long an
+attempt to train takes and how often it fails (`work_model`), when a device asks for work (`check_ins`), the timer that
+keeps it away after it took part, the server that selects more devices than it needs and finishes with the first
+reports, and the wall clock. Nothing is learnt here: `simulation` runs many rounds, `simulated_cohorts` gives them to
+training.
 """
 
 import math
@@ -15,9 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import InputError, ParticipationError
 from tacit.population.availability import HOUR, Availability, sessions_of
-from tacit.population.check_ins import Law, run_length
+from tacit.population.check_ins import LoopSettings, run_length
 from tacit.population.hashed_randomness import key_for
-from tacit.population.work_model import SECOND, Work, visits_of
+from tacit.population.work_model import SECOND, WorkModel, attempts_of
 from tacit.privacy.participation import Clock
 
 MOST_DEVICES = 100_000_000
@@ -27,11 +28,11 @@ MINUTE = 60 * SECOND
 
 @dataclass(frozen=True, kw_only=True)
 class Population:
-    """So many devices, when they may be asked, and what a visit takes them."""
+    """So many devices, when they may be asked, and what an attempt to train takes them."""
 
     devices: int
     availability: Availability = field(default_factory=Availability)
-    work: Work = field(default_factory=Work)
+    work: WorkModel = field(default_factory=WorkModel)
 
     def __post_init__(self) -> None:
         _check_whole("devices", self.devices)
@@ -48,7 +49,7 @@ class RoundRules:
 
     While fewer than ceil(`over_selection` * `report_goal`) devices are at work or have reported, every eligible device
     that asks is selected (arXiv:1902.01046, Section 9: 130%); a device that drops out makes place for another. The
-    round finishes with the `report_goal`-th upload; what comes later is not used. A visit is given up after
+    round finishes with the `report_goal`-th upload; what comes later is not used. An attempt is given up after
     `deadline_minutes`. The next round opens `pause_minutes` after the finish. A device asks once in every
     `check_in_minutes`.
 
@@ -113,7 +114,9 @@ class RoundRules:
         return max(self.report_goal, math.ceil(self.over_selection * self.report_goal - 1e-9))
 
 
-def law_of(population: Population, rules: RoundRules, seed: int, *, examples: ArrayLike | None = None) -> Law:
+def loop_settings(
+    population: Population, rules: RoundRules, seed: int, *, examples: ArrayLike | None = None
+) -> LoopSettings:
     """Everything that the compiled loops need, as numbers; the same seed gives the same devices.
 
     `examples` (devices,) are the devices' examples where they are known, instead of the drawn ones: InputError where
@@ -128,13 +131,13 @@ def law_of(population: Population, rules: RoundRules, seed: int, *, examples: Ar
     known = np.empty(0, np.float32) if examples is None else _known(examples, devices)
     traits = key_for(seed, "traits")
     run = run_length(devices)
-    return Law(
+    return LoopSettings(
         sessions=sessions_of(
             population.availability,
             traits,
             (key_for(seed, "presence"), key_for(seed, "begin"), key_for(seed, "length")),
         ),
-        visits=visits_of(
+        attempts=attempts_of(
             population.work,
             deadline=max(1, round(rules.deadline_minutes * MINUTE)),
             traits=traits,

@@ -1,4 +1,4 @@
-"""Chance without a generator: a number for each (purpose, device, moment), the same whoever asks and in whatever order.
+"""Randomness without state: a number for each (purpose, device, moment), the same in whatever order they are asked.
 
 A simulated device needs no memory of what it is or was: its time zone, its speed and each night of its charger are
 hashes, computed where they are needed. So twenty million devices take the memory of their timers alone, and a run that
@@ -21,8 +21,8 @@ _G1, _G2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1B54A32D192ED03)
 _S30, _S27, _S31, _S11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
 _S16, _S32, _S48, _LOW = np.uint64(16), np.uint64(32), np.uint64(48), np.uint64(0xFFFF)
 
-BELL_MEAN, BELL_SPREAD = 2.0 * 65535.0, ((2.0**32 - 1.0) / 3.0) ** 0.5  # of four uniform whole numbers below 2^16
-BELL_REACH = BELL_MEAN / BELL_SPREAD  # 3.46: no draw lies further out
+SUM_MEAN, SUM_DEVIATION = 2.0 * 65535.0, ((2.0**32 - 1.0) / 3.0) ** 0.5  # of four uniform whole numbers below 2^16
+GAUSSIAN_REACH = SUM_MEAN / SUM_DEVIATION  # 3.46: no draw lies further out
 
 
 def compiled(function: Function) -> Function:
@@ -52,10 +52,10 @@ def uniform(bits: np.uint64) -> float:
 
 
 @compiled
-def bell(bits: np.uint64) -> float:
-    """Mean 0, deviation 1, never beyond 3.46: four uniform numbers of 16 bits added up (Irwin and Hall's law)."""
+def gaussian(bits: np.uint64) -> float:
+    """Nearly Gaussian, mean 0, deviation 1, at most 3.46: four uniform numbers of 16 bits added up (Irwin-Hall)."""
     total = (bits & _LOW) + ((bits >> _S16) & _LOW) + ((bits >> _S32) & _LOW) + (bits >> _S48)
-    return float((float(total) - BELL_MEAN) / BELL_SPREAD)
+    return float((float(total) - SUM_MEAN) / SUM_DEVIATION)
 
 
 @compiled

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.errors import ParticipationError
 from tacit.population.availability import DAY, NEVER
 from tacit.population.check_ins import NOBODY, count_eligible, fill_round
-from tacit.population.devices import Population, RoundRules, law_of
+from tacit.population.devices import Population, RoundRules, loop_settings
 
 SAMPLED = 1 << 14  # eligible devices are counted among at least so many, where there are so many
 
@@ -49,7 +49,7 @@ class SimulatedRound:
 class SimulatedCohorts:
     """The cohorts of a population under a server's rules; the same seed, the same cohorts.
 
-    `examples` (devices,) gives the devices' data where it is known, in the unit of `Work.examples`. Raises
+    `examples` (devices,) gives the devices' data where it is known, in the unit of `WorkModel.examples`. Raises
     ParticipationError where the population has fewer devices than a round needs.
     """
 
@@ -57,9 +57,9 @@ class SimulatedCohorts:
         self, population: Population, rules: RoundRules, *, seed: int, examples: ArrayLike | None = None
     ) -> None:
         self.population, self.rules, self.seed = population, rules, seed
-        self.law = law_of(population, rules, seed, examples=examples)
+        self.settings = loop_settings(population, rules, seed, examples=examples)
         self._stride = max(1, population.devices // SAMPLED)
-        self._order = np.empty(self.law.runs, np.int32)
+        self._order = np.empty(self.settings.runs, np.int32)
         self._cursor = np.full(3, NOBODY, np.int64)  # the order belongs to no period yet
 
     def start(self) -> SimulatedClock:
@@ -77,9 +77,9 @@ class SimulatedCohorts:
 
     def play(self, ready: NDArray[np.int64], opens: int, round: int) -> tuple[SimulatedRound, SimulatedClock]:
         """`next_cohort` that writes into `ready`, for those who run millions of devices and need no clock twice."""
-        rules, law = self.rules, self.law
-        eligible = count_eligible(law, ready, opens, self._stride)
-        visits, uploads, finish = fill_round(law, ready, self._order, self._cursor, opens, rules.until)
+        rules, settings = self.rules, self.settings
+        eligible = count_eligible(settings, ready, opens, self._stride)
+        attempts, uploads, finish = fill_round(settings, ready, self._order, self._cursor, opens, rules.until)
         if finish == NEVER or finish > rules.until:
             raise ParticipationError(
                 f"round {round} opened on day {opens / DAY:.1f} and had {int(uploads.sum())} of "
@@ -87,7 +87,7 @@ class SimulatedCohorts:
                 f"their timer of {rules.timer_hours:g} hours or not available; use a shorter timer, a smaller report "
                 "goal, more devices or more days."
             )
-        device, selected_at, ended_at = visits.T
+        device, selected_at, ended_at = attempts.T
         by_upload = np.flatnonzero(uploads)[np.argsort(ended_at[uploads], kind="stable")]
         used, late = by_upload[: rules.report_goal], by_upload[rules.report_goal :]
         if rules.clock == "finish":

@@ -7,6 +7,7 @@ all, and a run is refused only where the sample leaves no doubt (five standard e
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,29 +15,31 @@ from numpy.typing import NDArray
 
 from tacit.errors import ParticipationError
 from tacit.population.availability import NEVER, next_session
-from tacit.population.check_ins import Law
-from tacit.population.devices import Population, RoundRules, law_of
+from tacit.population.check_ins import LoopSettings
+from tacit.population.devices import Population, RoundRules, loop_settings
 from tacit.population.hashed_randomness import compiled
 from tacit.population.work_model import training_time
 
 SAMPLE = 8192
-DOUBT = 5.0  # standard errors
+MARGIN = 5.0  # standard errors
+HOURS_PER_DAY = 24
+BRIEF = (12.0, 6.0, 3.0, 1.0)  # hours: timers of less than a day that are worth naming
 
 
 @compiled
-def earliest_reports(law: Law, devices: int, timer: int, until: int) -> NDArray[np.int64]:
+def earliest_reports(settings: LoopSettings, devices: int, timer: int, until: int) -> NDArray[np.int64]:
     """(devices, 2): the most reports that each of the first devices can give before `until`, and the first one's time.
 
     Greedy is best for one device: to be free earlier is never worse. NEVER for a device that gives none.
     """
     found = np.zeros((devices, 2), np.int64)
     for device in range(devices):
-        works = training_time(law.visits, device)
+        works = training_time(settings.attempts, device)
         at, first = 0, NEVER
         while at < until:
-            begins, ends = next_session(law.sessions, device, at)
+            begins, ends = next_session(settings.sessions, device, at)
             begins = max(begins, at)
-            if begins >= until or works > law.visits.deadline:
+            if begins >= until or works > settings.attempts.deadline:
                 break
             if begins + works > ends:
                 at = max(ends, at + 1)
@@ -52,28 +55,28 @@ def earliest_reports(law: Law, devices: int, timer: int, until: int) -> NDArray[
 class Supply:
     """The most reports that a population can give until a run must end, and how many devices give any.
 
-    Estimates where the population is larger than the sample; the doubts are then five standard errors, else 0.
+    Estimates where the population is larger than the sample; the margins are then five standard errors, else 0.
     """
 
     reports: float
-    reports_doubt: float
+    reports_margin: float
     devices: float
-    devices_doubt: float
+    devices_margin: float
 
     @classmethod
     def of(cls, population: Population, rules: RoundRules, seed: int) -> "Supply":
         """Under these rules, from one schedule per sampled device."""
         small = replace(rules, report_goal=1)  # the report goal says nothing about supply
-        law, size = law_of(population, small, seed), min(population.devices, SAMPLE)
-        found = earliest_reports(law, size, rules.timer, rules.until)
+        settings, size = loop_settings(population, small, seed), min(population.devices, SAMPLE)
+        found = earliest_reports(settings, size, rules.timer, rules.until)
         scale = population.devices
         gives = found[:, 1] < NEVER
-        error = 0.0 if size == population.devices else DOUBT * scale / math.sqrt(size)
+        error = 0.0 if size == population.devices else MARGIN * scale / math.sqrt(size)
         return cls(
             reports=scale * float(found[:, 0].mean()),
-            reports_doubt=error * float(found[:, 0].std()),
+            reports_margin=error * float(found[:, 0].std()),
             devices=scale * float(gives.mean()),
-            devices_doubt=error * float(gives.std()),
+            devices_margin=error * float(gives.std()),
         )
 
 
@@ -84,13 +87,13 @@ def check_supply(population: Population, rules: RoundRules, rounds: int, seed: i
     ParticipationError naming what would fit.
     """
     supply = Supply.of(population, rules, seed)
-    if supply.reports + supply.reports_doubt == 0 or supply.devices == 0:
+    if supply.reports + supply.reports_margin == 0 or supply.devices == 0:
         raise ParticipationError(
             f"none of {min(population.devices, SAMPLE)} devices ever finishes a visit: they are not available for as "
             f"long as training takes them, or not done within deadline_minutes={rules.deadline_minutes:g}; give longer "
             "sessions, less work or a later deadline."
         )
-    if supply.devices + supply.devices_doubt < rules.report_goal:
+    if supply.devices + supply.devices_margin < rules.report_goal:
         raise ParticipationError(
             f"round 0 would wait for ever: report_goal={rules.report_goal} needs as many different devices, and about "
             f"{supply.devices:.0f} of {population.devices} are ever available; use report_goal <= "
@@ -98,7 +101,7 @@ def check_supply(population: Population, rules: RoundRules, rounds: int, seed: i
             "devices."
         )
     needed = rounds * rules.report_goal
-    if supply.reports + supply.reports_doubt < needed:
+    if supply.reports + supply.reports_margin < needed:
         raise ParticipationError(_never_ends(population, rules, rounds, supply, seed))
     return supply
 
@@ -109,7 +112,11 @@ def _never_ends(population: Population, rules: RoundRules, rounds: int, supply: 
     goal = int(supply.reports / rounds)
     ways = [f"report_goal <= {goal}"] if goal else []
     ways.append(f"at least {_more_devices(population, needed / supply.reports)} devices")
-    hours = _longest_timer(population, rules, needed, seed)
+
+    def enough(hours: float) -> bool:
+        return Supply.of(population, replace(rules, timer_hours=hours), seed).reports >= needed
+
+    hours = longest_timer(enough, at_most=min(rules.timer_hours, rules.most_days * HOURS_PER_DAY))
     ways += [f"timer_hours <= {hours:g}"] if hours else []
     ways.append(f"most_days >= {math.ceil(rules.most_days * needed / supply.reports)}")
     return (
@@ -123,18 +130,16 @@ def _more_devices(population: Population, factor: float) -> int:
     return math.ceil(population.devices * factor)
 
 
-def _longest_timer(population: Population, rules: RoundRules, needed: int, seed: int) -> float:
-    """The longest timer that leaves enough reports: whole days if any do, else 12, 6, 3 or 1 hours; 0 if none does."""
-    days = int(min(rules.timer_hours, rules.most_days * 24) / 24)
+def longest_timer(fits: Callable[[float], bool], *, at_most: float) -> float | None:
+    """The longest timer with which a run fits, in hours: whole days if any do, else 12, 6, 3 or 1 hours; None if none.
 
-    def enough(hours: float) -> bool:
-        return Supply.of(population, replace(rules, timer_hours=hours), seed).reports >= needed
-
-    short = next((hours for hours in (24.0, 12.0, 6.0, 3.0, 1.0) if hours <= rules.timer_hours and enough(hours)), 0.0)
-    if short < 24:
-        return short
-    fits, fails = 1, days + 1  # reports never grow with the timer
-    while fails - fits > 1:
-        middle = (fits + fails) // 2
-        fits, fails = (middle, fails) if enough(24.0 * middle) else (fits, middle)
-    return 24.0 * fits
+    at_most: the longest to try, in hours. Exact where no timer fits that is longer than one that does not.
+    """
+    longest = next((hours for hours in (float(HOURS_PER_DAY), *BRIEF) if hours <= at_most and fits(hours)), None)
+    if longest != HOURS_PER_DAY:
+        return longest
+    met, missed = 1, int(at_most / HOURS_PER_DAY) + 1
+    while missed - met > 1:
+        middle = (met + missed) // 2
+        met, missed = (middle, missed) if fits(float(HOURS_PER_DAY * middle)) else (met, middle)
+    return float(HOURS_PER_DAY * met)

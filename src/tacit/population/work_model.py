@@ -1,4 +1,4 @@
-"""What a visit takes: how many examples a device has, how fast it is, and how often it drops out."""
+"""What an attempt to train takes: how many examples a device has, how fast it is, and how often it drops out."""
 
 import math
 from dataclasses import dataclass
@@ -8,22 +8,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InputError
-from tacit.population.hashed_randomness import bell, compiled, draw, uniform
+from tacit.population.hashed_randomness import compiled, draw, gaussian, uniform
 
 SECOND = 1000  # milliseconds
 TRAIT_EXAMPLES, TRAIT_SPEED = 8, 9
 
 
 @dataclass(frozen=True, kw_only=True)
-class Work:
+class WorkModel:
     """A device's data and speed, and the chance that it fails.
 
     A device has `examples` (the median; lognormal with deviation `examples_spread` of the log), of which it trains on
     at most `most_examples`, at `examples_per_second` (median over devices, deviation `speed_spread` of the log). Model
-    down and update up take `transfer_seconds` on average, exponentially distributed from visit to visit. A visit fails
-    by itself with probability `dropout`, at a uniform moment of it, on top of those that a session's end or the
-    deadline cuts short: arXiv:1902.01046, Section 9, saw 6% to 10% in all. The other defaults are guesses that make a
-    round of arXiv:2305.18465's size last some minutes. InputError for values that mean nothing.
+    down and update up take `transfer_seconds` on average, exponentially distributed from attempt to attempt. An
+    attempt fails by itself with probability `dropout`, at a uniform moment of it, on top of those that a session's end
+    or the deadline cuts short: arXiv:1902.01046, Section 9, saw 6% to 10% in all. The other defaults are guesses that
+    make a round of arXiv:2305.18465's size last some minutes. InputError for values that mean nothing.
     """
 
     examples: float = 400.0
@@ -47,8 +47,8 @@ class Work:
             )
 
 
-class Visits(NamedTuple):
-    """A Work for the compiled loops; times in milliseconds."""
+class Attempts(NamedTuple):
+    """A WorkModel for the compiled loops; times in milliseconds."""
 
     traits: np.uint64  # keys
     transfer: np.uint64
@@ -65,17 +65,17 @@ class Visits(NamedTuple):
     deadline: int
 
 
-def visits_of(
-    work: Work,
+def attempts_of(
+    work: WorkModel,
     *,
     deadline: int,
     traits: np.uint64,
     keys: tuple[np.uint64, np.uint64, np.uint64],
     known: NDArray[np.float32],
-) -> Visits:
+) -> Attempts:
     """The same work as numbers; `keys` are those of transfer, failure and its moment."""
     transfer, failure, moment = keys
-    return Visits(
+    return Attempts(
         traits=traits,
         transfer=transfer,
         failure=failure,
@@ -93,28 +93,30 @@ def visits_of(
 
 
 @compiled
-def training_time(law: Visits, device: int) -> int:
-    """How long the device trains, in milliseconds, the transfers left out; at least one, and the same at each visit."""
-    if law.known.size:
-        examples = float(law.known[device])
+def training_time(attempts: Attempts, device: int) -> int:
+    """Milliseconds that the device trains, the transfers left out; at least one, and the same at each attempt."""
+    if attempts.known.size:
+        examples = float(attempts.known[device])
     else:
-        examples = law.examples * math.exp(law.examples_spread * bell(draw(law.traits, device, TRAIT_EXAMPLES)))
-    slower = math.exp(-law.speed_spread * bell(draw(law.traits, device, TRAIT_SPEED)))
-    return max(1, int(min(examples, law.most) * law.per_example * slower))
+        examples = attempts.examples * math.exp(
+            attempts.examples_spread * gaussian(draw(attempts.traits, device, TRAIT_EXAMPLES))
+        )
+    slower = math.exp(-attempts.speed_spread * gaussian(draw(attempts.traits, device, TRAIT_SPEED)))
+    return max(1, int(min(examples, attempts.most) * attempts.per_example * slower))
 
 
 @compiled
-def visit(law: Visits, device: int, at: int, session_ends: int) -> tuple[int, bool]:
-    """(when the visit that begins at `at` ends, whether it ends with an upload).
+def attempt(attempts: Attempts, device: int, at: int, session_ends: int) -> tuple[int, bool]:
+    """(when the attempt that begins at `at` ends, whether it ends with an upload).
 
     It uploads unless it fails by itself, its session ends or the deadline passes before it is done.
     """
-    transfers = int(-math.log1p(-uniform(draw(law.transfer, device, at))) * law.transfers)
-    lasts = training_time(law, device) + transfers
+    transfers = int(-math.log1p(-uniform(draw(attempts.transfer, device, at))) * attempts.transfers)
+    lasts = training_time(attempts, device) + transfers
     ends = at + lasts
     uploads = True
-    if uniform(draw(law.failure, device, at)) < law.dropout:
-        ends = at + 1 + int(uniform(draw(law.moment, device, at)) * lasts)
+    if uniform(draw(attempts.failure, device, at)) < attempts.dropout:
+        ends = at + 1 + int(uniform(draw(attempts.moment, device, at)) * lasts)
         uploads = False
-    latest = min(session_ends, at + law.deadline)
+    latest = min(session_ends, at + attempts.deadline)
     return (latest, False) if ends > latest else (ends, uploads)
