@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.errors import InputError, ParticipationError
-from tacit.planning import Clients, Task, Utility
+from tacit.planning import Clients, Scenario, Utility
 from tacit.planning.candidates import MECHANISMS
 from tacit.planning.production import Production, Simulate, SimulatedRun, grid_above, production_plan
 from tacit.planning.steps import AdaptivePrice, Goal
@@ -19,9 +19,9 @@ FIXED = [MECHANISMS[name] for name in ("independent", "tree", "tree-reduced", "b
 TABLES = json.loads((Path(__file__).parents[1] / "golden" / "papers_tables.json").read_text())["tables"]
 
 
-def task_of(devices: int, rounds: int, noise: float = 1.0, report_goal: int = 20) -> Task:
+def scenario_of(devices: int, rounds: int, noise: float = 1.0, report_goal: int = 20) -> Scenario:
     utility = Utility(noise_multiplier=noise, report_goal=report_goal)
-    return Task(clients=Clients(devices=devices), rounds=rounds, utility=utility)
+    return Scenario(clients=Clients(devices=devices), rounds=rounds, utility=utility)
 
 
 def world(
@@ -43,19 +43,21 @@ def world(
     return simulate
 
 
-def planned(task: Task, zcdp: float, simulate: Simulate, most: int | None = None, **given: object) -> Production:
+def planned(
+    scenario: Scenario, zcdp: float, simulate: Simulate, most: int | None = None, **given: object
+) -> Production:
     goal = Goal(zcdp=zcdp, delta=1e-10, most=most)
-    return production_plan(task, given.pop("mechanisms", [TREE]), goal, simulate=simulate, **given)  # type: ignore[arg-type]
+    return production_plan(scenario, given.pop("mechanisms", [TREE]), goal, simulate=simulate, **given)  # type: ignore[arg-type]
 
 
-def plan_with(task: Task, found: Production, report_goal: int, simulate: Simulate) -> float | None:
+def plan_with(scenario: Scenario, found: Production, report_goal: int, simulate: Simulate) -> float | None:
     """zCDP at this utility with the best of all timers, each tried: the slow twin."""
     runs = [each for days in range(1, 61) if (each := simulate(report_goal, 24.0 * days)) is not None]
     if not runs:
         return None
     best = max(each.promised.min_separation for each in runs)
-    clients = Clients(devices=task.clients.devices, min_separation=best)
-    return Task(clients=clients, rounds=task.rounds, utility=task.utility).plan(TREE, report_goal).zcdp
+    clients = Clients(devices=scenario.clients.devices, min_separation=best)
+    return Scenario(clients=clients, rounds=scenario.rounds, utility=scenario.utility).plan(TREE, report_goal).zcdp
 
 
 populations = st.integers(300, 20_000)
@@ -66,13 +68,13 @@ populations = st.integers(300, 20_000)
 def test_the_target_is_met_by_the_least_report_goal_that_meets_it(
     devices: int, rounds: int, zcdp: float, most: int
 ) -> None:
-    task, simulate = task_of(devices, rounds), world(devices, rounds)
-    found = planned(task, zcdp, simulate, most)
+    scenario, simulate = scenario_of(devices, rounds), world(devices, rounds)
+    found = planned(scenario, zcdp, simulate, most)
     plan = found.plan
     assert plan.zcdp <= zcdp and plan.guarantee.participation == found.simulated.promised
     tried = sorted({grid_above(each) for each in range(1, most)} - {most} | {most})
-    every = [goal for goal in tried if goal <= most and plan_with(task, found, goal, simulate) is not None]
-    first = next((goal for goal in every if (plan_with(task, found, goal, simulate) or 0) <= zcdp), None)
+    every = [goal for goal in tried if goal <= most and plan_with(scenario, found, goal, simulate) is not None]
+    first = next((goal for goal in every if (plan_with(scenario, found, goal, simulate) or 0) <= zcdp), None)
     if first is not None:
         assert (plan.report_goal, found.reached.noisier) == (first, 1.0)
     else:
@@ -93,8 +95,8 @@ def test_a_larger_population_never_needs_more_noise(
 ) -> None:
     """Where the system is the limit, not the days: those choose other timers."""
     larger = int(devices * more)
-    few = planned(task_of(devices, rounds), zcdp, world(devices, rounds, most_days=1e9), min(most, devices))
-    many = planned(task_of(larger, rounds), zcdp, world(larger, rounds, most_days=1e9), min(most, devices))
+    few = planned(scenario_of(devices, rounds), zcdp, world(devices, rounds, most_days=1e9), min(most, devices))
+    many = planned(scenario_of(larger, rounds), zcdp, world(larger, rounds, most_days=1e9), min(most, devices))
     assert many.reached.noisier <= few.reached.noisier * (1 + 1e-12)
     assert many.plan.noise_of_mean <= few.plan.noise_of_mean * (1 + 1e-12)
     if few.reached.at_utility:
@@ -105,7 +107,7 @@ def test_a_larger_population_never_needs_more_noise(
 @given(devices=populations, rounds=st.integers(5, 300), zcdp=st.floats(0.01, 50))
 @settings(max_examples=30, deadline=None)
 def test_the_mechanism_is_that_of_least_zcdp(devices: int, rounds: int, zcdp: float) -> None:
-    found = planned(task_of(devices, rounds), zcdp, world(devices, rounds), 200, mechanisms=FIXED)
+    found = planned(scenario_of(devices, rounds), zcdp, world(devices, rounds), 200, mechanisms=FIXED)
     others = found.others_at_this_noise(FIXED)
     assert len(others) == len(FIXED) - 1 and all(each.zcdp >= found.plan.zcdp * (1 - 1e-9) for each in others)
     for each in others:
@@ -114,48 +116,48 @@ def test_the_mechanism_is_that_of_least_zcdp(devices: int, rounds: int, zcdp: fl
 
 def test_the_plan_counts_on_the_check_and_not_on_the_search() -> None:
     """All devices separate less than the small simulation said: more reports, until the check agrees."""
-    task, hopeful, sober = task_of(8000, 200, 4), world(8000, 200), world(8000, 200, reach=0.4)
+    scenario, hopeful, sober = scenario_of(8000, 200, 4), world(8000, 200), world(8000, 200, reach=0.4)
     target = 0.3
-    found = planned(task, target, hopeful, 400, check=sober)
-    alone = planned(task, target, hopeful, 400)
+    found = planned(scenario, target, hopeful, 400, check=sober)
+    alone = planned(scenario, target, hopeful, 400)
     assert found.simulated == sober(found.plan.report_goal, found.simulated.timer_hours)
     assert found.plan.zcdp <= target and found.plan.report_goal > alone.plan.report_goal
     assert found.reached.at_utility
 
 
 def test_a_check_that_does_not_end_leaves_fewer_reports() -> None:
-    task, hopeful = task_of(8000, 200, 8), world(8000, 200)
-    limit = planned(task, 0.3, hopeful, 400).plan.report_goal - 1
+    scenario, hopeful = scenario_of(8000, 200, 8), world(8000, 200)
+    limit = planned(scenario, 0.3, hopeful, 400).plan.report_goal - 1
 
     def check(report_goal: int, hours: float) -> SimulatedRun | None:
         return hopeful(report_goal, hours) if report_goal <= limit else None
 
-    found = planned(task, 0.3, hopeful, 400, check=check)
+    found = planned(scenario, 0.3, hopeful, 400, check=check)
     assert found.fed is not None and found.plan.report_goal <= limit
     assert not found.reached.at_utility and found.plan.zcdp <= 0.3
     with pytest.raises(ParticipationError, match="allow a few more days"):
-        planned(task, 0.3, hopeful, 400, check=lambda report_goal, hours: None)
+        planned(scenario, 0.3, hopeful, 400, check=lambda report_goal, hours: None)
 
 
 def test_timers_are_whole_days_unless_one_is_asked_for() -> None:
     asked: list[float] = []
-    found = planned(task_of(8000, 200, 8), 5, world(8000, 200, tell=asked), 400)
+    found = planned(scenario_of(8000, 200, 8), 5, world(8000, 200, tell=asked), 400)
     assert set(asked) == {24.0, 48.0}
     assert found.simulated.timer_hours == 48 and found.simulated.promised.max_participations == 1  # 100 rounds a day
     asked.clear()
-    planned(task_of(8000, 200), 0.3, world(8000, 200, tell=asked), 400, timer_hours=31.0)
+    planned(scenario_of(8000, 200), 0.3, world(8000, 200, tell=asked), 400, timer_hours=31.0)
     assert set(asked) == {31.0}
 
 
 def test_too_few_devices_or_days_say_so() -> None:
     with pytest.raises(ParticipationError, match="not even rounds of 1 report"):
-        planned(task_of(8000, 200), 0.3, world(8000, 200, most_days=1), 400)
-    found = planned(task_of(500, 200), 0.001, world(500, 200, most_days=10))
+        planned(scenario_of(8000, 200), 0.3, world(8000, 200, most_days=1), 400)
+    found = planned(scenario_of(500, 200), 0.001, world(500, 200, most_days=10))
     assert found.fed is not None and found.plan.report_goal <= found.fed < 500
     with pytest.raises(InputError, match="no mechanism"):
-        planned(task_of(500, 200), 0.1, world(500, 200), mechanisms=[])
+        planned(scenario_of(500, 200), 0.1, world(500, 200), mechanisms=[])
     with pytest.raises(InputError, match="give at least 1"):
-        planned(task_of(500, 200), 0.1, world(500, 200), 0)
+        planned(scenario_of(500, 200), 0.1, world(500, 200), 0)
 
 
 @given(st.integers(1, 10**7))
@@ -185,17 +187,17 @@ def test_the_papers_models_come_out_with_their_zcdp(row: dict[str, str]) -> None
     """arXiv:2305.18465, Table 1: report goal 6500, noise multiplier 7, and what timer and devices gave. The published
     pair 0.54 at 500 is 7.02 at 6500, so the pair 7 at 6500 is given here.
     """
-    task = Task(
+    scenario = Scenario(
         clients=Clients(devices=round(float(row["population"]) * 1e6)),
         rounds=int(row["rounds"]),
         utility=Utility(noise_multiplier=7, report_goal=6500),
     )
     printed = float(row["zcdp"])
-    found = planned(task, printed + 0.005, published(row), 6500, timer_hours=144.0)
+    found = planned(scenario, printed + 0.005, published(row), 6500, timer_hours=144.0)
     assert found.plan.report_goal == 6500 and found.reached.at_utility
     assert found.plan.guarantee.noise_multiplier == pytest.approx(7)
     assert found.plan.zcdp == pytest.approx(printed, abs=0.0051)
-    stricter = planned(task, printed / 2, published(row), 6500, timer_hours=144.0)
+    stricter = planned(scenario, printed / 2, published(row), 6500, timer_hours=144.0)
     assert stricter.reached.noisier == pytest.approx((found.plan.zcdp / (printed / 2)) ** 0.5)
 
 
@@ -210,26 +212,26 @@ BLTS = [
 def test_the_other_papers_blts_come_out_with_theirs(row: dict[str, str]) -> None:
     """arXiv:2408.08868, Table 4: what ran, seen as a plan at report goal 6500 of a population that gave its MinS."""
     mechanism, noise = MECHANISMS[row["strategy"]], float(row["noise_multiplier"])
-    task = Task(
+    scenario = Scenario(
         clients=Clients(devices=6500 * (int(row["min_s"]) + 1)),
         rounds=int(row["rounds"]),
         utility=Utility(noise_multiplier=noise, report_goal=6500, mechanism=mechanism),
     )
     printed = float(row["zcdp"])
-    found = planned(task, printed * 1.04, published(row), 6500, timer_hours=144.0, mechanisms=[mechanism])
+    found = planned(scenario, printed * 1.04, published(row), 6500, timer_hours=144.0, mechanisms=[mechanism])
     assert found.plan.report_goal == 6500 and found.plan.guarantee.noise_multiplier == pytest.approx(noise)
     assert printed - (0.01 if printed > 0.1 else 0.0001) < found.plan.zcdp <= printed  # that table rounds up
 
 
 def test_adaptive_clipping_costs_a_little_for_the_count_and_more_for_the_restarts() -> None:
-    task = Task(
+    scenario = Scenario(
         clients=Clients(devices=4_210_000, min_separation=527), rounds=1900, utility=Utility(noise_multiplier=7)
     )
-    plain = task.plan(TREE, 6500)
-    price = AdaptivePrice.of(task, 6500, plain.zcdp)
+    plain = scenario.plan(TREE, 6500)
+    price = AdaptivePrice.of(scenario, 6500, plain.zcdp)
     assert price.restarts == (128, 1152) and price.bit_stddev == 325
     assert price.update_noise_multiplier is not None and price.noisier is not None
     z, b = price.noise_multiplier, price.bit_stddev
     assert price.update_noise_multiplier == pytest.approx((z**-2 - (2 * b) ** -2) ** -0.5)
     assert 1 < price.update_noise_multiplier / z < 1.001 and price.noisier > 1
-    assert AdaptivePrice.of(task, 2, 1e-6).update_noise_multiplier is None
+    assert AdaptivePrice.of(scenario, 2, 1e-6).update_noise_multiplier is None

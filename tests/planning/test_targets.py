@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.errors import InputError
-from tacit.planning import Clients, Mechanism, Task, Utility, report_goal_for, rounds_for, timer_for
+from tacit.planning import Clients, Mechanism, Scenario, Utility, report_goal_for, rounds_for, timer_for
 from tacit.planning.candidates import MECHANISMS
 from tacit.planning.steps import Goal, seven_steps
 from tacit.planning.targets import noise_for, timers
@@ -18,18 +18,18 @@ QUICK = ["independent", "tree", "tree-reduced", "blt-b100"]  # held fixed: their
 GIVEN_BLT = MECHANISMS["blt-b400"]
 
 
-def small(rounds: int, devices: int, noise: float = 1.0, **clients: float) -> Task:
+def small(rounds: int, devices: int, noise: float = 1.0, **clients: float) -> Scenario:
     utility = Utility(noise_multiplier=noise, report_goal=20)
-    return Task(clients=Clients(devices=devices, **clients), rounds=rounds, utility=utility)
+    return Scenario(clients=Clients(devices=devices, **clients), rounds=rounds, utility=utility)
 
 
 @pytest.mark.parametrize("name", QUICK)
 @given(rounds=st.integers(1, 40), devices=st.integers(20, 400), zcdp=st.floats(0.01, 20))
 @settings(max_examples=12, deadline=None)
 def test_the_least_report_goal_is_the_first_that_does_it(name: str, rounds: int, devices: int, zcdp: float) -> None:
-    task = small(rounds, devices)
-    found = report_goal_for(task, MECHANISMS[name], zcdp)
-    every = (task.plan(MECHANISMS[name], goal) for goal in range(1, devices + 1))
+    scenario = small(rounds, devices)
+    found = report_goal_for(scenario, MECHANISMS[name], zcdp)
+    every = (scenario.plan(MECHANISMS[name], goal) for goal in range(1, devices + 1))
     first = next((plan.report_goal for plan in every if plan.zcdp <= zcdp), None)
     assert found.plan.zcdp <= zcdp
     if first is None:
@@ -40,24 +40,24 @@ def test_the_least_report_goal_is_the_first_that_does_it(name: str, rounds: int,
 
 
 def test_the_search_respects_the_limits_given() -> None:
-    task = small(40, 10_000, min_separation=10)
-    assert report_goal_for(task, GIVEN_BLT, 1e-3).plan.report_goal <= 1000
-    assert report_goal_for(task, GIVEN_BLT, 0.5, most=7).plan.report_goal <= 7
+    scenario = small(40, 10_000, min_separation=10)
+    assert report_goal_for(scenario, GIVEN_BLT, 1e-3).plan.report_goal <= 1000
+    assert report_goal_for(scenario, GIVEN_BLT, 0.5, most=7).plan.report_goal <= 7
     with pytest.raises(InputError, match="give at least 1"):
-        report_goal_for(task, GIVEN_BLT, 0.5, most=0)
+        report_goal_for(scenario, GIVEN_BLT, 0.5, most=0)
     with pytest.raises(InputError, match="need 20000 different clients"):
         report_goal_for(small(40, 10_000, min_separation=20_000), GIVEN_BLT, 0.5)
 
 
 def test_epsilon_one_at_the_papers_utility() -> None:
     """The question of the brief: which report goal and noise reach epsilon 1, checked by forward accounting."""
-    task = Task(clients=Clients(devices=16_600_000), rounds=2000, utility=Utility())
-    found = report_goal_for(task, GIVEN_BLT, zcdp_for_epsilon(1, 1e-10))
+    scenario = Scenario(clients=Clients(devices=16_600_000), rounds=2000, utility=Utility())
+    found = report_goal_for(scenario, GIVEN_BLT, zcdp_for_epsilon(1, 1e-10))
     assert found.at_utility
     assert found.plan.guarantee.epsilon(1e-10) <= 1
     ratio = found.plan.guarantee.noise_multiplier / found.plan.report_goal
-    assert ratio == pytest.approx(task.plan(GIVEN_BLT, 6500).guarantee.noise_multiplier / 6500, rel=1e-12)
-    before = task.plan(GIVEN_BLT, found.plan.report_goal - 1)
+    assert ratio == pytest.approx(scenario.plan(GIVEN_BLT, 6500).guarantee.noise_multiplier / 6500, rel=1e-12)
+    before = scenario.plan(GIVEN_BLT, found.plan.report_goal - 1)
     assert before.guarantee.epsilon(1e-10) > 1
 
 
@@ -65,13 +65,13 @@ def test_epsilon_one_at_the_papers_utility() -> None:
 @given(rounds=st.integers(1, 60), zcdp=st.floats(0.05, 30))
 @settings(max_examples=10, deadline=None)
 def test_the_most_rounds_are_the_last_that_do_it(name: str, rounds: int, zcdp: float) -> None:
-    task = small(rounds, 200)
-    planned = task.plan(MECHANISMS[name], 20)
+    scenario = small(rounds, 200)
+    planned = scenario.plan(MECHANISMS[name], 20)
     fixed = Mechanism.fixed(name, planned.strategy)
-    found = rounds_for(task, MECHANISMS[name], 20, zcdp)
+    found = rounds_for(scenario, MECHANISMS[name], 20, zcdp)
     last = 0
     while True:
-        longer = dataclasses.replace(task, rounds=last + 1)
+        longer = dataclasses.replace(scenario, rounds=last + 1)
         plan = longer.plan(fixed, 20, noise_multiplier=planned.guarantee.noise_multiplier)
         if plan.zcdp > zcdp or last > 1000:
             break
@@ -88,28 +88,28 @@ def test_rounds_end_where_the_strategy_does() -> None:
 
 
 def test_noise_for_a_target_at_a_given_report_goal() -> None:
-    task = small(40, 400)
-    borne = task.plan(GIVEN_BLT, 20)
-    met = noise_for(task, GIVEN_BLT, 20, borne.zcdp / 4)
+    scenario = small(40, 400)
+    borne = scenario.plan(GIVEN_BLT, 20)
+    met = noise_for(scenario, GIVEN_BLT, 20, borne.zcdp / 4)
     assert met.noisier == pytest.approx(2)
     assert met.plan.zcdp <= borne.zcdp / 4
-    assert noise_for(task, GIVEN_BLT, 20, borne.zcdp * 4).noisier == 1
+    assert noise_for(scenario, GIVEN_BLT, 20, borne.zcdp * 4).noisier == 1
 
 
 def test_the_timer_is_the_shortest_that_does_it() -> None:
-    task = small(200, 4000, rounds_per_day=30)
-    listed = dict(timers(task, GIVEN_BLT, 20))
+    scenario = small(200, 4000, rounds_per_day=30)
+    listed = dict(timers(scenario, GIVEN_BLT, 20))
     assert list(listed) == list(range(24, max(listed) + 1, 24))
     assert listed[max(listed)].guarantee.participation.min_separation == 200  # the population has no more
     prices = [plan.zcdp for plan in listed.values()]
     assert prices == sorted(prices, reverse=True)
     for zcdp in (prices[0] * 2, prices[2], prices[-1]):
-        found = timer_for(task, GIVEN_BLT, 20, zcdp)
+        found = timer_for(scenario, GIVEN_BLT, 20, zcdp)
         assert found is not None
         hours, plan = found
         assert plan.zcdp <= zcdp
         assert hours == 24 or listed[hours - 24].zcdp > zcdp
-    assert timer_for(task, GIVEN_BLT, 20, prices[-1] / 2) is None
+    assert timer_for(scenario, GIVEN_BLT, 20, prices[-1] / 2) is None
 
 
 @pytest.mark.parametrize("zcdp", [0.0, -1.0, float("inf"), float("nan")])
@@ -126,7 +126,7 @@ def test_no_target_is_refused(zcdp: float) -> None:
 def test_seven_steps_in_their_order(name: str, most: int | None, speed: float | None) -> None:
     clients = Clients(devices=4_210_000, rounds_per_day=speed)
     goal = Goal(zcdp=zcdp_for_epsilon(4, 1e-10), delta=1e-10, most=most)
-    reached, steps = seven_steps(Task(clients=clients, rounds=2000, utility=Utility()), MECHANISMS[name], goal)
+    reached, steps = seven_steps(Scenario(clients=clients, rounds=2000, utility=Utility()), MECHANISMS[name], goal)
     assert [step.number for step in steps] == [1, 2, 3, 4, 5, 6, 7]
     assert steps[2].figures["report_goal"] == reached.plan.report_goal
     assert reached.plan.zcdp <= goal.zcdp

@@ -15,7 +15,7 @@ from tacit.cli.plan_figures import figures
 from tacit.cli.plan_options import Asked, Chosen, Delta, Json, One, PerVisit, ReportGoal, Target, chosen
 from tacit.cli.plan_timer import Simulated, show_simulated_timers
 from tacit.cli.tables import print_table
-from tacit.planning import Plan, Task, VisitCost, report_goal_for, rounds_for
+from tacit.planning import ParticipationCost, Plan, Scenario, report_goal_for, rounds_for
 from tacit.planning.candidates import MECHANISMS
 from tacit.planning.steps import seven_steps
 from tacit.planning.targets import MOST_ROUNDS, Reached, timers
@@ -87,7 +87,7 @@ def plan_run(
             status.update(f"designing {each.name}")
             plans.append(task.plan(each, report_goal))
     if as_json:
-        records = [{**plan.to_record(delta), **per_visit.of(plan.visits)} for plan in plans]
+        records = [{**plan.to_record(delta), **per_visit.of(plan.participations)} for plan in plans]
         print_json({"population": task.clients.devices, "reachable": task.clients.reachable, "plans": records})
         return
     rows = [(*_row(plan, delta), plan.mechanism.says) for plan in plans]
@@ -124,7 +124,7 @@ def plan_target(
 
             answers.append(report_goal_for(task, each, goal.zcdp, most=goal.most, progress=tell))
     if as_json:
-        records = [{**_answer(each, goal.delta), **per_visit.of(each.plan.visits)} for each in answers]
+        records = [{**_answer(each, goal.delta), **per_visit.of(each.plan.participations)} for each in answers]
         print_json({"target_zcdp": goal.zcdp, "delta": goal.delta, "answers": records})
         return
     asked_for = f"zCDP {goal.zcdp:.6g}" if target.epsilon is None else f"epsilon {target.epsilon:g} at {goal.delta:g}"
@@ -242,7 +242,7 @@ def _answer(reached: Reached, delta: float) -> Record:
     return {**reached.plan.to_record(delta), "at_utility": reached.at_utility, "times_the_noise": reached.noisier}
 
 
-def _answer_row(reached: Reached, delta: float, per_visit: VisitCost) -> tuple[str, ...]:
+def _answer_row(reached: Reached, delta: float, per_visit: ParticipationCost) -> tuple[str, ...]:
     plan = reached.plan
     served = plan.guarantee.participation
     return (
@@ -253,19 +253,22 @@ def _answer_row(reached: Reached, delta: float, per_visit: VisitCost) -> tuple[s
         str(served.max_participations),
         rounded_up(plan.zcdp),
         rounded_up(plan.guarantee.epsilon(delta)),
-        f"{plan.visits:,}",
+        f"{plan.participations:,}",
         f"×{reached.noisier:.3g}",
-        *(f"{value:,.4g}" for value in per_visit.of(plan.visits).values()),
+        *(f"{value:,.4g}" for value in per_visit.of(plan.participations).values()),
     )
 
 
-def _setting(task: Task, plan: Plan, per_visit: VisitCost) -> str:
+def _setting(task: Scenario, plan: Plan, per_visit: ParticipationCost) -> str:
     served = plan.guarantee.participation
     days = "" if plan.days is None else f", {plan.days:.3g} days at {plan.speed:.4g} rounds a day"
-    costs = "".join(f", {value:,.4g} {name.replace('_', ' ')}" for name, value in per_visit.of(plan.visits).items())
+    costs = "".join(
+        f", {value:,.4g} {name.replace('_', ' ')}" for name, value in per_visit.of(plan.participations).items()
+    )
     return (
         f"{task.clients.reachable:,} clients within reach, report goal {plan.report_goal}, {plan.rounds} rounds: "
-        f"MinS {served.rounds_between}, MaxP {served.max_participations}.\n{plan.visits:,} client visits{costs}{days}."
+        f"MinS {served.rounds_between}, MaxP {served.max_participations}.\n"
+        f"{plan.participations:,} client visits{costs}{days}."
     )
 
 

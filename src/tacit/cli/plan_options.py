@@ -7,7 +7,7 @@ import typer
 
 from tacit.cli.account_log import seconds_of
 from tacit.errors import InputError
-from tacit.planning import Clients, Mechanism, Task, Utility, VisitCost, mechanism_named
+from tacit.planning import Clients, Mechanism, ParticipationCost, Scenario, Utility, mechanism_named
 from tacit.planning.candidates import MECHANISMS
 from tacit.planning.steps import Goal
 from tacit.privacy.gaussian import zcdp_for_epsilon
@@ -60,7 +60,7 @@ class Asked:
         float, typer.Option(help="The factor by which encoding for secure aggregation lengthens a clipped update.")
     ] = 1.0
 
-    def task(self) -> Task:
+    def task(self) -> Scenario:
         """InputError where the options contradict each other."""
         separation = self.min_separation
         if self.rounds_between is not None:
@@ -85,7 +85,7 @@ class Asked:
             mechanism=mechanism_named(self.noise_with),
             objective=self.objective,  # type: ignore[arg-type]  # checked there
         )
-        return Task(clients=clients, rounds=self.rounds, utility=utility, clip_inflation=self.clip_inflation)
+        return Scenario(clients=clients, rounds=self.rounds, utility=utility, clip_inflation=self.clip_inflation)
 
     def _check_fits(self, separation: int | None) -> None:
         worst = Participation.worst_case(self.rounds, 1 if separation is None else max(separation, 1))
@@ -109,9 +109,9 @@ class PerVisit:
     joules_per_visit: Annotated[float | None, typer.Option(help="Energy of one report.")] = None
     megabytes_per_visit: Annotated[float | None, typer.Option(help="Model down and update up.")] = None
 
-    def cost(self) -> VisitCost:
+    def cost(self) -> ParticipationCost:
         """InputError for what is no cost."""
-        return VisitCost(
+        return ParticipationCost(
             seconds=self.seconds_per_visit, joules=self.joules_per_visit, megabytes=self.megabytes_per_visit
         )
 

@@ -16,7 +16,7 @@ from tacit.cli.console import console, print_json
 from tacit.cli.simulate import SimulationProgress
 from tacit.cli.tables import print_table
 from tacit.errors import InputError, ParticipationError
-from tacit.planning import Mechanism, Plan, Task
+from tacit.planning import Mechanism, Plan, Scenario
 from tacit.planning.clients import HOURS_PER_DAY
 from tacit.planning.production import timers_worth_trying
 from tacit.privacy.participation import Participation
@@ -64,7 +64,9 @@ class TimerOutcome:
         return self.run.promised
 
 
-def simulated_timers(task: Task, mechanism: Mechanism, report_goal: int, asked: Simulated) -> Iterator[TimerOutcome]:
+def simulated_timers(
+    task: Scenario, mechanism: Mechanism, report_goal: int, asked: Simulated
+) -> Iterator[TimerOutcome]:
     """Timers of whole days, as long as the run ends in acceptable days and a longer one may separate further.
 
     Ends behind the first timer that is too slow, that lets nobody come twice, or whose MinS fell: the population then
@@ -99,7 +101,7 @@ def simulated_timers(task: Task, mechanism: Mechanism, report_goal: int, asked: 
     yield from timers_worth_trying(outcome, task.rounds)
 
 
-def _plan(task: Task, mechanism: Mechanism, report_goal: int, run: "Simulation") -> Plan:
+def _plan(task: Scenario, mechanism: Mechanism, report_goal: int, run: "Simulation") -> Plan:
     """The task with the participation that was simulated; `availability` is the simulator's business then."""
     promised = run.promised
     clients = replace(
@@ -114,7 +116,7 @@ def _plan(task: Task, mechanism: Mechanism, report_goal: int, run: "Simulation")
 
 
 def show_simulated_timers(
-    task: Task,
+    task: Scenario,
     mechanism: Mechanism,
     report_goal: int,
     asked: Simulated,

@@ -14,7 +14,7 @@ from tacit.cli.console import complaints, console, plain, print_json, speaks_pla
 from tacit.cli.options import with_options
 from tacit.cli.plan_options import Delta, Json, Target, whole
 from tacit.errors import InputError, ParticipationError
-from tacit.planning import Clients, Mechanism, Task, Utility, mechanism_named
+from tacit.planning import Clients, Mechanism, Scenario, Utility, mechanism_named
 from tacit.planning.candidates import MECHANISMS
 from tacit.planning.encoding import Encoding
 from tacit.planning.production import Production, SimulatedRun, production_plan
@@ -178,7 +178,7 @@ def strategy(
     )
     base = origin.with_what_is_known(origin.base())
     encoding = _encoding(base) if given.secagg else None
-    task = Task(
+    task = Scenario(
         clients=Clients(devices=whole(wanted.population, "population")),
         rounds=wanted.rounds,
         utility=utility,
@@ -209,7 +209,7 @@ def strategy(
     _show(steps, out, production)
 
 
-def _simulator(wanted: Wanted, given: From, task: Task) -> "Simulator":
+def _simulator(wanted: Wanted, given: From, task: Scenario) -> "Simulator":
     """Raises: InputError for settings that make no simulation, or that say otherwise than the options."""
     from tacit.planning.production_simulation import Simulator
     from tacit.population.settings import settings_from
@@ -237,7 +237,7 @@ def _encoding(base: "Recipe") -> Encoding:
     return Encoding.within(base.model.settings(words).parameters, base.privacy.clip_norm)
 
 
-def _planned(task: Task, wanted: Wanted, goal: Goal, simulator: "Simulator") -> Production:
+def _planned(task: Scenario, wanted: Wanted, goal: Goal, simulator: "Simulator") -> Production:
     """The plan. Raises: ParticipationError where the timer that was asked for makes training never end, or nothing
     ends, and what would fit.
     """
@@ -318,7 +318,7 @@ def _written(
 
 def _head(production: Production) -> list[str]:
     """The first lines of production.toml."""
-    clients = production.task.clients.devices
+    clients = production.scenario.clients.devices
     lines = [f"Production, as `tacit strategy` planned it for {clients:,} devices; strategy.json has all numbers."]
     if not production.reached.at_utility:
         lines.append(f"The privacy target takes {production.reached.noisier:.3g} times the noise that the model bears.")

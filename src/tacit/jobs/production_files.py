@@ -145,7 +145,7 @@ def reasons_for(production: Production, origin: Origin, encoding: Encoding | Non
     """Beside each value that was decided here."""
     plan, seen, noisier = production.plan, production.simulated, production.reached.noisier
     served, guarantee = plan.guarantee.participation, plan.guarantee
-    utility = production.task.utility
+    utility = production.scenario.utility
     bears = (
         f"noise multiplier {utility.noise_multiplier:g} at {utility.report_goal} reports with {utility.mechanism.name}"
     )
@@ -203,7 +203,7 @@ def statement_of_plan(
         planned=guarantee,
         realised=guarantee,
         delta=delta,
-        population=production.task.clients.devices,
+        population=production.scenario.clients.devices,
         report_goal=plan.report_goal,
         cohort_rule=(
             f"the first {plan.report_goal:,} reports of a round are used, and every device keeps a timer of "
@@ -227,8 +227,8 @@ def statement_of_plan(
         ),
     )
     simulation = (
-        f"{production.task.clients.devices:,} simulated devices, timer of {seen.timer_hours:g} hours, {seen.days:.3g} "
-        "days, one seed."
+        f"{production.scenario.clients.devices:,} simulated devices, timer of {seen.timer_hours:g} hours, "
+        f"{seen.days:.3g} days, one seed."
     )
     return planned_statement(PlannedFacts(run=facts, simulated=seen.realised, simulation=simulation))
 

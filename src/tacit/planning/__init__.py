@@ -4,16 +4,16 @@ from a target, and the seven steps from a task to a plan (arXiv:2305.18465, Sect
 
 from tacit.planning.candidates import Mechanism, mechanism_named
 from tacit.planning.clients import Clients
-from tacit.planning.scenario import Plan, Task, Utility, VisitCost
+from tacit.planning.scenario import ParticipationCost, Plan, Scenario, Utility
 from tacit.planning.targets import report_goal_for, rounds_for, timer_for
 
 __all__ = [
     "Clients",
     "Mechanism",
+    "ParticipationCost",
     "Plan",
-    "Task",
+    "Scenario",
     "Utility",
-    "VisitCost",
     "mechanism_named",
     "report_goal_for",
     "rounds_for",

@@ -12,7 +12,7 @@ from tacit.design.toeplitz import design_banded_toeplitz
 from tacit.planning.candidates import MECHANISMS, Mechanism
 from tacit.planning.clients import Clients
 from tacit.planning.panels import Curve, Panel, PlannedFigure, Told, traced
-from tacit.planning.scenario import Plan, Task, Utility
+from tacit.planning.scenario import Plan, Scenario, Utility
 from tacit.privacy.participation import Participation
 
 ABUNDANT = 10**9  # devices enough for any separation: where the separation itself is what varies
@@ -119,9 +119,9 @@ def blt_figure_9(tell: Told) -> Iterator[PlannedFigure]:
 
     The banded Toeplitz matrix has the noise of equal rms error over the 2000 rounds that it is designed for.
     """
-    served = Participation(rounds=2000, min_separation=400, max_participations=5)
-    toeplitz = Mechanism.fixed("", design_banded_toeplitz(served, bands=400, objective="rms"))
-    equal = _task(Clients(devices=ABUNDANT, min_separation=400), 2000).plan(toeplitz, REPORT_GOAL)
+    participation = Participation(rounds=2000, min_separation=400, max_participations=5)
+    toeplitz = Mechanism.fixed("", design_banded_toeplitz(participation, bands=400, objective="rms"))
+    equal = _scenario(Clients(devices=ABUNDANT, min_separation=400), 2000).plan(toeplitz, REPORT_GOAL)
     noise = equal.guarantee.noise_multiplier
     shown = [(SHOWN[name], MECHANISMS[name], z, hue, stroke) for name, z, hue, stroke in PRODUCED]
     shown.append(("banded Toeplitz, 400 bands", toeplitz, noise, 2, 0))
@@ -148,13 +148,13 @@ def blt_figure_9(tell: Told) -> Iterator[PlannedFigure]:
 Planned = Callable[[float], Plan]
 
 
-def _task(clients: Clients, rounds: int) -> Task:
-    return Task(clients=clients, rounds=rounds, utility=Utility())
+def _scenario(clients: Clients, rounds: int) -> Scenario:
+    return Scenario(clients=clients, rounds=rounds, utility=Utility())
 
 
 def _goals_of(clients: Clients) -> Callable[[int, Mechanism], Planned]:
     """The plan as a function of the report goal."""
-    return lambda rounds, mechanism: lambda goal: _task(clients, rounds).plan(mechanism, int(goal))
+    return lambda rounds, mechanism: lambda goal: _scenario(clients, rounds).plan(mechanism, int(goal))
 
 
 def _separations_of(rounds: int, mechanism: Mechanism) -> Planned:
@@ -162,14 +162,14 @@ def _separations_of(rounds: int, mechanism: Mechanism) -> Planned:
 
     def of(rounds_between: float) -> Plan:
         clients = Clients(devices=ABUNDANT, min_separation=int(rounds_between) + 1)
-        return _task(clients, rounds).plan(mechanism, REPORT_GOAL)
+        return _scenario(clients, rounds).plan(mechanism, REPORT_GOAL)
 
     return of
 
 
 def _rounds_of(clients: Clients, mechanism: Mechanism, report_goal: int, noise: float | None = None) -> Planned:
     """The plan as a function of the rounds."""
-    return lambda rounds: _task(clients, int(rounds)).plan(mechanism, report_goal, noise_multiplier=noise)
+    return lambda rounds: _scenario(clients, int(rounds)).plan(mechanism, report_goal, noise_multiplier=noise)
 
 
 def _trees_and_blts(

@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias, TypeVar
 from tacit.errors import InputError, ParticipationError
 from tacit.planning.candidates import Mechanism
 from tacit.planning.clients import HOURS_PER_DAY
-from tacit.planning.scenario import Plan, Record, Task
+from tacit.planning.scenario import Plan, Record, Scenario
 from tacit.planning.steps import Goal
 from tacit.planning.targets import Progress, Reached, noise_for
 from tacit.privacy.participation import Participation
@@ -67,13 +67,13 @@ Simulate: TypeAlias = Callable[[int, float], SimulatedRun | None]
 class Production:
     """The plan that came out, the simulated run that it counts on, and what was tried on the way.
 
-    `task` has the participation of that run. `fed` is None, or the report goal above which no run ended in time.
+    `scenario` has the participation of that run. `fed` is None, or the report goal above which no run ended in time.
     `exhausted` says that no larger report goal was left to try; where neither that nor the target is met, the checks
     ended first.
     """
 
     reached: Reached
-    task: Task
+    scenario: Scenario
     simulated: SimulatedRun
     tried: tuple[SimulatedRun, ...]
     fed: int | None
@@ -87,9 +87,9 @@ class Production:
     def others_at_this_noise(self, mechanisms: Sequence[Mechanism]) -> tuple[Plan, ...]:
         """Plans of the other mechanisms among these, with the same participation and the same noise on the mean."""
         goal, noisier = self.plan.report_goal, self.reached.noisier
-        quiet = [self.task.plan(each, goal) for each in mechanisms if each.name != self.plan.mechanism.name]
+        quiet = [self.scenario.plan(each, goal) for each in mechanisms if each.name != self.plan.mechanism.name]
         return tuple(
-            self.task.plan(each.mechanism, goal, noise_multiplier=each.guarantee.noise_multiplier * noisier)
+            self.scenario.plan(each.mechanism, goal, noise_multiplier=each.guarantee.noise_multiplier * noisier)
             for each in quiet
         )
 
@@ -103,7 +103,7 @@ class Production:
 
 
 def production_plan(
-    task: Task,
+    scenario: Scenario,
     mechanisms: Sequence[Mechanism],
     goal: Goal,
     *,
@@ -121,7 +121,7 @@ def production_plan(
     Where no report goal up to `goal.most` does it, the largest that ends in time, with just the noise for the target
     (step 3 of the paper). Raises: ParticipationError where nothing ends in time.
     """
-    search = _Search(task, mechanisms, goal, simulate, timer_hours, progress)
+    search = _Search(scenario, mechanisms, goal, simulate, timer_hours, progress)
     return search.checked(simulate if check is None else check)
 
 
@@ -161,7 +161,7 @@ class _Search:
 
     def __init__(
         self,
-        task: Task,
+        scenario: Scenario,
         mechanisms: Sequence[Mechanism],
         goal: Goal,
         simulate: Simulate,
@@ -170,10 +170,10 @@ class _Search:
     ) -> None:
         if not mechanisms:
             raise InputError("no mechanism to choose from; give one.")
-        self._task, self._mechanisms, self._goal = task, mechanisms, goal
+        self._scenario, self._mechanisms, self._goal = scenario, mechanisms, goal
         self._simulate, self._timer, self._progress = simulate, timer_hours, progress
         self._tried: list[SimulatedRun] = []
-        self._largest = task.clients.reachable if goal.most is None else min(goal.most, task.clients.reachable)
+        self._largest = scenario.clients.reachable if goal.most is None else min(goal.most, scenario.clients.reachable)
         self._fed: int | None = None
         self._exhausted = False
         self._discount, self._more_visits = 1.0, 0
@@ -188,11 +188,11 @@ class _Search:
             if seen is None:
                 found = self._smaller(found)
                 continue
-            reached, task = self._settled(seen)
+            reached, scenario = self._settled(seen)
             if reached.at_utility or left == 0 or self._exhausted:
                 return Production(
                     reached=reached,
-                    task=task,
+                    scenario=scenario,
                     simulated=seen,
                     tried=tuple(self._tried),
                     fed=self._fed,
@@ -222,9 +222,11 @@ class _Search:
         """A report goal below which nothing reaches the target, on the grid: clients would have to come in turn."""
         report_goal = 1
         while report_goal < self._largest:
-            longest = self._task.clients.longest_separation(report_goal)
-            served = Participation.worst_case(rounds=self._task.rounds, min_separation=min(longest, self._task.rounds))
-            plan, _ = self._plan(report_goal, served, None)
+            longest = self._scenario.clients.longest_separation(report_goal)
+            participation = Participation.worst_case(
+                rounds=self._scenario.rounds, min_separation=min(longest, self._scenario.rounds)
+            )
+            plan, _ = self._plan(report_goal, participation, None)
             if plan.zcdp <= self._goal.zcdp:
                 break
             report_goal = grid_above(max(report_goal + 1, _scaled(report_goal, plan.zcdp / self._goal.zcdp)))
@@ -238,7 +240,7 @@ class _Search:
         """The seen of largest MinS, the shortest timer of equals; None where none ends in time."""
         if self._timer is not None:
             return self._run(report_goal, self._timer)
-        runs = timers_worth_trying(lambda hours: self._run(report_goal, hours), self._task.rounds)
+        runs = timers_worth_trying(lambda hours: self._run(report_goal, hours), self._scenario.rounds)
         return max(runs, key=lambda each: (each.promised.min_separation, -each.timer_hours), default=None)
 
     def _run(self, report_goal: int, hours: float) -> SimulatedRun | None:
@@ -257,10 +259,10 @@ class _Search:
 
     def _discounted(self, seen: SimulatedRun) -> SimulatedRun:
         """As a check would see it, by what earlier checks saw."""
-        served = seen.promised
-        separation = max(1, math.floor(served.min_separation * self._discount))
-        visits = served.max_participations + self._more_visits
-        less = Participation(rounds=served.rounds, min_separation=separation, max_participations=visits)
+        participation = seen.promised
+        separation = max(1, math.floor(participation.min_separation * self._discount))
+        visits = participation.max_participations + self._more_visits
+        less = Participation(rounds=participation.rounds, min_separation=separation, max_participations=visits)
         return replace(seen, promised=less.effective)
 
     def _largest_fed(self, too_many: int) -> SimulatedRun:
@@ -277,7 +279,7 @@ class _Search:
                 least = middle
         if not self._tried:
             raise ParticipationError(
-                f"not even rounds of 1 report end in time with {self._task.clients.reachable} devices; allow more "
+                f"not even rounds of 1 report end in time with {self._scenario.clients.reachable} devices; allow more "
                 "days, a shorter timer or fewer rounds."
             )
         self._largest = self._fed = least
@@ -290,24 +292,24 @@ class _Search:
         self._tried = [each for each in self._tried if each.report_goal <= self._largest]
         return self._least_from(self._largest)
 
-    def _settled(self, seen: SimulatedRun) -> tuple[Reached, Task]:
+    def _settled(self, seen: SimulatedRun) -> tuple[Reached, Scenario]:
         """The plan with the participation of a seen: as is where it reaches the target, else with more noise."""
-        plan, task = self._plan(seen.report_goal, seen.promised, seen.rounds_per_day)
-        return noise_for(task, plan.mechanism, seen.report_goal, self._goal.zcdp), task
+        plan, scenario = self._plan(seen.report_goal, seen.promised, seen.rounds_per_day)
+        return noise_for(scenario, plan.mechanism, seen.report_goal, self._goal.zcdp), scenario
 
-    def _plan(self, report_goal: int, served: Participation, speed: float | None) -> tuple[Plan, Task]:
+    def _plan(self, report_goal: int, participation: Participation, speed: float | None) -> tuple[Plan, Scenario]:
         """Of least zCDP among the mechanisms, all at the same utility."""
         clients = replace(
-            self._task.clients,
+            self._scenario.clients,
             availability=1.0,  # the simulation's business
             timer_hours=None,
-            min_separation=served.min_separation,
-            max_participations=served.max_participations,
+            min_separation=participation.min_separation,
+            max_participations=participation.max_participations,
             rounds_per_day=speed,
         )
-        task = replace(self._task, clients=clients)
-        plans = (task.plan(each, report_goal) for each in self._mechanisms)
-        return min(plans, key=lambda plan: plan.zcdp), task
+        scenario = replace(self._scenario, clients=clients)
+        plans = (scenario.plan(each, report_goal) for each in self._mechanisms)
+        return min(plans, key=lambda plan: plan.zcdp), scenario
 
 
 def _scaled(report_goal: int, ratio: float) -> int:

@@ -35,14 +35,14 @@ class ProductionStory(Story):
     """The steps of a plan that counts on a simulation."""
 
     def __init__(self, production: Production, goal: Goal, given: Given) -> None:
-        super().__init__(production.task, production.reached, goal)
+        super().__init__(production.scenario, production.reached, goal)
         self.production, self.given = production, given
 
     def pretraining(self) -> Told:
         """Step 1."""
-        model, rounds = self.given.model, self.task.rounds
-        anybody = replace(self.task.clients, max_participations=None)  # a longer run lets everybody come more often
-        longer = replace(self.task, rounds=rounds + SAVED_BY_PRETRAINING, clients=anybody)
+        model, rounds = self.given.model, self.scenario.rounds
+        anybody = replace(self.scenario.clients, max_participations=None)  # a longer run lets everybody come more often
+        longer = replace(self.scenario, rounds=rounds + SAVED_BY_PRETRAINING, clients=anybody)
         without = longer.plan(
             self.plan.mechanism, self.plan.report_goal, noise_multiplier=self.plan.guarantee.noise_multiplier
         )
@@ -66,7 +66,7 @@ class ProductionStory(Story):
 
     def noise(self) -> Told:
         """Step 2."""
-        utility = self.task.utility
+        utility = self.scenario.utility
         _, figures = super().noise()
         return [
             f"Noise multiplier {utility.noise_multiplier:g} at {utility.report_goal} reports with "
@@ -99,7 +99,9 @@ class ProductionStory(Story):
             ]
             if reached.noisier > MUCH_NOISE:
                 said.append("WARNING: do not expect a usable model; ask for less, or reach more devices.")
-        said.append(f"It promises {self.price(plan)}, with {plan.mechanism.name}; {plan.visits:,} client visits.")
+        said.append(
+            f"It promises {self.price(plan)}, with {plan.mechanism.name}; {plan.participations:,} client visits."
+        )
         if self.given.others:
             listed = ", ".join(
                 f"{each.mechanism.name} {rounded_up(each.zcdp)} ({self.memory(each)})" for each in self.given.others
@@ -127,7 +129,7 @@ class ProductionStory(Story):
 
     def separation(self) -> Told:
         """Step 4."""
-        seen, clients = self.production.simulated, self.task.clients
+        seen, clients = self.production.simulated, self.scenario.clients
         promised, realised = seen.promised, seen.realised
         longest = clients.longest_separation(self.plan.report_goal)
         said = [
@@ -149,7 +151,7 @@ class ProductionStory(Story):
 
     def adaptive(self) -> Told:
         """Step 5."""
-        price = AdaptivePrice.of(self.task, self.plan.report_goal, self.goal.zcdp)
+        price = AdaptivePrice.of(self.scenario, self.plan.report_goal, self.goal.zcdp)
         updates = price.update_noise_multiplier
         listed = ", ".join(map(str, price.restarts))
         restarts = f"restarts at {listed}" if listed else "no restart within these rounds"
@@ -183,7 +185,7 @@ class ProductionStory(Story):
                 f"{tuned.clip_norm:.4g}; production.toml has both, and the clip norm is fixed.",
                 tuned.price,
             ], tuned.to_record()
-        small = min(self.task.utility.report_goal, -(-self.plan.report_goal // 2))
+        small = min(self.scenario.utility.report_goal, -(-self.plan.report_goal // 2))
         recipe = given.out / "production.toml" if given.recipe is None else given.recipe
         command = (
             f"tacit tune {shlex.quote(str(recipe))} --report-goal {small} --large-report-goal "
@@ -193,7 +195,7 @@ class ProductionStory(Story):
             "Not tuned: production.toml has the learning rates and the clip norm of "
             + ("the defaults." if given.recipe is None else f"{given.recipe}."),
             f"Tune small, then run this again with --tuning: `{command}`",
-        ], {"command": command, "report_goal": small, "client_visits": small * self.task.rounds}
+        ], {"command": command, "report_goal": small, "client_visits": small * self.scenario.rounds}
 
     def secure(self) -> Told:
         """Step 7."""

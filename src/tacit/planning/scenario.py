@@ -61,8 +61,8 @@ class Utility:
 
 
 @dataclass(frozen=True, kw_only=True)
-class VisitCost:
-    """What one visit of one client takes of its device, as measured; None where that is unknown."""
+class ParticipationCost:
+    """What one participation takes of a client's device, as measured; None where that is unknown."""
 
     seconds: float | None = None
     joules: float | None = None
@@ -76,14 +76,14 @@ class VisitCost:
                     f"{name}={value} of a visit is not a finite number above 0; give one, or leave it out."
                 )
 
-    def of(self, visits: int) -> Record:
-        """What so many visits take: device hours, kilowatt hours, gigabytes, as far as they are known."""
-        per_visit = {
+    def of(self, participations: int) -> Record:
+        """What so many participations take: device hours, kilowatt hours, gigabytes, as far as they are known."""
+        each_time = {
             "device_hours": (self.seconds, 3600),
             "kilowatt_hours": (self.joules, 3.6e6),
             "gigabytes": (self.megabytes, 1e3),
         }
-        return {name: visits * each / unit for name, (each, unit) in per_visit.items() if each is not None}
+        return {name: participations * each / unit for name, (each, unit) in each_time.items() if each is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +113,7 @@ class Plan:
         return self.guarantee.zcdp
 
     @property
-    def visits(self) -> int:
+    def participations(self) -> int:
         """How often a client trains, all clients together: rounds * report goal; those that drop out come on top."""
         return self.rounds * self.report_goal
 
@@ -124,14 +124,14 @@ class Plan:
 
     def to_record(self, delta: float) -> Record:
         """Plain values for JSON."""
-        served = self.guarantee.participation
+        participation = self.guarantee.participation
         return {
             "mechanism": self.mechanism.name,
             "rounds": self.rounds,
             "report_goal": self.report_goal,
-            "min_separation": served.min_separation,
-            "rounds_between": served.rounds_between,
-            "max_participations": served.max_participations,
+            "min_separation": participation.min_separation,
+            "rounds_between": participation.rounds_between,
+            "max_participations": participation.max_participations,
             "noise_multiplier": self.guarantee.noise_multiplier,
             "sensitivity": self.guarantee.sensitivity,
             "noise_of_mean": self.noise_of_mean,
@@ -139,7 +139,7 @@ class Plan:
             "epsilon": self.guarantee.epsilon(delta),
             "delta": delta,
             "exact": self.guarantee.exact,
-            "client_visits": self.visits,
+            "client_visits": self.participations,
             "rounds_per_day": self.speed,
             "days": self.days,
             "memory": noise_memory(self.strategy, self.rounds),
@@ -147,7 +147,7 @@ class Plan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task:
+class Scenario:
     """What is to be learnt from whom: `rounds` rounds with `clients`, at a noise that `utility` bears.
 
     `clip_inflation` is the factor by which encoding for secure aggregation lengthens a clipped update, 1 without.
@@ -168,13 +168,13 @@ class Task:
         Without `noise_multiplier`, the noise that the utility bears: z = noise of the mean * report goal / error.
         The guarantee is forward accounting, whatever the noise was derived from.
         """
-        served = self.participation(report_goal)
-        strategy = mechanism.strategy(served, self.utility.objective)
+        participation = self.participation(report_goal)
+        strategy = mechanism.strategy(participation, self.utility.objective)
         error = self.utility.error(strategy, self.rounds)
         if noise_multiplier is None:
-            noise_multiplier = self.utility.noise_of_mean(served) * report_goal / error
+            noise_multiplier = self.utility.noise_of_mean(participation) * report_goal / error
         guarantee = Guarantee(
-            participation=served,
+            participation=participation,
             strategy=strategy,
             clip_norm=1.0,  # what is promised does not depend on it
             noise_multiplier=noise_multiplier,

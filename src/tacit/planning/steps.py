@@ -1,4 +1,4 @@
-"""The seven steps from a task to a private run (arXiv:2305.18465, Section 2.5), with the figures of this task."""
+"""The seven steps from a scenario to a private run (arXiv:2305.18465, Section 2.5), with its figures."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from tacit.planning.candidates import Mechanism
 from tacit.planning.clients import HOURS_PER_DAY
-from tacit.planning.scenario import Plan, Record, Task
+from tacit.planning.scenario import Plan, Record, Scenario
 from tacit.planning.targets import Progress, Reached, report_goal_for
 from tacit.privacy.adaptive_clipping import update_noise_multiplier
 from tacit.privacy.gaussian import noise_multiplier_for
@@ -47,14 +47,14 @@ class Goal:
 
 
 def seven_steps(
-    task: Task, mechanism: Mechanism, goal: Goal, *, progress: Progress | None = None
+    scenario: Scenario, mechanism: Mechanism, goal: Goal, *, progress: Progress | None = None
 ) -> tuple[Reached, tuple[Step, ...]]:
     """The plan for `goal` and the seven steps that lead to it.
 
     Each step is that of the paper; where it leaves a number open, the number is computed here. Nothing is trained.
     """
-    reached = report_goal_for(task, mechanism, goal.zcdp, most=goal.most, progress=progress)
-    return reached, Story(task, reached, goal).steps()
+    reached = report_goal_for(scenario, mechanism, goal.zcdp, most=goal.most, progress=progress)
+    return reached, Story(scenario, reached, goal).steps()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,11 +73,11 @@ class AdaptivePrice:
     noisier: float | None
 
     @classmethod
-    def of(cls, task: Task, report_goal: int, zcdp: float) -> "AdaptivePrice":
+    def of(cls, scenario: Scenario, report_goal: int, zcdp: float) -> "AdaptivePrice":
         """With the restarts and the noise on the count that the paper uses, and its estimate of the prefix sums."""
-        restarts = tuple(range(FIRST_RESTART, task.rounds, RESTART_EVERY))
+        restarts = tuple(range(FIRST_RESTART, scenario.rounds, RESTART_EVERY))
         afresh = Mechanism.fixed("tree-reduced", Tree(restarts=restarts, variance_reduced=True))
-        plan = task.plan(afresh, report_goal)
+        plan = scenario.plan(afresh, report_goal)
         noise, bits = noise_multiplier_for(zcdp, plan.guarantee.sensitivity), report_goal / BITS_PER_REPORT
         updates = update_noise_multiplier(noise, bits) if 2 * bits > noise else None
         return cls(
@@ -95,8 +95,8 @@ Told: TypeAlias = tuple[list[str], Record]
 class Story:
     """What each step comes to, for one plan: sentences, and the figures of them."""
 
-    def __init__(self, task: Task, reached: Reached, goal: Goal) -> None:
-        self.task, self.reached, self.goal = task, reached, goal
+    def __init__(self, scenario: Scenario, reached: Reached, goal: Goal) -> None:
+        self.scenario, self.reached, self.goal = scenario, reached, goal
         self.plan = reached.plan
 
     def steps(self) -> tuple[Step, ...]:
@@ -121,17 +121,17 @@ class Story:
         return f"zCDP {rounded_up(plan.zcdp, 6)} (epsilon {rounded_up(epsilon, 6)} at delta {self.goal.delta:g})"
 
     def pretraining(self) -> Told:
-        longer = replace(self.task, rounds=self.task.rounds + SAVED_BY_PRETRAINING)
+        longer = replace(self.scenario, rounds=self.scenario.rounds + SAVED_BY_PRETRAINING)
         noise = self.plan.guarantee.noise_multiplier
         without = longer.plan(self.plan.mechanism, self.plan.report_goal, noise_multiplier=noise)
         return [
-            f"Count on {self.task.rounds} private rounds: {self.price(self.plan)} in the end. Had public text not "
+            f"Count on {self.scenario.rounds} private rounds: {self.price(self.plan)} in the end. Had public text not "
             f"saved about {SAVED_BY_PRETRAINING} rounds, as it did in the paper, it would be {self.price(without)} at "
             "the same noise, and more days."
-        ], {"rounds": self.task.rounds, "zcdp_with_rounds_saved": self.plan.zcdp, "zcdp_without": without.zcdp}
+        ], {"rounds": self.scenario.rounds, "zcdp_with_rounds_saved": self.plan.zcdp, "zcdp_without": without.zcdp}
 
     def noise(self) -> Told:
-        utility = self.task.utility
+        utility = self.scenario.utility
         borne = utility.noise_of_mean(self.plan.guarantee.participation)
         own = self.plan.guarantee.noise_multiplier / self.reached.noisier / self.plan.report_goal * utility.report_goal
         return [
@@ -156,28 +156,28 @@ class Story:
         return [
             said,
             f"Report goal {plan.report_goal}, noise multiplier {plan.guarantee.noise_multiplier:.6g}: "
-            f"{self.price(plan)}; {plan.visits:,} client visits.",
+            f"{self.price(plan)}; {plan.participations:,} client visits.",
         ], {**plan.to_record(self.goal.delta), "target_zcdp": self.goal.zcdp, "times_the_noise": reached.noisier}
 
     def separation(self) -> Told:
-        clients, plan = self.task.clients, self.plan
-        served = plan.guarantee.participation
+        clients, plan = self.scenario.clients, self.plan
+        participation = plan.guarantee.participation
         longest = clients.longest_separation(plan.report_goal)
         said = [
             f"{clients.reachable:,} clients within reach and {plan.report_goal} of them a round: at most MinS "
             f"{longest - 1} (b = {longest}), if everyone comes in turn. The plan counts on MinS "
-            f"{served.rounds_between} and MaxP {served.max_participations}."
+            f"{participation.rounds_between} and MaxP {participation.max_participations}."
         ]
         figures: Record = {
             "longest_separation": longest,
-            "min_separation": served.min_separation,
-            "max_participations": served.max_participations,
+            "min_separation": participation.min_separation,
+            "max_participations": participation.max_participations,
             "days": plan.days,
         }
         if clients.rounds_per_day is None:
             said.append("The timer follows from the speed: measure the rounds a day, and give them as rounds_per_day.")
             return said, figures
-        hours = clients.timer_for(served.min_separation)
+        hours = clients.timer_for(participation.min_separation)
         figures["timer_hours"] = hours
         said.append(
             f"At {clients.rounds_per_day:g} rounds a day a timer of {hours} hours keeps that separation (whole days, "
@@ -197,7 +197,7 @@ class Story:
     def adaptive(self) -> Told:
         """Step 5, and its price: Theorem 1, and the restarts."""
         plan = self.plan
-        price = AdaptivePrice.of(self.task, plan.report_goal, plan.zcdp)
+        price = AdaptivePrice.of(self.scenario, plan.report_goal, plan.zcdp)
         told = []
         if not isinstance(plan.strategy, Tree):
             told.append(
@@ -229,8 +229,8 @@ class Story:
         ], {**figures, "update_noise_multiplier": updates, "times_the_noise": price.noisier}
 
     def fixed(self) -> Told:
-        small = min(self.task.utility.report_goal, self.plan.report_goal)
-        visits = small * self.task.rounds
+        small = min(self.scenario.utility.report_goal, self.plan.report_goal)
+        visits = small * self.scenario.rounds
         return [
             "Tune the quantile and the server's learning rate with a small report goal, read off the clip norm, fix "
             f"it, and run large: report goal {self.plan.report_goal}, noise multiplier "
@@ -240,7 +240,7 @@ class Story:
         ], {"report_goal": small, "client_visits": visits}
 
     def secure(self) -> Told:
-        factor = self.task.clip_inflation
+        factor = self.scenario.clip_inflation
         if factor > 1:
             said = f"The figures above count a clip norm inflated by {factor:.6g}, as encoding for secure sums does."
         else:

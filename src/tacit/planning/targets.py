@@ -13,7 +13,7 @@ from typing import TypeAlias
 from tacit.errors import InputError
 from tacit.planning.candidates import Mechanism
 from tacit.planning.clients import HOURS_PER_DAY
-from tacit.planning.scenario import Plan, Task
+from tacit.planning.scenario import Plan, Scenario
 from tacit.privacy.gaussian import noise_multiplier_for
 
 Progress: TypeAlias = Callable[[str], None]  # is told in a line what was just computed
@@ -39,7 +39,7 @@ class Reached:
 
 
 def report_goal_for(
-    task: Task, mechanism: Mechanism, zcdp: float, *, most: int | None = None, progress: Progress | None = None
+    scenario: Scenario, mechanism: Mechanism, zcdp: float, *, most: int | None = None, progress: Progress | None = None
 ) -> Reached:
     """The least report goal, noise in proportion, whose plan is at most `zcdp`-zCDP.
 
@@ -52,16 +52,16 @@ def report_goal_for(
     and the largest ones for some separations: with reports that cost separation, more are not always better.
     """
     _check_target(zcdp)
-    largest = task.clients.reachable // (task.clients.min_separation or 1)
+    largest = scenario.clients.reachable // (scenario.clients.min_separation or 1)
     if largest < 1:
-        task.clients.separation(1)  # says why
+        scenario.clients.separation(1)  # says why
     if most is not None:
         if most < 1:
             raise InputError(f"a report goal of at most {most} is none; give at least 1.")
         largest = min(largest, most)
     report_goal = 1
     while True:
-        plan = task.plan(mechanism, report_goal)
+        plan = scenario.plan(mechanism, report_goal)
         if progress is not None:
             progress(f"report goal {report_goal}: zCDP {plan.zcdp:.4g}")
         if plan.zcdp <= zcdp:
@@ -70,35 +70,35 @@ def report_goal_for(
         if needed > largest:
             break
         report_goal = needed
-    plans = (task.plan(mechanism, goal) for goal in _worth_trying(task, largest))
-    return _louder(task, min(plans, key=lambda plan: plan.zcdp), zcdp)
+    plans = (scenario.plan(mechanism, goal) for goal in _worth_trying(scenario, largest))
+    return _louder(scenario, min(plans, key=lambda plan: plan.zcdp), zcdp)
 
 
-def noise_for(task: Task, mechanism: Mechanism, report_goal: int, zcdp: float) -> Reached:
+def noise_for(scenario: Scenario, mechanism: Mechanism, report_goal: int, zcdp: float) -> Reached:
     """The plan at this report goal with just the noise that makes it `zcdp`-zCDP; less than the utility bears is not
     taken off.
     """
     _check_target(zcdp)
-    plan = task.plan(mechanism, report_goal)
-    return Reached(plan=plan, noisier=1.0) if plan.zcdp <= zcdp else _louder(task, plan, zcdp)
+    plan = scenario.plan(mechanism, report_goal)
+    return Reached(plan=plan, noisier=1.0) if plan.zcdp <= zcdp else _louder(scenario, plan, zcdp)
 
 
-def rounds_for(task: Task, mechanism: Mechanism, report_goal: int, zcdp: float) -> Plan | None:
+def rounds_for(scenario: Scenario, mechanism: Mechanism, report_goal: int, zcdp: float) -> Plan | None:
     """How long the planned run may go on, its strategy and noise as planned: the most rounds at most `zcdp`-zCDP.
 
     None where not even one round is. Ends at MOST_ROUNDS, or where the strategy says nothing more.
     """
     _check_target(zcdp)
-    planned = task.plan(mechanism, report_goal)
+    planned = scenario.plan(mechanism, report_goal)
     fixed = Mechanism.fixed(mechanism.name, planned.strategy, mechanism.says)
     noise = planned.guarantee.noise_multiplier
 
     def of(rounds: int) -> Plan:
-        return replace(task, rounds=rounds).plan(fixed, report_goal, noise_multiplier=noise)
+        return replace(scenario, rounds=rounds).plan(fixed, report_goal, noise_multiplier=noise)
 
     most = planned.strategy.rounds_defined or MOST_ROUNDS
     met, missed = 0, most + 1  # rho never falls with the rounds
-    rounds = min(task.rounds, most)
+    rounds = min(scenario.rounds, most)
     while missed - met > 1:
         if of(rounds).zcdp <= zcdp:
             met = rounds
@@ -108,35 +108,35 @@ def rounds_for(task: Task, mechanism: Mechanism, report_goal: int, zcdp: float) 
     return of(met) if met else None
 
 
-def timers(task: Task, mechanism: Mechanism, report_goal: int) -> Iterator[tuple[int, Plan]]:
+def timers(scenario: Scenario, mechanism: Mechanism, report_goal: int) -> Iterator[tuple[int, Plan]]:
     """(hours, plan) for timers of one, two, three ... days, up to the first that asks all that the population has."""
-    fast = replace(task.clients, min_separation=None, timer_hours=None)
+    fast = replace(scenario.clients, min_separation=None, timer_hours=None)
     longest = fast.longest_separation(report_goal)
-    most = fast.timer_for(min(longest, task.rounds))
+    most = fast.timer_for(min(longest, scenario.rounds))
     for hours in range(HOURS_PER_DAY, most + 1, HOURS_PER_DAY):
-        yield hours, replace(task, clients=fast.with_timer(hours)).plan(mechanism, report_goal)
+        yield hours, replace(scenario, clients=fast.with_timer(hours)).plan(mechanism, report_goal)
 
 
-def timer_for(task: Task, mechanism: Mechanism, report_goal: int, zcdp: float) -> tuple[int, Plan] | None:
+def timer_for(scenario: Scenario, mechanism: Mechanism, report_goal: int, zcdp: float) -> tuple[int, Plan] | None:
     """The shortest timer in whole days, in hours, whose plan is at most `zcdp`-zCDP; None where none is."""
     _check_target(zcdp)
-    return next(((hours, plan) for hours, plan in timers(task, mechanism, report_goal) if plan.zcdp <= zcdp), None)
+    return next(((hours, plan) for hours, plan in timers(scenario, mechanism, report_goal) if plan.zcdp <= zcdp), None)
 
 
-def _worth_trying(task: Task, largest: int) -> list[int]:
+def _worth_trying(scenario: Scenario, largest: int) -> list[int]:
     """The largest report goals for separations of 1, 2, 3, 4, 6, 8, 12 ... rounds, and the largest of all."""
-    grid = sorted({round(2 ** (half / 2)) for half in range(2 * task.rounds.bit_length())})
+    grid = sorted({round(2 ** (half / 2)) for half in range(2 * scenario.rounds.bit_length())})
     return sorted(
-        {largest, *(goal for goal in (task.clients.reachable // each for each in grid) if 0 < goal < largest)}
+        {largest, *(goal for goal in (scenario.clients.reachable // each for each in grid) if 0 < goal < largest)}
     )
 
 
-def _louder(task: Task, plan: Plan, zcdp: float) -> Reached:
+def _louder(scenario: Scenario, plan: Plan, zcdp: float) -> Reached:
     """The same run with just the noise for `zcdp`."""
     needed = noise_multiplier_for(zcdp, plan.guarantee.sensitivity)
     while replace(plan.guarantee, noise_multiplier=needed).zcdp > zcdp:  # the last bit
         needed = math.nextafter(needed, math.inf)
-    louder = task.plan(plan.mechanism, plan.report_goal, noise_multiplier=needed)
+    louder = scenario.plan(plan.mechanism, plan.report_goal, noise_multiplier=needed)
     return Reached(plan=louder, noisier=louder.noise_of_mean / plan.noise_of_mean)
 
 
