@@ -9,9 +9,9 @@ users x answers nor users x domain is ever held. `tests/analytics/test_simulated
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.compiled import compiled
 from tacit.data.unknown_words import TypedWords
 from tacit.discovery.device import Question, Terms, uniforms_from
-from tacit.randomizers.subsets import compiled
 
 Numbers = NDArray[np.int64]
 

@@ -12,16 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InputError
+from tacit.randomizers.estimates import Estimate
 from tacit.randomizers.randomizers import Randomizer
-
-
-@dataclass(frozen=True, kw_only=True)
-class Estimate:
-    """A number estimated from randomized reports, with an interval that is meant to hold it."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, kw_only=True)

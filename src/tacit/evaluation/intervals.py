@@ -4,26 +4,19 @@ Clients are taken as independent draws from the population; an interval covers t
 says so. None is adjusted for looking at many numbers at once.
 """
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from tacit.errors import InputError
+from tacit.randomizers.estimates import Estimate as Estimate  # what this file gives, to whoever reads it here
 
 CONFIDENCE = 0.95
 NORMAL = float(stats.norm.ppf((1 + CONFIDENCE) / 2))
 
 Values = NDArray[np.float64]
-
-
-class Estimate(NamedTuple):
-    """A number and the interval that covers what it estimates in 95 of 100 samples."""
-
-    value: float
-    low: float
-    high: float
 
 
 UNKNOWN = Estimate(float("nan"), float("-inf"), float("inf"))  # what too few clients, or too much noise, tell

@@ -10,7 +10,6 @@ Released counts are rounded to whole numbers, which hides the last bits of the n
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,7 @@ from tacit.evaluation.histograms import Cells, Histogram
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Independent
+from tacit.randomizers import Randomizer
 from tacit.statements.ledger import EVALUATION_HISTOGRAM, RoundRelease
 
 Whole = NDArray[np.int64]
@@ -99,32 +99,6 @@ def release(
         reports=asked,
         dropped=0,
     )
-
-
-class Randomizer(Protocol):
-    """What a device does to its cell before anybody sees it (`analytics.randomizers`)."""
-
-    @property
-    def domain(self) -> int:
-        """How many cells there are."""
-        ...
-
-    @property
-    def epsilon(self) -> float:
-        """What each report costs its device."""
-        ...
-
-    def sample_votes(self, holders: Whole, generator: np.random.Generator) -> Whole:
-        """The support counts (domain,) of the reports of holders[c] devices in each cell c."""
-        ...
-
-    def estimate(self, votes: Whole, reports: int) -> NDArray[np.float64]:
-        """Unbiased counts (domain,)."""
-        ...
-
-    def variance(self, reports: int, count: float = 0.0) -> float:
-        """Of one estimated count."""
-        ...
 
 
 def release_locally(

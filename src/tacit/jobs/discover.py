@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,7 @@ def outcome_of(
         "counting_users": campaign.counting_users,
         "resampled_users": campaign.resample_users,
         "seed": campaign.seed,
-        "coverage": asdict(coverage) if coverage else None,
+        "coverage": coverage._asdict() if coverage else None,
         "confidence": found.counts.confidence if found.counts else None,
         "guarantee": statement.figures["guarantee"],
         "anonymity": statement.figures["anonymity"],

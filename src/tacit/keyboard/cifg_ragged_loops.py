@@ -11,16 +11,11 @@ machine code of a function is renewed when its own file changes, not when that o
 Shapes as in `ragged`. Gates stand in the order input, candidate, output along 3H.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-
-import numba
 import numpy as np
 
+from tacit.compiled import compiled_with
 from tacit.keyboard.cifg_ragged import Ids, Places, Rates, Reals, Trace, Weights
 from tacit.keyboard.vocabulary import SPECIALS
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 BLOCK = 512  # words of the vocabulary at once: their embeddings, scores and gradient fit into 1 MB
 NARROW = 5  # rows that OpenBLAS multiplies without first copying the other matrix; more go in pieces
@@ -29,13 +24,7 @@ AT_ONCE = 128  # words ranked together; bounds memory
 
 # Contraction alone: a product and a sum may become one instruction; nothing else may be reordered or assumed. NumPy's
 # rules for division: Python's would test each divisor, and no loop with a test is vectorised.
-_compile: Any = numba.njit(nogil=True, cache=True, fastmath={"contract"}, error_model="numpy")
-
-
-def compiled(function: Function) -> Function:
-    """The same function as machine code, made when it is first called and kept between processes."""
-    made: Function = _compile(function)
-    return made
+compiled = compiled_with(fastmath={"contract"}, error_model="numpy")
 
 
 # -- functions of one number -----------------------------------------------------------------------------------------

@@ -1,28 +1,19 @@
 """Loops over vectors, compiled: one pass over memory where NumPy needs one for each operation.
 
 No fast mathematics: every product and every sum is rounded by itself, as NumPy does it, so a loop gives the bits of
-the array expression that its docstring says. The lock is let go, and the machine code is kept between processes.
+the array expression that its docstring says.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+from tacit.compiled import compiled
+
 Vector: TypeAlias = npt.NDArray[np.float32]
 
 STRETCH = 1024  # columns: 4 kB of a row
-
-_compile: Any = numba.njit(nogil=True, cache=True)
-
-
-def compiled(function: Function) -> Function:
-    """The same function as machine code, made when it is first called."""
-    made: Function = _compile(function)
-    return made
 
 
 @compiled

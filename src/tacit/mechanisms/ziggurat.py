@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from tacit.mechanisms.loops import compiled
+from tacit.compiled import compiled
 
 STRIPS = 256
 EDGE = 3.6541528853610088  # x_1 for 256 strips: Doornik 2005, Table 1

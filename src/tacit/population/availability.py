@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.compiled import compiled
 from tacit.errors import InputError
-from tacit.population.hashed_randomness import compiled, draw, gaussian, uniform
+from tacit.population.hashed_randomness import draw, gaussian, uniform
 
 HOUR = 3_600_000  # milliseconds, in which all simulated times are counted: whole numbers, so that ties are exact
 DAY = 24 * HOUR

@@ -13,8 +13,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.compiled import compiled
 from tacit.population.availability import NEVER, Sessions, next_session
-from tacit.population.hashed_randomness import below, compiled, draw
+from tacit.population.hashed_randomness import below, draw
 from tacit.population.work_model import Attempts, attempt
 
 Moments: TypeAlias = NDArray[np.int64]  # milliseconds since the first round opened

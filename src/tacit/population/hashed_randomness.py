@@ -5,15 +5,9 @@ hashes, computed where they are needed. So twenty million devices take the memor
 is resumed sees the same devices. Pseudo-random and fixed by the seed: for simulations, never for noise.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-
-import numba
 import numpy as np
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-_compile: Any = numba.njit(nogil=True, cache=True)
+from tacit.compiled import compiled
 
 # The finaliser and the increments of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
 _M1, _M2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -23,12 +17,6 @@ _S16, _S32, _S48, _LOW = np.uint64(16), np.uint64(32), np.uint64(48), np.uint64(
 
 SUM_MEAN, SUM_DEVIATION = 2.0 * 65535.0, ((2.0**32 - 1.0) / 3.0) ** 0.5  # of four uniform whole numbers below 2^16
 GAUSSIAN_REACH = SUM_MEAN / SUM_DEVIATION  # 3.46: no draw lies further out
-
-
-def compiled(function: Function) -> Function:
-    """The same function as machine code, made when it is first called and kept between processes."""
-    made: Function = _compile(function)
-    return made
 
 
 @compiled

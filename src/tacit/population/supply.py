@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.compiled import compiled
 from tacit.errors import ParticipationError
 from tacit.population.availability import NEVER, next_session
 from tacit.population.check_ins import LoopSettings
 from tacit.population.devices import Population, RoundRules, loop_settings
-from tacit.population.hashed_randomness import compiled
 from tacit.population.work_model import training_time
 
 SAMPLE = 8192

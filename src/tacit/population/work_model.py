@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.compiled import compiled
 from tacit.errors import InputError
-from tacit.population.hashed_randomness import compiled, draw, gaussian, uniform
+from tacit.population.hashed_randomness import draw, gaussian, uniform
 
 SECOND = 1000  # milliseconds
 TRAIT_EXAMPLES, TRAIT_SPEED = 8, 9

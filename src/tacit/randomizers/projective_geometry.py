@@ -16,9 +16,10 @@ from math import exp
 import numpy as np
 import numpy.typing as npt
 
+from tacit.compiled import compiled
 from tacit.errors import InputError
-from tacit.randomizers.randomizers import Reports, Supporting, checked_holders, checked_values, lies
-from tacit.randomizers.subsets import Numbers, compiled
+from tacit.randomizers.randomizers import Randomizer, Reports, checked_holders, checked_values, lies
+from tacit.randomizers.subsets import Numbers
 
 MOST_POINTS = 2**26  # the server counts reports point by point: half a gigabyte
 AT_ONCE = 1 << 20  # reports held at a time where votes are simulated
@@ -118,7 +119,7 @@ def rare_variance(geometry: Geometry, epsilon: float) -> float:
 
 
 @dataclass(frozen=True)
-class ProjectiveGeometryResponse(Supporting):
+class ProjectiveGeometryResponse(Randomizer):
     """Reports a point of the hyperplane orthogonal to the device's value with probability p, else one outside it.
 
     Each point of the hyperplane is exactly e^eps times as likely as each point outside. With s, s2 points orthogonal
@@ -127,6 +128,8 @@ class ProjectiveGeometryResponse(Supporting):
 
     A report is one number below K, uint32. Counting the votes takes domain / q steps for each different report.
     """
+
+    name = "projective-geometry"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -2,24 +2,22 @@
 
 One contract, `Randomizer`; Subset Selection is the one to take for accuracy, Projective Geometry Response
 (`projective_geometry.py`) for short messages, k-ary randomised response is the baseline. All are exactly
-epsilon-locally-private for one value of one device.
+epsilon-locally-private for one value of one device; `registry.py` lists them by name.
 """
 
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from tacit.errors import InputError
 from tacit.privacy.local_subset_selection import SubsetNumbers, check_local, estimate_variance
-from tacit.randomizers.device_randomness import device_generator, random_words
+from tacit.randomizers.device_randomness import random_words
 from tacit.randomizers.subset_sums import MOST_DEVICES, sum_of_subsets
 from tacit.randomizers.subsets import Numbers, count_bits, subsets_as_bitmaps, subsets_as_numbers
-
-__all__ = ["KaryRandomizedResponse", "Randomizer", "SubsetSelection", "device_generator"]
 
 Reals = npt.NDArray[np.float64]
 Reports = npt.NDArray[Any]
@@ -27,62 +25,16 @@ Reports = npt.NDArray[Any]
 SIMULATED = 1 << 22  # numbers of reports held at a time where votes are simulated report by report
 
 
-class Randomizer(Protocol):
+@dataclass(frozen=True)
+class Randomizer(ABC):
     """A local randomizer over the values 0..domain-1, with what its reports support.
 
     A report supports a set of values; `votes` counts how many reports support each. A device's own value is
-    supported with probability p, any other given value with probability q < p.
+    supported with probability p, any other given value with probability q < p. No report is more than e**epsilon
+    times likelier under one value than under another.
     """
 
-    @property
-    def domain(self) -> int:
-        """How many values there are."""
-        ...
-
-    @property
-    def epsilon(self) -> float:
-        """No report is more than e**epsilon times likelier under one value than under another."""
-        ...
-
-    @property
-    def p(self) -> float:
-        """The probability that a report supports its device's value."""
-        ...
-
-    @property
-    def q(self) -> float:
-        """The probability that a report supports any one given other value."""
-        ...
-
-    @property
-    def bits(self) -> float:
-        """Bits of one report as `encode` represents it, without framing."""
-        ...
-
-    def encode(self, values: Numbers, generator: np.random.Generator) -> Reports:
-        """The device's function: one report, a row or a number, for each value. Values (devices,), int64."""
-        ...
-
-    def votes(self, reports: Reports) -> Numbers:
-        """How many reports support each value, (domain,). InputError for a report that no device can send."""
-        ...
-
-    def sample_votes(self, holders: Numbers, generator: np.random.Generator) -> Numbers:
-        """The votes of sum(holders) devices, holders[x] of them with value x: a draw from the joint law, (domain,)."""
-        ...
-
-    def estimate(self, votes: Numbers, reports: int) -> Reals:
-        """Unbiased estimates of how many devices hold each value, (domain,)."""
-        ...
-
-    def variance(self, reports: int, count: float = 0.0) -> float:
-        """Variance of the estimate for a value that `count` of the devices hold."""
-        ...
-
-
-@dataclass(frozen=True)
-class Supporting(ABC):
-    """What follows from p and q alone, for every randomizer here: checks, the estimate, its variance."""
+    name: ClassVar[str]  # in RANDOMIZERS, in settings, and in the rows of the ledger
 
     domain: int
     epsilon: float
@@ -99,6 +51,23 @@ class Supporting(ABC):
     @abstractmethod
     def q(self) -> float:
         """The probability that a report supports any one given other value."""
+
+    @property
+    @abstractmethod
+    def bits(self) -> float:
+        """Bits of one report as `encode` represents it, without framing."""
+
+    @abstractmethod
+    def encode(self, values: Numbers, generator: np.random.Generator) -> Reports:
+        """The device's function: one report, a row or a number, for each value. Values (devices,), int64."""
+
+    @abstractmethod
+    def votes(self, reports: Reports) -> Numbers:
+        """How many reports support each value, (domain,). InputError for a report that no device can send."""
+
+    @abstractmethod
+    def sample_votes(self, holders: Numbers, generator: np.random.Generator) -> Numbers:
+        """The votes of sum(holders) devices, holders[x] of them with value x: a draw from the joint law, (domain,)."""
 
     def estimate(self, votes: Numbers, reports: int) -> Reals:
         """(votes - reports * q) / (p - q): unbiased, (domain,). Some are negative; that is what unbiased means."""
@@ -148,7 +117,7 @@ def lies(generator: np.random.Generator, devices: int, probability: float) -> np
 
 
 @dataclass(frozen=True)
-class SubsetSelection(Supporting):
+class SubsetSelection(Randomizer):
     """Reports a set of `size` values: the device's own with probability p, the others uniform.
 
     size = max(1, ceil(d / (e^eps + 1))), p = size e^eps / (size e^eps + d - size), q = (size - p) / (d - 1).
@@ -161,6 +130,8 @@ class SubsetSelection(Supporting):
     ceil(log2 d) bits each when packed), otherwise the bitmap (uint64 words). Both name the set and nothing more:
     the order of drawing never leaves the device.
     """
+
+    name = "subset-selection"
 
     @property
     def size(self) -> int:
@@ -248,12 +219,14 @@ class SubsetSelection(Supporting):
 
 
 @dataclass(frozen=True)
-class KaryRandomizedResponse(Supporting):
+class KaryRandomizedResponse(Randomizer):
     """Reports one value: the device's own with probability e^eps / (e^eps + d - 1), else a uniform other one.
 
     The baseline: shortest of all and exact, but its variance grows with the domain (Warner 1965; Kairouz, Bonawitz &
     Ramage 2016, arXiv:1602.07387). Subset Selection of size 1 is the same randomizer.
     """
+
+    name = "k-ary"
 
     @property
     def lie(self) -> float:

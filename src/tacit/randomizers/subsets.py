@@ -4,28 +4,16 @@ A loop that runs out of numbers keeps its place and goes on with the next batch.
 would prefer the answers that need fewer draws, and so tilt the probabilities that privacy rests on.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from tacit.compiled import compiled
 from tacit.randomizers.device_randomness import random_words
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 Numbers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
 BATCH = 1 << 20  # words of randomness at a time, 8 MiB
-
-_compile: Any = numba.njit(nogil=True, cache=True)
-
-
-def compiled(function: Function) -> Function:
-    """The same function as machine code, made when it is first called."""
-    made: Function = _compile(function)
-    return made
 
 
 def subsets_as_numbers(

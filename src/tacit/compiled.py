@@ -1,0 +1,27 @@
+"""Loops as machine code: the one way in which numba is used here."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def compiled_with(**options: Any) -> Callable[[Function], Function]:
+    """A decorator that compiles a function with these options of numba's.
+
+    The machine code is made when the function is first called and kept between processes; Python's lock is let go.
+    """
+    compile_: Any = numba.njit(nogil=True, cache=True, **options)
+
+    def decorated(function: Function) -> Function:
+        made: Function = compile_(function)
+        return made
+
+    return decorated
+
+
+def compiled(function: Function) -> Function:
+    """The same function as machine code, without fast mathematics: every operation is rounded as NumPy rounds it."""
+    return compiled_with()(function)
