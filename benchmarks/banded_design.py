@@ -28,14 +28,14 @@ OURS = """
 import json, resource, sys, time
 began = time.process_time(), time.perf_counter()
 from tacit.design.banded import design_banded
-from tacit.design.losses import errors
+from tacit.design.losses import prefix_errors
 from tacit.privacy.participation import Participation
 rounds, bands, separation, visits = map(int, sys.argv[1:5])
 served, told = Participation(rounds=rounds, min_separation=separation, max_participations=visits), []
 design = design_banded(served, bands=bands, progress=lambda step, loss: told.append(step))
 cpu, seconds = time.process_time() - began[0], time.perf_counter() - began[1]
 memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-largest, mean = (error * visits**0.5 for error in errors(design, rounds))
+largest, mean = (error * visits**0.5 for error in prefix_errors(design, rounds))
 print(json.dumps({"max_loss": largest, "rms_loss": mean, "steps": told[-1], "cpu_seconds": cpu, "seconds": seconds,
                   "gib": memory}))
 """

@@ -12,7 +12,6 @@ from tacit.design.banded import design_banded
 from tacit.design.blt import design_blt
 from tacit.design.dense import design_dense, full_tree
 from tacit.design.losses import losses
-from tacit.design.memory import noise_memory
 from tacit.design.toeplitz import (
     banded_inverse_square_root,
     banded_square_root,
@@ -93,8 +92,8 @@ class TestEveryFactorization:
         assert found.rms_loss == pytest.approx((rows.mean() * moved) ** 0.5, rel=1e-9)
 
     def test_memory_is_known(self, strategy: Strategy, memory: int, defined: int | None) -> None:
-        assert noise_memory(strategy, ROUNDS) == stream_for(strategy).memory(ROUNDS) == memory
-        assert noise_memory(strategy, 2) == stream_for(strategy).memory(2)
+        assert strategy.memory(ROUNDS) == stream_for(strategy).memory(ROUNDS) == memory
+        assert strategy.memory(2) == stream_for(strategy).memory(2)
 
     def test_after_its_last_round_it_goes_on_or_refuses(
         self, strategy: Strategy, memory: int, defined: int | None

@@ -11,7 +11,7 @@ from tests.conftest import REPOSITORY
 
 from tacit.design.banded import design_banded
 from tacit.design.dense import design_dense, full_tree, full_tree_losses
-from tacit.design.losses import errors, losses
+from tacit.design.losses import losses, prefix_errors
 from tacit.errors import AccountingError, InputError
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Tree
@@ -69,7 +69,7 @@ def test_full_tree_has_the_gram_matrix_of_the_nodes_and_their_best_decoder(round
     np.testing.assert_allclose(triangle.T @ triangle, nodes.T @ nodes, atol=1e-10)
     decoder = np.tril(np.ones((rounds, rounds))) @ np.linalg.pinv(nodes)
     rows = (decoder**2).sum(axis=1)
-    assert errors(full_tree(rounds), rounds) == pytest.approx((rows.max() ** 0.5, rows.mean() ** 0.5), rel=1e-9)
+    assert prefix_errors(full_tree(rounds), rounds) == pytest.approx((rows.max() ** 0.5, rows.mean() ** 0.5), rel=1e-9)
 
 
 def test_full_tree_has_the_losses_of_the_paper() -> None:

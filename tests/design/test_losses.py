@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tacit.design.blt_errors import blt_errors
 from tacit.design.geometric import falling_sum, geometric_sum
-from tacit.design.losses import Losses, errors, losses
+from tacit.design.losses import Losses, losses, prefix_errors
 from tacit.errors import AccountingError, InputError
 from tacit.mechanisms.tree import TreeStream
 from tacit.privacy import Blt, Independent, Participation, Toeplitz, Tree
@@ -151,20 +151,20 @@ STRATEGIES: dict[str, Strategy] = {
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_every_strategy_has_the_errors_of_its_matrix(name: str) -> None:
-    assert errors(STRATEGIES[name], ROUNDS) == pytest.approx(dense_errors(STRATEGIES[name], ROUNDS), rel=1e-12)
+    assert prefix_errors(STRATEGIES[name], ROUNDS) == pytest.approx(dense_errors(STRATEGIES[name], ROUNDS), rel=1e-12)
 
 
 @settings(max_examples=60, deadline=None)
 @given(rounds=st.integers(1, 70), restarts=st.sets(st.integers(1, 70), max_size=3), reduced=st.booleans())
 def test_every_tree_has_the_errors_of_its_stream(rounds: int, restarts: set[int], reduced: bool) -> None:
     tree = Tree(restarts=tuple(sorted(restarts)), variance_reduced=reduced)
-    assert errors(tree, rounds) == pytest.approx(dense_errors(tree, rounds), rel=1e-12)
+    assert prefix_errors(tree, rounds) == pytest.approx(dense_errors(tree, rounds), rel=1e-12)
 
 
 def test_blocks_of_rows_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = [errors(STRATEGIES[name], ROUNDS) for name in ("banded", "dense")]
+    whole = [prefix_errors(STRATEGIES[name], ROUNDS) for name in ("banded", "dense")]
     monkeypatch.setattr(sys.modules["tacit.design.losses"], "ROWS", 7)
-    assert [errors(STRATEGIES[name], ROUNDS) for name in ("banded", "dense")] == [
+    assert [prefix_errors(STRATEGIES[name], ROUNDS) for name in ("banded", "dense")] == [
         pytest.approx(each, rel=1e-13) for each in whole
     ]
 

@@ -17,7 +17,6 @@ from tacit.design.banded import design_banded
 from tacit.design.blt import design_blt
 from tacit.design.dense import design_dense, full_tree, full_tree_losses
 from tacit.design.losses import Losses, Objective, checked_objective, losses
-from tacit.design.memory import noise_memory
 from tacit.design.toeplitz import (
     banded_inverse_square_root,
     banded_square_root,
@@ -261,7 +260,7 @@ def _row(name: str, design: Callable[[], Strategy], served: Participation) -> Re
     try:
         strategy = design()
         cost = full_tree_losses(served) if name == "full-tree" else losses(strategy, served)
-        row |= {"max_loss": cost.max_loss, "rms_loss": cost.rms_loss, "memory": noise_memory(strategy, served.rounds)}
+        row |= {"max_loss": cost.max_loss, "rms_loss": cost.rms_loss, "memory": strategy.memory(served.rounds)}
     except TacitError as error:
         row["refused"] = str(error)
     return row | {"seconds": time.perf_counter() - begin}

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh_tridiagonal
 
-from tacit.design.losses import Losses, errors
+from tacit.design.losses import Losses, prefix_errors
 from tacit.errors import InputError
 from tacit.privacy.participation import Participation
 from tacit.privacy.sensitivity import sensitivity
@@ -73,7 +73,7 @@ def full_tree(rounds: int) -> Dense:
 
 def full_tree_losses(participation: Participation) -> Losses:
     """What TreeAgg-Full costs: errors of the optimal decoder, exact sensitivity of the tree."""
-    max_error, rms_error = errors(full_tree(participation.rounds), participation.rounds)
+    max_error, rms_error = prefix_errors(full_tree(participation.rounds), participation.rounds)
     return Losses(max_error=max_error, rms_error=rms_error, sensitivity=sensitivity(Tree(), participation))
 
 

@@ -8,6 +8,7 @@ so mechanisms compare by Error * sensitivity (arXiv:2408.08868, Equations 9 and 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -23,7 +24,6 @@ from tacit.privacy.strategy import (
     BandedInverse,
     BandedToeplitz,
     Blt,
-    Dense,
     Independent,
     Strategy,
     Toeplitz,
@@ -77,32 +77,42 @@ def losses(strategy: Strategy, participation: Participation) -> Losses:
     Independent of the number of rounds for Independent, Tree and Blt, linear in it for the other Toeplitz
     matrices, quadratic for Banded and cubic for Dense.
     """
-    max_error, rms_error = errors(strategy, participation.rounds)
+    max_error, rms_error = prefix_errors(strategy, participation.rounds)
     squared, exact = sensitivity_bound_squared(strategy, participation)
     return Losses(max_error=max_error, rms_error=rms_error, sensitivity=math.sqrt(squared), exact=exact)
 
 
-def errors(strategy: Strategy, rounds: int) -> tuple[float, float]:
-    """(max error, rms error) of the prefix sums of `rounds` rounds, for seeds of variance 1; exact."""
-    match strategy:
-        case Independent():
-            return math.sqrt(rounds), math.sqrt((rounds + 1) / 2)
-        case Tree():
-            return _tree_errors(strategy, rounds)
-        case Blt():
-            return blt_errors(strategy, rounds)
-        case Toeplitz() | BandedToeplitz() | BandedInverse():
-            return _toeplitz_errors(strategy.inverse_column(rounds))
-        case Banded():
-            return _row_errors(_banded_variances(strategy, rounds), rounds)
-        case Dense():
-            return _row_errors(_dense_variances(strategy, rounds), rounds)
+@singledispatch
+def prefix_errors(strategy: Strategy, rounds: int) -> tuple[float, float]:
+    """(max error, rms error) of the prefix sums of `rounds` rounds, for seeds of variance 1; exact.
+
+    By the matrix, cubic in the rounds, for a strategy that has no closed form registered here.
+    """
+    return _row_errors(_dense_variances(strategy, rounds), rounds)
 
 
-def _toeplitz_errors(inverse_column: Array) -> tuple[float, float]:
+@prefix_errors.register
+def _(strategy: Independent, rounds: int) -> tuple[float, float]:
+    return math.sqrt(rounds), math.sqrt((rounds + 1) / 2)
+
+
+@prefix_errors.register
+def _(strategy: Blt, rounds: int) -> tuple[float, float]:
+    return blt_errors(strategy, rounds)
+
+
+@prefix_errors.register(Toeplitz)
+@prefix_errors.register(BandedToeplitz)
+@prefix_errors.register(BandedInverse)
+def _(strategy: Toeplitz | BandedToeplitz | BandedInverse, rounds: int) -> tuple[float, float]:
     """B is Toeplitz too, with the cumulative sums of C^{-1}'s column (arXiv:2408.08868, Proposition 3.3)."""
-    squares = np.cumsum(inverse_column) ** 2
+    squares = np.cumsum(strategy.inverse_column(rounds)) ** 2
     return math.sqrt(squares.sum()), math.sqrt(squares @ np.arange(squares.size, 0, -1) / squares.size)
+
+
+@prefix_errors.register
+def _(strategy: Banded, rounds: int) -> tuple[float, float]:
+    return _row_errors(_banded_variances(strategy, rounds), rounds)
 
 
 def _row_errors(variances: Iterator[Array], rounds: int) -> tuple[float, float]:
@@ -126,7 +136,7 @@ def _banded_variances(strategy: Banded, rounds: int) -> Iterator[Array]:
         yield (rows**2).sum(axis=0)
 
 
-def _dense_variances(strategy: Dense, rounds: int) -> Iterator[Array]:
+def _dense_variances(strategy: Strategy, rounds: int) -> Iterator[Array]:
     matrix = strategy.dense(rounds)
     for begin in range(0, rounds, ROWS):
         end = min(begin + ROWS, rounds)
@@ -139,7 +149,8 @@ def _ones(begin: int, end: int) -> Array:
     return (np.arange(end)[:, None] <= np.arange(begin, end)).astype(np.float64)
 
 
-def _tree_errors(tree: Tree, rounds: int) -> tuple[float, float]:
+@prefix_errors.register
+def _(tree: Tree, rounds: int) -> tuple[float, float]:
     """A prefix sum adds one estimate for each binary digit of the round's place in its tree, and what the trees
     before said last.
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from tacit.design.losses import errors
+from tacit.design.losses import prefix_errors
 from tacit.errors import InputError
 from tacit.planning.tuning import Choice, Setting, scaled_noise_multiplier, trial_restarts
 from tacit.privacy import Guarantee, Participation
@@ -181,7 +181,7 @@ def _error_over_tree(recipe: Recipe) -> float:
     strategy, rounds = planned(recipe).strategy, recipe.rounds.rounds
     assert strategy is not None  # by the caller: there is noise
     which = 0 if recipe.privacy.objective == "max" else 1
-    return errors(strategy, rounds)[which] / errors(Tree(), rounds)[which]
+    return prefix_errors(strategy, rounds)[which] / prefix_errors(Tree(), rounds)[which]
 
 
 def _trial_clipping(recipe: Recipe, report_goal: int, initial: float | None) -> ClippingSection:

@@ -1,11 +1,13 @@
 """Correlated noise, one round at a time: what one round adds, later rounds partly take back.
 
 A stream says what each round does with fresh standard normal vectors (seeds) and with the vectors that it carries;
-`tacit.privacy` computes from its strategy what the noise is worth. Adding a factorisation is one file beside `blt.py`
-and one line in `stream_for`; `tests/contracts/test_noise_streams.py` says what it must then hold to.
+`tacit.privacy` computes from its strategy what the noise is worth. A new strategy streams by forward
+substitution; a stream of its own is one file beside `blt.py` and one line in `registry.py`, and
+`tests/contracts/test_noise_streams.py` says what it must then hold to.
 """
 
+from tacit.mechanisms.registry import stream_for
 from tacit.mechanisms.seeds import fresh_key, standard_normal_seeds
-from tacit.mechanisms.stream import NoiseState, NoiseStream, stream_for
+from tacit.mechanisms.stream import NoiseState, NoiseStream
 
 __all__ = ["NoiseState", "NoiseStream", "fresh_key", "standard_normal_seeds", "stream_for"]

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tacit.mechanisms.step import Keep, Step
+from tacit.mechanisms.step import Keep, NoiseStep
 from tacit.mechanisms.stream import NoiseStream
 from tacit.privacy.strategy import BandedInverse
 
@@ -43,13 +43,13 @@ class BandedInverseStream(NoiseStream):
         """A seed of each round so far, at most p - 1; none where they are drawn again."""
         return min(rounds, self.carried)
 
-    def step(self, round: int) -> Step:
+    def step(self, round: int) -> NoiseStep:
         """The seed of round t is written over that of round t - (p - 1), after this was used for the last time."""
         drawn = self.strategy.coefficients[: len(self.rounds_drawn(round))]
         if not self.carried:
-            return Step(seeds=drawn, cancelling=True)
+            return NoiseStep(seeds=drawn, cancelling=True)
         buffers = [0.0] * self.memory(round)
         for back in range(1, len(buffers) + 1):
             buffers[(round - back) % self.carried] = self.strategy.coefficients[back]
         keep = Keep(slot=round % self.carried, seeds=(1.0,))
-        return Step(seeds=drawn, buffers=tuple(buffers), then=keep, cancelling=True)
+        return NoiseStep(seeds=drawn, buffers=tuple(buffers), then=keep, cancelling=True)

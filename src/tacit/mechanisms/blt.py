@@ -5,7 +5,7 @@ Source: arXiv:2408.08868 (paper 4), Equation 3 and Algorithm 3, with C as given:
 
 from dataclasses import dataclass
 
-from tacit.mechanisms.step import Decay, Step
+from tacit.mechanisms.step import Decay, NoiseStep
 from tacit.mechanisms.stream import NoiseStream
 from tacit.privacy.strategy import Blt
 
@@ -22,13 +22,9 @@ class BltStream(NoiseStream):
 
     strategy: Blt
 
-    def memory(self, rounds: int) -> int:
-        """The buffers, always."""
-        return len(self.strategy.theta)
-
-    def step(self, round: int) -> Step:
+    def step(self, round: int) -> NoiseStep:
         """Equation 3: Zhat = Z - sum_j omega_j s_j, then s_j <- theta_j s_j + Zhat."""
-        return Step(
+        return NoiseStep(
             seeds=(1.0,),
             buffers=tuple(-omega for omega in self.strategy.omega),
             then=Decay(tuple(1.0 - theta for theta in self.strategy.theta)),

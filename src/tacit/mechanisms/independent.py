@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tacit.mechanisms.step import Step
+from tacit.mechanisms.step import NoiseStep
 from tacit.mechanisms.stream import NoiseStream
 from tacit.privacy.strategy import Independent
 
@@ -13,10 +13,6 @@ class IndependentStream(NoiseStream):
 
     strategy: Independent
 
-    def memory(self, rounds: int) -> int:
-        """None."""
-        return 0
-
-    def step(self, round: int) -> Step:
+    def step(self, round: int) -> NoiseStep:
         """The seed itself."""
-        return Step(seeds=(1.0,))
+        return NoiseStep(seeds=(1.0,))

@@ -1,7 +1,7 @@
 """What one round of a mechanism does, written down: which weighted vectors make the noise, and what is kept.
 
-Every mechanism here is linear, so this is all there is to say, and two files know how to do it: `blocks.py` on a CPU,
-`device.py` on an accelerator.
+Every mechanism here is linear, so this is all there is to say, and two files know how to do it: `step_cpu.py` on a CPU,
+`step_accelerator.py` on an accelerator.
 """
 
 from typing import NamedTuple, TypeAlias
@@ -29,7 +29,7 @@ class Keep(NamedTuple):
     buffers: Weights = ()
 
 
-class Step(NamedTuple):
+class NoiseStep(NamedTuple):
     """noise = seeds . Z + buffers . s, added up in this order; then what is kept.
 
     Weights count from the first seed and the first buffer; those left out are zero. Weights and sums are float32, or

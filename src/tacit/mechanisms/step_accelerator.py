@@ -1,6 +1,6 @@
 """A round on an accelerator: the buffers stay in its memory and are updated there; seeds come from the host.
 
-The same sums as in `blocks.py`, with the rounding of the device.
+The same sums as in `step_cpu.py`, with the rounding of the device.
 """
 
 from functools import partial
@@ -12,10 +12,10 @@ import numpy.typing as npt
 from jax import Array
 from jax.typing import ArrayLike
 
-from tacit.mechanisms.step import Decay, Keep, Step, Weights
+from tacit.mechanisms.step import Decay, Keep, NoiseStep, Weights
 
 
-def run_step(step: Step, buffers: Array, seeds: Array, onto: Array | None, scale: float) -> tuple[Array, Array]:
+def run_step(step: NoiseStep, buffers: Array, seeds: Array, onto: Array | None, scale: float) -> tuple[Array, Array]:
     """onto + scale * noise, (d,), and the buffers (rows, d) after it; those given are donated.
 
     seeds: (rows, d). Without `onto`, the noise alone.

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tacit.mechanisms.loops import add_scaled, decay_on
 from tacit.mechanisms.seeds import BLOCK, PIECE, SeedSource, each_block
-from tacit.mechanisms.step import Decay, Keep, Step
+from tacit.mechanisms.step import Decay, Keep, NoiseStep
 from tacit.mechanisms.ziggurat import Ziggurat
 
 Vector = npt.NDArray[np.float32]
@@ -29,7 +29,7 @@ def empty_vector(dimension: int) -> Vector:
 
 
 def run_step(
-    step: Step,
+    step: NoiseStep,
     buffers: npt.NDArray[np.float32],
     seeds: Sequence[Vector | SeedSource],
     onto: Vector | None,

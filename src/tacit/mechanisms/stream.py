@@ -21,18 +21,8 @@ from tacit.errors import InputError
 from tacit.mechanisms import step_accelerator as device
 from tacit.mechanisms import step_cpu as blocks
 from tacit.mechanisms.seeds import SeedSource, standard_normal_seeds
-from tacit.mechanisms.step import Step
-from tacit.privacy.strategy import (
-    Banded,
-    BandedInverse,
-    BandedToeplitz,
-    Blt,
-    Dense,
-    Independent,
-    Strategy,
-    Toeplitz,
-    Tree,
-)
+from tacit.mechanisms.step import NoiseStep
+from tacit.privacy.strategy import Strategy
 
 Vector = npt.NDArray[np.float32]
 
@@ -65,12 +55,12 @@ class NoiseStream(ABC):
         """
         return (round,)
 
-    @abstractmethod
     def memory(self, rounds: int) -> int:
-        """How many vectors of the model's size are carried when so many rounds are done."""
+        """How many vectors of the model's size are carried when so many rounds are done: what the strategy says."""
+        return self.strategy.memory(rounds)
 
     @abstractmethod
-    def step(self, round: int) -> Step:
+    def step(self, round: int) -> NoiseStep:
         """What this round does with its seeds and with the `memory(round)` vectors carried."""
 
     def dense(self, rounds: int) -> npt.NDArray[np.float64]:
@@ -172,25 +162,3 @@ def _taken_over(state: NoiseState, rows: int) -> Vector:
         buffers[: len(given)] = given
     given.flags.writeable = False
     return buffers
-
-
-def stream_for(strategy: Strategy) -> NoiseStream:
-    """The stream of a strategy."""
-    # Imported here because each of these files builds on this one.
-    from tacit.mechanisms.banded_inverse import BandedInverseStream
-    from tacit.mechanisms.blt import BltStream
-    from tacit.mechanisms.independent import IndependentStream
-    from tacit.mechanisms.substitution import SubstitutionStream
-    from tacit.mechanisms.tree import TreeStream
-
-    match strategy:
-        case Independent():
-            return IndependentStream(strategy)
-        case Tree():
-            return TreeStream(strategy)
-        case Blt():
-            return BltStream(strategy)
-        case BandedInverse():
-            return BandedInverseStream(strategy)
-        case Toeplitz() | BandedToeplitz() | Banded() | Dense():
-            return SubstitutionStream(strategy)

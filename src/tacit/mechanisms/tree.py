@@ -13,12 +13,11 @@ variance by up to two at the same guarantee, since the same nodes are released.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-from tacit.mechanisms.step import Keep, Step
+from tacit.mechanisms.step import Keep, NoiseStep
 from tacit.mechanisms.stream import NoiseStream
 from tacit.privacy.strategy import Tree
 
@@ -36,12 +35,7 @@ class TreeStream(NoiseStream):
         place = round - self._beginning(round) + 1
         return (place & -place).bit_length()
 
-    def memory(self, rounds: int) -> int:
-        """The levels of the largest tree so far."""
-        begins = [0, *(at for at in self.strategy.restarts if at < rounds), rounds]
-        return max((end - begin).bit_length() for begin, end in pairwise(begins))
-
-    def step(self, round: int) -> Step:
+    def step(self, round: int) -> NoiseStep:
         """PrivateSum_t - PrivateSum_{t-1}: the estimate of the block completed, less those of the blocks it takes up.
 
         A round that completes level v reads levels 0..v-1, which are exactly the binary digits that carry,
@@ -54,7 +48,7 @@ class TreeStream(NoiseStream):
             own = self._own_weight(level)
             of_nodes = [(1.0 - own) * weight for weight in of_nodes] + [own]
             of_blocks = [(1.0 - own) * weight for weight in [*of_blocks, 1.0]]
-        return Step(
+        return NoiseStep(
             seeds=tuple(of_nodes),
             buffers=tuple(weight - 1.0 for weight in of_blocks),
             then=Keep(slot=top, seeds=tuple(of_nodes), buffers=tuple(of_blocks)),

@@ -4,7 +4,6 @@ import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tacit.design.memory import noise_memory
 from tacit.planning.encoding import Encoding
 from tacit.planning.production import Production
 from tacit.planning.production_tuning import Tuned
@@ -120,7 +119,7 @@ class ProductionStory(Story):
 
     def memory(self, plan: Plan) -> str:
         """What is kept from round to round."""
-        arrays = noise_memory(plan.strategy, plan.rounds)
+        arrays = plan.strategy.memory(plan.rounds)
         return "1 array" if arrays == 1 else f"{arrays} arrays"
 
     def epsilon_of_goal(self) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 from tacit.design.banded import design_banded
 from tacit.design.blt import design_blt
 from tacit.design.dense import full_tree
-from tacit.design.losses import errors, losses
+from tacit.design.losses import losses, prefix_errors
 from tacit.design.toeplitz import banded_square_root, design_banded_toeplitz
 from tacit.planning.panels import Curve, Panel, PlannedFigure, Told, traced
 from tacit.privacy.participation import Participation
@@ -213,7 +213,7 @@ def _matrix(banded: Banded | None) -> list[Line]:
     """A BandMF, where there is one; for clients that come sooner than half its bands by a proved bound."""
     if banded is None:
         return []
-    error = lru_cache(maxsize=64)(lambda rounds: errors(banded, rounds)[1])
+    error = lru_cache(maxsize=64)(lambda rounds: prefix_errors(banded, rounds)[1])
 
     def loss(served: Participation) -> float:
         return math.sqrt(sensitivity_bound_squared(banded, served)[0]) * error(served.rounds)
@@ -241,7 +241,7 @@ def _of(strategy: Strategy) -> Loss:
 
 @lru_cache(maxsize=8)
 def _full_tree_error(rounds: int) -> float:
-    return errors(full_tree(rounds), rounds)[1]
+    return prefix_errors(full_tree(rounds), rounds)[1]
 
 
 def _full_tree(served: Participation) -> float:

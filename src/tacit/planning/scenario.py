@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from tacit.design.losses import Objective, checked_objective, errors
-from tacit.design.memory import noise_memory
+from tacit.design.losses import Objective, checked_objective, prefix_errors
 from tacit.errors import InputError
 from tacit.planning.candidates import MECHANISMS, Mechanism
 from tacit.planning.clients import Clients
@@ -22,7 +21,7 @@ from tacit.privacy.strategy import Strategy
 
 Record: TypeAlias = dict[str, Any]
 
-_errors = lru_cache(maxsize=8192)(errors)  # (max, rms) of the prefix sums, for seeds of deviation 1
+_errors = lru_cache(maxsize=8192)(prefix_errors)  # (max, rms) of the prefix sums, for seeds of deviation 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +141,7 @@ class Plan:
             "client_visits": self.participations,
             "rounds_per_day": self.speed,
             "days": self.days,
-            "memory": noise_memory(self.strategy, self.rounds),
+            "memory": self.strategy.memory(self.rounds),
         }
 
 

@@ -2,16 +2,19 @@
 
 import base64
 import hashlib
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import AccountingError, InputError
+from tacit.privacy.factorization import Record, Strategy, lowest_diagonal
+from tacit.privacy.participation import Participation
+from tacit.privacy.sensitivity_matrix import banded_sensitivity_squared, dense_sensitivity_squared, is_whole_tree
 
 
 def _numbers(name: str, given: ArrayLike) -> NDArray[np.float64]:
@@ -25,23 +28,24 @@ def _numbers(name: str, given: ArrayLike) -> NDArray[np.float64]:
     return numbers
 
 
-class _Numbers(ABC):
-    """What the two kinds share: they are compared, hashed and recorded by the numbers that they hold."""
+class Matrix(Strategy):
+    """What the two kinds share: they are compared, hashed and recorded by the numbers that they hold.
 
-    kind: ClassVar[str]
+    Those are too many for a recipe and for each row of a ledger: a run keeps them once, in a file of their own.
+    """
 
     @property
     @abstractmethod
-    def numbers(self) -> NDArray[np.float64]:
+    def values(self) -> NDArray[np.float64]:
         """The array that says everything."""
 
     @cached_property
     def digest(self) -> bytes:
         """SHA-256 of shape and values."""
-        return hashlib.sha256(repr(self.numbers.shape).encode() + self.numbers.tobytes()).digest()
+        return hashlib.sha256(repr(self.values.shape).encode() + self.values.tobytes()).digest()
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and isinstance(other, _Numbers) and self.digest == other.digest
+        return type(other) is type(self) and isinstance(other, Matrix) and self.digest == other.digest
 
     def __hash__(self) -> int:
         return hash((self.kind, self.digest))
@@ -49,7 +53,7 @@ class _Numbers(ABC):
     @property
     def rounds_defined(self) -> int:
         """As many rounds as rows."""
-        return len(self.numbers)
+        return len(self.values)
 
     def check_rounds(self, rounds: int) -> None:
         """AccountingError beyond the rounds that the matrix was made for; fewer are its leading block."""
@@ -59,20 +63,41 @@ class _Numbers(ABC):
                 f"one for {rounds} rounds, or take a mechanism that runs on (blt, banded-toeplitz, banded-inverse)."
             )
 
-    def to_record(self) -> dict[str, Any]:
+    def sensitivity_squared(self, participation: Participation) -> tuple[float, bool]:
+        """(squared sensitivity, whether it is exact and not an upper bound); remembered, since it may take seconds."""
+        return _remembered(self, participation)
+
+    @abstractmethod
+    def worst_case(self, participation: Participation) -> tuple[float, bool]:
+        """What `sensitivity_squared` remembers."""
+
+    def numbers(self) -> Mapping[str, Any]:
+        """None: they are too many."""
+        return {}
+
+    def reference(self) -> Record:
+        """Kind, shape and SHA-256, which name the matrix: it may be megabytes, and every round has a row."""
+        return {"kind": self.kind, "shape": list(self.values.shape), "sha256": self.digest.hex()}
+
+    def to_record(self) -> Record:
         """Plain values for JSON: the numbers as base64 of little-endian float64, row by row."""
-        values = base64.b64encode(self.numbers.astype("<f8").tobytes()).decode("ascii")
-        return {"kind": self.kind, "shape": list(self.numbers.shape), "values": values}
+        values = base64.b64encode(self.values.astype("<f8").tobytes()).decode("ascii")
+        return {"kind": self.kind, "shape": list(self.values.shape), "values": values}
 
     @classmethod
-    def from_record(cls, *, shape: Sequence[int], values: str) -> Self:
+    def from_record(cls, *, shape: Sequence[int], values: str) -> Self:  # type: ignore[override]
         """What `to_record` wrote; ValueError or TypeError where it is damaged."""
         numbers = np.frombuffer(base64.b64decode(values, validate=True), dtype="<f8")
         return cls(numbers.reshape(tuple(shape)))  # type: ignore[call-arg]
 
 
+@lru_cache(maxsize=8)  # matrices may be large
+def _remembered(strategy: Matrix, participation: Participation) -> tuple[float, bool]:
+    return strategy.worst_case(participation)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Banded(_Numbers):
+class Banded(Matrix):
     """C lower-triangular with p diagonals, for n rounds: `columns` (n, p), `columns[j, i]` = C[j + i, j].
 
     Entries that would lie below row n are zero. InputError where they are not, where p > n, or where a number of
@@ -100,7 +125,7 @@ class Banded(_Numbers):
         return f"Banded(rounds={rounds}, bands={bands}, digest={self.digest.hex()[:8]})"
 
     @property
-    def numbers(self) -> NDArray[np.float64]:
+    def values(self) -> NDArray[np.float64]:
         """The columns."""
         return self.columns
 
@@ -126,9 +151,30 @@ class Banded(_Numbers):
             matrix[at + band, at] = diagonal[: rounds - band]
         return matrix
 
+    def row(self, round: int, back: int) -> NDArray[np.float64]:
+        """C[round, round - i] for i = 0 ... back, from the columns."""
+        lags = np.arange(back + 1)
+        return self.columns[round - lags, lags]
+
+    def worst_case(self, participation: Participation) -> tuple[float, bool]:
+        """By a dynamic program for up to 2b bands, exact; beyond as any matrix."""
+        served = participation.effective
+        columns = self.leading(served.rounds)
+        if columns.shape[1] > 2 * served.min_separation and served.max_participations > 1:
+            return dense_sensitivity_squared(self, participation)
+        return banded_sensitivity_squared(columns, participation), True
+
+    def memory(self, rounds: int) -> int:
+        """The noise of each round so far, at most of as many as the lowest band that is not zero reaches back."""
+        return min(rounds, int(np.flatnonzero(self.columns.any(axis=0))[-1]))
+
+    def describe(self) -> str:
+        """By its rounds and bands."""
+        return f"a banded strategy matrix of {self.rounds_defined} rounds and {self.bands} bands"
+
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Dense(_Numbers):
+class Dense(Matrix):
     """C lower-triangular, number by number, for n rounds: `matrix` (n, n).
 
     InputError where it is not square, not lower-triangular, or its diagonal is not positive.
@@ -153,7 +199,7 @@ class Dense(_Numbers):
         return f"Dense(rounds={len(self.matrix)}, digest={self.digest.hex()[:8]})"
 
     @property
-    def numbers(self) -> NDArray[np.float64]:
+    def values(self) -> NDArray[np.float64]:
         """The matrix."""
         return self.matrix
 
@@ -161,3 +207,30 @@ class Dense(_Numbers):
         """C, (rounds, rounds): the leading block; AccountingError beyond n."""
         self.check_rounds(rounds)
         return self.matrix[:rounds, :rounds].copy()
+
+    def row(self, round: int, back: int) -> NDArray[np.float64]:
+        """C[round, round - i] for i = 0 ... back."""
+        row: NDArray[np.float64] = self.matrix[round, round - np.arange(back + 1)]
+        return row
+
+    @cached_property
+    def tree_rounds(self) -> int | None:
+        """The rounds of the binary tree whose nodes C stands for (TreeAgg-Full); None where it is another matrix."""
+        return len(self.matrix) if is_whole_tree(self.matrix) else None
+
+    def worst_case(self, participation: Participation) -> tuple[float, bool]:
+        """As of any matrix; that of a binary tree is recognised."""
+        several = participation.effective.max_participations > 1
+        return dense_sensitivity_squared(self, participation, tree_rounds=self.tree_rounds if several else None)
+
+    def memory(self, rounds: int) -> int:
+        """The noise of each round so far, at most of as many as the lowest diagonal lies below the first."""
+        return min(rounds, self._reach)
+
+    @cached_property
+    def _reach(self) -> int:
+        return lowest_diagonal(self.matrix)
+
+    def describe(self) -> str:
+        """By its rounds."""
+        return f"a strategy matrix of {self.rounds_defined} rounds"

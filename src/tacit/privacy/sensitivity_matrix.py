@@ -8,16 +8,14 @@ freely along the chain and the worst case has |X_ij|; in general the formula is 
 
 import heapq
 from dataclasses import replace
-from functools import lru_cache
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import AccountingError
 from tacit.privacy.participation import Participation
-from tacit.privacy.sensitivity_tree import tree_sensitivity_squared
-from tacit.privacy.strategy import Banded, Dense, Tree
+from tacit.privacy.sensitivity_tree import forest, tree_sensitivity_squared
 
 Numbers = NDArray[np.float64]
 
@@ -26,18 +24,22 @@ _LARGEST = 4096  # rounds up to which C^T C and a few more matrices of its size 
 _SAME = 1e-12  # relative: a pattern that reaches the bound this closely proves it
 
 
-def banded_sensitivity_squared(strategy: Banded, participation: Participation) -> tuple[float, bool]:
-    """(squared sensitivity, whether it is exact and not an upper bound), in squared clip norms.
+class _Matrix(Protocol):
+    """A strategy, of which only the matrix is used."""
+
+    kind: ClassVar[str]
+
+    def dense(self, rounds: int) -> Numbers: ...
+
+
+def banded_sensitivity_squared(columns: Numbers, participation: Participation) -> float:
+    """Squared sensitivity of a banded matrix, in squared clip norms; columns (n, p), C[j + i, j] at row j, column i.
 
     Exact for one participation and for up to 2b bands, whatever the signs: with p <= b the columns of a pattern are
     orthogonal and their squared norms add up; with p <= 2b only neighbours overlap. A dynamic program over the rounds,
-    O(n k (1 + p - b)). Beyond 2b bands as `dense_sensitivity_squared`.
+    O(n k (1 + p - b)). Not for more participations of more bands: that is `dense_sensitivity_squared`.
     """
-    served = participation.effective
-    columns = strategy.leading(served.rounds)
-    if columns.shape[1] > 2 * served.min_separation and served.max_participations > 1:
-        return dense_sensitivity_squared(strategy, participation)
-    return _best_chain(columns, served), True
+    return _best_chain(columns, participation.effective)
 
 
 def _best_chain(columns: Numbers, served: Participation) -> float:
@@ -60,7 +62,9 @@ def _best_chain(columns: Numbers, served: Participation) -> float:
     return float(best.max())
 
 
-def dense_sensitivity_squared(strategy: Banded | Dense, participation: Participation) -> tuple[float, bool]:
+def dense_sensitivity_squared(
+    strategy: _Matrix, participation: Participation, *, tree_rounds: int | None = None
+) -> tuple[float, bool]:
     """(squared sensitivity, whether it is exact and not an upper bound), in squared clip norms.
 
     Exact for one participation (the largest squared column norm) and for two (pairs of columns); for a matrix whose
@@ -68,6 +72,8 @@ def dense_sensitivity_squared(strategy: Banded | Dense, participation: Participa
     the tree up to the end of the block that they end in: a bound, since what is released later is left out; else where
     the search closes within a few seconds and C^T C is non-negative. Otherwise a proved upper bound. AccountingError
     for more rounds than a matrix C^T C can be held for.
+
+    tree_rounds: the rounds of the binary tree whose leading block the matrix is; None where it is not known to be one.
     """
     served = participation.effective
     if served.rounds > _LARGEST and served.max_participations > 1:
@@ -78,8 +84,8 @@ def dense_sensitivity_squared(strategy: Banded | Dense, participation: Participa
     matrix = strategy.dense(served.rounds)
     if served.max_participations == 1:
         return float((matrix**2).sum(axis=0).max()), True
-    if isinstance(strategy, Dense) and _is_whole_tree(strategy):
-        ends = [first + (1 << height) for first, height in Tree().blocks(strategy.rounds_defined)]
+    if tree_rounds is not None:
+        ends = [first + (1 << height) for first, height in forest(tree_rounds)]
         reached = next(end for end in ends if end >= served.rounds)
         return float(tree_sensitivity_squared(replace(served, rounds=reached))), reached == served.rounds
     gram = matrix.T @ matrix
@@ -93,10 +99,9 @@ def dense_sensitivity_squared(strategy: Banded | Dense, participation: Participa
     return max(found, bound), closed and (signs_agree or served.max_participations == 2)
 
 
-@lru_cache(maxsize=8)
-def _is_whole_tree(strategy: Dense) -> bool:
+def is_whole_tree(matrix: Numbers) -> bool:
     """Whether the matrix, with all its rounds, is TreeAgg-Full; its blocks share no round and stand one by one."""
-    return strategy.rounds_defined <= _LARGEST and _is_tree(strategy.matrix.T @ strategy.matrix)
+    return len(matrix) <= _LARGEST and _is_tree(matrix.T @ matrix)
 
 
 def _is_tree(gram: Numbers) -> bool:

@@ -6,12 +6,11 @@ follows are still forbidden. Of the states with one count only those survive tha
 """
 
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 
 from tacit.privacy.participation import Participation
-from tacit.privacy.strategy import Tree
 
 Front = list[tuple[int, int]]  # (worth, rounds of the next block still forbidden), both rising, none dominated
 Fronts = dict[int, Front]  # by the number of participations so far
@@ -19,6 +18,22 @@ Fronts = dict[int, Front]  # by the number of participations so far
 _FEW = 24  # participations: below, all states are visited sooner than a bound on them is computed
 
 
+def forest(rounds: int, restarts: tuple[int, ...] = ()) -> tuple[tuple[int, int], ...]:
+    """The complete trees over `rounds` rounds: (first round, height), in the order of the rounds.
+
+    Each stretch between restarts is cut into the binary digits of its length, largest first.
+    """
+    begins = [0, *(at for at in restarts if at < rounds)]
+    trees = []
+    for begin, end in zip(begins, [*begins[1:], rounds], strict=True):
+        while begin < end:
+            height = (end - begin).bit_length() - 1
+            trees.append((begin, height))
+            begin += 1 << height
+    return tuple(trees)
+
+
+@lru_cache(maxsize=1024)
 def tree_sensitivity_squared(participation: Participation, *, restarts: tuple[int, ...] = ()) -> int:
     """Squared sensitivity of the released nodes of a forest, in squared clip norms: exact, an integer.
 
@@ -28,7 +43,7 @@ def tree_sensitivity_squared(participation: Participation, *, restarts: tuple[in
     a second where `max_participations` does.
     """
     served = participation.effective
-    heights = [height for _, height in Tree(restarts=restarts).blocks(served.rounds)]
+    heights = [height for _, height in forest(served.rounds, restarts)]
     free = served == Participation.worst_case(served.rounds, served.min_separation)
     if free or served.max_participations < _FEW:
         return _PatternSearch(served, count_is_free=free).best(heights)

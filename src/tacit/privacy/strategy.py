@@ -1,30 +1,32 @@
-"""Strategy matrices C: what correlates the noise. The noise of a run is C^{-1} Z for independent seeds Z.
+"""The strategies by kind, and the two that need no numbers: independent noise and binary trees.
 
-A strategy here is a plain value that a ledger can hold; what streams its noise lives in `mechanisms`, and what its
-sensitivity is in `sensitivity`. C is taken as given, never normalised. Each kind says its `rounds_defined`: None
-where it goes on for any number of rounds.
+What streams a strategy's noise lives in `mechanisms`; how its numbers are chosen in `design`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InputError, UnknownRelease
-from tacit.privacy.matrices import Banded, Dense
-from tacit.privacy.toeplitz import BandedInverse, BandedToeplitz, Blt, Toeplitz
+from tacit.privacy.factorization import Record, Strategy, listed
+from tacit.privacy.matrices import Banded, Dense, Matrix
+from tacit.privacy.participation import Participation
+from tacit.privacy.sensitivity_tree import forest, tree_sensitivity_squared
+from tacit.privacy.toeplitz import PUBLISHED_BLT, BandedInverse, BandedToeplitz, Blt, Toeplitz
 
 __all__ = [
     "PUBLISHED_BLT",
+    "STRATEGIES",
     "Banded",
     "BandedInverse",
     "BandedToeplitz",
     "Blt",
     "Dense",
     "Independent",
+    "Matrix",
     "Record",
     "Strategy",
     "Toeplitz",
@@ -32,31 +34,40 @@ __all__ = [
     "strategy_from_record",
 ]
 
-Record: TypeAlias = dict[str, Any]
-
 
 @dataclass(frozen=True)
-class Independent:
+class Independent(Strategy):
     """Fresh noise every round: C is the identity (DP-FedAvg)."""
 
     kind: ClassVar[str] = "independent"
-
-    @property
-    def rounds_defined(self) -> None:
-        """Any number of rounds."""
-        return None
 
     def dense(self, rounds: int) -> NDArray[np.float64]:
         """C, (rounds, rounds)."""
         return np.eye(rounds)
 
-    def to_record(self) -> Record:
-        """Plain values for JSON."""
-        return {"kind": self.kind}
+    def sensitivity_squared(self, participation: Participation) -> tuple[float, bool]:
+        """As many participations as a client may have; exact."""
+        return float(participation.effective.max_participations), True
+
+    def memory(self, rounds: int) -> int:
+        """Nothing is carried."""
+        return 0
+
+    def starts_afresh(self, round: int) -> bool:
+        """In every round."""
+        return True
+
+    def describe(self) -> str:
+        """The same words as where no noise is added at all."""
+        return "independent noise every round"
+
+    def account_command(self) -> str:
+        """Its name alone."""
+        return "gaussian"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tree:
+class Tree(Strategy):
     """Binary-tree aggregation: one seed per complete node (arXiv:2103.00039, Appendix D).
 
     A new tree begins at round 0 and at each of `restarts` (rounds counted from 0, increasing, 0 left out);
@@ -79,24 +90,12 @@ class Tree:
             )
         object.__setattr__(self, "restarts", restarts)
 
-    @property
-    def rounds_defined(self) -> None:
-        """Any number of rounds."""
-        return None
-
     def blocks(self, rounds: int) -> tuple[tuple[int, int], ...]:
         """The complete trees of the forest over `rounds` rounds: (first round, height), in the order of the rounds.
 
         Each stretch between restarts is cut into the binary digits of its length, largest first.
         """
-        begins = [0, *(at for at in self.restarts if at < rounds)]
-        forest = []
-        for begin, end in zip(begins, [*begins[1:], rounds], strict=True):
-            while begin < end:
-                height = (end - begin).bit_length() - 1
-                forest.append((begin, height))
-                begin += 1 << height
-        return tuple(forest)
+        return forest(rounds, self.restarts)
 
     def dense(self, rounds: int) -> NDArray[np.float64]:
         """The node matrix (nodes, rounds): row = the rounds below one complete node.
@@ -114,51 +113,47 @@ class Tree:
             matrix[row, begin:end] = 1.0
         return matrix
 
-    def to_record(self) -> Record:
-        """Plain values for JSON."""
-        return {"kind": self.kind, "restarts": list(self.restarts), "variance_reduced": self.variance_reduced}
+    def sensitivity_squared(self, participation: Participation) -> tuple[float, bool]:
+        """Of all complete nodes, whichever are used; exact: the worst pattern is searched."""
+        return float(tree_sensitivity_squared(participation, restarts=self.restarts)), True
+
+    def memory(self, rounds: int) -> int:
+        """The levels of the largest tree so far: of each the estimate of its last block."""
+        return max((height + 1 for _, height in self.blocks(rounds)), default=0)
+
+    def starts_afresh(self, round: int) -> bool:
+        """Where a tree begins again."""
+        return round in self.restarts
+
+    def describe(self) -> str:
+        """By its restarts and its estimate."""
+        begun = f", restarted at rounds {', '.join(map(str, self.restarts))}" if self.restarts else ", without restarts"
+        return "tree aggregation" + begun + (", variance-reduced estimate" if self.variance_reduced else "")
+
+    def numbers(self) -> Mapping[str, Any]:
+        """The restarts; that it is variance-reduced is another mechanism's name."""
+        return {"restarts": self.restarts}
+
+    def account_command(self) -> str:
+        """The restarts: the estimate is post-processing and changes no figure."""
+        return "tree" + (f" --restarts {listed(self.restarts)}" if self.restarts else "")
 
 
-Strategy: TypeAlias = Independent | Tree | Toeplitz | BandedToeplitz | BandedInverse | Blt | Banded | Dense
-
-# All three were designed for 2000 rounds, at (b, k) = (400, 5), (100, 10), (1000, 2). b400 is published in
-# google-parfait/federated-compute, fcp/confidentialcompute/python/accounting_test.py (anchor there: 100
-# rounds, b = 50, z = 1 -> zCDP 3.17226586). b100 and b1000 are believed to be those of arXiv:2408.08868,
-# Appendix A: they were not found in a source that could be opened, and the last digits of b1000's second
-# omega are uncertain; they reproduce its Table 4 (pt-PT and pt-BR rows).
-PUBLISHED_BLT: Mapping[str, Blt] = MappingProxyType(
-    {
-        "b400": Blt(
-            theta=(0.9999999999921251, 0.9944453083640997, 0.8985923474607591, 0.4912001418098778),
-            omega=(0.0070314825502323835, 0.10613806907600574, 0.1898159060327625, 0.1966594748073734),
-        ),
-        "b100": Blt(
-            theta=(0.989739971007307, 0.7352001759538236, 0.16776199983448145, 0.1677619998016191),
-            omega=(0.20502892852480875, 0.23357939425278557, 0.03479503245420878, 0.03479509876050538),
-        ),
-        "b1000": Blt(
-            theta=(0.9999999999983397, 0.9973412136664378, 0.9584629472313878, 0.6581796870749317),
-            omega=(0.008657392263671862, 0.05890891298180951, 0.14548176930698697, 0.2770117005326523),
-        ),
-    }
-)
-
-
-_KINDS: Mapping[str, Callable[..., Strategy]] = {
-    **{each.kind: each for each in (Independent, Tree, Toeplitz, BandedToeplitz, BandedInverse, Blt)},
-    **{each.kind: each.from_record for each in (Banded, Dense)},
+STRATEGIES: dict[str, type[Strategy]] = {
+    each.kind: each for each in (Independent, Tree, Toeplitz, BandedToeplitz, BandedInverse, Blt, Banded, Dense)
 }
+"""Every strategy by the kind that records name it with; a factorization of one's own adds its line."""
 
 
 def strategy_from_record(record: Mapping[str, Any]) -> Strategy:
-    """The strategy that `to_record` wrote; UnknownRelease where it is none of ours, or holds anything else."""
+    """The strategy that `to_record` wrote; UnknownRelease where it is none of STRATEGIES, or holds anything else."""
     values = {key: tuple(value) if isinstance(value, list) else value for key, value in record.items()}
     kind = values.pop("kind", None)
-    if not isinstance(kind, str) or kind not in _KINDS:
+    if not isinstance(kind, str) or kind not in STRATEGIES:
         raise UnknownRelease(
-            f"strategy kind {kind!r} is none of {', '.join(_KINDS)}; account it with the version that wrote it."
+            f"strategy kind {kind!r} is none of {', '.join(STRATEGIES)}; account it with the version that wrote it."
         )
     try:
-        return _KINDS[kind](**values)
+        return STRATEGIES[kind].from_record(**values)
     except (TypeError, ValueError) as error:
         raise UnknownRelease(f"the record of a {kind} strategy cannot be read: {error}") from error

@@ -16,7 +16,7 @@ from tacit.privacy.adaptive_clipping import BIT_NORM
 from tacit.privacy.composition import Composition, ReleasedSequence
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Participation
-from tacit.privacy.strategy import Banded, Dense, Independent, Record, Strategy, Tree, strategy_from_record
+from tacit.privacy.strategy import Banded, Dense, Record, Strategy, strategy_from_record
 
 MODEL_UPDATE = "model update"
 CLIP_ESTIMATE = "clip estimate"  # the count of updates shorter than the estimate, each bit minus 1/2
@@ -123,9 +123,7 @@ def ledger_record(strategy: Strategy | None) -> Record | None:
 
     A matrix may be megabytes, and every round has a row.
     """
-    if isinstance(strategy, Banded | Dense):
-        return {"kind": strategy.kind, "shape": list(strategy.numbers.shape), "sha256": strategy.digest.hex()}
-    return None if strategy is None else strategy.to_record()
+    return None if strategy is None else strategy.reference()
 
 
 def strategy_of(record: Mapping[str, Any] | None, matrix: Banded | Dense | None) -> Strategy | None:
@@ -211,13 +209,7 @@ def _clip_norms(releases: Sequence[RoundRelease], strategy: Strategy | None) -> 
 
 def starts_afresh(strategy: Strategy | None, position: int) -> bool:
     """Whether what is released from `position` on shares no noise and no node with what came before."""
-    match strategy:
-        case None | Independent():
-            return True
-        case Tree(restarts=restarts):
-            return position in restarts
-        case _:
-            return False
+    return strategy is None or strategy.starts_afresh(position)
 
 
 def _changed(name: str, release: RoundRelease, before: RoundRelease) -> UnknownRelease:

@@ -5,15 +5,7 @@ from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Participation
 from tacit.privacy.rounding import rounded_up
 from tacit.privacy.strategy import (
-    Banded,
-    BandedInverse,
-    BandedToeplitz,
-    Blt,
-    Dense,
-    Independent,
     Strategy,
-    Toeplitz,
-    Tree,
 )
 from tacit.statements.facts import SideRelease, StatementFacts
 
@@ -162,7 +154,7 @@ def extrapolated(facts: StatementFacts) -> str:
 
 def account_command(guarantee: Guarantee, delta: float) -> str | None:
     """The `tacit account` command line that re-derives a guarantee's figures; None where there is none."""
-    mechanism = _mechanism_options(guarantee.strategy)
+    mechanism = None if guarantee.strategy is None else guarantee.strategy.account_command()
     if mechanism is None:
         return None
     served = guarantee.participation
@@ -176,24 +168,7 @@ def account_command(guarantee: Guarantee, delta: float) -> str | None:
 
 def described(strategy: Strategy | None) -> str:
     """The mechanism in a few words."""
-    match strategy:
-        case None | Independent():
-            return "independent noise every round"
-        case Tree(restarts=restarts, variance_reduced=reduced):
-            begun = f", restarted at rounds {', '.join(map(str, restarts))}" if restarts else ", without restarts"
-            return "tree aggregation" + begun + (", variance-reduced estimate" if reduced else "")
-        case Blt(theta=theta, omega=omega):
-            return f"a BLT with theta {theta} and omega {omega}"
-        case Toeplitz(coefficients=coefficients):
-            return f"a Toeplitz strategy of {len(coefficients)} coefficients"
-        case BandedToeplitz(coefficients=coefficients):
-            return f"a banded Toeplitz strategy of {len(coefficients)} bands"
-        case BandedInverse(coefficients=coefficients):
-            return f"the inverse of a banded Toeplitz matrix of {len(coefficients)} bands"
-        case Banded(bands=bands):
-            return f"a banded strategy matrix of {strategy.rounds_defined} rounds and {bands} bands"
-        case Dense():
-            return f"a strategy matrix of {strategy.rounds_defined} rounds"
+    return "independent noise every round" if strategy is None else strategy.describe()
 
 
 def promise(guarantee: Composition, delta: float) -> str:
@@ -202,24 +177,6 @@ def promise(guarantee: Composition, delta: float) -> str:
         f"rho-zCDP with rho = {rounded_up(guarantee.zcdp, 6)}, hence (epsilon, delta)-DP with epsilon = "
         f"{rounded_up(guarantee.epsilon(delta), 6)} at delta = {delta:g}"
     )
-
-
-def _mechanism_options(strategy: Strategy | None) -> str | None:
-    match strategy:
-        case Independent():
-            return "gaussian"
-        case Tree(restarts=restarts):
-            return "tree" + (f" --restarts {_listed(restarts)}" if restarts else "")
-        case Blt(theta=theta, omega=omega):
-            return f"blt --theta {_listed(theta)} --omega {_listed(omega)}"
-        case BandedToeplitz(coefficients=coefficients) | BandedInverse(coefficients=coefficients):
-            return f"{strategy.kind} --coefficients {_listed(coefficients)}"
-        case _:
-            return None
-
-
-def _listed(values: tuple[float, ...]) -> str:
-    return ",".join(map(repr, values))
 
 
 def _clip_norms(facts: StatementFacts) -> str:
