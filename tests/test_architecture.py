@@ -72,7 +72,6 @@ STILL_CROSSING: set[tuple[str, str]] = {
     ("reports/tuning.py", "cli"),
     ("reports/tuning.py", "jobs"),
     ("reports/tuning.py", "recipe"),
-    ("reports/tuning_figures.py", "cli"),
     ("reports/tuning_figures.py", "jobs"),
 }
 

@@ -131,7 +131,7 @@ def test_a_killed_evaluation_goes_on_to_the_same_result(
         if killed == "at the release":
             patch.setattr(evaluate_work.Run, "commit", die)
         elif killed == "at the report":
-            patch.setattr("tacit.reports.evaluation.draw_models", die)
+            patch.setattr("tacit.reports.evaluation.figures", die)
         else:
             read = HeldOut.read
             patch.setattr(HeldOut, "read", lambda *a, **k: die() if groups else groups.append(1) or read(*a, **k))

@@ -19,12 +19,14 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from tacit.cli import account
-from tacit.cli.report import compare, report, write_report
+from tacit.cli.report import compare, report
 from tacit.errors import AccountingError
 from tacit.privacy import Blt, Guarantee, Independent, Participation, Tree
 from tacit.privacy.rounding import rounded_up
 from tacit.privacy.strategy import PUBLISHED_BLT, Strategy
-from tacit.reports.page import blocks
+from tacit.reports.page import parts
+from tacit.reports.summary import summarise
+from tacit.reports.training import write_report
 from tacit.runs import Metric, RoundRow, Run
 from tacit.statements import Ledger, RoundRelease
 from tacit.statements.accounts import CURVE_POINTS, Accounts, accounts_of, spent, statement_of
@@ -184,7 +186,7 @@ def test_a_broken_promise_is_said_where_a_run_is_accounted(tmp_path: Path) -> No
 @pytest.mark.parametrize("kind", RUNS)
 def test_every_run_has_a_report(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if kind not in DRAWN:  # drawing takes most of the time, and these have no figures of their own
-        monkeypatch.setattr("tacit.cli.report.draw_run", lambda summary: ())
+        monkeypatch.setattr("tacit.reports.training.figures", lambda summary: ())
     path = write_run(tmp_path / "run", **RUNS[kind])
     shown = values_of("report", path)
     assert shown["labels"] == list(EXPECTED.get(kind, ()))
@@ -213,8 +215,8 @@ def test_every_run_has_a_report(kind: str, tmp_path: Path, monkeypatch: pytest.M
 
 def test_the_page_is_in_one_file(tmp_path: Path) -> None:
     with Run.open(write_run(tmp_path / "run", strategy=Tree())) as run:
-        html = write_report(run).html.read_text()
-        again = write_report(run).html.read_text()
+        html = write_report(summarise(run)).html.read_text()
+        again = write_report(summarise(run)).html.read_text()
     assert again == html, "the same folder writes the same page"
     sources = re.findall(r'(?:src|href)="([^"]*)"', html)
     assert len(sources) == 4
@@ -520,7 +522,7 @@ def test_figures_are_never_rounded_down(figure: float) -> None:
 
 def test_items_are_cut_into_paragraphs_lists_and_code() -> None:
     text = "Two\nlines.\n\n- one\n- two\n\nBy\n\n    tacit account run x"
-    assert blocks(text) == [
+    assert parts(text) == [
         ("paragraph", ["Two", "lines."]),
         ("list", ["one", "two"]),
         ("paragraph", ["By"]),

@@ -28,7 +28,7 @@ BORNE = "--small-report-goal 20 --small-noise-multiplier 1"
 def undrawn() -> Iterator[None]:
     """Drawing takes most of the time; `tacit simulate` has tests of its own for it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tacit.reports.simulation_figures.figures_of", lambda run: ())
+        patch.setattr("tacit.reports.simulation_figures.figures", lambda run: ())
         yield
 
 

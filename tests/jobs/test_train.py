@@ -13,7 +13,6 @@ import pytest
 from tests.training.tiny import MECHANISMS, tiny_cache, tiny_recipe, what_happened
 
 from tacit.cli.account_options import strategy_from_file
-from tacit.cli.report import write_report
 from tacit.cli.train import profile_table
 from tacit.compute.profile import Profile
 from tacit.data import Cache
@@ -22,6 +21,8 @@ from tacit.jobs import train as trainer
 from tacit.jobs.train import begin, carry_on, use_cores
 from tacit.privacy import Blt, Participation
 from tacit.recipe import Recipe
+from tacit.reports.summary import summarise
+from tacit.reports.training import write_report
 from tacit.runs import Run
 from tacit.statements.accounts import accounts_of, matrix_of, planned_in_all, run_figures, statement_of
 from tacit.statements.ledger import ledger_record
@@ -302,7 +303,7 @@ def test_a_matrix_is_designed_and_kept_once(
         assert all(row.release["strategy_record"] == ledger_record(matrix) for row in run.rounds())
         assert planned_in_all(run).zcdp == pytest.approx(3.0)
         figures, statement = run_figures(run), statement_of(run)
-        report = write_report(run)
+        report = write_report(summarise(run))
     assert values not in json.dumps(figures) and figures["strategy"] == ledger_record(matrix)
     written = (report.json.parent / "statement.json").read_text()
     assert written == statement.to_json() and written.count(values) == 1

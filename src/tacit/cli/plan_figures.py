@@ -18,13 +18,13 @@ from tacit.files import write_whole
 from tacit.planning import configurations, robustness
 from tacit.planning.panels import Panel, PlannedFigure, Told
 from tacit.privacy.strategy import Banded
-from tacit.reports.figure import BLUE, DOTS_PER_INCH, ORANGE, STYLE
+from tacit.reports.drawing import DOTS_PER_INCH, PALETTE, STYLE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import XAxis, YAxis
 
-HUES = (BLUE, ORANGE, "#1a7f37", "#8250df", "#8c959f", "#cf222e")
+HUES = PALETTE
 STROKES = ("-", "--", ":", "-.")
 PANEL = (5.4, 3.9)  # inches, without the legend
 LEGEND_ROW = 0.22

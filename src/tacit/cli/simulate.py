@@ -169,9 +169,9 @@ def write_simulation(run: "Simulation", asked: "SimulationSettings", record: dic
     """rounds.csv, summary.json, settings.toml and the figures; their names."""
     import json
 
-    from tacit.cli.plan_figures import write_figure
     from tacit.population.simulation import COLUMNS
-    from tacit.reports.simulation_figures import figures_of
+    from tacit.reports.drawing import write_figure
+    from tacit.reports.simulation_figures import figures
 
     table = io.StringIO()
     rows = csv.writer(table, lineterminator="\n")
@@ -184,8 +184,7 @@ def write_simulation(run: "Simulation", asked: "SimulationSettings", record: dic
     }
     for name, text in contents.items():
         write_whole(out / name, text.encode())
-    figures = [name for planned in figures_of(run) for name in write_figure(planned, out)]
-    return [*contents, *figures]
+    return [*contents, *(name for figure in figures(run) for name in write_figure(figure, out))]
 
 
 def _show(run: "Simulation", out: Path | None) -> None:

@@ -13,10 +13,11 @@ from rich.table import Table
 from tacit.cli.account_run import say_if_weaker
 from tacit.cli.console import complaints, console, print_json, speaks_plainly
 from tacit.cli.progress import TrainingProgress
-from tacit.cli.report import write_report
 from tacit.errors import RecipeError
 from tacit.jobs.evaluation_promise import must_train
 from tacit.privacy.rounding import rounded_up
+from tacit.reports.summary import summarise
+from tacit.reports.training import write_report
 from tacit.runs import Run
 from tacit.statements.accounts import matrix_of, statement_of
 
@@ -123,7 +124,7 @@ def finish(
     recipe = Recipe.from_toml(run.recipe, where=str(run.path / "recipe.toml"))
     with TrainingProgress(run, recipe.guarantee(matrix_of(run)), recipe.privacy.delta, quiet=json) as progress:
         carry_on(run, hardware=hardware, watcher=progress, cluster=cluster, profile=counting)
-    paths = write_report(run)
+    paths = write_report(summarise(run))
     print_outcome(run, paths.html, profile=profile, json=json)
 
 

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Self
 
 from tacit.cli.bars import counting_bar
 from tacit.cli.console import complaints
-from tacit.cli.report import write_report
 from tacit.errors import RunError, TrainingError
 from tacit.jobs.tune_recipes import TrialName, trial_recipe
 from tacit.planning.tuning import Measured, Trial
 from tacit.recipe import Recipe
+from tacit.reports.summary import summarise
+from tacit.reports.training import write_report
 from tacit.runs import Run
 from tacit.runs.diagnostics import clipping_failure
 from tacit.statements.accounts import accounts_of, reading
@@ -150,7 +151,7 @@ def _carry_trial(
                 run.destroy_noise_key()  # nobody will carry it on, so this and the buffers go as at a run's end
                 for checkpoint in (path / "checkpoints").iterdir():
                     checkpoint.unlink()
-        write_report(run)
+        write_report(summarise(run))
 
 
 class TuningProgress:

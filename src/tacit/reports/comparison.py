@@ -1,4 +1,4 @@
-"""Two runs side by side: how good at equal rounds, at which price, and what they were asked differently."""
+"""Two training runs side by side: how good at equal rounds, at which price, and what they were asked differently."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,39 +6,94 @@ from typing import Any
 
 import numpy as np
 
-from tacit.reports.figure import label_of
-from tacit.reports.training import RunSummary
+from tacit.privacy.rounding import rounded_up
+from tacit.reports.figure import BLUE, ORANGE, Axis, Figure, Panel
+from tacit.reports.page import Block, FigureOf, Heading, Labels, Page, Paragraph, Table, to_html_fragment
+from tacit.reports.summary import RunSummary
+from tacit.reports.training import curve
 from tacit.statements.accounts import figures_of
+from tacit.statements.statement import Label
 
 EQUAL_ROUNDS = 6  # rows of the table of accuracies
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One line of the comparison: plain values of A and B, and how people read them."""
+    """One line of the comparison: plain values of A and B, None for what a run does not have."""
 
     name: str
     a: Any
     b: Any
     percent: bool = False
 
+    @property
+    def cells(self) -> tuple[str, str, str]:
+        """As people read it: the name, A, B. Privacy figures are rounded up."""
+        return self.name, self._said(self.a), self._said(self.b)
+
+    def _said(self, value: Any) -> str:
+        if value is None:
+            return "-"
+        if self.percent:
+            return f"{value:.2%}"
+        if self.name == "clients per second":
+            return f"{value:.1f}"
+        if isinstance(value, float):
+            return rounded_up(value) if self.name.startswith(("zCDP", "epsilon")) else f"{value:.6g}"
+        return str(value)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Equal settings are left out; `warnings` say what makes the rest incomparable."""
+    """A beside B. Equal settings are left out; `warnings` say what makes the rest incomparable."""
 
     names: tuple[str, str]
+    paths: tuple[str, str]
     warnings: tuple[str, ...]
     accuracy: tuple[Row, ...]
     privacy: tuple[Row, ...]
     speed: tuple[Row, ...]
     settings: tuple[Row, ...]
+    figure: Figure
+
+    @property
+    def parts(self) -> dict[str, tuple[Row, ...]]:
+        """The rows under the title of each part."""
+        return {
+            "accuracy": self.accuracy,
+            "privacy": self.privacy,
+            "speed": self.speed,
+            "settings that differ": self.settings,
+        }
+
+    def to_record(self) -> dict[str, Any]:
+        """Plain values for JSON: {part: {row: {"a": ..., "b": ...}}}."""
+        rows = {"accuracy": self.accuracy, "privacy": self.privacy, "speed": self.speed, "settings": self.settings}
+        named = {part: {row.name: {"a": row.a, "b": row.b} for row in each} for part, each in rows.items()}
+        return {"a": self.paths[0], "b": self.paths[1], "warnings": list(self.warnings), **named}
+
+    def page(self) -> Page:
+        """The comparison as people read it."""
+        blocks: list[Block] = [Labels(tuple(Label("NOTE", warning) for warning in self.warnings))]
+        for title, rows in self.parts.items():
+            blocks.append(Heading(title.capitalize()))
+            blocks.append(Table(tuple(row.cells for row in rows), ("", *self.names)) if rows else Paragraph("None."))
+        return Page(
+            kind="comparison of two training runs",
+            title=self.figure.title,
+            blocks=(*blocks[bool(not self.warnings) :], FigureOf(self.figure)),
+            record=self.to_record(),
+        )
+
+    def _repr_html_(self) -> str:
+        return to_html_fragment(self.page().blocks)
 
 
 def comparison(a: RunSummary, b: RunSummary) -> Comparison:
-    """A and B, row by row; None stands for what a run does not have."""
+    """A and B, row by row."""
     return Comparison(
         names=(label_of(a, (a, b)), label_of(b, (a, b))),
+        paths=(str(a.path), str(b.path)),
         warnings=tuple(_warnings(a, b)),
         accuracy=tuple(_accuracy(a, b)),
         privacy=tuple(_privacy(a, b)),
@@ -55,6 +110,31 @@ def comparison(a: RunSummary, b: RunSummary) -> Comparison:
             for key in sorted(a.settings.keys() | b.settings.keys())
             if a.settings.get(key) != b.settings.get(key)
         ),
+        figure=figure(a, b),
+    )
+
+
+def label_of(summary: RunSummary, both: Sequence[RunSummary]) -> str:
+    """The run's name; with its folder where both have the same."""
+    same = len({each.name for each in both}) < len(both)
+    name = f"{summary.name} ({summary.path.name})" if same else summary.name
+    return name if summary.private else f"{name}, NON-PRIVATE"
+
+
+def figure(a: RunSummary, b: RunSummary) -> Figure:
+    """Top-1 accuracy of both on validation clients over rounds, and over zCDP where both are private."""
+    runs = [(each, label_of(each, (a, b)), hue) for each, hue in ((a, BLUE), (b, ORANGE))]
+    accuracy = Axis("top-1 accuracy, validation", percent=True, low=0)
+    over_rounds = tuple(curve(run.by_rounds("top1_accuracy"), label, hue) for run, label, hue in runs)
+    panels = [Panel(marks=over_rounds, x=Axis("rounds", whole=True), y=accuracy)]
+    if a.private and b.private:
+        over_zcdp = tuple(curve(run.by_zcdp("top1_accuracy"), label, hue) for run, label, hue in runs)
+        panels.append(Panel(marks=over_zcdp, x=Axis("zCDP spent, realised"), y=accuracy))
+    return Figure(
+        name="compare",
+        title=f"{a.name} and {b.name}",
+        alt=f"Top-1 accuracy of {a.name} and {b.name} on validation clients.",
+        panels=tuple(panels),
     )
 
 
@@ -99,8 +179,3 @@ def _privacy(a: RunSummary, b: RunSummary) -> list[Row]:
 
 
 _SHOWN = {"zcdp": "zCDP", "epsilon": "epsilon", "rounds_between": "MinS", "max_participations": "MaxP"}
-
-
-def rows_record(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
-    """{row: {"a": ..., "b": ...}}"""
-    return {row.name: {"a": row.a, "b": row.b} for row in rows}

@@ -26,7 +26,8 @@ from tacit.files import write_whole
 from tacit.jobs.evaluate import Asked, Counted, Work
 from tacit.jobs.evaluation_promise import promise_lines, promise_of
 from tacit.jobs.histograms import released_step
-from tacit.reports.evaluation_figures import draw_models
+from tacit.reports.drawing import render
+from tacit.reports.evaluation_figures import figures
 from tacit.runs import Run
 
 EXACT = "SIMULATION ONLY: exact numbers; no server would have them"
@@ -52,8 +53,8 @@ def release_and_report(work: Work, asked: Asked, run: Run, counted: Counted) -> 
     released = _released(work.names, histograms["released"]) if "released" in histograms else None
     public = {**_asked(work, asked), "promise": promise_of(run), "released": released}
     record = {"run": str(run.path), **public, "simulation_only": exact}
-    drawings = [each for source, found in histograms.items() for each in draw_models(work.names, found, source=source)]
-    files = {f"{each.name}.png": each.png for each in drawings}
+    drawings = [each for source, found in histograms.items() for each in figures(work.names, found, source=source)]
+    files = {f"{each.name}.png": render(each, "png") for each in drawings}
     files |= {"report.json": _json(record), "report.md": _page(record, [each.name for each in drawings])}
     if released is not None:
         files |= {"released.json": _json(public), "released.md": _page(public, [each.name for each in drawings])}

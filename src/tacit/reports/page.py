@@ -1,57 +1,206 @@
-"""The report as a page: the templates beside this file, filled with what the summary knows."""
+"""Pages as data: blocks in their order, and the one place that writes them as HTML, Markdown and JSON.
 
+    Page(title, blocks, record)    `record` is the page for programs: plain values, which report.json holds
+    Heading, Paragraph, Labels, Tiles, Table, FigureOf, StatementOf      what a page is made of
+
+`write` puts pages and their figures into a folder. `to_html_fragment` is the same HTML without a page around it, for
+what a notebook or a dashboard shows.
+"""
+
+import base64
+import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
-
-from tacit.privacy.rounding import rounded_up
-from tacit.reports.figure import Drawing
-from tacit.reports.training import RunSummary
+from tacit.errors import InputError
+from tacit.files import write_whole
+from tacit.records import json_ready
+from tacit.reports.drawing import render
+from tacit.reports.figure import Figure
 from tacit.statements import Statement
-from tacit.statements.accounts import figures_of
-from tacit.statements.statement import SECTIONS
+from tacit.statements.statement import SECTIONS, Label
 
-Block = tuple[str, list[str]]  # ("paragraph" | "list" | "code", lines)
-
-QUALITY = {
-    "top1_accuracy": "top-1 accuracy",
-    "top3_accuracy": "top-3 accuracy",
-    "cross_entropy": "cross-entropy, nats a word",
-    "oov_rate": "words out of vocabulary",
-    "words": "words typed",
-    "clients": "clients",
-    "client_accuracy_q25": "top-1 accuracy, lower quartile of clients",
-    "client_accuracy_q50": "top-1 accuracy, median client",
-    "client_accuracy_q75": "top-1 accuracy, upper quartile of clients",
-}
-FIGURES = {
-    "rounds": "rounds",
-    "rounds_between": "MinS: rounds between two participations of a client, at least",
-    "min_separation": "min separation (MinS + 1)",
-    "max_participations": "MaxP: participations of a client, at most",
-    "sensitivity_squared": "squared sensitivity, in squared clip norms",
-    "noise_multiplier": "noise multiplier",
-    "clip_norm": "clip norm (planned: the first; realised: the last)",
-    "zcdp": "zCDP",
-    "epsilon": "epsilon",
-    "delta": "delta",
-}
+Part: TypeAlias = tuple[str, list[str]]  # ("paragraph" | "list" | "code", lines)
 
 
-def html_page(summary: RunSummary, tiles: Mapping[str, str], drawings: Sequence[Drawing]) -> str:
+@dataclass(frozen=True)
+class Heading:
+    """Of what follows; the deeper, the smaller."""
+
+    text: str
+    depth: int = 2
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """Text; with blank lines between, several paragraphs, lists ("- ") and code (four spaces); `like this` inside."""
+
+    text: str
+    soft: bool = False  # smaller, beside what matters
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Warnings that stand out: a name in capitals and what it means."""
+
+    labels: tuple[Label, ...]
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """The figures that one wants to see first, each a large number over its name."""
+
+    tiles: tuple[tuple[str, str], ...]  # (name, value)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells, the first of each names the row; `head` names the columns."""
+
+    rows: tuple[tuple[str, ...], ...]
+    head: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FigureOf:
+    """A figure where it belongs in the text."""
+
+    figure: Figure
+
+
+@dataclass(frozen=True)
+class StatementOf:
+    """A statement as a section of its own, under its title."""
+
+    statement: Statement
+
+
+Block: TypeAlias = Heading | Paragraph | Labels | Tiles | Table | FigureOf | StatementOf
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """What is shown under one title. `kind` and `when` stand small above and below it, in HTML only."""
+
+    title: str
+    blocks: tuple[Block, ...]
+    record: Mapping[str, Any] = field(default_factory=dict)
+    kind: str = ""
+    when: str = ""
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """In the order of the page."""
+        return tuple(block.figure for block in self.blocks if isinstance(block, FigureOf))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportFiles:
+    """What `write` wrote for a page, and for those beside it."""
+
+    html: Path
+    markdown: Path
+    json: Path
+    figures: tuple[Path, ...]
+    others: tuple[Path, ...] = ()
+
+    def to_record(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        files = {"html": self.html, "markdown": self.markdown, "json": self.json}
+        return {**{name: str(path) for name, path in files.items()}, "figures": [str(path) for path in self.figures]}
+
+
+def write(
+    folder: Path, page: Page, *, beside: Mapping[str, Page] | None = None, files: Mapping[str, bytes] | None = None
+) -> ReportFiles:
+    """Write report.html, report.md, report.json and NAME.png of each figure into the folder, each whole or not at all.
+
+    beside: more pages by the name of their files, in place of "report". files: what else belongs there, by name.
+    Raises: InputError where the folder is a file.
+    """
+    pages = {"report": page, **(beside or {})}
+    figures = {figure.name: figure for each in pages.values() for figure in each.figures}
+    contents = {f"{name}.png": render(figure, "png") for name, figure in figures.items()}
+    drawn = tuple(folder / name for name in contents)
+    for name, each in pages.items():
+        contents[f"{name}.md"] = to_markdown(each).encode()
+        contents[f"{name}.json"] = to_json(each.record)
+        contents[f"{name}.html"] = to_html(each).encode()
+    contents |= files or {}
+    write_files(folder, contents)
+    return ReportFiles(
+        html=folder / "report.html",
+        markdown=folder / "report.md",
+        json=folder / "report.json",
+        figures=drawn,
+        others=tuple(folder / name for name in files or {}),
+    )
+
+
+def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write files into a folder that is made where it is not there. Raises: InputError where it is a file."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"'{folder}' is a file, and figures go into a folder; name another.")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        write_whole(folder / name, content)
+
+
+def to_json(record: Mapping[str, Any]) -> bytes:
+    """A record as the content of a file."""
+    return (json.dumps(json_ready(record), indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+# -- HTML --------------------------------------------------------------------------------------------------------------
+
+
+def to_html(page: Page) -> str:
     """One file with everything in it: no script, nothing is fetched."""
-    return _fill("report.html.j2", summary, tiles, drawings)
+    return _filled(page.blocks, page)
 
 
-def markdown_page(summary: RunSummary, tiles: Mapping[str, str], drawings: Sequence[Drawing]) -> str:
-    """The same in Markdown, its figures beside it."""
-    return _fill("report.md.j2", summary, tiles, drawings)
+def to_html_fragment(blocks: Sequence[Block]) -> str:
+    """The blocks with their style, for a page that is there already: a notebook's cell (`_repr_html_`), a dashboard."""
+    return _filled(blocks, None)
 
 
-def blocks(text: str) -> list[Block]:
-    """An item's text as what it is made of: paragraphs, lists ("- ") and code (four spaces)."""
-    found: list[Block] = []
+def _filled(blocks: Sequence[Block], page: Page | None) -> str:
+    from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape  # only where a page is made
+
+    environment = Environment(
+        loader=PackageLoader("tacit.reports", "templates"),
+        autoescape=select_autoescape(["html.j2"]),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"parts": parts, "pieces": lambda line: list(enumerate(line.split("`"))), "uri": data_uri}
+    template = environment.get_template("page.html.j2")
+    return template.render(page=page, groups=_groups(blocks), sections=SECTIONS)
+
+
+def _groups(blocks: Sequence[Block]) -> list[tuple[str, list[Any]]]:
+    """(name of the block's class, blocks): figures that follow each other are one group, side by side."""
+    found: list[tuple[str, list[Any]]] = []
+    for block in blocks:
+        kind = type(block).__name__
+        if kind == "FigureOf" and found and found[-1][0] == kind:
+            found[-1][1].append(block)
+        else:
+            found.append((kind, [block]))
+    return found
+
+
+def data_uri(figure: Figure) -> str:
+    """The figure as SVG in an address that an <img> can carry in itself."""
+    return "data:image/svg+xml;base64," + base64.b64encode(render(figure, "svg")).decode("ascii")
+
+
+def parts(text: str) -> list[Part]:
+    """A text as what it is made of: paragraphs, lists ("- ") and code (four spaces)."""
+    found: list[Part] = []
     for part in text.split("\n\n"):
         lines = part.split("\n")
         if all(line.startswith("    ") for line in lines):
@@ -63,150 +212,44 @@ def blocks(text: str) -> list[Block]:
     return found
 
 
-def _fill(template: str, summary: RunSummary, tiles: Mapping[str, str], drawings: Sequence[Drawing]) -> str:
-    environment = Environment(
-        loader=PackageLoader("tacit.reports", "templates"),
-        autoescape=select_autoescape(["html.j2"]),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["blocks"] = blocks
-    environment.filters["cell"] = _cell
-    statement = summary.statement
-    return environment.get_template(template).render(
-        run=summary,
-        tiles=tiles,
-        drawings=drawings,
-        quality=_quality(summary),
-        rounds=_rounds(summary),
-        privacy=_privacy(summary),
-        settings=_settings(summary),
-        origin=_origin(summary),
-        own_items=[item for item in statement.items if item.number] if statement else [],
-        other_items=[item for item in statement.items if not item.number] if statement else [],
-        statement_markdown=_as_section(statement) if statement else "",
-        sections=SECTIONS,
-    )
+# -- Markdown ----------------------------------------------------------------------------------------------------------
 
 
-def _as_section(statement: Statement) -> str:
-    """The statement in Markdown as a section of a page: its title, then its labels, all one level deeper."""
-    labels, title, items = statement.markdown().partition("# Privacy statement\n")
-    text = f"{title}\n{labels}{items}".replace("\n\n\n", "\n\n")
-    return "\n".join(f"#{line}" if line.startswith("#") else line for line in text.splitlines())
+def to_markdown(page: Page) -> str:
+    """The page with its figures beside it, as NAME.png."""
+    return "\n\n".join([f"# {page.title}", *map(_markdown, page.blocks)]) + "\n"
+
+
+def _markdown(block: Block) -> str:
+    match block:
+        case Heading():
+            return f"{'#' * block.depth} {block.text}"
+        case Paragraph():
+            return block.text
+        case Labels():
+            return "\n\n".join(f"**{label.name}: {label.meaning}**" for label in block.labels)
+        case Tiles():
+            return _markdown_table(("", ""), block.tiles)
+        case Table():
+            return _markdown_table(block.head or ("",) * len(block.rows[0]), block.rows)
+        case FigureOf():
+            return f"![{block.figure.alt}]({block.figure.name}.png)"
+        case StatementOf():
+            return _statement_section(block.statement)
+
+
+def _markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, *rows]
+    written = [f"| {' | '.join(map(_cell, line))} |" for line in lines]
+    return "\n".join([written[0].replace("|  ", "| "), "|---" * len(head) + "|", *written[1:]])
 
 
 def _cell(value: str) -> str:
-    """Text inside a table of Markdown."""
     return value.replace("|", "\\|").replace("\n", " ")
 
 
-def _quality(summary: RunSummary) -> list[tuple[str, str, str]]:
-    """(name, on validation clients at the last evaluation, on test clients)."""
-    validation, test = summary.last_validation, summary.test
-    return [
-        (shown, _measure(name, validation.get(name)), _measure(name, test.get(name)))
-        for name, shown in QUALITY.items()
-        if name in validation or name in test
-    ]
-
-
-def _measure(name: str, value: float | None) -> str:
-    if value is None:
-        return "–"
-    if "accuracy" in name or name == "oov_rate":
-        return f"{value:.2%}"
-    return f"{value:,.0f}" if name in {"words", "clients"} else f"{value:.3f}"
-
-
-def _rounds(summary: RunSummary) -> list[tuple[str, str]]:
-    totals = summary.rounds.totals
-    if not totals:
-        return []
-    return [
-        ("clients per second", f"{totals['clients_per_second']:,.1f}"),
-        ("time in rounds", _duration(totals["training_seconds"])),
-        ("participations", f"{totals['participations']:,.0f}"),
-        ("clients dropped (no finite update)", f"{totals['dropped_clients']:,.0f}"),
-        (
-            "training loss, first round → last",
-            f"{totals['loss_first_round']:.3f} → {totals['loss_last_round']:.3f}",
-        ),
-        (
-            "updates clipped, first round → last",
-            f"{totals['clipped_first_round']:.0%} → {totals['clipped_last_round']:.0%}",
-        ),
-        *_clip_norm(summary),
-    ]
-
-
-def _clip_norm(summary: RunSummary) -> list[tuple[str, str]]:
-    """Of a run that adapts its clip norm."""
-    rounds = summary.rounds
-    if rounds.clip_estimate is None:
-        return []
-    return [
-        ("clip norm in force, first round → last", f"{rounds.clip_norm[0]:.4g} → {rounds.clip_norm[-1]:.4g}"),
-        ("estimate of the clip norm, last round", f"{rounds.clip_estimate[-1]:.4g}"),
-    ]
-
-
-def _duration(seconds: float) -> str:
-    minutes, hours = int(seconds // 60), int(seconds // 3600)
-    if minutes < 1:
-        return f"{seconds:.1f} s"
-    return f"{minutes} min {int(seconds % 60)} s" if hours < 1 else f"{hours} h {minutes % 60} min"
-
-
-def _privacy(summary: RunSummary) -> list[tuple[str, str, str]]:
-    """(name, planned, realised)."""
-    accounts = summary.accounts
-    planned = figures_of(accounts.planned, accounts.delta) or {}
-    realised = figures_of(accounts.realised, accounts.delta) or {}
-    rows = [
-        (shown, _figure(name, planned.get(name)), _figure(name, realised.get(name))) for name, shown in FIGURES.items()
-    ]
-    for at, share in enumerate(planned.get("sequences", ())):  # what the zCDP of everything together is made of
-        happened = realised["sequences"][at] if realised else {}
-        for name in ("noise_multiplier", "zcdp"):
-            title = f"{FIGURES[name]}, {share['what']} alone"
-            rows.append((title, _figure(name, share[name]), _figure(name, happened.get(name))))
-    return rows
-
-
-def _figure(name: str, value: Any) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, int):
-        return f"{value:,}"
-    return rounded_up(value, 6) if name in {"zcdp", "epsilon"} else f"{value:.6g}"
-
-
-def _settings(summary: RunSummary) -> list[tuple[str, str]]:
-    return [(key, _value(value)) for key, value in summary.settings.items()]
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, list):
-        return ", ".join(map(str, value)) or "none"
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
-
-
-def _origin(summary: RunSummary) -> list[tuple[str, str]]:
-    """Where model, words and numbers come from."""
-    facts = summary.facts
-    data, versions = facts["data"], facts["versions"]
-    return [
-        ("run folder", str(summary.path)),
-        ("begun", summary.created),
-        ("clients' text", str(data["source"])),
-        ("training clients", f"{facts['population']:,}"),
-        ("vocabulary", f"{data['vocabulary_size']:,} words ({facts['vocabulary']['kind']})"),
-        ("vocabulary from", facts["vocabulary"]["description"]),
-        ("model parameters", f"{facts['parameters']:,}"),
-        ("keys from", facts["key_source"]),
-        ("cache digest", data["cache_digest"]),
-        ("vocabulary digest", data["vocabulary_sha256"]),
-        ("versions", ", ".join(f"{name} {version}" for name, version in versions.items())),
-    ]
+def _statement_section(statement: Statement) -> str:
+    """The statement as a section of a page: its title, then its labels, all one level deeper."""
+    labels, title, items = statement.markdown().partition(f"# {statement.title}\n")
+    text = f"{title}\n{labels}{items}".replace("\n\n\n", "\n\n").rstrip("\n")
+    return "\n".join(f"#{line}" if line.startswith("#") else line for line in text.splitlines())

@@ -21,7 +21,9 @@ from tacit.evaluation.queries import Answers
 from tacit.files import write_whole
 from tacit.jobs.evaluation_promise import promise_of
 from tacit.jobs.personalize import Evaluated, Work
-from tacit.reports.personalization_figures import draw_personalization, draw_policies
+from tacit.reports.drawing import render
+from tacit.reports.personalization_figures import figures as figures_of
+from tacit.reports.personalization_figures import policies as policies_figure
 from tacit.reports.personalization_page import EXACT, GAIN, markdown_page, released_page
 from tacit.runs import Run
 
@@ -43,16 +45,14 @@ def write_report(work: Work, run: Run, found: Evaluated) -> Report:
     outcomes = tuple(judged(policy, found.fresh) for policy in found.exact.policies)
     record = _record(work, run, found, outcomes)
     drawings = list(
-        draw_personalization(found.exact, work.strategies, record["simulation_only"]["by_slice"], source="simulation")
+        figures_of(found.exact, work.strategies, record["simulation_only"]["by_slice"], source="simulation")
     )
     if outcomes:
-        drawings.append(draw_policies(outcomes))
+        drawings.append(policies_figure(outcomes))
     if found.released is not None:
-        drawings += draw_personalization(
-            found.released, work.strategies, record["released"]["by_slice"], source="released"
-        )
+        drawings += figures_of(found.released, work.strategies, record["released"]["by_slice"], source="released")
     folder = run.path / "report"
-    files, names = {f"{each.name}.png": each.png for each in drawings}, [each.name for each in drawings]
+    files, names = {f"{each.name}.png": render(each, "png") for each in drawings}, [each.name for each in drawings]
     pages = {"report.json": _json(record), "report.md": markdown_page(work, record, names).encode()}
     if found.released is not None:
         public = {name: value for name, value in record.items() if name not in EXACT_KEYS}

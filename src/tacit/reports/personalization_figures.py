@@ -4,8 +4,7 @@ Exact or released alike; the error bars of what was released hold the noise.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,81 +15,79 @@ from tacit.evaluation.histograms import UNCHANGED, Histogram, representatives
 from tacit.evaluation.intervals import NORMAL
 from tacit.evaluation.personalization import Strategy
 from tacit.evaluation.queries import Answers
-from tacit.reports.figure import BLUE, ORANGE, SIZE, Drawing, drawing
+from tacit.reports.figure import HUES, MARKS, Axis, ErrorBars, Figure, Mark, Panel, Rule, Steps
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import PercentFormatter
-
-HUES = (BLUE, ORANGE, "#1a7f37", "#8250df", "#8c959f", "#cf222e")
-MARKS = "os^Dv*"
 WIDEST = 0.3  # of an interval that is drawn: as wide as the changes that histograms hold by default
 
 
-def draw_personalization(
+def figures(
     answers: Answers, strategies: Sequence[Strategy], by_slice: Mapping[str, Any], *, source: str
-) -> tuple[Drawing, ...]:
+) -> tuple[Figure, ...]:
     """Figures 2 and 3; `by_slice` is the report's. `source` (released, simulation) is in names and titles."""
-    drawings = [
-        drawing(
-            f"figure-2-{source}",
-            f"Change of accuracy over users ({source})",
-            "Histograms of the users' changes of top-1 accuracy, one panel per batch size, one line per learning rate.",
-            lambda figure: _figure_2(figure, answers, strategies),
-            (SIZE[0], 2.1 * len(_batches(strategies)) + 0.6),
+    drawn = [
+        Figure(
+            name=f"figure-2-{source}",
+            title=f"Change of accuracy over users ({source})",
+            alt="Histograms of the users' changes of top-1 accuracy, one panel per batch size, one line per learning "
+            "rate.",
+            panels=tuple(_figure_2(batch, answers, strategies) for batch in _batches(strategies)),
+            same_x=True,
+            height=2.2,
         )
     ]
     for panel, which, label in (("a", "tokens", "train tokens of the user"), ("b", "baseline", "accuracy before")):
         if which in by_slice:
-            drawings.append(
-                drawing(
-                    f"figure-3{panel}-{source}",
-                    f"Mean change of accuracy by {label} ({source})",
-                    f"Mean change of top-1 accuracy with 95% intervals, by {label}, one line per strategy.",
-                    partial(_figure_3, strategies=strategies, table=by_slice[which], label=label),
-                    (SIZE[0], SIZE[1] + 0.9),
+            drawn.append(
+                Figure(
+                    name=f"figure-3{panel}-{source}",
+                    title=f"Mean change of accuracy by {label} ({source})",
+                    alt=f"Mean change of top-1 accuracy with 95% intervals, by {label}, one line per strategy.",
+                    panels=(_figure_3(strategies, by_slice[which], label),),
+                    legend="below",
                 )
             )
-    return tuple(drawings)
+    return tuple(drawn)
 
 
-def draw_policies(policies: Sequence[PolicyOutcome]) -> Drawing:
+def policies(outcomes: Sequence[PolicyOutcome]) -> Figure:
     """Gain against harm, exact."""
-    return drawing(
-        "gate-simulation",
-        "What each policy does to users that did not design it (simulation)",
-        "Mean gain over the share of users harmed, one point per policy, with 95% intervals.",
-        lambda figure: _policies(figure, policies),
+    return Figure(
+        name="gate-simulation",
+        title="What each policy does to users that did not design it (simulation)",
+        alt="Mean gain over the share of users harmed, one point per policy, with 95% intervals.",
+        panels=(
+            Panel(
+                marks=(*(_policy(number, each) for number, each in enumerate(outcomes)), Rule(at=0.0)),
+                x=Axis("users whose accuracy fell", percent=True, low=0),
+                y=Axis("mean change of accuracy"),
+            ),
+        ),
     )
 
 
-def _figure_2(figure: "Figure", answers: Answers, strategies: Sequence[Strategy]) -> None:
+def _figure_2(batch: int, answers: Answers, strategies: Sequence[Strategy]) -> Panel:
     """Share of users per bin as in the paper's Figure 2; open bins are drawn at the ends."""
     rates = sorted({each.learning_rate for each in strategies})
-    batches = _batches(strategies)
-    panels = figure.subplots(len(batches), 1, sharex=True, squeeze=False)[:, 0]
-    for axes, batch in zip(panels, batches, strict=True):
-        for strategy in (each for each in strategies if each.batch_size == batch):
-            histogram = answers.change_of_all("top1", str(strategy))
-            clients = histogram.asked  # known; of a released histogram, how many reported is not
-            counts, variance, centres = _even(histogram)
-            shares = counts / clients
-            hue = HUES[rates.index(strategy.learning_rate) % len(HUES)]
-            axes.step(
-                centres, shares, where="mid", color=hue, linewidth=1.4, label=f"L={in_full(strategy.learning_rate)}"
-            )
-            noise = NORMAL * np.sqrt(variance) / clients
-            if noise.any():
-                axes.errorbar(centres, shares, noise, fmt="none", ecolor=hue, elinewidth=0.8, alpha=0.5)
-        axes.axvline(0.0, color="#57606a", linewidth=0.8)
-        axes.axvline(0.02, color="#57606a", linewidth=0.8, linestyle=":")
-        axes.set_title(f"B={batch}", fontsize=10, loc="left")
-        axes.set_ylabel("users asked")
-        axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
-        axes.yaxis.set_major_formatter(percents())
-    panels[0].legend(fontsize=9)
-    panels[-1].set_xlabel("change of top-1 accuracy (dotted: 0.02)")
+    marks: list[Mark] = []
+    lowest = 0.0
+    for strategy in (each for each in strategies if each.batch_size == batch):
+        histogram = answers.change_of_all("top1", str(strategy))
+        clients = histogram.asked  # known; of a released histogram, how many reported is not
+        counts, variance, centres = _even(histogram)
+        shares, hue = counts / clients, rates.index(strategy.learning_rate) % HUES
+        marks.append(Steps(x=centres, y=shares, hue=hue, label=f"L={in_full(strategy.learning_rate)}"))
+        noise = NORMAL * np.sqrt(variance) / clients
+        lowest = min(lowest, float(shares.min()))
+        if noise.any():
+            marks.append(ErrorBars(x=centres, y=shares, low=shares - noise, high=shares + noise, hue=hue, faint=True))
+            lowest = min(lowest, float((shares - noise).min()))
+    marks += [Rule(at=0.0, along="x"), Rule(at=0.02, along="x", stroke=2)]
+    return Panel(
+        title=f"B={batch}",
+        marks=tuple(marks),
+        x=Axis("change of top-1 accuracy (dotted: 0.02)"),
+        y=Axis("users asked", percent=True, low=1.05 * lowest),
+    )
 
 
 def _even(histogram: Histogram) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
@@ -99,70 +96,50 @@ def _even(histogram: Histogram) -> tuple[NDArray[np.float64], NDArray[np.float64
     return even.counts[0], even.variance[0], representatives(even.cells.bins)
 
 
-def _figure_3(figure: "Figure", strategies: Sequence[Strategy], table: Mapping[str, Any], label: str) -> None:
+def _figure_3(strategies: Sequence[Strategy], table: Mapping[str, Any], label: str) -> Panel:
     """Mean change in each slice with its interval; no point where that is so wide that it says nothing."""
-    axes = figure.subplots()
-    labels = table["slices"]
     rates = sorted({each.learning_rate for each in strategies})
     batches = _batches(strategies)
     width = 0.7 / max(len(strategies), 1)
+    marks: list[Mark] = [Rule(at=0.0)]
     for number, strategy in enumerate(strategies):
         means = [part["mean"] for part in table["strategies"][str(strategy)]]
         shown = [at for at, each in enumerate(means) if each.high - each.low < WIDEST]  # not nan, not infinite
-        values = [means[at].value for at in shown]
-        bars = [[means[at].value - means[at].low for at in shown], [means[at].high - means[at].value for at in shown]]
-        axes.errorbar(
-            [at + (number - (len(strategies) - 1) / 2) * width for at in shown],
-            values,
-            bars,
-            fmt=MARKS[batches.index(strategy.batch_size) % len(MARKS)] + "-",
-            color=HUES[rates.index(strategy.learning_rate) % len(HUES)],
-            markersize=4,
-            linewidth=0.9,
-            elinewidth=0.8,
-            label=str(strategy),
+        marks.append(
+            ErrorBars(
+                x=[at + (number - (len(strategies) - 1) / 2) * width for at in shown],
+                y=[means[at].value for at in shown],
+                low=[means[at].low for at in shown],
+                high=[means[at].high for at in shown],
+                mark=MARKS[batches.index(strategy.batch_size) % len(MARKS)],
+                joined=True,
+                hue=rates.index(strategy.learning_rate) % HUES,
+                label=str(strategy),
+            )
         )
-    _zero(axes)
-    axes.set_xticks(range(len(labels)), [label.replace(" to ", "\nto ").replace(" and", "\nand") for label in labels])
-    axes.tick_params(axis="x", labelsize=9)
-    axes.set_xlabel(label)
-    axes.set_ylabel("mean change of accuracy")
-    figure.legend(fontsize=8, ncols=3, loc="outside lower center")
+    slices = [name.replace(" to ", "\nto ").replace(" and", "\nand") for name in table["slices"]]
+    return Panel(
+        marks=tuple(marks),
+        x=Axis(label, ticks=tuple((float(at), name) for at, name in enumerate(slices))),
+        y=Axis("mean change of accuracy"),
+    )
 
 
-def _policies(figure: "Figure", policies: Sequence[PolicyOutcome]) -> None:
-    axes = figure.subplots()
-    for number, each in enumerate(policies):
-        gain, harmed = each.gain, each.harmed
-        axes.errorbar(
-            harmed.value,
-            gain.value,
-            xerr=[[harmed.value - harmed.low], [harmed.high - harmed.value]],
-            yerr=[[gain.value - gain.low], [gain.high - gain.value]],
-            fmt=MARKS[number % len(MARKS)],
-            color=HUES[number % len(HUES)],
-            markersize=6,
-            elinewidth=0.8,
-            label=each.name,
-        )
-    _zero(axes)
-    axes.set_xlim(left=0)
-    axes.set_xlabel("users whose accuracy fell")
-    axes.xaxis.set_major_formatter(percents())
-    axes.set_ylabel("mean change of accuracy")
-    axes.legend(fontsize=8)
+def _policy(number: int, outcome: PolicyOutcome) -> ErrorBars:
+    gain, harmed = outcome.gain, outcome.harmed
+    return ErrorBars(
+        x=[harmed.value],
+        y=[gain.value],
+        low=[gain.low],
+        high=[gain.high],
+        x_low=[harmed.low],
+        x_high=[harmed.high],
+        mark=MARKS[number % len(MARKS)],
+        hue=number % HUES,
+        size=6,
+        label=outcome.name,
+    )
 
 
 def _batches(strategies: Sequence[Strategy]) -> list[int]:
     return sorted({each.batch_size for each in strategies})
-
-
-def _zero(axes: "Axes") -> None:
-    axes.axhline(0.0, color="#57606a", linewidth=0.8)
-
-
-def percents() -> "PercentFormatter":
-    """Shares of one as percentages."""
-    from matplotlib.ticker import PercentFormatter
-
-    return PercentFormatter(xmax=1, decimals=None)

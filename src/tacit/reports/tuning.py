@@ -18,7 +18,8 @@ from tacit.privacy import gaussian
 from tacit.privacy.rounding import rounded_up
 from tacit.privacy.strategy import Record
 from tacit.recipe import Recipe
-from tacit.reports.tuning_figures import draw_tuning
+from tacit.reports.drawing import render
+from tacit.reports.tuning_figures import figure
 
 FILES = ("trials.csv", "tuning.json", "tuning.png", "tuning.svg", "production.toml")
 PAPER = "we do not account for privacy cost of modest amount of hyperparameter tuning"  # arXiv:2305.18465, Section 3
@@ -191,11 +192,11 @@ def write_tuning(out: Path, tuning: Tuning) -> None:
     rows = csv.DictWriter(table, list(records[0]), lineterminator="\n")
     rows.writeheader()
     rows.writerows(records)
-    drawing = draw_tuning(tuning.outcomes, tuning.choice, tuning.by)
+    drawn = figure(tuning.outcomes, tuning.choice, tuning.by)
     written = {
         "trials.csv": table.getvalue().encode(),
-        "tuning.png": drawing.png,
-        "tuning.svg": drawing.svg,
+        "tuning.png": render(drawn, "png"),
+        "tuning.svg": render(drawn, "svg"),
         "tuning.json": (json.dumps(plain(tuning.to_record()), indent=1, ensure_ascii=False) + "\n").encode(),
     }
     if tuning.production is not None:

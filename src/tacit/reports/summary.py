@@ -1,0 +1,204 @@
+"""A training run's folder as people ask about it: what was asked, how far it came, how good it is, what it cost.
+
+Read once, then shown as a page by `training.py`, or laid beside another by `comparison.py`.
+"""
+
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import RunError
+from tacit.runs import Run
+from tacit.runs.diagnostics import clipping_failure
+from tacit.statements import Statement
+from tacit.statements.accounts import (
+    Accounts,
+    Spent,
+    accounts_of,
+    created,
+    reading,
+    resume_command,
+    spent,
+    statement_facts,
+)
+from tacit.statements.ledger import MODEL_UPDATE
+from tacit.statements.statement import Label, statement
+
+Series = dict[int, float]  # by the number of rounds done
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rounds:
+    """What was measured in each released round; each array is (rounds,)."""
+
+    seconds: NDArray[np.float64]
+    participants: NDArray[np.int64]  # the cohort, dropped clients included
+    dropped: NDArray[np.int64]
+    loss: NDArray[np.float64]
+    clipped: NDArray[np.float64]
+    clip_norm: NDArray[np.float64]  # in force; of a fixed one, that
+    clip_estimate: NDArray[np.float64] | None  # after the round; None: the clip norm is fixed
+
+    @property
+    def clients_per_second(self) -> NDArray[np.float64]:
+        """(rounds,)"""
+        return self.participants / np.maximum(self.seconds, 1e-9)
+
+    @property
+    def totals(self) -> dict[str, float]:
+        """Over the whole run; nothing where no round was released."""
+        if not self.seconds.size:
+            return {}
+        seconds = float(self.seconds.sum())
+        return {
+            "clients_per_second": float(self.participants.sum()) / max(seconds, 1e-9),
+            "training_seconds": seconds,
+            "participations": int(self.participants.sum()),
+            "dropped_clients": int(self.dropped.sum()),
+            "clipped_first_round": float(self.clipped[0]),
+            "clipped_last_round": float(self.clipped[-1]),
+            "loss_first_round": float(self.loss[0]),
+            "loss_last_round": float(self.loss[-1]),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSummary:
+    """One run. `statement` is None while nothing is released; `labels` stand before everything else."""
+
+    path: Path
+    name: str
+    facts: Mapping[str, Any]
+    settings: Mapping[str, Any]  # "section.key" of recipe.toml
+    created: str
+    resume: str
+    accounts: Accounts
+    statement: Statement | None
+    labels: tuple[Label, ...]
+    spent: tuple[Spent, ...]
+    rounds: Rounds
+    curves: Mapping[str, Series]  # of the validation clients, by metric
+    test: Mapping[str, float]  # of the test clients; empty before the end
+
+    @property
+    def released(self) -> int:
+        return self.accounts.released
+
+    @property
+    def planned_rounds(self) -> int:
+        return self.accounts.participation.rounds
+
+    @property
+    def finished(self) -> bool:
+        return bool(self.facts["finished"])
+
+    @property
+    def private(self) -> bool:
+        return self.accounts.planned.private
+
+    @property
+    def last_validation(self) -> dict[str, float]:
+        """The last evaluation during training; empty if there was none."""
+        return {name: series[max(series)] for name, series in self.curves.items() if series}
+
+    def by_rounds(self, metric: str) -> list[tuple[float, float]]:
+        """(rounds done, value) of a metric on validation clients, in order."""
+        return sorted(self.curves.get(metric, {}).items())
+
+    def by_zcdp(self, metric: str) -> list[tuple[float, float]]:
+        """The metric over the zCDP that was spent when it was measured."""
+        price: dict[float, float] = {each.rounds: each.zcdp for each in self.spent}
+        return [(price[rounds], value) for rounds, value in self.by_rounds(metric) if rounds in price]
+
+
+def summarise(run: Run) -> RunSummary:
+    """Everything about a run. Raises: RunError where the folder is damaged, UnknownRelease, InputError."""
+    with reading(run):
+        return _summarise(run)
+
+
+def _summarise(run: Run) -> RunSummary:
+    accounts = accounts_of(run)
+    curves: dict[str, Series] = {}
+    test: dict[int, dict[str, float]] = {}
+    for metric in run.metrics():
+        if metric.split == "validation":
+            curves.setdefault(metric.name, {})[metric.round] = metric.value
+        elif metric.split == "test":
+            test.setdefault(metric.round, {})[metric.name] = metric.value
+    settings = _settings(run)
+    stated = _statement(run, accounts)
+    return RunSummary(
+        path=run.path,
+        name=str(settings.get("name", run.path.name)),
+        facts=run.facts(),
+        settings=settings,
+        created=created(run),
+        resume=resume_command(run),
+        accounts=accounts,
+        statement=stated if accounts.released else None,
+        labels=(*_unfinished(run, accounts), *_failed(run), *stated.labels),
+        spent=tuple(spent(accounts, curves.get("top1_accuracy", {}))),
+        rounds=_rounds(run, accounts),
+        curves=curves,
+        test=test[max(test)] if test else {},
+    )
+
+
+def _statement(run: Run, accounts: Accounts) -> Statement:
+    """Before the first round, of the plan alone: only its labels are shown then."""
+    return statement(statement_facts(run, accounts, accounts.realised or accounts.planned))
+
+
+def _unfinished(run: Run, accounts: Accounts) -> tuple[Label, ...]:
+    released, planned = accounts.released, accounts.participation.rounds
+    if run.fact("finished"):
+        return ()
+    if not released:
+        meaning = f"none of {planned:,} rounds is done and nothing was released; begin with `{resume_command(run)}`."
+        return (Label("NOTHING RELEASED YET", meaning),)
+    meaning = f"{released:,} of {planned:,} rounds are done; go on with `{resume_command(run)}`."
+    return (Label("UNFINISHED", meaning),)
+
+
+def _failed(run: Run) -> tuple[Label, ...]:
+    failure = clipping_failure([row.measures for row in run.rounds()])
+    return () if failure is None else (Label(f"ADAPTIVE CLIPPING FAILED, {failure.name}", failure.advice),)
+
+
+def _rounds(run: Run, accounts: Accounts) -> Rounds:
+    rows, released = run.rounds()[: accounts.released], accounts.released
+    seconds = [seconds for round, _, seconds in run.times() if round < released]
+    updates = [each for each in accounts.ledger.releases if each.what == MODEL_UPDATE]
+    estimates = [row.measures["clip_estimate"] for row in rows if "clip_estimate" in row.measures]
+    return Rounds(
+        seconds=np.array(seconds, np.float64),
+        participants=np.bincount(accounts.round_of, minlength=released)[:released].astype(np.int64),
+        dropped=np.array([each.dropped for each in updates], np.int64),
+        loss=np.array([row.measures.get("loss", math.nan) for row in rows], np.float64),
+        clipped=np.array([row.measures.get("clipped", math.nan) for row in rows], np.float64),
+        clip_norm=np.array([each.clip_norm for each in updates], np.float64),
+        clip_estimate=np.array(estimates, np.float64) if estimates else None,
+    )
+
+
+def _settings(run: Run) -> dict[str, Any]:
+    """recipe.toml, flattened: {"name": ..., "rounds.report_goal": ...}."""
+    path = run.path / "recipe.toml"
+    try:
+        recipe = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise RunError(f"'{path}' cannot be read ({error}); restore it from a copy of the run.") from error
+    flat: dict[str, Any] = {}
+    for key, value in recipe.items():
+        if isinstance(value, dict):
+            flat.update({f"{key}.{inner}": each for inner, each in value.items()})
+        else:
+            flat[key] = value
+    return flat
