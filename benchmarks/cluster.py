@@ -34,7 +34,8 @@ from jax.flatten_util import ravel_pytree
 from scale_of_data import cheap_loss, write_cache
 
 from tacit.data import Cache
-from tacit.keyboard import cifg
+from tacit.keyboard.cifg import Cifg
+from tacit.keyboard.language_model import next_word_loss
 from tacit.training import ClientTraining, Cores, Hardware, Learner
 from tacit.training.cohort import shards_of, train_cohort
 from tacit.training.workers_ray import open_cluster
@@ -75,9 +76,13 @@ def loopback() -> int:
 
 
 def papers_learner(cache: Cache) -> Learner:
-    start, unravel = ravel_pytree(cifg.init(cifg.ModelSettings(), key=jax.random.key(0)))
+    start, unravel = ravel_pytree(Cifg().init(jax.random.key(0)))
     return Learner(
-        start=np.asarray(start), unravel=unravel, loss=cifg.loss, cache=cache, clients=cache.clients("train")
+        start=np.asarray(start),
+        unravel=unravel,
+        loss=next_word_loss(Cifg()),
+        cache=cache,
+        clients=cache.clients("train"),
     )
 
 

@@ -22,7 +22,7 @@ from tacit.data import Cache
 from tacit.evaluation.accuracy import HeldOut, evaluate
 from tacit.evaluation.trigram import BackedOffTrigram
 from tacit.jobs.train import use_cores
-from tacit.keyboard import cifg
+from tacit.keyboard.language_model import next_word_loss
 from tacit.keyboard.metrics import Counts
 from tacit.privacy import Participation
 from tacit.recipe import Recipe
@@ -187,21 +187,28 @@ def words_seen(cache: Cache, clients: np.ndarray, sentences: int, words: int) ->
 
 def central(recipe, cache, sentences, splits, asked, cores, say) -> None:
     """The same network on the pooled text; the learning rate is the best of a sweep on validation clients."""
-    settings = recipe.model.settings(cache.manifest.vocabulary.size)
+    network = recipe.model.settings(cache.manifest.vocabulary.size)
     key = key_from_seed(asked.seed)
     import jax
 
-    start = cifg.init(settings, key=jax.random.key(int(generator_for(key, "initial model").integers(2**31))))
+    start = network.init(jax.random.key(int(generator_for(key, "initial model").integers(2**31))))
     clients = cache.clients("train")
 
     def trained(rate: float, sentences: int, watch=None):
         chosen = CentralTraining(learning_rate=rate, batch_size=asked.central_batch)
         return train_centrally(
-            cifg.loss, start, cache, clients, sentences=sentences, settings=chosen, key=key, watch=watch
+            next_word_loss(network),
+            start,
+            cache,
+            clients,
+            sentences=sentences,
+            settings=chosen,
+            key=key,
+            watch=watch,
         )
 
     def accuracy(rate: float) -> float:
-        counts = evaluate(trained(rate, sentences // SWEEP), splits["validation"], cores=cores).total
+        counts = evaluate(network, trained(rate, sentences // SWEEP), splits["validation"], cores=cores).total
         say(what="central sweep", rate=rate, sentences=sentences // SWEEP, **figures(counts))
         return counts.top1_accuracy
 
@@ -214,7 +221,7 @@ def central(recipe, cache, sentences, splits, asked, cores, say) -> None:
     model = trained(best, sentences, watch)
     parameters = len(ravel_pytree(model)[0])
     for split, there in splits.items():
-        counts = evaluate(model, there, cores=cores).total
+        counts = evaluate(network, model, there, cores=cores).total
         steps = -(-sentences // asked.central_batch)
         made = {"rate": best, "sentences": sentences, "steps": steps, "parameters": parameters}
         say(what="central", **made, split=split, **figures(counts))

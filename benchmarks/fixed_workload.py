@@ -14,7 +14,8 @@ from jax.flatten_util import ravel_pytree
 from tacit.data import Cache, VocabularyRecord
 from tacit.data.clients import ClientText
 from tacit.data.importing import build_cache
-from tacit.keyboard import cifg as model
+from tacit.keyboard.cifg import Cifg
+from tacit.keyboard.language_model import next_word_loss
 from tacit.keyboard.vocabulary import Provenance, Vocabulary
 from tacit.training import Learner
 
@@ -78,9 +79,14 @@ def fixed_cache(path: Path, clients: int, sentences: int = SENTENCES) -> Cache:
 
 def fixed_learner(cache: Cache) -> Learner:
     """The papers' network, freshly drawn, and who trains it."""
-    start, unravel = ravel_pytree(model.init(model.ModelSettings(vocabulary=VOCABULARY), key=jax.random.key(0)))
+    network = Cifg(vocabulary=VOCABULARY)
+    start, unravel = ravel_pytree(network.init(jax.random.key(0)))
     return Learner(
-        start=np.asarray(start), unravel=unravel, loss=model.loss, cache=cache, clients=cache.clients("train")
+        start=np.asarray(start),
+        unravel=unravel,
+        loss=next_word_loss(network),
+        cache=cache,
+        clients=cache.clients("train"),
     )
 
 

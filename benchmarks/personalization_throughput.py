@@ -6,7 +6,7 @@ worker. Its floor is the arithmetic of the words that are really there, at the s
 one core, measured between the rounds of the same run.
 
 naive   the same strategies over the same sentences, written as one would first: one compiled call for each batch (a
-        step by `keyboard.model.loss`, or `keyboard.metrics.count`), every sentence padded to the longest allowed. It is
+        step by `cifg_loss.loss`, or `metrics.count`), every sentence padded to the longest allowed. It is
         timed on one learning rate, whose value costs nothing, in turns with tacit on the same strategies and client.
 
     python benchmarks/personalization_throughput.py                      text drawn at random, lengths as in web logs
@@ -23,6 +23,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,13 +46,14 @@ from tacit.evaluation.personalization import (  # noqa: E402
     personalize_client,
     personalize_clients,
 )
-from tacit.keyboard.cifg import Cifg, ModelSettings, init, loss  # noqa: E402
+from tacit.keyboard.cifg import Cifg, CifgParameters  # noqa: E402
+from tacit.keyboard.cifg_loss import loss  # noqa: E402
 from tacit.keyboard.cifg_ragged import Weights  # noqa: E402
 from tacit.keyboard.metrics import Counts, count  # noqa: E402
 from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD, SPECIALS  # noqa: E402
 from tacit.training import Cores, Hardware  # noqa: E402
 
-NETWORK = ModelSettings(tied=True)
+NETWORK = Cifg(tied=True)
 BATCHES, RATES = (5, 10, 20), (0.01, 0.1, 1.0)
 GRID = [Strategy(batch_size=size, learning_rate=rate) for size in BATCHES for rate in RATES]
 ONE_RATE = [Strategy(batch_size=size) for size in BATCHES]
@@ -72,7 +74,7 @@ def main() -> None:
 
 
 def measure(cache: Cache, clients: list[int], pairs: int) -> None:
-    model = init(NETWORK, key=jax.random.key(0))
+    model = NETWORK.init(jax.random.key(0))
     start = Weights.of(model)
     personalize_client(start, cache, clients[0], ONE_RATE, SPLIT, WORDS)  # compiles
 
@@ -107,7 +109,7 @@ def measure(cache: Cache, clients: list[int], pairs: int) -> None:
     against_naive(model, start, cache, clients[:pairs])
 
 
-def scaling(model: Cifg, cache: Cache, clients: list[int]) -> None:
+def scaling(model: CifgParameters, cache: Cache, clients: list[int]) -> None:
     walls, outcomes = [], []
     for workers in (1, os.cpu_count() or 1):
         cores = Cores(Hardware(workers=workers))
@@ -122,7 +124,7 @@ def scaling(model: Cifg, cache: Cache, clients: list[int]) -> None:
     )
 
 
-def against_naive(model: Cifg, start: Weights, cache: Cache, clients: list[int]) -> None:
+def against_naive(model: CifgParameters, start: Weights, cache: Cache, clients: list[int]) -> None:
     naive(model, cache, clients[0])  # compiles
     ratios, slow = [], []
     for client in clients:
@@ -146,19 +148,19 @@ def against_naive(model: Cifg, start: Weights, cache: Cache, clients: list[int])
 
 
 @jax.jit
-def naive_step(model: Cifg, batch: jax.Array, rate: jax.Array) -> Cifg:
+def naive_step(model: CifgParameters, batch: jax.Array, rate: jax.Array) -> CifgParameters:
     return jax.tree.map(lambda p, g: p - rate * g, model, jax.grad(loss)(model, batch))
 
 
-naive_count = jax.jit(count)
+naive_count = jax.jit(partial(count, NETWORK))
 
 
-def naive(model: Cifg, cache: Cache, client: int) -> list[Any]:
+def naive(model: CifgParameters, cache: Cache, client: int) -> list[Any]:
     parts = SPLIT.parts(cache.timestamps(client))
     train = cache.padded(client, np.random.default_rng(client).permutation(parts.train), WORDS + 1)
     test = cache.padded(client, parts.test, WORDS + 1)
 
-    def tested(model: Cifg) -> Any:
+    def tested(model: CifgParameters) -> Any:
         return sum((naive_count(model, batch).host() for batch in padded(test, 20)), start=Counts())
 
     found = [tested(model)]

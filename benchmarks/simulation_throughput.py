@@ -89,7 +89,7 @@ def real_sentences(clients: int, path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def write_work(path: Path, sentences: np.ndarray, counts: np.ndarray) -> None:
-    """The text, and parameters whose shapes are those of tacit.keyboard.cifg.Cifg."""
+    """The text, and parameters whose shapes are those of tacit.keyboard.cifg.CifgParameters."""
     generator = np.random.default_rng(1)
 
     def uniform(limit: float, *shape: int) -> np.ndarray:
@@ -150,14 +150,18 @@ def tacit_work(work: dict[str, np.ndarray], precision: str) -> tuple[Any, Any, A
     import jax.numpy as jnp
     from jax.flatten_util import ravel_pytree
 
-    from tacit.keyboard.cifg import Cifg, loss
+    from tacit.keyboard.cifg import Cifg, CifgParameters
+    from tacit.keyboard.language_model import next_word_loss
     from tacit.training import ClientTraining
     from tacit.training.client import ClientData, ClientWork
 
-    flat, unravel = ravel_pytree(Cifg(*(jnp.asarray(work[name]) for name in Cifg._fields)))
+    flat, unravel = ravel_pytree(CifgParameters(*(jnp.asarray(work[name]) for name in CifgParameters._fields)))
     settings = ClientTraining(
         batch_size=BATCH, learning_rate=RATE, sentences=SENTENCES, words=WORDS, precision=precision
     )
+    vocabulary, width = work["embedding"].shape
+    network = Cifg(vocabulary=vocabulary, embedding=width, units=len(work["projection"]))
+    loss = next_word_loss(network)
     client_work = ClientWork(loss=loss, unravel=unravel, cache=None, settings=settings)  # nothing is read from a disk
     return client_work, flat, ClientData(work["sentences"], -(-work["counts"] // BATCH).astype(np.int32))
 

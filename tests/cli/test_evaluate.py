@@ -18,7 +18,6 @@ from tacit.data import Cache
 from tacit.evaluation.accuracy import HeldOut
 from tacit.evaluation.accuracy import evaluate as count
 from tacit.jobs import evaluate as evaluate_work
-from tacit.keyboard import cifg
 from tacit.keyboard.model_folder import load_model, write_model
 from tacit.privacy.participation import Participation
 from tacit.runs import Run
@@ -36,7 +35,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
     other = folder / "other"
     other.mkdir()
     words = Cache.open(cache).vocabulary_path.read_bytes()
-    write_model(other, cifg.init(SETTINGS, key=jax.random.key(8)), SETTINGS, words)
+    write_model(other, SETTINGS, SETTINGS.init(jax.random.key(8)), words)
     return cache, model, other
 
 
@@ -55,7 +54,7 @@ def test_two_models_on_the_same_clients(world: tuple[Path, Path, Path]) -> None:
     assert found["asked"] == 90 and found["released"] is None
     opened = Cache.open(cache)
     held_out = HeldOut.read(opened, opened.clients("test"), sentences=64, words=20)
-    slow = count(load_model(model)[0], held_out, cores=Cores(Hardware(workers=1)))
+    slow = count(SETTINGS, load_model(model).parameters, held_out, cores=Cores(Hardware(workers=1)))
     row = exact["models"][str(model)]
     assert row["pooled"] == pytest.approx(slow.total.top1_accuracy)
     assert row["mean"][0] == pytest.approx(np.mean([each.top1_accuracy for each in slow.clients]))

@@ -18,7 +18,8 @@ from tacit.data import Cache
 from tacit.errors import InputError, RunError
 from tacit.jobs import train as trainer
 from tacit.jobs.train import begin, carry_on
-from tacit.keyboard import cifg
+from tacit.keyboard.cifg import Cifg
+from tacit.keyboard.language_model import LanguageModel, next_word_loss
 from tacit.keyboard.model_folder import ORIGIN, WEIGHTS, load_model, write_model
 from tacit.recipe import Recipe
 from tacit.runs import Run
@@ -69,10 +70,12 @@ def test_a_model_comes_out_that_knows_the_public_text(public: Path, tmp_path: Pa
     assert found["source"] == "public text text.parquet"
     assert [look["sentences"] for look in found["looks"]] == [0, 4096, 6144, 9000]
     assert found["held_out"]["cross_entropy"] < 0.7 * found["looks"][0]["held_out"]
-    model, settings, vocabulary = load_model(tmp_path / "first")
-    assert (settings.embedding, settings.units, settings.vocabulary) == (8, 12, vocabulary.size)
-    assert vocabulary.sha256 == Cache.open(public).manifest.vocabulary.sha256
-    assert np.isfinite(np.asarray(cifg.loss(model, np.array([[1, 4, 5, 6, 2, 0, 0]])))).all()
+    model = load_model(tmp_path / "first")
+    assert model.network == Cifg(embedding=8, units=12, vocabulary=model.vocabulary.size)
+    assert model.vocabulary.sha256 == Cache.open(public).manifest.vocabulary.sha256
+    assert np.isfinite(
+        np.asarray(next_word_loss(model.network)(model.parameters, np.array([[1, 4, 5, 6, 2, 0, 0]])))
+    ).all()
 
 
 def test_the_same_command_again_finds_it_done_and_another_is_refused(public: Path, tmp_path: Path) -> None:
@@ -88,10 +91,9 @@ def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="holds no model"):
         load_model(tmp_path)
     (tmp_path / "broken").mkdir()
-    settings = cifg.ModelSettings(vocabulary=6, embedding=2, units=3)
-    model = cifg.init(settings, key=jax.random.key(0))
+    network = Cifg(vocabulary=6, embedding=2, units=3)
     words = '{"format": "tacit-vocabulary-1"}'
-    write_model(tmp_path / "broken", model, settings, words.encode())
+    write_model(tmp_path / "broken", network, network.init(jax.random.key(0)), words.encode())
     with pytest.raises(InputError, match="vocabulary"):
         load_model(tmp_path / "broken")
     (tmp_path / "broken" / WEIGHTS).write_bytes(b"torn")
@@ -107,7 +109,7 @@ def private_recipe(public: Path, first: Path | None, **model: int) -> Recipe:
 
 def test_a_private_run_begins_from_it_and_says_so(public: Path, tmp_path: Path) -> None:
     assert pretrain(public, tmp_path / "first")[0] == 0
-    model, _, _ = load_model(tmp_path / "first")
+    model = load_model(tmp_path / "first").parameters
     recipe = private_recipe(public, tmp_path / "first")
     assert Recipe.from_toml(recipe.to_toml()) == recipe
     with begin(recipe, tmp_path / "run") as run:
@@ -116,14 +118,15 @@ def test_a_private_run_begins_from_it_and_says_so(public: Path, tmp_path: Path) 
         carry_on(run, hardware=Hardware(workers=1), watcher=Silent(), until=2)
         assert "the text that the first model was trained on (public text text.parquet)" in statement_of(run).markdown()
     weights = tmp_path / "first" / "model" / WEIGHTS
-    write_model(tmp_path / "first" / "model", model._replace(bias=model.bias + 1), *rest_of(tmp_path / "first"))
+    network, words = rest_of(tmp_path / "first")
+    write_model(tmp_path / "first" / "model", network, model._replace(bias=model.bias + 1), words)
     assert weights.is_file()
     with Run.open(tmp_path / "run") as run, pytest.raises(RunError, match=r"is not the one that .* began from"):
         carry_on(run, hardware=Hardware(workers=1), watcher=Silent())
 
 
-def rest_of(path: Path) -> tuple[cifg.ModelSettings, bytes]:
-    return load_model(path)[1], (path / "model" / "vocabulary.json").read_bytes()
+def rest_of(path: Path) -> tuple[LanguageModel, bytes]:
+    return load_model(path).network, (path / "model" / "vocabulary.json").read_bytes()
 
 
 def test_a_first_model_that_does_not_fit_or_is_not_public_is_refused(public: Path, tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Accuracy over devices against counting one sentence after another."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +11,7 @@ from tests.training.tiny import tiny_cache
 from tacit.data import Cache
 from tacit.errors import InputError
 from tacit.evaluation.accuracy import GROUP, Evaluation, HeldOut, evaluate
-from tacit.keyboard.cifg import Cifg, ModelSettings, init
+from tacit.keyboard.cifg import Cifg
 from tacit.keyboard.metrics import Counts, count
 from tacit.training import Cores, Hardware
 
@@ -19,22 +21,21 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
     return tiny_cache(tmp_path_factory.mktemp("cache") / "tiny", {"train": 3, "validation": 11, "test": 2})
 
 
-def network(cache: Cache) -> Cifg:
-    settings = ModelSettings(vocabulary=cache.manifest.vocabulary.size, embedding=6, units=8)
-    return init(settings, key=jax.random.key(2))
+NETWORK = Cifg(vocabulary=60, embedding=6, units=8)
+PARAMETERS = NETWORK.init(jax.random.key(2))
 
 
 def test_every_client_counts_its_own_sentences(cache: Cache) -> None:
     clients = cache.clients("validation")
     assert len(clients) % GROUP, "the last group has empty places"
     held_out = HeldOut.read(cache, clients, sentences=3, words=6)
-    model = network(cache)
-    found = evaluate(model, held_out, cores=Cores(Hardware(workers=1)))
+    counted = jax.jit(partial(count, NETWORK))  # one compilation for all sentences
+    found = evaluate(NETWORK, PARAMETERS, held_out, cores=Cores(Hardware(workers=1)))
     assert len(found.clients) == len(clients)
     for padded, counts in zip(held_out.sentences, found.clients, strict=True):
         slow = Counts()
         for sentence in padded:
-            slow = slow + count(model, jnp.asarray(sentence[None])).host()
+            slow = slow + counted(PARAMETERS, jnp.asarray(sentence[None])).host()
         assert tuple(counts)[:-1] == tuple(slow)[:-1]
         assert counts.nats == pytest.approx(slow.nats, rel=1e-5)
     assert found.total.words == sum(counts.words for counts in found.clients) > 0
@@ -42,7 +43,7 @@ def test_every_client_counts_its_own_sentences(cache: Cache) -> None:
 
 def test_workers_change_nothing(cache: Cache) -> None:
     held_out = HeldOut.read(cache, cache.clients("validation"), sentences=3, words=6)
-    one, two = (evaluate(network(cache), held_out, cores=Cores(Hardware(workers=n))) for n in (1, 2))
+    one, two = (evaluate(NETWORK, PARAMETERS, held_out, cores=Cores(Hardware(workers=n))) for n in (1, 2))
     assert one == two
 
 

@@ -9,7 +9,6 @@ import numpy as np
 from tests.training.tiny import SETTINGS, WORDS, Encoded
 
 from tacit.data import Cache, ClientText, VocabularyRecord, build_cache
-from tacit.keyboard import cifg
 from tacit.keyboard.model_folder import write_model
 from tacit.keyboard.vocabulary import BOS, EOS, OOV, Provenance, Vocabulary
 
@@ -64,6 +63,5 @@ def typists_and_model(folder: Path, clients: int = 40, words: Sequence[str] = WO
         tokenizer="words",
     )
     (folder / "model").mkdir()
-    network = cifg.init(SETTINGS, key=jax.random.key(1))
-    write_model(folder / "model", network, SETTINGS, cache.vocabulary_path.read_bytes())
+    write_model(folder / "model", SETTINGS, SETTINGS.init(jax.random.key(1)), cache.vocabulary_path.read_bytes())
     return folder / "cache", folder / "model"

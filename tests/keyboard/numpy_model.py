@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tacit.keyboard.cifg import Cifg
+from tacit.keyboard.cifg import CifgParameters
 from tacit.keyboard.vocabulary import PAD
 
 Vector = npt.NDArray[np.float64]
@@ -18,7 +18,7 @@ Sentences = npt.NDArray[np.integer]
 
 
 class Model(NamedTuple):
-    """`Cifg` in float64; an empty `output` means tied embeddings."""
+    """`CifgParameters` in float64; an empty `output` means tied embeddings."""
 
     embedding: Vector
     kernel: Vector
@@ -42,7 +42,7 @@ class Word(NamedTuple):
     p: Vector
 
 
-def of(model: Cifg) -> Model:
+def of(model: CifgParameters) -> Model:
     return Model(*(np.asarray(leaf, np.float64) for leaf in model))
 
 

@@ -11,27 +11,28 @@ from tests.keyboard import numpy_model as twin
 
 from tacit.compute.precision import UNITS, processor_features
 from tacit.keyboard import cifg_packed as packed
-from tacit.keyboard.cifg import Cifg, ModelSettings, init, loss
+from tacit.keyboard.cifg import Cifg, CifgParameters
+from tacit.keyboard.cifg_loss import loss
 from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD
 
 Sentences = npt.NDArray[np.int32]
 RATE = 0.5
 WORDS, COUNT = 10, 7  # 70 rows: three compiled sizes
-SMALL = {tied: ModelSettings(vocabulary=11, embedding=3, units=5, tied=tied) for tied in (False, True)}
+SMALL = {tied: Cifg(vocabulary=11, embedding=3, units=5, tied=tied) for tied in (False, True)}
 both = pytest.mark.parametrize("tied", [False, True], ids=["separate", "tied"])
-descend = jax.jit(lambda model, sentences: loss.descend(model, sentences, RATE))
+descend = jax.jit(lambda model, sentences: packed.descend(model, sentences, RATE))
 
 
 @jax.jit
-def padded_step(model: Cifg, sentences: jax.Array) -> tuple[Cifg, jax.Array]:
+def padded_step(model: CifgParameters, sentences: jax.Array) -> tuple[CifgParameters, jax.Array]:
     value, gradient = jax.value_and_grad(loss)(model, sentences)
     return jax.tree.map(lambda p, g: p - RATE * g, model, gradient), value
 
 
-def lively(size: ModelSettings, seed: int = 0) -> Cifg:
-    fresh = init(size, key=jax.random.key(seed))
+def lively(size: Cifg, seed: int = 0) -> CifgParameters:
+    fresh = size.init(jax.random.key(seed))
     random = np.random.default_rng(seed)
-    return Cifg(*(jnp.asarray(random.normal(0, 0.8, leaf.shape), jnp.float32) for leaf in fresh))
+    return CifgParameters(*(jnp.asarray(random.normal(0, 0.8, leaf.shape), jnp.float32) for leaf in fresh))
 
 
 def batch_of(lengths: list[int], seed: int = 0, vocabulary: int = 11) -> Sentences:
@@ -74,7 +75,7 @@ def test_a_step_over_nothing_moves_nothing() -> None:
 
 
 def test_embeddings_that_no_word_touches_keep_their_bits() -> None:
-    model = lively(ModelSettings(vocabulary=200, embedding=3, units=5))
+    model = lively(Cifg(vocabulary=200, embedding=3, units=5))
     sentences = batch_of([6, 3, 1, 0, 9, 2, 2], vocabulary=30)
     stepped, _ = descend(model, sentences)
     touched = np.zeros(200, bool)
@@ -95,12 +96,12 @@ def test_extreme_scores_stay_finite_and_a_broken_model_is_seen() -> None:
 @pytest.mark.skipif(UNITS not in processor_features(), reason="this processor has no bfloat16 units")
 def test_bfloat16_moves_the_step_by_its_rounding_and_float32_by_far_less() -> None:
     """bfloat16 keeps 8 bits: relative rounding errors of up to 2^-9 each, of which a step averages many."""
-    model = init(ModelSettings(vocabulary=300, embedding=16, units=32), key=jax.random.key(1))
+    model = Cifg(vocabulary=300, embedding=16, units=32).init(jax.random.key(1))
     sentences = batch_of([10, 8, 8, 5, 3, 1, 10], vocabulary=300)
     exact, _ = padded_step(model, sentences)
 
     def off(precision: str) -> float:
-        stepped, _ = jax.jit(lambda m, s: loss.descend(m, s, RATE, precision=precision))(model, sentences)
+        stepped, _ = jax.jit(lambda m, s: packed.descend(m, s, RATE, precision=precision))(model, sentences)
         wrong = sum(float(jnp.sum((a - b) ** 2)) for a, b in zip(stepped, exact, strict=True))
         return (wrong / sum(float(jnp.sum((a - b) ** 2)) for a, b in zip(exact, model, strict=True))) ** 0.5
 

@@ -12,15 +12,18 @@ from hypothesis import strategies as st
 from tests.keyboard import numpy_model as twin
 from tests.keyboard.test_cifg import BATCH, SMALL, Sentences, batches, lively
 
-from tacit.keyboard.cifg import Cifg, loss
+from tacit.keyboard.cifg import CifgParameters
+from tacit.keyboard.cifg_loss import loss
 from tacit.keyboard.metrics import Counts, count
 from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD
 
-counting = {ends: jax.jit(partial(count, ends=ends)) for ends in (False, True)}
+counting = {
+    (tied, ends): jax.jit(partial(count, SMALL[tied], ends=ends)) for tied in (False, True) for ends in (False, True)
+}
 choices = pytest.mark.parametrize("ends", [False, True], ids=["words", "words and ends"])
 
 
-def with_bias(model: Cifg, bias: list[float]) -> Cifg:
+def with_bias(model: CifgParameters, bias: list[float]) -> CifgParameters:
     """A model whose logits are `bias`, whatever was typed."""
     silent = model._replace(projection=jnp.zeros_like(model.projection))
     return silent._replace(output_bias=jnp.array(bias, jnp.float32))
@@ -30,7 +33,7 @@ def with_bias(model: Cifg, bias: list[float]) -> Cifg:
 @given(sentences=batches(), tied=st.booleans(), seed=st.integers(0, 1000))
 def test_counts_are_the_twins(ends: bool, sentences: Sentences, tied: bool, seed: int) -> None:
     model = lively(SMALL[tied], seed)
-    fast = counting[ends](model, sentences).host()
+    fast = counting[tied, ends](model, sentences).host()
     slow = Counts(*twin.counts(twin.of(model), sentences, ends=ends))
     assert fast[:-1] == slow[:-1]
     assert fast.nats == pytest.approx(slow.nats, rel=2e-5, abs=1e-6)
@@ -43,28 +46,28 @@ def test_counts_are_the_twins(ends: bool, sentences: Sentences, tied: bool, seed
 )
 def test_ties_go_to_the_smaller_id(ends: bool, bias: list[float], sentences: Sentences) -> None:
     model = with_bias(lively(SMALL[False]), bias)
-    fast = counting[ends](model, sentences).host()
+    fast = counting[False, ends](model, sentences).host()
     assert fast[:-1] == twin.counts(twin.of(model), sentences, ends=ends)[:-1]
 
 
 def test_what_never_counts() -> None:
     """Padding, beginnings and unknown words are no targets; ends only if asked for."""
     sentences = np.array([[BOS, OOV, OOV, EOS, PAD], [BOS, BOS, EOS, PAD, PAD]], np.int32)
-    counts = count(lively(SMALL[False]), jnp.asarray(sentences)).host()
+    counts = count(SMALL[False], lively(SMALL[False]), jnp.asarray(sentences)).host()
     assert counts == Counts(words=2, oov=2, ends=2)
     assert counts.oov_rate == 1.0
     assert math.isnan(counts.top1_accuracy)
-    assert count(lively(SMALL[False]), jnp.asarray(sentences), ends=True).predicted == 2
-    assert counting[False](lively(SMALL[False]), np.zeros((2, 6), np.int32)).host() == Counts()
+    assert count(SMALL[False], lively(SMALL[False]), jnp.asarray(sentences), ends=True).predicted == 2
+    assert counting[False, False](lively(SMALL[False]), np.zeros((2, 6), np.int32)).host() == Counts()
 
 
 def test_special_tokens_are_never_suggested() -> None:
     """However likely the model thinks them, a phone cannot show them; the end competes only if asked to."""
     specials_first = with_bias(lively(SMALL[False]), [9, 9, 9, 9, 1, 2, 3, 0, 0, 0, 0])
     sentence = jnp.array([[BOS, 6, 5, 4, 7, EOS]], jnp.int32)
-    words = count(specials_first, sentence).host()
+    words = count(SMALL[False], specials_first, sentence).host()
     assert (words.predicted, words.top1, words.top3) == (4, 1, 3)
-    ends = count(specials_first, sentence, ends=True).host()
+    ends = count(SMALL[False], specials_first, sentence, ends=True).host()
     assert (ends.predicted, ends.top1, ends.top3) == (5, 1, 3)  # EOS first, then 6 and 5
     # From the full softmax: what the special tokens took is lost.
     normalizer = math.log(sum(math.exp(score) for score in [9, 9, 9, 9, 1, 2, 3, 0, 0, 0, 0]))
@@ -74,8 +77,8 @@ def test_special_tokens_are_never_suggested() -> None:
 
 def test_counts_add_up() -> None:
     model = lively(SMALL[False])
-    apart = sum((count(model, jnp.asarray(row[None])).host() for row in BATCH), start=Counts())
-    together = count(model, jnp.asarray(BATCH)).host()
+    apart = sum((count(SMALL[False], model, jnp.asarray(row[None])).host() for row in BATCH), start=Counts())
+    together = count(SMALL[False], model, jnp.asarray(BATCH)).host()
     assert apart[:-1] == together[:-1]
     assert apart.nats == pytest.approx(together.nats, rel=1e-6)
     assert together.words == 6
@@ -93,4 +96,6 @@ def test_sums_of_many_batches_do_not_overflow() -> None:
 def test_cross_entropy_of_known_words_is_the_training_loss() -> None:
     """Where nothing is excluded, metric and loss are one number."""
     model, sentence = lively(SMALL[True]), jnp.array([[BOS, 4, 8, 10, EOS]], jnp.int32)
-    assert count(model, sentence, ends=True).cross_entropy == pytest.approx(float(loss(model, sentence)), rel=1e-6)
+    assert count(SMALL[True], model, sentence, ends=True).cross_entropy == pytest.approx(
+        float(loss(model, sentence)), rel=1e-6
+    )

@@ -9,7 +9,8 @@ import pytest
 
 from tacit.data import Cache
 from tacit.errors import InputError, TrainingError
-from tacit.keyboard.cifg import ModelSettings, init, loss
+from tacit.keyboard.cifg import Cifg
+from tacit.keyboard.cifg_loss import loss
 from tacit.keyboard.vocabulary import BOS, EOS
 from tacit.training import central
 from tacit.training.central import CentralState, CentralTraining, Pool, train_centrally
@@ -29,7 +30,7 @@ def cache_of(clients: list[list[list[int]]]) -> Cache:
 
 
 def trained(**changes: Any) -> tuple[Any, list[CentralState]]:
-    start = init(ModelSettings(vocabulary=9, embedding=4, units=6), key=jax.random.key(0))
+    start = Cifg(vocabulary=9, embedding=4, units=6).init(jax.random.key(0))
     seen: list[CentralState] = []
     options = {"sentences": 400, "settings": SETTINGS, "key": b"k", **changes}
     model = train_centrally(loss, start, cache_of(TEXT), CLIENTS, watch=seen.append, **options)
@@ -60,7 +61,7 @@ def test_every_pass_sees_each_sentence_once_and_passes_differ() -> None:
 
 
 def test_steps_equal_those_taken_one_by_one() -> None:
-    start = init(ModelSettings(vocabulary=9, embedding=4, units=6), key=jax.random.key(0))
+    start = Cifg(vocabulary=9, embedding=4, units=6).init(jax.random.key(0))
     pool = Pool.of(cache_of(TEXT), CLIENTS)
     (chosen,) = central._blocks(5, 10, 4, b"k")
     optimizer, model = SETTINGS.transformation(3), start
@@ -91,6 +92,6 @@ def test_a_diverged_model_is_not_returned() -> None:
     def nan_loss(model: Any, sentences: Any) -> Any:
         return loss(model, sentences) * np.float32("nan")
 
-    start = init(ModelSettings(vocabulary=9, embedding=4, units=6), key=jax.random.key(0))
+    start = Cifg(vocabulary=9, embedding=4, units=6).init(jax.random.key(0))
     with pytest.raises(TrainingError, match=r"has diverged; lower central\.learning_rate"):
         train_centrally(nan_loss, start, cache_of(TEXT), CLIENTS, sentences=8, settings=SETTINGS, key=b"k")

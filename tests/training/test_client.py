@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 from tests.keyboard import numpy_model
 from tests.training import numpy_round
-from tests.training.tiny import tiny_cache, tiny_learner
+from tests.training.tiny import LOSS, tiny_cache, tiny_learner
 
 from tacit.aggregation import clip
 from tacit.compute import precision as precisions
 from tacit.compute.precision import processor_features, usable_precision
 from tacit.data import Cache
 from tacit.errors import InputError
-from tacit.keyboard import cifg
 from tacit.training import ClientTraining
 from tacit.training.client import Descends, gather, local_update, precision_of, shard_sum
 
@@ -125,7 +124,7 @@ def test_units_are_found_in_the_processors_listing(tmp_path: Path) -> None:
 
 def test_a_loss_without_a_step_of_its_own_computes_in_float32(cache: Cache) -> None:
     settings = ClientTraining(precision="bfloat16")
-    work = tiny_learner(cache, lambda m, s: cifg.loss(m, s)).work(settings)
+    work = tiny_learner(cache, lambda m, s: LOSS(m, s)).work(settings)
     assert precision_of(work) == "float32"
     assert precision_of(work, "gpu") == "bfloat16", "an accelerator multiplies in what is asked"
     usable_precision.cache_clear()

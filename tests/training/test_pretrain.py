@@ -7,11 +7,10 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from tests.training.tiny import SETTINGS, tiny_cache
+from tests.training.tiny import LOSS, SETTINGS, tiny_cache
 
 from tacit.data import Cache
 from tacit.errors import InputError, RunError
-from tacit.keyboard import cifg
 from tacit.training.central import CentralTraining
 from tacit.training.pretrain import STATE, Pretrained, Pretraining, pretrain
 
@@ -39,13 +38,13 @@ def run(folder: Path, cache: Cache, plan: Pretraining = PLAN, **changes: Any) ->
         "watch": lambda state, looks: None,
         **changes,
     }
-    start = cifg.init(SETTINGS, key=jax.random.key(0))
-    return pretrain(folder, cifg.loss, start, cache, cache.clients("train"), **options)
+    start = SETTINGS.init(jax.random.key(0))
+    return pretrain(folder, LOSS, start, cache, cache.clients("train"), **options)
 
 
 def held_out(cache: Cache) -> Any:
     sentences = np.concatenate([cache.padded(int(c), np.array([0]), 7) for c in cache.clients("validation")])
-    return lambda model: float(cifg.loss(model, sentences))
+    return lambda model: float(LOSS(model, sentences))
 
 
 def test_it_learns_and_looks_where_it_was_told(tmp_path: Path, cache: Cache) -> None:

@@ -10,11 +10,10 @@ import pytest
 from scipy.stats import kstest
 from tests.keyboard import numpy_model
 from tests.training import numpy_round
-from tests.training.tiny import MECHANISMS, SETTINGS, tiny_cache, tiny_learner, tiny_recipe
+from tests.training.tiny import LOSS, MECHANISMS, tiny_cache, tiny_learner, tiny_recipe
 
 from tacit.data import Cache
 from tacit.errors import ParticipationError, TrainingError
-from tacit.keyboard import cifg
 from tacit.mechanisms import standard_normal_seeds, stream_for
 from tacit.population.cohorts import draw_cohort, start_clock
 from tacit.training import ClientTraining, Cores, Hardware, Learner, RoundOutcome, RoundPlan, generator_for
@@ -246,7 +245,7 @@ POISON = 59  # a word that makes whoever typed it diverge
 
 
 def poisoned_loss(model: Any, sentences: Any) -> Any:
-    return cifg.loss(model, sentences) * jnp.where((sentences == POISON).any(), jnp.float32("nan"), 1.0)
+    return LOSS(model, sentences) * jnp.where((sentences == POISON).any(), jnp.float32("nan"), 1.0)
 
 
 @pytest.mark.parametrize("diverged", [[2], [0, 5], [4, 5]])
@@ -307,7 +306,3 @@ def test_a_round_without_enough_free_clients_is_refused(cache: Cache, one: Cores
     busy = state._replace(clock=state.clock._replace(free_at=state.clock.free_at + 1))
     with pytest.raises(ParticipationError, match="0 of 40 are free"):
         run_round(busy, 0, learner=learner, plan=plan, key=KEY, workers=one)
-
-
-def test_the_network_of_these_tests_has_the_size_it_says() -> None:
-    assert SETTINGS.parameters == sum(leaf.size for leaf in cifg.init(SETTINGS, key=jax.random.key(0)))

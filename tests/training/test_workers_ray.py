@@ -16,11 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from tests.training.ray_nodes import Nodes
-from tests.training.tiny import tiny_cache, tiny_learner, tiny_recipe
+from tests.training.tiny import LOSS, tiny_cache, tiny_learner, tiny_recipe
 
 from tacit.data import Cache
 from tacit.errors import CacheError, InputError, TrainingError
-from tacit.keyboard import cifg
 from tacit.training import ClientTraining, Cores, Hardware, client
 from tacit.training import workers_ray as cluster
 from tacit.training.cohort import CohortSum, Workers, train_cohort
@@ -232,7 +231,7 @@ def fatal_loss(model: Any, sentences: Any) -> Any:
 
 
 def test_a_loss_that_other_processes_cannot_import_is_refused(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
-    learner = tiny_learner(cache, lambda model, sentences: cifg.loss(model, sentences))
+    learner = tiny_learner(cache, lambda model, sentences: LOSS(model, sentences))
     with pytest.raises(InputError, match="define it at the top level of a module"):
         job_of(learner.work(SETTINGS), len(learner.start))
     monkeypatch.setattr(sys.modules["__main__"], "fatal_loss", fatal_loss, raising=False)

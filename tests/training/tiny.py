@@ -13,15 +13,16 @@ from jax.flatten_util import ravel_pytree
 from numpy.typing import NDArray
 
 from tacit.data import Cache, ClientText, VocabularyRecord, build_cache
-from tacit.keyboard import cifg
-from tacit.keyboard.cifg import ModelSettings
+from tacit.keyboard.cifg import Cifg
+from tacit.keyboard.language_model import next_word_loss
 from tacit.keyboard.vocabulary import BOS, EOS, OOV, Provenance, Vocabulary
 from tacit.recipe import Recipe
 from tacit.training import Learner
 
 WORDS = tuple(f"w{chr(97 + i // 8)}{chr(97 + i % 8)}" for i in range(56))  # with the four specials: 60
 CLIENTS = {"train": 40, "validation": 5, "test": 6}
-SETTINGS = ModelSettings(vocabulary=60, embedding=8, units=16)
+SETTINGS = Cifg(vocabulary=60, embedding=8, units=16)
+LOSS = next_word_loss(SETTINGS)
 
 # One line per mechanism: what a recipe's [privacy] says besides the clip norm.
 MECHANISMS: dict[str, dict[str, Any]] = {
@@ -117,8 +118,8 @@ def tiny_recipe(cache: Path, **sections: Mapping[str, Any]) -> Recipe:
     return Recipe.from_toml(tiny_toml(cache, **sections))
 
 
-def tiny_learner(cache: Cache, loss: Any = cifg.loss) -> Learner:
-    start, unravel = ravel_pytree(cifg.init(SETTINGS, key=jax.random.key(0)))
+def tiny_learner(cache: Cache, loss: Any = LOSS) -> Learner:
+    start, unravel = ravel_pytree(SETTINGS.init(jax.random.key(0)))
     return Learner(start=np.asarray(start), unravel=unravel, loss=loss, cache=cache, clients=cache.clients("train"))
 
 

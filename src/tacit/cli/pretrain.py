@@ -66,33 +66,34 @@ def _carry_out(
 
     from tacit.data import Cache
     from tacit.evaluation.accuracy import HeldOut, evaluate
-    from tacit.keyboard import cifg
+    from tacit.keyboard.cifg import Cifg
+    from tacit.keyboard.language_model import next_word_loss
     from tacit.keyboard.model_folder import write_model, write_origin
     from tacit.keyboard.vocabulary import Vocabulary
     from tacit.training import Cores, Hardware, generator_for, key_from_seed
     from tacit.training.pretrain import pretrain
 
     cache = Cache.open(data)
-    settings = cifg.ModelSettings(vocabulary=Vocabulary.load(cache.vocabulary_path).size, **size)
+    network = Cifg(vocabulary=Vocabulary.load(cache.vocabulary_path).size, **size)
     validation = HeldOut.read(cache, cache.clients("validation")[:held_out], sentences=200, words=plan.central.words)
     key, cores = key_from_seed(seed), Cores(Hardware(workers=1))
-    start = cifg.init(settings, key=jax.random.key(int(generator_for(key, "initial model").integers(2**31))))
+    start = network.init(jax.random.key(int(generator_for(key, "initial model").integers(2**31))))
     with PretrainingProgress(plan.sentences, quiet=json) as progress:
         outcome = pretrain(
             out,
-            cifg.loss,
+            next_word_loss(network),
             start,
             cache,
             cache.clients("train"),
             plan=plan,
             key=key,
-            identity={"data": cache.manifest.digest, "model": asdict(settings), "seed": seed, "held_out": held_out},
-            measure=lambda model: evaluate(model, validation, cores=cores).metrics()["cross_entropy"],
+            identity={"data": cache.manifest.digest, "model": asdict(network), "seed": seed, "held_out": held_out},
+            measure=lambda model: evaluate(network, model, validation, cores=cores).metrics()["cross_entropy"],
             watch=progress.show,
         )
-    write_model(out / "model", cifg.Cifg(*outcome.model), settings, cache.vocabulary_path.read_bytes())
+    write_model(out / "model", network, outcome.model, cache.vocabulary_path.read_bytes())
     write_origin(out / "model", cache.manifest.source)
-    found = evaluate(outcome.model, validation, cores=cores).metrics()
+    found = evaluate(network, outcome.model, validation, cores=cores).metrics()
     _say(out, outcome, found, cache.manifest.source, json=json)
 
 

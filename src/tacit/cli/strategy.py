@@ -230,11 +230,12 @@ def _simulator(wanted: Wanted, given: From, task: Scenario) -> "Simulator":
 def _encoding(base: "Recipe") -> Encoding:
     """Of the base's network; of the default vocabulary where its cache is not there."""
     from tacit.data import Manifest
-    from tacit.keyboard.cifg import ModelSettings
+    from tacit.keyboard.cifg import Cifg
+    from tacit.keyboard.language_model import parameter_count
 
     cache = base.data.cache
-    words = Manifest.load(cache).vocabulary.size if cache.exists() else ModelSettings().vocabulary
-    return Encoding.within(base.model.settings(words).parameters, base.privacy.clip_norm)
+    words = Manifest.load(cache).vocabulary.size if cache.exists() else Cifg().vocabulary
+    return Encoding.within(parameter_count(base.model.settings(words)), base.privacy.clip_norm)
 
 
 def _planned(task: Scenario, wanted: Wanted, goal: Goal, simulator: "Simulator") -> Production:

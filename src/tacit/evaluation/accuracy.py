@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tacit.data import Cache
 from tacit.errors import InputError
+from tacit.keyboard.language_model import LanguageModel, Parameters
 from tacit.keyboard.metrics import Counts, count
 from tacit.training import Cores
 
@@ -71,15 +72,15 @@ class HeldOut:
         return cls(sentences=padded)
 
 
-def evaluate(model: Any, held_out: HeldOut, *, cores: Cores) -> Evaluation:
-    """Count how well `model` (a Cifg) predicts the held-out clients."""
+def evaluate(network: LanguageModel, parameters: Parameters, held_out: HeldOut, *, cores: Cores) -> Evaluation:
+    """Count how well a network with these parameters predicts the held-out clients."""
     clients = len(held_out.sentences)
     missing = -clients % GROUP
     sentences = np.concatenate([held_out.sentences, np.zeros((missing, *held_out.sentences.shape[1:]), np.int32)])
-    there = {device: jax.device_put(model, device) for device in cores.devices}
+    there = {device: jax.device_put(parameters, device) for device in cores.devices}
 
     def one_group(device: Any, start: int) -> Counts:
-        return _count_group()(there[device], jax.device_put(sentences[start : start + GROUP], device))  # type: ignore[no-any-return]
+        return _count_group(network)(there[device], jax.device_put(sentences[start : start + GROUP], device))  # type: ignore[no-any-return]
 
     groups = cores.map(one_group, list(range(0, len(sentences), GROUP)))
     host = [jax.tree.map(np.asarray, group) for group in groups]
@@ -87,9 +88,9 @@ def evaluate(model: Any, held_out: HeldOut, *, cores: Cores) -> Evaluation:
     return Evaluation(total=sum(each, Counts()), clients=tuple(each))
 
 
-@lru_cache(maxsize=1)
-def _count_group() -> Any:
-    def count_group(model: Any, sentences: Array) -> Counts:
-        return lax.map(lambda client: count(model, client), sentences)  # type: ignore[no-any-return]
+@lru_cache(maxsize=8)
+def _count_group(network: LanguageModel) -> Any:
+    def count_group(parameters: Parameters, sentences: Array) -> Counts:
+        return lax.map(lambda client: count(network, parameters, client), sentences)  # type: ignore[no-any-return]
 
     return jax.jit(count_group)

@@ -19,7 +19,7 @@ from tacit.errors import InputError
 from tacit.evaluation.fine_tuning import FineTuned, Strategy, fine_tune
 from tacit.evaluation.ranking import Ranked, rank
 from tacit.evaluation.splits import TemporalSplit, Unsplit
-from tacit.keyboard.cifg import Cifg
+from tacit.keyboard.cifg_parameters import CifgParameters
 from tacit.keyboard.cifg_ragged import Batch, Weights, batches_of, tokens_of
 from tacit.keyboard.metrics import Counts
 from tacit.keyboard.vocabulary import PAD
@@ -153,7 +153,7 @@ class PersonalizationOutcome:
 
 
 def personalize_clients(
-    model: Cifg,
+    model: CifgParameters,
     cache: Cache,
     clients: Sequence[int] | NDArray[np.int64],
     strategies: Sequence[Strategy],

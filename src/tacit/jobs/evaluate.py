@@ -16,9 +16,8 @@ from tacit.evaluation.fairness import shared_vocabulary
 from tacit.jobs import histograms as evaluation_folder
 from tacit.jobs.evaluation_promise import Promise
 from tacit.jobs.histograms import Lines, weights_digest
-from tacit.keyboard.cifg import Cifg
 from tacit.keyboard.metrics import Counts
-from tacit.keyboard.model_folder import load_model
+from tacit.keyboard.model_folder import TrainedModel, load_model
 from tacit.runs import Run
 from tacit.training import Cores, Hardware
 
@@ -50,7 +49,7 @@ class Work:
 class Asked:
     """What the settings name, opened: models with the words of the cache, and who is asked."""
 
-    networks: tuple[Cifg, ...]
+    models: tuple[TrainedModel, ...]
     cache: Cache
     clients: NDArray[np.int64]
     settings: str  # as the run folder keeps them; a resume compares them
@@ -60,7 +59,7 @@ def ask(work: Work) -> Asked:
     """Raises: InputError for models and a cache of different vocabularies, or fewer than two clients."""
     cache = Cache.open(work.data)
     loaded = [load_model(path) for path in work.models]
-    digests = {name: vocabulary.sha256 for name, (_, _, vocabulary) in zip(work.names, loaded, strict=True)}
+    digests = {name: model.vocabulary.sha256 for name, model in zip(work.names, loaded, strict=True)}
     shared_vocabulary({**digests, str(work.data): cache.manifest.vocabulary.sha256})
     clients = first_asked(cache.clients(work.split_name), work.clients)
     if len(clients) < 2:
@@ -76,8 +75,7 @@ def ask(work: Work) -> Asked:
         "promise": asdict(work.promise),
         **({} if work.seed is None else {"seed": work.seed}),
     }
-    networks = tuple(network for network, _, _ in loaded)
-    return Asked(networks=networks, cache=cache, clients=clients, settings=tomli_w.dumps(settings))
+    return Asked(models=tuple(loaded), cache=cache, clients=clients, settings=tomli_w.dumps(settings))
 
 
 def open_or_begin(work: Work, asked: Asked, out: Path) -> Run:
@@ -103,7 +101,7 @@ def count_clients(
         if not group:
             continue
         held_out = HeldOut.read(asked.cache, np.array(group), sentences=work.sentences, words=work.words)
-        each = [evaluate(network, held_out, cores=cores).clients for network in asked.networks]
+        each = [evaluate(model.network, model.parameters, held_out, cores=cores).clients for model in asked.models]
         new = {client: [of_model[at] for of_model in each] for at, client in enumerate(group)}
         found.update(new)
         if kept is not None:

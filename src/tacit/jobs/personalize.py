@@ -118,7 +118,7 @@ def evaluate_clients(work: Work, run: Run, hardware: Hardware, told: Callable[[i
     Hold the run's lock. What is written is the same whoever was interrupted when.
     """
     cache, cores = Cache.open(work.data), Cores(hardware)
-    network, _, _ = load_model(work.model)
+    network = load_model(work.model).parameters
     asked = asked_clients(work, cache)
     lines = Lines(run.path / OUTCOMES)
     lines.drop_torn_line()
@@ -203,8 +203,8 @@ def _answers(
 
 def _check_model(work: Work, cache: Cache) -> str:
     """The digest of the weights. InputError where the cache's ids are not this model's words."""
-    _, _, vocabulary = load_model(work.model)
-    shared_vocabulary({str(work.model): vocabulary.sha256, str(work.data): cache.manifest.vocabulary.sha256})
+    words = load_model(work.model).vocabulary
+    shared_vocabulary({str(work.model): words.sha256, str(work.data): cache.manifest.vocabulary.sha256})
     return weights_digest(work.model)
 
 

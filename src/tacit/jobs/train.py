@@ -29,8 +29,8 @@ from tacit.compute.profile import EVALUATING, TRAINING, MeasuredCores, Profile
 from tacit.data import Cache
 from tacit.errors import InputError, RunError, TrainingError
 from tacit.evaluation.accuracy import Evaluation, HeldOut, evaluate
-from tacit.keyboard import cifg
-from tacit.keyboard.model_folder import FirstModel, load_first_model, write_model
+from tacit.keyboard.language_model import LanguageModel, next_word_loss, parameter_count
+from tacit.keyboard.model_folder import TrainedModel, load_first_model, write_model
 from tacit.keyboard.vocabulary import Vocabulary
 from tacit.mechanisms import fresh_key
 from tacit.population.devices import Population
@@ -113,8 +113,9 @@ def begin(recipe: Recipe, out: Path) -> Run:
         "also_released": {} if plan.counts is None else {CLIP_ESTIMATE: guarantee_record(plan.counts)},
         "delta": recipe.privacy.delta,
         "key_source": "operating system" if seed is None else f"fixed seed {seed}",
-        "parameters": settings.parameters,
-        "first_model": first and {"path": str(first.path), "public_text": first.public_text, "digest": first.digest},
+        "parameters": parameter_count(settings),
+        "first_model": first
+        and {"path": str(first.path.resolve()), "public_text": first.public_text, "digest": first.digest},
         "stands_in_for": recipe.privacy.stands_in_for,
         "simulated": None if recipe.population is None else recipe.population.model_dump(),
         "evaluation": recipe.evaluation.model_dump(),
@@ -172,8 +173,8 @@ def carry_on(
                 tested = _evaluate(recipe, cache, chosen, learner, model, looking)
             _record(run, watcher, run.rounds_done, "test", tested)
             with during("release"):
-                size = recipe.model.settings(cache.manifest.vocabulary.size)
-                write_model(run.path / "model", learner.unravel(model), size, cache.vocabulary_path.read_bytes())
+                words = cache.vocabulary_path.read_bytes()
+                write_model(run.path / "model", _network(recipe, cache), learner.unravel(model), words)
             run.set_fact("finished", True)
             _tidy(run)
         if profile:
@@ -267,33 +268,38 @@ def _same_precision(run: Run, work: ClientWork, platform: str) -> None:
         )
 
 
-def _first_model(recipe: Recipe, vocabulary: Vocabulary) -> FirstModel | None:
+def _first_model(recipe: Recipe, vocabulary: Vocabulary) -> TrainedModel | None:
     """The model of public text that the recipe begins from, if it names one."""
     if recipe.model.init is None:
         return None
     return load_first_model(recipe.model.init, recipe.model.settings(vocabulary.size), vocabulary)
 
 
+def _network(recipe: Recipe, cache: Cache) -> LanguageModel:
+    """The recipe's network with the words of the cache."""
+    return recipe.model.settings(cache.manifest.vocabulary.size)
+
+
 def _learner(run: Run, recipe: Recipe, cache: Cache) -> Learner:
-    begun = run.facts().get("first_model")
+    network, begun = _network(recipe, cache), run.facts().get("first_model")
     if begun is None:
         seed = int(generator_for(run.noise_key, "initial model").integers(2**31))
-        first = cifg.init(recipe.model.settings(cache.manifest.vocabulary.size), key=jax.random.key(seed))
+        first = network.init(jax.random.key(seed))
     else:
-        found = load_first_model(
-            Path(begun["path"]),
-            recipe.model.settings(cache.manifest.vocabulary.size),
-            Vocabulary.load(cache.vocabulary_path),
-        )
+        found = load_first_model(Path(begun["path"]), network, Vocabulary.load(cache.vocabulary_path))
         if found.digest != begun["digest"]:
             raise RunError(
                 f"the model in '{begun['path']}' is not the one that '{run.path}' began from (its weights differ); "
                 "put the old one back, or start a new run."
             )
-        first = found.model
+        first = found.parameters
     start, unravel = ravel_pytree(first)
     return Learner(
-        start=np.asarray(start), unravel=unravel, loss=cifg.loss, cache=cache, clients=cache.clients("train")
+        start=np.asarray(start),
+        unravel=unravel,
+        loss=next_word_loss(network),
+        cache=cache,
+        clients=cache.clients("train"),
     )
 
 
@@ -343,7 +349,7 @@ class _Looks:
 
 def _evaluate(recipe: Recipe, cache: Cache, clients: Any, learner: Learner, model: Array, cores: Cores) -> Evaluation:
     held_out = HeldOut.read(cache, clients, sentences=recipe.evaluation.sentences, words=recipe.client.words)
-    return evaluate(learner.unravel(model), held_out, cores=cores)
+    return evaluate(_network(recipe, cache), learner.unravel(model), held_out, cores=cores)
 
 
 def _record(run: Run, watcher: Watcher, rounds: int, split: str, evaluation: Evaluation) -> None:

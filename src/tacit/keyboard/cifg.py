@@ -1,192 +1,87 @@
-"""What the phone runs: a one-layer CIFG-LSTM that predicts the next word.
+"""The network of papers 1 and 5 (Hard et al. 2018): a one-layer CIFG-LSTM that predicts the next word.
 
-The network of papers 1 and 5 (Hard et al. 2018): word embeddings (96), one CIFG layer (670 units, forget gate
-f = 1 - i) whose output is projected back to 96, and that projection is both fed back and multiplied with the
-output embedding. `loss` carries hand-written derivatives: the input projection and the softmax are hoisted out of
-the recurrence, each weight gradient is one product over all words, and the softmax is never normalised word by
-word in memory. The slow, obvious twin is `tests/keyboard/numpy_model.py`.
-
-Shapes, once for the whole file: B sentences, L words, W = L*B words (time-major), V words in the vocabulary,
-E embedding width, H units.
+Word embeddings (96), one CIFG layer (670 units, forget gate f = 1 - i) whose output is projected back to 96, and that
+projection is both fed back and multiplied with the output embedding. Its fast paths: derivatives written by hand
+(`cifg_loss`), a step of SGD without padding (`cifg_packed`), and fine-tuning and ranking on one core (`cifg_ragged`).
+The slow, obvious twin is `tests/keyboard/numpy_model.py`.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import Array
 
-from tacit.keyboard import cifg_packed as packed
-from tacit.keyboard.cifg_parameters import Cifg, ModelSettings, init
-from tacit.keyboard.vocabulary import PAD
+from tacit.errors import InputError
+from tacit.keyboard import cifg_loss, cifg_packed
+from tacit.keyboard.cifg_parameters import CifgParameters
 
-__all__ = ["Cifg", "ModelSettings", "NextWordLoss", "init", "logits", "loss", "predictions"]
-
-
-@dataclass(frozen=True)
-class NextWordLoss:
-    """Mean cross-entropy in nats per predicted word of a batch of padded sentences, and the step down its slope.
-
-    Sentences: (B, L+1) integers, each BOS, words, EOS, then PAD. Every target but PAD counts, OOV and EOS too (the
-    phone must also learn that a sentence ends); a batch of nothing but padding has loss 0 and gradient 0.
-    """
-
-    def __call__(self, model: Cifg, sentences: Array) -> Array:
-        """The loss, () float32."""
-        targets = sentences[:, 1:].T.reshape(-1)
-        mask = (targets != PAD).astype(jnp.float32)
-        weights = mask / jnp.maximum(mask.sum(), 1.0)
-        return _cross_entropy(predictions(model, sentences), _output(model), model.output_bias, targets, weights)
-
-    def descend(
-        self, model: Cifg, sentences: Array, learning_rate: float, *, precision: str = "float32"
-    ) -> tuple[Cifg, Array]:
-        """(model - learning_rate * gradient, loss): the same but for rounding, fast on processors (see `packed`)."""
-        return packed.descend(model, sentences, learning_rate, precision=precision)
+__all__ = ["Cifg", "CifgParameters"]
 
 
-loss = NextWordLoss()
+@dataclass(frozen=True, kw_only=True)
+class Cifg:
+    """The size of a next-word model; the defaults are the papers' (10k words: 2.4 M parameters, tied 1.4 M)."""
 
+    vocabulary: int = 10_000
+    embedding: int = 96  # papers 1 and 5
+    units: int = 670  # papers 1 and 5
+    tied: bool = False  # paper 1's 2.4 M parameters are those of separate embeddings
 
-def predictions(model: Cifg, sentences: Array) -> Array:
-    """The projected outputs (W, E), time-major, whose products with the output embedding are the logits."""
-    words = sentences[:, :-1].T  # (L, B)
-    inputs = model.embedding[words]  # (L, B, E)
-    return _recurrence(model.kernel, model.bias, model.projection, inputs).reshape(-1, inputs.shape[-1])
+    def __post_init__(self) -> None:
+        for name in ("embedding", "units"):
+            if getattr(self, name) < 1:
+                raise InputError(f"model.{name}={getattr(self, name)} must be at least 1; the papers use 96 and 670.")
+        if self.vocabulary < 5:
+            raise InputError(
+                f"model.vocabulary={self.vocabulary} must be at least 5: four special tokens and one word."
+            )
 
+    def init(self, key: Array) -> CifgParameters:
+        """Fresh parameters, drawn so that plain SGD moves from the first round.
 
-def logits(model: Cifg, sentences: Array) -> Array:
-    """Scores of the next word, (W, V) float32, time-major: row t*B + s is word t of sentence s."""
-    return predictions(model, sentences) @ _output(model) + model.output_bias[None, :]
+        Input embeddings uniform in +-1: smaller ones (+-0.1, as recipes for adaptive optimizers have them) leave the
+        gates at rest and cost tens of rounds. Output embeddings +-0.1, so that all words begin about equal; tied ones
+        too. Glorot kernels. The input gate begins at sigmoid(-1), so the cell keeps 73% of what it knew (f = 1 - i).
+        """
+        keys = jax.random.split(key, 4)
+        v, e, h = self.vocabulary, self.embedding, self.units
 
+        def uniform(key: Array, shape: tuple[int, int], limit: float) -> Array:
+            return jax.random.uniform(key, shape, jnp.float32, -limit, limit)
 
-def _output(model: Cifg) -> Array:
-    return model.output if model.output.shape[1] else model.embedding.T
-
-
-# -- the softmax ---------------------------------------------------------------------------------------------------
-
-
-@jax.custom_vjp
-def _cross_entropy(outputs: Array, matrix: Array, bias: Array, targets: Array, weights: Array) -> Array:
-    """sum_w weights[w] * (log sum_v exp(logit[w, v]) - logit[w, target[w]]); logits are outputs @ matrix + bias.
-
-    outputs (W, E), matrix (E, V), bias (V,), targets (W,) integers, weights (W,).
-    """
-    return _cross_entropy_forward(outputs, matrix, bias, targets, weights)[0]
-
-
-def _cross_entropy_forward(
-    outputs: Array, matrix: Array, bias: Array, targets: Array, weights: Array
-) -> tuple[Array, tuple[Array, Array, Array]]:
-    """The loss and, since its derivative needs the same exponentials, the derivative with it.
-
-    With e = exp(logit - max) and s = sum e, the derivative of a logit is weight/s * (e - s * onehot). The bracket is
-    written once, into the memory of e, and used in both backward products; weight/s is folded into the small matrices,
-    and the bias is one more row of the second product.
-    """
-    scores = outputs @ matrix + bias[None, :]  # (W, V)
-    top = scores.max(axis=1)
-    picked = jnp.take_along_axis(scores, targets[:, None], axis=1)[:, 0]
-    exponentials = jnp.exp(scores - top[:, None])
-    sums = exponentials.sum(axis=1)
-    value = jnp.dot(weights, jnp.log(sums) + top - picked)
-    residual = exponentials.at[jnp.arange(len(targets)), targets].add(-sums, unique_indices=True)
-    scale = (weights / sums)[:, None]  # (W, 1)
-    d_outputs = (residual @ matrix.T) * scale
-    weighted = jnp.concatenate([outputs * scale, scale], axis=1)  # (W, E + 1)
-    d_matrix = weighted.T @ residual  # (E + 1, V)
-    return value, (d_outputs, d_matrix[:-1], d_matrix[-1])
-
-
-def _cross_entropy_backward(kept: tuple[Array, Array, Array], d_value: Array) -> tuple[Array, Array, Array, None, None]:
-    d_outputs, d_matrix, d_bias = kept
-    return d_outputs * d_value, d_matrix * d_value, d_bias * d_value, None, None
-
-
-_cross_entropy.defvjp(_cross_entropy_forward, _cross_entropy_backward)
-
-
-# -- the recurrence ------------------------------------------------------------------------------------------------
-
-
-@jax.custom_vjp
-def _recurrence(kernel: Array, bias: Array, projection: Array, inputs: Array) -> Array:
-    """Projected outputs (L, B, E) of the CIFG for inputs (L, B, E), from a zero state."""
-    return _recurrence_forward(kernel, bias, projection, inputs)[0]
-
-
-class _Trace(NamedTuple):
-    """What the backward pass needs of each word: time-major, (L, B, .)."""
-
-    update: Array  # i (H)
-    candidate: Array  # g (H)
-    emit: Array  # o (H)
-    before: Array  # the cell before this word (H)
-    squashed: Array  # tanh of the cell after it (H)
-
-
-def _recurrence_forward(
-    kernel: Array, bias: Array, projection: Array, inputs: Array
-) -> tuple[Array, tuple[Array, Array, Array, Array, _Trace]]:
-    length, batch, width = inputs.shape
-    units = projection.shape[0]
-    feedback = kernel[width:]
-    hoisted = (inputs.reshape(-1, width) @ kernel[:width] + bias[None, :]).reshape(length, batch, 3 * units)
-
-    def step(carry: tuple[Array, Array], z: Array) -> tuple[tuple[Array, Array], tuple[Array, _Trace]]:
-        cell, output = carry
-        z = z + output @ feedback
-        update = jax.nn.sigmoid(z[:, :units])
-        candidate = jnp.tanh(z[:, units : 2 * units])
-        emit = jax.nn.sigmoid(z[:, 2 * units :])
-        after = cell + update * (candidate - cell)  # f = 1 - i
-        squashed = jnp.tanh(after)
-        output = (emit * squashed) @ projection
-        return (after, output), (output, _Trace(update, candidate, emit, cell, squashed))
-
-    start = (jnp.zeros((batch, units), inputs.dtype), jnp.zeros((batch, width), inputs.dtype))
-    _, (outputs, trace) = lax.scan(step, start, hoisted)
-    return outputs, (kernel, projection, inputs, outputs, trace)
-
-
-def _recurrence_backward(
-    kept: tuple[Array, Array, Array, Array, _Trace], d_outputs: Array
-) -> tuple[Array, Array, Array, Array]:
-    kernel, projection, inputs, outputs, trace = kept
-    length, batch, width = inputs.shape
-    units = projection.shape[0]
-    back_feedback, back_projection = kernel[width:].T, projection.T
-
-    def step(carry: tuple[Array, Array], word: tuple[Array, _Trace]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-        d_cell, d_fed_back = carry
-        d_here, t = word
-        d_output = d_here + d_fed_back
-        d_hidden = d_output @ back_projection
-        d_cell = d_cell + d_hidden * t.emit * (1.0 - t.squashed * t.squashed)
-        dz = jnp.concatenate(
-            [
-                d_cell * (t.candidate - t.before) * t.update * (1.0 - t.update),
-                d_cell * t.update * (1.0 - t.candidate * t.candidate),
-                d_hidden * t.squashed * t.emit * (1.0 - t.emit),
-            ],
-            axis=1,
+        return CifgParameters(
+            embedding=uniform(keys[0], (v, e), 0.1 if self.tied else 1.0),
+            kernel=uniform(keys[1], (2 * e, 3 * h), (6.0 / (2 * e + h)) ** 0.5),
+            bias=jnp.zeros(3 * h, jnp.float32).at[:h].set(-1.0),
+            projection=uniform(keys[2], (h, e), (6.0 / (h + e)) ** 0.5),
+            output=uniform(keys[3], (e, 0 if self.tied else v), 0.1),
+            output_bias=jnp.zeros(v, jnp.float32),
         )
-        return (d_cell * (1.0 - t.update), dz @ back_feedback), (dz, d_output)
 
-    end = (jnp.zeros((batch, units), inputs.dtype), jnp.zeros((batch, width), inputs.dtype))
-    _, (dz, d_output) = lax.scan(step, end, (d_outputs, trace), reverse=True)
-    dz = dz.reshape(length * batch, 3 * units)
-    fed_back = jnp.concatenate([jnp.zeros((1, batch, width), inputs.dtype), outputs[:-1]])
-    both = jnp.concatenate([inputs, fed_back], axis=2).reshape(-1, 2 * width)
-    hidden = (trace.emit * trace.squashed).reshape(-1, units)
-    return (
-        both.T @ dz,  # the one product of the kernel's gradient
-        dz.sum(axis=0),
-        hidden.T @ d_output.reshape(-1, width),
-        (dz @ kernel[:width].T).reshape(inputs.shape),
-    )
+    def logits(self, parameters: CifgParameters, tokens: Array) -> Array:
+        """Scores of the word after each token, (B, L, V) float32."""
+        sentences, words = tokens.shape
+        return cifg_loss.scores(parameters, tokens).reshape(words, sentences, -1).transpose(1, 0, 2)
 
+    def groups(self) -> Mapping[str, tuple[str, ...]]:
+        """What fine-tuning may change; the output table of a tied network is its input embedding, too."""
+        table = "embedding" if self.tied else "output"
+        return {
+            "all": CifgParameters._fields,
+            "output": (table, "output_bias"),
+            "biases": ("bias", "output_bias"),
+            "recurrent": ("kernel", "bias", "projection"),
+            "embeddings": ("embedding", table),
+        }
 
-_recurrence.defvjp(_recurrence_forward, _recurrence_backward)
+    def loss(self, parameters: CifgParameters, sentences: Array) -> Array:
+        """The generic loss with derivatives written by hand; see `language_model.HasLoss`."""
+        return cifg_loss.loss(parameters, sentences)
+
+    def sgd_step(
+        self, parameters: CifgParameters, sentences: Array, learning_rate: float, *, precision: str = "float32"
+    ) -> tuple[CifgParameters, Array]:
+        """One step down the loss, fast on processors; see `language_model.HasSgdStep`."""
+        return cifg_packed.descend(parameters, sentences, learning_rate, precision=precision)

@@ -1,5 +1,5 @@
-"""One step of SGD over the real words of a batch, for processors: the step down `tacit.keyboard.cifg.loss` without
-the cost of its padding.
+"""One step of SGD over the real words of a batch, for processors: `language_model.sgd_step` of the CIFG without the
+cost of its padding.
 
 Sentences are sorted by length and their words stored time-major without gaps: at time t only the first active[t]
 sentences still go on, and their words are the rows starts[t] .. starts[t] + active[t]. The recurrence reads and writes
@@ -7,7 +7,7 @@ B rows from starts[t] on; those of ended sentences are overwritten by the words 
 alone). All other products run over the first R rows, R the smallest of a few compiled sizes that holds every word.
 
 Products are computed from operands of the asked precision; their sums, the parameters and the step are float32. The
-slow twin is the derivative of `loss`.
+slow twin is that generic step.
 
 Shapes, once for the whole file: B sentences, L words, W = L*B rows, of which R are computed, V words in the
 vocabulary, E embedding width, H units.
@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from tacit.keyboard.cifg_parameters import Cifg
+from tacit.keyboard.cifg_parameters import CifgParameters
 from tacit.keyboard.vocabulary import PAD
 
 SIZES = 6  # compiled numbers of rows, W/6, 2W/6 .. W: fewer waste more rows, more cost compile time
@@ -52,7 +52,9 @@ class _Trace(NamedTuple):
     squashed: Array  # tanh of the cell after it (W, H)
 
 
-def descend(model: Cifg, sentences: Array, learning_rate: float, *, precision: str = "float32") -> tuple[Cifg, Array]:
+def descend(
+    model: CifgParameters, sentences: Array, learning_rate: float, *, precision: str = "float32"
+) -> tuple[CifgParameters, Array]:
     """(model - learning_rate * gradient, loss ()) for padded sentences (B, L+1), as `loss` has them.
 
     precision: "float32" or "bfloat16", of the products' operands. Exact but for rounding: rows of the input embedding
@@ -86,7 +88,7 @@ def descend(model: Cifg, sentences: Array, learning_rate: float, *, precision: s
         embedding, output = model.embedding, less(model.output, d_matrix[:-1]).at[:, batch.targets].add(typed.T)
     else:
         embedding, output = less(model.embedding, d_matrix[:-1].T).at[batch.targets].add(typed), model.output
-    return Cifg(
+    return CifgParameters(
         embedding=embedding.at[batch.inputs].add(-learning_rate * d_inputs),
         kernel=less(model.kernel, d_kernel),
         bias=less(model.bias, d_bias),

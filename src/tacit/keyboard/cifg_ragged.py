@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tacit.keyboard.cifg import Cifg
+from tacit.keyboard.cifg_parameters import CifgParameters
 from tacit.keyboard.vocabulary import PAD
 
 Reals: TypeAlias = npt.NDArray[np.float32]
@@ -18,7 +18,7 @@ Places: TypeAlias = npt.NDArray[np.int64]
 
 
 class Weights(NamedTuple):
-    """`Cifg` as NumPy arrays, float32. Tied: `table` is `embedding`, the same memory."""
+    """`CifgParameters` as NumPy arrays, float32. Tied: `table` is `embedding`, the same memory."""
 
     embedding: Reals  # (V, E)
     kernel: Reals  # (2E, 3H)
@@ -33,7 +33,7 @@ class Weights(NamedTuple):
         return self.table is self.embedding
 
     @classmethod
-    def of(cls, model: Cifg) -> "Weights":
+    def of(cls, model: CifgParameters) -> "Weights":
         """A copy of a model's parameters."""
         embedding, kernel, bias, projection, output, output_bias = (np.array(leaf, np.float32) for leaf in model)
         table = np.ascontiguousarray(output.T) if output.size else embedding

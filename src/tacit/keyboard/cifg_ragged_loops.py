@@ -5,10 +5,10 @@ computed: sentences are laid out by place, and only those that still go on take 
 visited in blocks that fit the second-level cache, and a gradient is taken from its block where it was made: none of a
 table is kept, and of an input embedding only rows that occur are touched. Products are BLAS's, where it is fast.
 
-The derivatives are those of `keyboard.model`; tests hold them against it and against the NumPy twin of both. float32;
+The derivatives are those of `cifg_loss`; tests hold them against it and against the NumPy twin of both. float32;
 the order of additions depends on nothing but the text. All that is compiled is in this one file, because the kept
 machine code of a function is renewed when its own file changes, not when that of a function it calls does.
-Shapes as in `ragged`. Gates stand in the order input, candidate, output along 3H.
+Shapes as in `cifg_ragged`. Gates stand in the order input, candidate, output along 3H.
 """
 
 import numpy as np

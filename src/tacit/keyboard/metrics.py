@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.scipy.special import logsumexp
 
-from tacit.keyboard.cifg import Cifg, logits
+from tacit.keyboard.language_model import LanguageModel, Parameters
 from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD, SPECIALS
 
 Number = Array | int | float
@@ -66,15 +66,15 @@ class Counts(NamedTuple):
         return _ratio(self.oov, self.words)
 
 
-def count(model: Cifg, sentences: Array, *, ends: bool = False) -> Counts:
-    """Counts of a padded batch (B, L+1) as `loss` takes it: BOS, words, EOS, PAD. `ends` is static under jit.
+def count(network: LanguageModel, parameters: Parameters, sentences: Array, *, ends: bool = False) -> Counts:
+    """Counts of a padded batch (B, L+1) as the loss takes it: BOS, words, EOS, PAD. `ends` is static under jit.
 
     A target's rank is the number of suggestible words with a greater logit; of equal logits the smaller id
     comes first. Counting needs one pass over the (B*L, V) logits, where finding the three best would need a
     sort.
     """
-    targets = sentences[:, 1:].T.reshape(-1)  # (W,) time-major, as the logits
-    scores = logits(model, sentences)  # (W, V)
+    targets = sentences[:, 1:].T.reshape(-1)  # (W,) time-major
+    scores = network.logits(parameters, sentences[:, :-1]).transpose(1, 0, 2).reshape(len(targets), -1)  # (W, V)
     picked = jnp.take_along_axis(scores, targets[:, None], axis=1)
     ids = jnp.arange(scores.shape[1], dtype=targets.dtype)[None, :]
     before = (scores > picked) | ((scores == picked) & (ids < targets[:, None]))

@@ -1,4 +1,4 @@
-"""A model on disk: the weights by name, the size of the network and the vocabulary, in one folder.
+"""A model on disk: the weights by name, the settings of the network and the vocabulary, in one folder.
 
 One that was made from public text alone says so in `origin.json`, and only such a model may be a private run's first:
 a model that has seen clients' text has a price of its own, which the later run's ledger does not know.
@@ -6,9 +6,11 @@ a model that has seen clients' text has a price of its own, which the later run'
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from safetensors import SafetensorError
@@ -16,19 +18,35 @@ from safetensors.numpy import load, save
 
 from tacit.errors import InputError
 from tacit.files import sweep_drafts, write_whole
-from tacit.keyboard.cifg import Cifg, ModelSettings
+from tacit.keyboard.language_model import LanguageModel, Parameters, leaves, model_of, settings_of
 from tacit.keyboard.vocabulary import Vocabulary
 
-WEIGHTS, SIZE, WORDS, ORIGIN = "model.safetensors", "settings.json", "vocabulary.json", "origin.json"
+WEIGHTS, SETTINGS, WORDS, ORIGIN = "model.safetensors", "settings.json", "vocabulary.json", "origin.json"
 
 
-def write_model(folder: Path, model: Cifg, settings: ModelSettings, vocabulary: bytes) -> None:
+@dataclass(frozen=True, kw_only=True)
+class TrainedModel:
+    """A network with its parameters and its words, and where it came from."""
+
+    network: LanguageModel
+    parameters: Parameters
+    vocabulary: Vocabulary
+    path: Path  # as it was named: a run, a pre-training or a model folder
+    digest: str  # SHA-256 of the weights' file
+    public_text: str | None  # the public text it was made from, and from nothing else; None where that is not known
+
+    def __str__(self) -> str:
+        """As tables name it: the path it was loaded from."""
+        return str(self.path)
+
+
+def write_model(folder: Path, network: LanguageModel, parameters: Parameters, vocabulary: bytes) -> None:
     """Write a model; each file is there whole or not. vocabulary: the content of its file."""
     folder.mkdir(parents=True, exist_ok=True)
     sweep_drafts(folder)
-    weights = {name: np.ascontiguousarray(array) for name, array in model._asdict().items()}
+    weights = {name: np.ascontiguousarray(array) for name, array in leaves(parameters).items()}
     write_whole(folder / WEIGHTS, save(weights))
-    write_whole(folder / SIZE, (json.dumps(asdict(settings), indent=1) + "\n").encode())
+    write_whole(folder / SETTINGS, (json.dumps(settings_of(network), indent=1) + "\n").encode())
     write_whole(folder / WORDS, vocabulary)
 
 
@@ -37,69 +55,78 @@ def write_origin(folder: Path, public_text: str) -> None:
     write_whole(folder / ORIGIN, (json.dumps({"public_text": public_text}, ensure_ascii=False) + "\n").encode())
 
 
-@dataclass(frozen=True, kw_only=True)
-class FirstModel:
-    """A model of public text, as a run begins from it."""
-
-    path: Path
-    model: Cifg
-    public_text: str
-    digest: str  # SHA-256 of the weights' file
-
-
-def load_first_model(path: Path, settings: ModelSettings, vocabulary: Vocabulary) -> FirstModel:
-    """The model to begin from, which must have this size and these words.
-
-    Raises: InputError when there is none, it is of another size or other words, or not known to be of public text.
-    """
-    model, size, words = load_model(path)
-    if words.sha256 != vocabulary.sha256:
-        raise InputError(
-            f"the model in '{path}' knows other words than the cache (vocabulary {words.sha256[:12]} against "
-            f"{vocabulary.sha256[:12]}); import both texts with one vocabulary (--vocabulary vocabulary.json)."
-        )
-    if size != settings:
-        different = [
-            f"{name}={now} (the recipe: {asked})"
-            for (name, now), asked in zip(asdict(size).items(), asdict(settings).values(), strict=True)
-            if now != asked
-        ]
-        raise InputError(f"the model in '{path}' has {', '.join(different)}; give the recipe's [model] the same size.")
-    folder = _folder(path)
-    try:
-        public_text = json.loads((folder / ORIGIN).read_text(encoding="utf-8"))["public_text"]
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
-        raise InputError(
-            f"the model in '{path}' is not known to be of public text only (no {ORIGIN}), and what it cost the people "
-            "whose text it saw would be missing from this run's statement; begin from a model of `tacit pretrain`."
-        ) from None
-    digest = hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest()
-    return FirstModel(path=path.resolve(), model=model, public_text=public_text, digest=digest)
-
-
-def _folder(path: Path) -> Path:
-    return path / "model" if (path / "model" / WEIGHTS).is_file() else path
-
-
-def load_model(path: Path) -> tuple[Cifg, ModelSettings, Vocabulary]:
+def load_model(path: Path) -> TrainedModel:
     """The model of a folder that `write_model` wrote, or of the run or pre-training whose `model/` it is.
 
     Raises: InputError when there is none, or its files do not belong together.
     """
-    folder = _folder(path)
+    folder = path / "model" if (path / "model" / WEIGHTS).is_file() else path
     try:
-        weights = load((folder / WEIGHTS).read_bytes())
-        settings = ModelSettings(**json.loads((folder / SIZE).read_text(encoding="utf-8")))
+        content = (folder / WEIGHTS).read_bytes()
+        weights = load(content)
+        settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+        kind = settings.pop("kind")
     except FileNotFoundError:
         raise InputError(
-            f"'{path}' holds no model (no {WEIGHTS} with its {SIZE}); name a finished run, or a model folder."
+            f"'{path}' holds no model (no {WEIGHTS} with its {SETTINGS}); name a finished run, or a model folder."
         ) from None
-    except (SafetensorError, ValueError, TypeError) as error:
+    except (SafetensorError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise InputError(f"the model in '{folder}' is damaged ({error}); restore it from a copy.") from error
+    try:
+        network = model_of(kind, settings)
+    except InputError as error:
+        raise InputError(f"the model in '{folder}' cannot be built: {error}") from error
     vocabulary = Vocabulary.load(folder / WORDS)
-    v, e, h = settings.vocabulary, settings.embedding, settings.units
-    shapes = Cifg((v, e), (2 * e, 3 * h), (3 * h,), (h, e), (e, 0 if settings.tied else v), (v,))  # type: ignore[arg-type]
+    return TrainedModel(
+        network=network,
+        parameters=_parameters(folder, network, weights, vocabulary),
+        vocabulary=vocabulary,
+        path=path,
+        digest=hashlib.sha256(content).hexdigest(),
+        public_text=_public_text(folder),
+    )
+
+
+def load_first_model(path: Path, network: LanguageModel, vocabulary: Vocabulary) -> TrainedModel:
+    """The model to begin from, which must be of this network and these words.
+
+    Raises: InputError when there is none, it is of another network or other words, or not known to be of public text.
+    """
+    found = load_model(path)
+    if found.vocabulary.sha256 != vocabulary.sha256:
+        raise InputError(
+            f"the model in '{path}' knows other words than the cache (vocabulary {found.vocabulary.sha256[:12]} "
+            f"against {vocabulary.sha256[:12]}); import both texts with one vocabulary (--vocabulary vocabulary.json)."
+        )
+    if found.network != network:
+        now, asked = settings_of(found.network), settings_of(network)
+        different = [
+            f"{name}={now.get(name)} (the recipe: {asked.get(name)})"
+            for name in {**now, **asked}
+            if now.get(name) != asked.get(name)
+        ]
+        raise InputError(f"the model in '{path}' has {', '.join(different)}; give the recipe's [model] the same size.")
+    if found.public_text is None:
+        raise InputError(
+            f"the model in '{path}' is not known to be of public text only (no {ORIGIN}), and what it cost the people "
+            "whose text it saw would be missing from this run's statement; begin from a model of `tacit pretrain`."
+        )
+    return found
+
+
+def _parameters(folder: Path, network: LanguageModel, weights: dict[str, Any], vocabulary: Vocabulary) -> Parameters:
+    """The weights as the network has them. Raises: InputError where they are another network's."""
+    shapes = jax.eval_shape(network.init, jax.random.key(0))
+    wanted = {name: (leaf.shape, leaf.dtype.name) for name, leaf in leaves(shapes).items()}
     found = {name: (array.shape, array.dtype.name) for name, array in weights.items()}
-    if found != {name: (shape, "float32") for name, shape in shapes._asdict().items()} or vocabulary.size != v:
+    if found != wanted or vocabulary.size != network.vocabulary:
         raise InputError(f"the files of the model in '{folder}' do not belong together; restore them from a copy.")
-    return Cifg(**{name: jnp.asarray(array) for name, array in weights.items()}), settings, vocabulary
+    return jax.tree.unflatten(jax.tree.structure(shapes), [jnp.asarray(weights[name]) for name in wanted])
+
+
+def _public_text(folder: Path) -> str | None:
+    try:
+        text = json.loads((folder / ORIGIN).read_text(encoding="utf-8"))["public_text"]
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+    return text if isinstance(text, str) else None

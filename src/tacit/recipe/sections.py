@@ -11,7 +11,7 @@ from tacit.design.blt import design_blt
 from tacit.design.dense import design_dense, full_tree
 from tacit.design.toeplitz import design_banded_inverse, design_banded_toeplitz
 from tacit.errors import InputError
-from tacit.keyboard.cifg import ModelSettings
+from tacit.keyboard.cifg import Cifg
 from tacit.population.devices import RoundRules
 from tacit.privacy import Blt, Independent, Participation, Tree
 from tacit.privacy.participation import Clock
@@ -67,8 +67,8 @@ class ModelSection(Section):
     tied: bool = False  # paper 1's 2.4 M parameters are those of separate embeddings
     init: Path | None = Field(default=None, strict=False)  # a model of `tacit pretrain` to begin from; else random
 
-    def settings(self, vocabulary: int) -> ModelSettings:
-        return ModelSettings(vocabulary=vocabulary, embedding=self.embedding, units=self.units, tied=self.tied)
+    def settings(self, vocabulary: int) -> Cifg:
+        return Cifg(vocabulary=vocabulary, embedding=self.embedding, units=self.units, tied=self.tied)
 
 
 class ClientSection(Section):
