@@ -63,7 +63,6 @@ STILL_CROSSING: set[tuple[str, str]] = {
     ("jobs/train.py", "cli"),
     ("jobs/tune.py", "cli"),
     ("planning/production_simulation.py", "cli"),
-    ("privacy/local_guarantee.py", "statements"),
     ("reports/evaluation.py", "cli"),
     ("reports/evaluation.py", "jobs"),
     ("reports/personalization.py", "cli"),

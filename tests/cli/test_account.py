@@ -13,8 +13,8 @@ from tacit.cli.account import app
 from tacit.privacy import Blt, Guarantee, Independent, Participation, Tree
 from tacit.privacy.strategy import BandedInverse, BandedToeplitz, Dense, Strategy
 from tacit.runs import RoundRow, Run
-from tacit.statements import RoundRelease
-from tacit.statements.statement import account_command
+from tacit.statements import NoisedSum
+from tacit.statements.text_central import account_command
 from tacit.statements.verify import verify
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -146,7 +146,7 @@ def test_the_statement_of_a_run_verifies(tmp_path: Path) -> None:
     run = Run.create(tmp_path / "run", 'name = "made by hand"\n', RUN_FACTS, b"k" * 16)
     with run:
         for round in range(4):
-            release = RoundRelease(
+            release = NoisedSum(
                 round=round,
                 what="model update",
                 strategy_record=Tree().to_record(),

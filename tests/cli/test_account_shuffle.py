@@ -7,7 +7,7 @@ import typer
 from typer.testing import CliRunner
 
 from tacit.cli.account_shuffle import account_person, account_populations, account_shuffle
-from tacit.privacy.local_guarantee import user_level
+from tacit.planning.discovery import user_level
 from tacit.privacy.local_shuffling import shuffle_epsilon
 
 app = typer.Typer()

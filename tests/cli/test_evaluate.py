@@ -21,7 +21,7 @@ from tacit.jobs import evaluate as evaluate_work
 from tacit.keyboard.model_folder import load_model, write_model
 from tacit.privacy.participation import Participation
 from tacit.runs import Run
-from tacit.statements.ledger import Ledger, RoundRelease
+from tacit.statements.ledger import Ledger, release_from
 from tacit.training import Cores, Hardware
 
 app = typer.Typer()
@@ -82,7 +82,7 @@ def released(world: tuple[Path, Path, Path], tmp_path_factory: pytest.TempPathFa
 def test_a_release_has_its_ledger_row(released: tuple[Path, Any, list[Any]]) -> None:
     out, found, command = released
     with Run.open(out) as opened:
-        ledger = Ledger(tuple(RoundRelease.from_record(row.release) for row in opened.rounds()))
+        ledger = Ledger(tuple(release_from(row.release) for row in opened.rounds()))
         assert opened.fact("finished") and not (out / "noise.key").exists()
     once = Participation(rounds=1, min_separation=1, max_participations=1)
     promise = found["promise"]

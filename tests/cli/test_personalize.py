@@ -19,7 +19,7 @@ from tacit.cli.personalize import personalize
 from tacit.jobs import personalize as personalize_work
 from tacit.privacy.participation import Participation
 from tacit.runs import Run
-from tacit.statements.ledger import Ledger, RoundRelease
+from tacit.statements.ledger import Ledger, release_from
 
 app = typer.Typer()
 app.command()(personalize)
@@ -68,7 +68,7 @@ def test_the_ledger_holds_the_release_and_nothing_else_pays(gated: tuple[Path, A
         rows = opened.rounds()
         rounds, clients = opened.participations()
         assert opened.fact("finished") and not (out / "noise.key").exists()
-    ledger = Ledger(tuple(RoundRelease.from_record(row.release) for row in rows))
+    ledger = Ledger(tuple(release_from(row.release) for row in rows))
     once = Participation.realised(2, rounds, clients)
     assert (once.max_participations, once.min_separation) == (1, 2)
     promise = found["promise"]
@@ -76,7 +76,7 @@ def test_the_ledger_holds_the_release_and_nothing_else_pays(gated: tuple[Path, A
     assert promise["epsilon"] == pytest.approx(20.0) and promise["delta"] == 1e-6
     # two strategies: 1 + 2 x 2 slices, and 2 x 3 gates for the designers; 1 + 4 and 4 policies for the others
     assert promise["histograms"] == [11, 9]
-    assert {row.reports for row in ledger.releases} == {20}
+    assert {row.reports for row in ledger.noised_sums} == {20}
 
 
 def test_the_page_tells_released_from_simulated(gated: tuple[Path, Any]) -> None:

@@ -28,7 +28,7 @@ from tacit.reports.page import parts
 from tacit.reports.summary import summarise
 from tacit.reports.training import write_report
 from tacit.runs import Metric, RoundRow, Run
-from tacit.statements import Ledger, RoundRelease
+from tacit.statements import Ledger, NoisedSum
 from tacit.statements.accounts import CURVE_POINTS, Accounts, accounts_of, spent, statement_of
 from tacit.statements.verify import verify
 
@@ -44,8 +44,8 @@ SEPARATION = 5
 LABELS = ("NON-PRIVATE", "VOCABULARY FROM PRIVATE TEXT", "FIXED SEED", "EXTRAPOLATED", "UNFINISHED")
 
 
-def release(round: int, strategy: Strategy | None, noise: float, dropped: int = 0) -> RoundRelease:
-    return RoundRelease(
+def release(round: int, strategy: Strategy | None, noise: float, dropped: int = 0) -> NoisedSum:
+    return NoisedSum(
         round=round,
         what="model update",
         strategy_record=None if strategy is None else strategy.to_record(),

@@ -13,12 +13,12 @@ from typer.testing import CliRunner
 
 from tacit.cli.verify import verify_statement
 from tacit.privacy import Guarantee, Participation, Tree
-from tacit.statements import StatementFacts
+from tacit.statements import TrainingFacts
 from tacit.statements.statement import statement
 
 PLAN = Participation(rounds=100, min_separation=20, max_participations=4)
 PROMISE = Guarantee(participation=PLAN, strategy=Tree(), clip_norm=1.0, noise_multiplier=3.0)
-FACTS = StatementFacts(
+FACTS = TrainingFacts(
     planned=PROMISE,
     realised=PROMISE,
     delta=1e-8,

@@ -22,7 +22,7 @@ from tacit.discovery.rounds import Discovery, Layer, discover, least_votes
 from tacit.discovery.settings import Campaign
 from tacit.errors import InputError, ParticipationError, RunError, UnknownRelease
 from tacit.privacy.local_anonymity import Anonymity
-from tacit.statements.local_releases import CampaignLedger
+from tacit.statements import Ledger
 
 ABC = Alphabet("abc")
 NO_NOISE = 30.0  # an epsilon at which a report is its answer but with probability 1e-11
@@ -247,7 +247,7 @@ def test_the_ledger_in_the_folder_is_what_was_released(tmp_path: Path) -> None:
         ledger = folder.ledger()
     assert [*ledger.releases[:-1]] == [layer.release for layer in found.layers]
     assert (ledger.releases[-1].what, ledger.releases[-1].words) == ("word counts", len(found.words))
-    guarantee = ledger.guarantee(central_delta=1e-8)
+    guarantee = ledger.local_guarantee(central_delta=1e-8)
     assert guarantee.item_epsilon == 3.0
     assert [group.users for group in guarantee.groups] == [release.users for release in ledger.releases]
     assert ledger.rare_output(9) <= 1e-3 < ledger.rare_output(12)
@@ -261,8 +261,8 @@ def test_every_randomizer_has_a_guarantee(randomizer: Any, epsilon: float) -> No
     found = discover(
         replace(campaign(users_per_layer=60, depth=3), terms=terms), one_word_each({"a": 9}), Memory(), assignment=1
     )
-    ledger = CampaignLedger(tuple(layer.release for layer in found.layers))
-    assert ledger.guarantee(central_delta=1e-8).central.epsilon_upper <= epsilon
+    ledger = Ledger(tuple(layer.release for layer in found.layers))
+    assert ledger.local_guarantee(central_delta=1e-8).central.epsilon_upper <= epsilon
 
 
 def test_settings_survive_their_record() -> None:

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.privacy.top_l import fewer_than, top_l_anonymity
 
 from tacit.errors import InputError
-from tacit.privacy.local_anonymity import _fewer_than, absolute_threshold, rare_votes_tail, top_l_anonymity
+from tacit.privacy.local_anonymity import absolute_threshold, rare_votes_tail
 from tacit.privacy.local_subset_selection import SubsetNumbers
 
 KNOWN: dict[str, Any] = json.loads((Path(__file__).parent.parent / "golden" / "local_dp.json").read_text())
@@ -121,8 +122,8 @@ class TestLemma1:
         generator = np.random.default_rng(1)
         reached = generator.binomial(500, 0.04, 200_000)
         for wanted in (8, 12, 16):
-            assert (reached < wanted).mean() <= _fewer_than(wanted, 500, np.array([0.04]))[0]
-        assert _fewer_than(25, 500, np.array([0.04]))[0] == 1.0
+            assert (reached < wanted).mean() <= fewer_than(wanted, 500, np.array([0.04]))[0]
+        assert fewer_than(25, 500, np.array([0.04]))[0] == 1.0
 
     def test_small_subsets_promise_nothing(self) -> None:
         assert top_l_anonymity(100, 10.0, 1000, 5, 3) == 1.0

@@ -11,10 +11,13 @@ from tacit.errors import AccountingError, UnknownRelease
 from tacit.privacy.local_anonymity import absolute_threshold, rare_votes_tail
 from tacit.privacy.local_guarantee import Group, LocalGuarantee
 from tacit.privacy.local_subset_selection import SubsetNumbers
-from tacit.statements.local_releases import PREFIX_VOTES, WORD_COUNTS, AnswersRelease, CampaignLedger
+from tacit.records import to_plain
+from tacit.statements import Ledger, LocalReports
+from tacit.statements.ledger import release_from
+from tacit.statements.local_releases import PREFIX_VOTES, WORD_COUNTS, rare_output
 
 
-def release(first_user: int, users: int, domain: int, **changed: Any) -> AnswersRelease:
+def release(first_user: int, users: int, domain: int, **changed: Any) -> LocalReports:
     """Prefix votes by Subset Selection with epsilon 4, as a campaign writes them."""
     numbers = SubsetNumbers(domain, 4.0)
     settings: dict[str, Any] = dict(
@@ -30,7 +33,7 @@ def release(first_user: int, users: int, domain: int, **changed: Any) -> Answers
         prefixes=10,
         words=0,
     )
-    return AnswersRelease(**{**settings, **dict(first_user=first_user, users=users, domain=domain), **changed})
+    return LocalReports(**{**settings, **dict(first_user=first_user, users=users, domain=domain), **changed})
 
 
 LAYERS = (
@@ -39,30 +42,29 @@ LAYERS = (
     release(5000, 2500, 101, turn=2),
     release(7500, 1000, 5, what=WORD_COUNTS, turn=0, layer=0, least_votes=0, prefixes=0, words=3),
 )
-LEDGER = CampaignLedger(LAYERS)
+LEDGER = Ledger(LAYERS)
 
 
-def changed(position: int, **changes: Any) -> CampaignLedger:
-    return CampaignLedger(tuple(replace(each, **changes) if at == position else each for at, each in enumerate(LAYERS)))
+def changed(position: int, **changes: Any) -> Ledger:
+    return Ledger(tuple(replace(each, **changes) if at == position else each for at, each in enumerate(LAYERS)))
 
 
 def test_the_guarantee_is_that_of_the_groups() -> None:
     groups = (Group(3000, 101), Group(2000, 1001), Group(2500, 101), Group(1000, 5))
     expected = LocalGuarantee(item_epsilon=4.0, contributions=2, groups=groups, central_delta=1e-8)
-    assert LEDGER.guarantee(central_delta=1e-8) == expected
-    assert LEDGER.users == 8500
-    seeded = LEDGER.guarantee(central_delta=1e-8, randomness="fixed seed 3", resampled=True)
+    assert LEDGER.local_guarantee(central_delta=1e-8) == expected
+    seeded = LEDGER.local_guarantee(central_delta=1e-8, randomness="fixed seed 3", resampled=True)
     assert (seeded.randomness, seeded.resampled) == ("fixed seed 3", True)
-    other = CampaignLedger(tuple(replace(each, randomizer="projective-geometry") for each in LAYERS))
-    assert other.guarantee(central_delta=1e-8).randomizer == "any"
+    other = Ledger(tuple(replace(each, randomizer="projective-geometry") for each in LAYERS))
+    assert other.local_guarantee(central_delta=1e-8).randomizer == "any"
 
 
 def test_a_record_survives_and_order_does_not_matter() -> None:
-    assert tuple(AnswersRelease.from_record(each.to_record()) for each in LAYERS) == LAYERS
-    assert CampaignLedger().add(LAYERS[0]).add(LAYERS[1]).releases == LAYERS[:2]
+    assert tuple(release_from(to_plain(each)) for each in LAYERS) == LAYERS
+    assert Ledger().add(LAYERS[0]).add(LAYERS[1]).releases == LAYERS[:2]
     assert (
-        CampaignLedger(LAYERS[::-1]).guarantee(central_delta=1e-8).central
-        == LEDGER.guarantee(central_delta=1e-8).central
+        Ledger(LAYERS[::-1]).local_guarantee(central_delta=1e-8).central
+        == LEDGER.local_guarantee(central_delta=1e-8).central
     )
 
 
@@ -70,20 +72,20 @@ def test_a_record_survives_and_order_does_not_matter() -> None:
 def test_whoever_is_in_two_groups_is_found(groups: list[tuple[int, int]]) -> None:
     """Against counting every user."""
     asked = [user for first, users in groups for user in range(first, first + users)]
-    ledger = CampaignLedger(
+    ledger = Ledger(
         tuple(release(first, users, 101, turn=at + 1, least_votes=1) for at, (first, users) in enumerate(groups))
     )
     if len(set(asked)) == len(asked):
-        assert ledger.guarantee(central_delta=1e-8).user_epsilon == 8.0
+        assert ledger.local_guarantee(central_delta=1e-8).user_epsilon == 8.0
     else:
         with pytest.raises(AccountingError, match="ask each user once"):
-            ledger.guarantee(central_delta=1e-8)
+            ledger.local_guarantee(central_delta=1e-8)
 
 
 @pytest.mark.parametrize(
     ("position", "changes", "says"),
     [
-        (1, {"what": "words as typed"}, "'words as typed', which is neither"),
+        (1, {"what": "words as typed"}, "'words as typed', which is none of"),
         (1, {"randomizer": "a hash"}, "randomizer is a hash in layer 2 of pass 1"),
         (1, {"local_epsilon": 5.0}, "local_epsilon is 5.0 in layer 2 of pass 1"),
         (3, {"contributions": 3}, "contributions is 3 in the word counts"),
@@ -96,24 +98,24 @@ def test_whoever_is_in_two_groups_is_found(groups: list[tuple[int, int]]) -> Non
 )
 def test_what_has_no_theorem_is_refused(position: int, changes: dict[str, Any], says: str) -> None:
     with pytest.raises(UnknownRelease, match=says):
-        changed(position, **changes).guarantee(central_delta=1e-8)
+        changed(position, **changes).local_guarantee(central_delta=1e-8)
 
 
 def test_support_that_no_randomizer_of_that_epsilon_has_is_refused() -> None:
     """p > e^4 q, where only the local epsilon is known of the randomizer."""
     loud = [replace(each, randomizer="k-ary", own_support=0.9, other_support=0.01) for each in LAYERS]
     with pytest.raises(UnknownRelease, match="not of a randomizer with its epsilon"):
-        CampaignLedger(tuple(loud)).guarantee(central_delta=1e-8)
+        Ledger(tuple(loud)).local_guarantee(central_delta=1e-8)
 
 
 def test_a_randomizer_that_is_not_known_is_refused() -> None:
     with pytest.raises(UnknownRelease, match="came from 'a hash', which is none of"):
-        CampaignLedger(tuple(replace(each, randomizer="a hash") for each in LAYERS)).guarantee(central_delta=1e-8)
+        Ledger(tuple(replace(each, randomizer="a hash") for each in LAYERS)).local_guarantee(central_delta=1e-8)
 
 
 def test_an_empty_ledger_promises_nothing() -> None:
     with pytest.raises(AccountingError, match="empty"):
-        CampaignLedger().guarantee(central_delta=1e-8)
+        Ledger().local_guarantee(central_delta=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -122,24 +124,26 @@ def test_an_empty_ledger_promises_nothing() -> None:
         None,
         [],
         {"what": PREFIX_VOTES},
-        {**LAYERS[0].to_record(), "more": 1},
-        {**LAYERS[0].to_record(), "users": 3000.5},
-        {**LAYERS[0].to_record(), "users": True},
-        {**LAYERS[0].to_record(), "own_support": "much"},
-        {**LAYERS[0].to_record(), "own_support": float("nan")},
+        {**to_plain(LAYERS[0]), "more": 1},
+        {**to_plain(LAYERS[0]), "users": 3000.5},
+        {**to_plain(LAYERS[0]), "users": True},
+        {**to_plain(LAYERS[0]), "own_support": "much"},
+        {**to_plain(LAYERS[0]), "own_support": float("nan")},
     ],
     ids=repr,
 )
 def test_a_record_of_another_kind_is_refused(record: Any) -> None:
     with pytest.raises(UnknownRelease):
-        AnswersRelease.from_record(record)
+        release_from(record)
 
 
 def test_rare_output_adds_up_over_passes_and_takes_the_worst_layer() -> None:
-    def tail(each: AnswersRelease) -> float:
+    def tail(each: LocalReports) -> float:
         return rare_votes_tail(each.own_support, each.other_support, each.reports, 5, each.least_votes)
 
     tails = [tail(each) for each in LAYERS[:3]]
-    assert LEDGER.rare_output(5) == pytest.approx(max(tails[:2]) + tails[2])
-    assert LEDGER.rare_output(5) <= 2e-3 < changed(1, least_votes=LAYERS[1].least_votes - 5).rare_output(5)
-    assert changed(0, least_votes=1).rare_output(5) > 0.99
+    assert rare_output(LAYERS, 5) == pytest.approx(max(tails[:2]) + tails[2])
+    assert (
+        rare_output(LAYERS, 5) <= 2e-3 < rare_output(changed(1, least_votes=LAYERS[1].least_votes - 5).local_reports, 5)
+    )
+    assert rare_output(changed(0, least_votes=1).local_reports, 5) > 0.99

@@ -2,25 +2,25 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from tacit.errors import InputError
 from tacit.privacy import Blt, Guarantee, Participation, Tree
 from tacit.privacy.strategy import PUBLISHED_BLT
-from tacit.statements import StatementFacts
-from tacit.statements.planned_statement import PlannedFacts, planned_statement
+from tacit.statements import TrainingFacts
+from tacit.statements.facts import Extrapolation, SideRelease
+from tacit.statements.statement import statement
 from tacit.statements.verify import verify
 
 SERVED = Participation(rounds=2000, min_separation=324, max_participations=6)
 SEEN = Participation(rounds=2000, min_separation=326, max_participations=5)
 
 
-def facts_of(strategy: Tree | Blt, **changed: object) -> PlannedFacts:
-    guarantee = Guarantee(participation=SERVED, strategy=strategy, clip_norm=0.5, noise_multiplier=7.0)
-    values = {
-        "planned": guarantee,
-        "realised": guarantee,
+def facts_of(strategy: Tree | Blt, **changed: Any) -> TrainingFacts:
+    values: dict[str, Any] = {
+        "planned": Guarantee(participation=SERVED, strategy=strategy, clip_norm=0.5, noise_multiplier=7.0),
         "delta": 1e-10,
         "population": 4_210_000,
         "report_goal": 6500,
@@ -30,18 +30,20 @@ def facts_of(strategy: Tree | Blt, **changed: object) -> PlannedFacts:
         "released": "the model after every round",
         "looked_at": (),
         "verify_command": "tacit verify plan/statement.json",
+        "simulated": SEEN,
+        "simulation": "All devices, one seed.",
         **changed,
     }
-    return PlannedFacts(run=StatementFacts(**values), simulated=SEEN, simulation="All devices, one seed.")  # type: ignore[arg-type]
+    return TrainingFacts(**values)
 
 
 @pytest.mark.parametrize("strategy", [Tree(), PUBLISHED_BLT["b400"]], ids=["tree", "blt"])
 def test_it_is_loudly_planned_and_claims_nothing_that_happened(strategy: Tree | Blt) -> None:
     facts = facts_of(strategy)
-    made = planned_statement(facts)
+    made = statement(facts)
     assert made.markdown().startswith("**PLANNED: nothing has been trained.")
     record = made.to_record()
-    assert "realised" not in record and record["planned"]["zcdp"] == facts.run.planned.zcdp
+    assert "realised" not in record and record["planned"]["zcdp"] == facts.planned.zcdp
     assert record["simulated"] == {"rounds": 2000, "min_separation": 326, "max_participations": 5}
     text = made.markdown()
     assert "measured from the log" not in text and "As realised" not in text
@@ -51,35 +53,46 @@ def test_it_is_loudly_planned_and_claims_nothing_that_happened(strategy: Tree | 
 
 
 def test_the_other_labels_come_after_it() -> None:
-    labels = [label.name for label in planned_statement(facts_of(Tree(), vocabulary_kind="private")).labels]
+    labels = [label.name for label in statement(facts_of(Tree(), vocabulary_kind="private")).labels]
     assert labels == ["PLANNED", "VOCABULARY FROM PRIVATE TEXT"]
 
 
-def test_it_is_computed_again_from_its_record() -> None:
-    facts = facts_of(PUBLISHED_BLT["b400"])
-    record = json.loads(planned_statement(facts).to_json())
-    assert PlannedFacts.from_record(record["facts"]) == facts
+@pytest.mark.parametrize("seen", [True, False])
+def test_it_is_computed_again_from_its_record(seen: bool) -> None:
+    facts = facts_of(PUBLISHED_BLT["b400"], **({} if seen else {"simulated": None, "simulation": ""}))
+    record = json.loads(statement(facts).to_json())
+    assert TrainingFacts.from_record(record["facts"]) == facts
     assert all(line.holds for line in verify(record))
     record["planned"]["zcdp"] *= 0.99
-    record["facts"]["run"]["mechanism"]["noise_multiplier"] = 7.5
+    record["facts"]["mechanism"]["noise_multiplier"] = 7.5
     failed = {line.name for line in verify(record) if not line.holds}
-    assert {"facts.run.mechanism.noise_multiplier", "planned.zcdp"} <= failed
+    assert {"facts.mechanism.noise_multiplier", "planned.zcdp"} <= failed
+
+
+def test_sequences_beside_the_updates_and_a_larger_cohort_are_planned_too() -> None:
+    bits = Guarantee(participation=SERVED, strategy=Tree(), clip_norm=0.5, noise_multiplier=50.0)
+    larger = Extrapolation(report_goal=13_000, noise_multiplier=14.0)
+    facts = facts_of(Tree(), also_released=(SideRelease(what="clip estimate", planned=bits),), extrapolation=larger)
+    made = statement(facts)
+    assert list(made.figures["in_all"]) == ["planned"]
+    assert made.figures["in_all"]["planned"]["zcdp"] == pytest.approx(facts.planned.zcdp + bits.zcdp)
+    assert "realised" not in made.figures["extrapolated"] and "as realised" not in made.items[-1].text
+    record = json.loads(made.to_json())
+    assert TrainingFacts.from_record(record["facts"]) == facts
+    assert all(line.holds for line in verify(record))
 
 
 def test_facts_that_are_none_are_refused() -> None:
     facts = facts_of(Tree())
-    happened = replace(facts.run, realised=facts.run.planned.with_participation(SEEN))
-    with pytest.raises(InputError, match="nothing was realised"):
-        PlannedFacts(run=happened)
+    with pytest.raises(InputError, match="of a run that was not made"):
+        replace(facts, realised=facts.planned.with_participation(SEEN))
+    with pytest.raises(InputError, match="some are realised and some only planned"):
+        replace(facts, also_released=(SideRelease(what="losses", planned=facts.planned, realised=facts.planned),))
     with pytest.raises(InputError, match="simulate the plan"):
-        PlannedFacts(run=facts.run, simulated=Participation.worst_case(100, 10))
+        replace(facts, simulated=Participation.worst_case(100, 10))
     record = json.loads(json.dumps(facts.to_record()))
-    for wrong in (
-        {"run": record["run"]},
-        {**record, "run": 3},
-        {**record, "simulated": {"rounds": 3}},
-        {**record, "simulation": None},
-    ):
-        with pytest.raises(InputError):
-            PlannedFacts.from_record(wrong)
-    assert planned_statement(PlannedFacts(run=facts.run)).figures.keys().isdisjoint({"simulated", "realised"})
+    for name, wrong in (("planned", 3), ("simulated", {"rounds": 3}), ("simulation", None), ("realised", "soon")):
+        with pytest.raises(InputError, match=name):
+            TrainingFacts.from_record({**record, name: wrong})
+    with pytest.raises(InputError, match="realised"):
+        TrainingFacts.from_record({name: value for name, value in record.items() if name != "realised"})

@@ -11,14 +11,15 @@ import pytest
 from tacit.errors import InputError
 from tacit.privacy import Blt, Guarantee, Independent, Participation, Toeplitz, Tree
 from tacit.privacy.strategy import Banded, BandedInverse, BandedToeplitz, Dense
-from tacit.statements import StatementFacts
-from tacit.statements.facts import SideRelease
-from tacit.statements.statement import Extrapolation, account_command, statement
+from tacit.statements import TrainingFacts
+from tacit.statements.facts import Extrapolation, SideRelease
+from tacit.statements.statement import statement
+from tacit.statements.text_central import account_command
 
 PLAN = Participation.from_rounds_between(rounds=2000, rounds_between=313, max_participations=6)
 PROMISE = Guarantee(participation=PLAN, strategy=Tree(), clip_norm=5.0, noise_multiplier=7.0)
 HAPPENED = PROMISE.with_participation(Participation(rounds=2000, min_separation=400, max_participations=5))
-FACTS = StatementFacts(
+FACTS = TrainingFacts(
     planned=PROMISE,
     realised=HAPPENED,
     delta=1e-10,
@@ -73,7 +74,7 @@ APPENDIX_A = [
 ]
 
 
-def changed(**changes: Any) -> StatementFacts:
+def changed(**changes: Any) -> TrainingFacts:
     return replace(FACTS, **changes)
 
 
@@ -104,7 +105,7 @@ SMALL = replace(PROMISE, noise_multiplier=0.54)
         ),
     ],
 )
-def test_what_weakens_the_guarantee_stands_on_the_first_line(label: str, facts: StatementFacts) -> None:
+def test_what_weakens_the_guarantee_stands_on_the_first_line(label: str, facts: TrainingFacts) -> None:
     made = statement(facts)
     assert made.markdown().startswith(f"**{label}: ")
     assert [each["name"] for each in made.to_record()["labels"]] == [label]
@@ -281,7 +282,7 @@ def test_a_clip_norm_that_changed_at_restarts_is_said() -> None:
     text = next(item.text for item in made.items if item.number == "3b")
     assert "0.1 from round 0 on; 4.2 from round 128 on; 4.7 from round 1,152 on" in text
     assert "standard deviation 7 x the clip norm in force" in text
-    assert StatementFacts.from_record(json.loads(made.to_json())["facts"]) == made.facts
+    assert TrainingFacts.from_record(json.loads(made.to_json())["facts"]) == made.facts
     fresh = replace(RESTARTED, strategy=Independent())
     every = tuple((at, 1.0 + at) for at in range(2000))
     many = statement(
@@ -331,7 +332,7 @@ def test_the_facts_survive_json(mechanism: Guarantee, also: Any, extrapolation: 
         also_released=also,
         extrapolation=extrapolation if mechanism.private else None,
     )
-    assert StatementFacts.from_record(json.loads(json.dumps(facts.to_record(), allow_nan=False))) == facts
+    assert TrainingFacts.from_record(json.loads(json.dumps(facts.to_record(), allow_nan=False))) == facts
 
 
 @pytest.mark.parametrize(
@@ -349,8 +350,8 @@ def test_the_facts_survive_json(mechanism: Guarantee, also: Any, extrapolation: 
     ],
 )
 def test_facts_of_the_wrong_kind_are_refused(name: str, value: Any) -> None:
-    with pytest.raises(InputError, match="use the version that wrote"):
-        StatementFacts.from_record({**FACTS.to_record(), name: value})
+    with pytest.raises(InputError, match=name):
+        TrainingFacts.from_record({**FACTS.to_record(), name: value})
 
 
 def test_facts_without_an_extrapolation_have_no_larger_cohort() -> None:

@@ -6,17 +6,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.statements.test_local_releases import LAYERS, LEDGER
+from tests.statements.test_local_releases import LAYERS
 
 from tacit.errors import AccountingError, InputError
 from tacit.privacy.local_anonymity import Anonymity
-from tacit.statements.local_releases import CampaignLedger
-from tacit.statements.statement import checksum
-from tacit.statements.text_local import CampaignFacts, campaign_statement
+from tacit.statements import DiscoveryFacts
+from tacit.statements.statement import checksum, statement
 from tacit.statements.verify import verify
 
-FACTS = CampaignFacts(
-    ledger=LEDGER,
+FACTS = DiscoveryFacts(
+    releases=LAYERS,
     central_delta=1e-8,
     population=9000,
     resampled=False,
@@ -28,7 +27,7 @@ FACTS = CampaignFacts(
     looked_at=("made-up truth",),
     verify_command="tacit verify statement.json",
 )
-RECORD = json.loads(campaign_statement(FACTS).to_json())
+RECORD = json.loads(statement(FACTS).to_json())
 
 
 def tampered(path: str, value: Any) -> dict[str, Any]:
@@ -68,7 +67,7 @@ def test_an_honest_statement_verifies_line_by_line() -> None:
         ("anonymity.delta_of_thresholds", 1e-9),
         ("anonymity.k", 50),
         ("items.7.text", "Central: epsilon = 0.001."),
-        ("format", "tacit campaign statement 1"),
+        ("format", "tacit discovery statement 1"),
     ],
 )
 def test_a_changed_figure_is_found_by_its_name(path: str, value: Any) -> None:
@@ -87,15 +86,15 @@ def test_facts_without_a_guarantee_are_refused_by_name() -> None:
     """Even with their checksums made anew: users asked twice, an unknown kind of release, a promise not kept."""
     for path, value, says in (
         ("releases.1.first_user", 2999, "asked in layer 1 of pass 1 and again"),
-        ("releases.1.what", "a survey", "neither 'prefix votes' nor 'word counts'"),
-        ("anonymity_k", 50, "the thresholds of the layers promise"),
+        ("releases.1.what", "a survey", "none of 'prefix votes', 'word counts'"),
+        ("anonymity.k", 50, "the thresholds of the layers promise"),
         ("releases.0.least_votes", 1, "the thresholds of the layers promise"),
         ("population", 8000, "some were asked twice"),
         ("sampler", "honest", "none of random, greedy"),
         ("key_source", "dice", "fixed seed N"),
-        ("anonymity_delta", None, "a number of users and a probability"),
-        ("population", "many", "of the wrong kind"),
-        ("releases", 3, "no list"),
+        ("anonymity.delta", None, "a number was expected"),
+        ("population", "many", "a whole number was expected"),
+        ("releases", 3, "a list was expected"),
     ):
         record = tampered(f"facts.{path}", value)
         record["checksums"][path] = checksum(path, value)
@@ -107,10 +106,10 @@ def test_facts_without_a_guarantee_are_refused_by_name() -> None:
 
 
 def test_what_weakens_it_stands_first_and_in_capitals() -> None:
-    plain = campaign_statement(FACTS).markdown()
+    plain = statement(FACTS).markdown()
     assert plain.startswith("# Privacy statement")
     facts = replace(FACTS, key_source="fixed seed 3", resampled=True, population=20, vocabulary_kind="private")
-    lines = campaign_statement(facts).markdown().splitlines()
+    lines = statement(facts).markdown().splitlines()
     labels = [line.split(":")[0].strip("*") for line in lines if line.startswith("**")]
     assert labels == ["FIXED SEED", "RESAMPLED USERS", "VOCABULARY FROM PRIVATE TEXT"]
     assert lines.index("# Privacy statement of a campaign for new words") > 4
@@ -119,13 +118,13 @@ def test_what_weakens_it_stands_first_and_in_capitals() -> None:
 
 def test_a_large_epsilon_is_a_label() -> None:
     numbers = dict(local_epsilon=25.0, randomizer="k-ary", own_support=0.5, other_support=0.1)
-    loud = CampaignLedger(tuple(replace(each, **numbers, contributions=1) for each in LAYERS))
-    labels = [label.name for label in campaign_statement(replace(FACTS, ledger=loud, anonymity=None)).labels]
+    loud = tuple(replace(each, **numbers, contributions=1) for each in LAYERS)
+    labels = [label.name for label in statement(replace(FACTS, releases=loud, anonymity=None)).labels]
     assert labels == ["VERY LARGE LOCAL EPSILON", "VERY LARGE CENTRAL EPSILON"]
 
 
 def test_the_statement_says_every_item_in_words() -> None:
-    said = campaign_statement(FACTS).markdown()
+    said = statement(FACTS).markdown()
     for part in (
         "8,500 users of a population of 9,000",
         "a public list",
@@ -141,13 +140,13 @@ def test_the_statement_says_every_item_in_words() -> None:
         "tacit verify statement.json",
     ):
         assert part in said
-    assert "what a single person typed can be output" in campaign_statement(replace(FACTS, anonymity=None)).markdown()
+    assert "what a single person typed can be output" in statement(replace(FACTS, anonymity=None)).markdown()
 
 
 def test_facts_that_contradict_each_other_are_refused() -> None:
     with pytest.raises(InputError, match="some were asked twice"):
         replace(FACTS, population=8499)
-    with pytest.raises(InputError, match="not between 0 and 1"):
+    with pytest.raises(InputError, match="not a probability between 0 and 1"):
         replace(FACTS, central_delta=0.0)
     with pytest.raises(AccountingError, match="empty"):
-        replace(FACTS, ledger=CampaignLedger())
+        replace(FACTS, releases=())

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 from tacit.errors import InputError
 from tacit.privacy import Blt, Guarantee, Independent, Participation, Tree
-from tacit.statements import StatementFacts
-from tacit.statements.facts import SideRelease
-from tacit.statements.statement import Extrapolation, checksum, leaves, statement
+from tacit.statements import TrainingFacts
+from tacit.statements.facts import Extrapolation, SideRelease
+from tacit.statements.statement import checksum, leaves, statement
 from tacit.statements.verify import verify
 
 PLAN = Participation.from_rounds_between(rounds=200, rounds_between=30, max_participations=6)
 HAPPENED = Participation(rounds=180, min_separation=40, max_participations=5)
 PROMISE = Guarantee(participation=PLAN, strategy=Tree(restarts=(128,)), clip_norm=5.0, noise_multiplier=7.0)
-FACTS = StatementFacts(
+FACTS = TrainingFacts(
     planned=PROMISE,
     realised=PROMISE.with_participation(HAPPENED),
     delta=1e-10,
@@ -61,7 +61,7 @@ STATEMENTS = {
 }
 
 
-def written(facts: StatementFacts) -> dict[str, Any]:
+def written(facts: TrainingFacts) -> dict[str, Any]:
     """The record as it comes back from a file."""
     return dict(json.loads(json.dumps(statement(facts).to_record(), allow_nan=False)))
 

@@ -12,7 +12,7 @@ from scipy.stats import kstest
 from tacit.errors import AccountingError, InputError
 from tacit.mechanisms import stream_for
 from tacit.privacy import Blt, Guarantee, Independent, Participation, Tree
-from tacit.statements import Ledger, RoundRelease
+from tacit.statements import Ledger, NoisedSum
 from tacit.training.adaptive_clipping import AdaptiveClipping, ClipState, clip_of_round, first_clip, follow
 
 KEY = b"0123456789abcdef"
@@ -30,7 +30,7 @@ def planned(strategy: Any, rounds: int = 60) -> Guarantee:
 
 def played(
     clipping: AdaptiveClipping, strategy: Any, rounds: int, *, median: float = 3.0, key: bytes = KEY
-) -> tuple[list[ClipState], list[RoundRelease]]:
+) -> tuple[list[ClipState], list[NoisedSum]]:
     """States after each round of clients whose norms are log-normal around `median`."""
     _, counts = clipping.guarantees(planned(strategy, rounds), GOAL)
     draw, state = np.random.default_rng(0), first_clip(clipping, counts)
@@ -104,7 +104,7 @@ def test_the_ledger_accounts_both_sequences_and_refuses_a_clip_norm_changed_too_
     states, counts = played(clipping, whole.strategy, 60)
     assert whole.strategy is not None
     rows = [
-        RoundRelease(
+        NoisedSum(
             round=round,
             what="model update",
             strategy_record=whole.strategy.to_record(),

@@ -11,8 +11,8 @@ from rich.table import Table
 from tacit.cli.account_options import Json
 from tacit.cli.console import complaints, console, print_json, speaks_plainly
 from tacit.errors import InputError
+from tacit.planning.discovery import Campaigning, Outlook, outlooks, user_level
 from tacit.privacy.local_anonymity import Anonymity
-from tacit.privacy.local_guarantee import Campaigning, Outlook, outlooks, user_level
 from tacit.privacy.local_shuffling import Kind, shuffle_epsilon
 from tacit.privacy.rounding import rounded_up
 

@@ -16,10 +16,10 @@ from tacit.cli.plan_options import Delta, Json, Target, whole
 from tacit.errors import InputError, ParticipationError
 from tacit.planning import Clients, Mechanism, Scenario, Utility, mechanism_named
 from tacit.planning.candidates import MECHANISMS
-from tacit.planning.encoding import Encoding
 from tacit.planning.production import Production, SimulatedRun, production_plan
 from tacit.planning.production_tuning import Tuned
 from tacit.planning.steps import Goal, Step
+from tacit.privacy.encoding import Encoding
 from tacit.privacy.strategy import Record
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import typer
 from tacit.cli.account_options import Json
 from tacit.cli.console import console, print_json, speaks_plainly
 from tacit.errors import InputError
-from tacit.statements.verify import Line, verify
+from tacit.statements.verify import CheckedLine, verify
 
 CHANGED = 1  # the exit code of a statement with a line that fails
 
@@ -50,7 +50,7 @@ def _read(file: Path) -> object:
         raise InputError(f"'{file}' is not JSON ({error}); ask for the file again.") from error
 
 
-def _show(lines: tuple[Line, ...], failed: list[Line]) -> None:
+def _show(lines: tuple[CheckedLine, ...], failed: list[CheckedLine]) -> None:
     for line in lines:
         console.print(f"ok     {line.name}" if line.holds else f"FAILS  {line.name}: {line.complaint}", markup=False)
     if failed:

@@ -25,9 +25,10 @@ from typing import Any
 
 import tomli_w
 
-from tacit.errors import RunError
+from tacit.errors import RunError, UnknownRelease
 from tacit.files import sweep_drafts, sync_folder, write_whole
-from tacit.statements.local_releases import AnswersRelease, CampaignLedger
+from tacit.records import from_plain
+from tacit.statements import Ledger, LocalReports
 
 FORMAT = "tacit campaign 2"
 SETTINGS = "campaign.toml"
@@ -109,14 +110,17 @@ class CampaignFolder:
         """Keep a step: whole and on disk when this returns."""
         write_whole(self.path / "steps" / f"{name}.json", json.dumps(record, ensure_ascii=False).encode())
 
-    def ledger(self) -> CampaignLedger:
+    def ledger(self) -> Ledger:
         """What was released so far, by every step on disk, in the order of the users asked.
 
         UnknownRelease where a step does not say what it released; RunError where its file is damaged.
         """
         steps = [self.read(path.stem) or {} for path in (self.path / "steps").glob("*.json")]
-        releases = [AnswersRelease.from_record(step.get("release")) for step in steps]
-        return CampaignLedger(tuple(sorted(releases, key=lambda release: release.first_user)))
+        releases: list[LocalReports] = [
+            from_plain(LocalReports, step.get("release"), error=UnknownRelease) for step in steps
+        ]
+        by_user = sorted(releases, key=lambda release: release.first_user)
+        return Ledger(tuple(by_user))
 
     def write_result(self, name: str, content: str) -> None:
         """A file of the result, in the folder itself or in one of its own."""

@@ -20,9 +20,11 @@ from tacit.discovery.device import PrefixQuestion, Terms, WordQuestion
 from tacit.discovery.report_sums import Crowd
 from tacit.discovery.settings import Campaign
 from tacit.discovery.trie import grow
+from tacit.errors import UnknownRelease
 from tacit.privacy.local_anonymity import absolute_threshold
 from tacit.randomizers.device_randomness import device_generator
-from tacit.statements.local_releases import PREFIX_VOTES, WORD_COUNTS, AnswersRelease
+from tacit.records import from_plain
+from tacit.statements.local_releases import PREFIX_VOTES, WORD_COUNTS, LocalReports
 
 COUNTING = "counting"  # the step after all layers
 
@@ -33,7 +35,7 @@ _DEVICES = 2  # the stream of a seed that devices draw from; the assignment, whi
 class Layer:
     """What one layer output, and the ledger's entry for it."""
 
-    release: AnswersRelease
+    release: LocalReports
     prefixes: tuple[str, ...]
     prefix_votes: tuple[int, ...]
     words: tuple[str, ...]
@@ -43,7 +45,7 @@ class Layer:
     def from_record(cls, record: Mapping[str, Any]) -> "Layer":
         """What `asdict` gave, through JSON or not."""
         output = {name: tuple(value) for name, value in record.items() if name != "release"}
-        return cls(release=AnswersRelease.from_record(record.get("release")), **output)
+        return cls(release=from_plain(LocalReports, record.get("release"), error=UnknownRelease), **output)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +140,7 @@ def _ask(
     least = least_votes(campaign, size, question.domain)
     grown = grow(question, votes, limit=campaign.prefixes, least_votes=least, known=known)
     return Layer(
-        release=AnswersRelease(
+        release=LocalReports(
             what=PREFIX_VOTES,
             turn=turn,
             layer=question.layer,
@@ -170,7 +172,7 @@ def _count(
         first_user = campaign.users - campaign.counting_users
         users = crowd.group(first_user, campaign.counting_users)
         votes = votes_of(typed, question, terms, users, _randomness(campaign, campaign.passes * campaign.depth))
-        release = AnswersRelease(
+        release = LocalReports(
             what=WORD_COUNTS,
             turn=0,
             layer=0,
@@ -181,7 +183,7 @@ def _count(
         )
         record = {"release": asdict(release), "votes": votes.tolist()}
         journal.write(COUNTING, record)
-    reports = AnswersRelease.from_record(record.get("release")).reports
+    reports = from_plain(LocalReports, record.get("release"), error=UnknownRelease).reports
     return count_words(np.array(record["votes"], np.int64), reports, terms.randomizer_for(question.domain))
 
 

@@ -20,7 +20,8 @@ from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Independent
 from tacit.randomizers import Randomizer
-from tacit.statements.ledger import EVALUATION_HISTOGRAM, RoundRelease
+from tacit.statements import NoisedSum
+from tacit.statements.local_releases import EVALUATION_HISTOGRAM
 
 Whole = NDArray[np.int64]
 ROUNDING = 1 / 12  # variance of rounding to a whole number, for noise much wider than one
@@ -67,7 +68,7 @@ def guarantee_for(histograms: int, *, zcdp: float, steps: int = 1) -> Guarantee:
 
 def release(
     questions: Sequence[Question], guarantee: Guarantee, *, step: int, generator: np.random.Generator
-) -> tuple[dict[str, Histogram], RoundRelease]:
+) -> tuple[dict[str, Histogram], NoisedSum]:
     """The histograms with Gaussian noise of `guarantee.seed_stddev` in every cell, and what the ledger must hold.
 
     Raises: InputError where the guarantee was made for another number of histograms, or the questions were put to
@@ -90,7 +91,7 @@ def release(
         )
         for each in questions
     }
-    return released, RoundRelease(
+    return released, NoisedSum(
         round=step,
         what=EVALUATION_HISTOGRAM,
         strategy_record=Independent().to_record(),

@@ -14,9 +14,9 @@ from tacit.discovery.campaign_folder import CampaignFolder
 from tacit.discovery.rounds import Discovery
 from tacit.discovery.settings import Campaign
 from tacit.keyboard.vocabulary import Vocabulary
-from tacit.statements import Statement
-from tacit.statements.facts import OPERATING_SYSTEM
-from tacit.statements.text_local import CampaignFacts, campaign_statement
+from tacit.privacy.guarantee import OPERATING_SYSTEM
+from tacit.statements import DiscoveryFacts, Statement
+from tacit.statements.statement import statement as statement_of
 
 WORDS = "words.csv"
 RESULT = "result.json"
@@ -46,7 +46,7 @@ def outcome_of(
         for row, count in zip(rows, found.counts.counts, strict=True):
             row |= {"count": count.value, "low": count.low, "high": count.high, "of_reports": found.counts.reports}
     coverage = found.counts.coverage if found.counts else None
-    statement = campaign_statement(facts_of(campaign, typed, folder, known=known, delta=delta))
+    statement = statement_of(facts_of(campaign, typed, folder, known=known, delta=delta))
     summary = {
         "run": str(folder.path),
         "words": len(rows),
@@ -65,10 +65,10 @@ def outcome_of(
 
 def facts_of(
     campaign: Campaign, typed: TypedWords, folder: CampaignFolder, *, known: Vocabulary, delta: float
-) -> CampaignFacts:
+) -> DiscoveryFacts:
     """What the statement is made from: the ledger on disk, and what only the command knows."""
-    return CampaignFacts(
-        ledger=folder.ledger(),
+    return DiscoveryFacts(
+        releases=folder.ledger().local_reports,
         central_delta=delta,
         population=typed.clients,
         resampled=campaign.resample_users,

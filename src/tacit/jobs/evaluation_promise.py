@@ -15,11 +15,11 @@ import typer
 from tacit.cli.console import console
 from tacit.errors import InputError
 from tacit.privacy import Participation, gaussian
+from tacit.privacy.guarantee import OPERATING_SYSTEM
 from tacit.privacy.rounding import rounded_up
 from tacit.runs import Run
 from tacit.statements import Ledger
-from tacit.statements.facts import OPERATING_SYSTEM
-from tacit.statements.ledger import RoundRelease
+from tacit.statements.ledger import release_from
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +71,7 @@ def promise_of(run: Run, delta: float | None = None) -> dict[str, Any]:
     delta: left out, the one asked for. Where nothing is released yet, the kind is "nothing".
     """
     asked = asked_promise(run)
-    ledger = Ledger(tuple(RoundRelease.from_record(row.release) for row in run.rounds()))
+    ledger = Ledger(tuple(release_from(row.release) for row in run.rounds()))
     if asked.kind == "nothing" or (asked.kind == "central" and not ledger.releases):
         return {"kind": "nothing"}
     facts = {"kind": asked.kind, "unit": "client", "adjacency": "zero-out", "key_source": run.fact("key_source")}
@@ -86,8 +86,8 @@ def promise_of(run: Run, delta: float | None = None) -> dict[str, Any]:
         "epsilon": composition.epsilon(at),
         "delta": at,
         "steps": len(ledger.releases),
-        "histograms": [round(each.clip_norm**2) for each in ledger.releases],
-        "stddev_of_a_count": [each.clip_norm * each.noise_multiplier for each in ledger.releases],
+        "histograms": [round(each.clip_norm**2) for each in ledger.noised_sums],
+        "stddev_of_a_count": [each.clip_norm * each.noise_multiplier for each in ledger.noised_sums],
     }
 
 

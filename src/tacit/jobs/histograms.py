@@ -34,6 +34,7 @@ from tacit.jobs.train import use_cores
 from tacit.keyboard.model_folder import WEIGHTS
 from tacit.mechanisms import fresh_key
 from tacit.randomizers import SubsetSelection
+from tacit.records import to_plain
 from tacit.runs import RoundRow, Run
 from tacit.training import Hardware, generator_for, key_from_seed
 
@@ -171,7 +172,7 @@ def released_step(
         round=step,
         checkpoint=path.name,
         digest=hashlib.sha256(content).hexdigest(),
-        release=row.to_record(),
+        release=to_plain(row),
         measures={},
     )
     run.commit(done, clients=np.sort(clients), finished=time.time(), seconds=0.0)

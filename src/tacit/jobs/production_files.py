@@ -9,18 +9,17 @@ from typing import Any
 from tacit.data import Manifest
 from tacit.errors import InputError
 from tacit.files import write_whole
-from tacit.planning.encoding import Encoding
 from tacit.planning.production import Production
 from tacit.planning.production_tuning import Tuned
 from tacit.population.devices import RoundRules
+from tacit.privacy.encoding import Encoding
+from tacit.privacy.guarantee import OPERATING_SYSTEM
 from tacit.privacy.strategy import BandedInverse, BandedToeplitz, Blt, Independent, Strategy, Tree
 from tacit.recipe import Recipe
 from tacit.recipe.sections import PopulationSection, PrivacySection, RoundsSection
-from tacit.statements import StatementFacts
+from tacit.statements import TrainingFacts
 from tacit.statements.accounts import PUBLIC_DATA
-from tacit.statements.facts import OPERATING_SYSTEM
-from tacit.statements.planned_statement import PlannedFacts, planned_statement
-from tacit.statements.statement import Statement
+from tacit.statements.statement import Statement, statement
 
 RULES = ("clock", "over_selection", "check_in_minutes", "deadline_minutes", "pause_minutes", "most_days")
 
@@ -199,9 +198,8 @@ def statement_of_plan(
     first = () if recipe.model.init is None else (f"the text that the model {recipe.model.init} was trained on",)
     tuning = "whatever was tried on the same devices before this run to choose its settings"
     seed = recipe.run.seed
-    facts = StatementFacts(
+    facts = TrainingFacts(
         planned=guarantee,
-        realised=guarantee,
         delta=delta,
         population=production.scenario.clients.devices,
         report_goal=plan.report_goal,
@@ -230,7 +228,7 @@ def statement_of_plan(
         f"{production.scenario.clients.devices:,} simulated devices, timer of {seen.timer_hours:g} hours, "
         f"{seen.days:.3g} days, one seed."
     )
-    return planned_statement(PlannedFacts(run=facts, simulated=seen.realised, simulation=simulation))
+    return statement(replace(facts, simulated=seen.realised, simulation=simulation))
 
 
 def vocabulary_of(cache: Path) -> tuple[str, str]:

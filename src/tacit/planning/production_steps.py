@@ -4,11 +4,11 @@ import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tacit.planning.encoding import Encoding
 from tacit.planning.production import Production
 from tacit.planning.production_tuning import Tuned
 from tacit.planning.scenario import Plan, Record
 from tacit.planning.steps import SAVED_BY_PRETRAINING, AdaptivePrice, Goal, Story, Told
+from tacit.privacy.encoding import Encoding
 from tacit.privacy.gaussian import epsilon
 from tacit.privacy.rounding import rounded_up
 

@@ -8,7 +8,7 @@ from tacit.planning.candidates import Mechanism
 from tacit.planning.clients import HOURS_PER_DAY
 from tacit.planning.scenario import Plan, Record, Scenario
 from tacit.planning.targets import Progress, Reached, report_goal_for
-from tacit.privacy.adaptive_clipping import update_noise_multiplier
+from tacit.privacy.composition import update_noise_multiplier
 from tacit.privacy.gaussian import noise_multiplier_for
 from tacit.privacy.rounding import rounded_up
 from tacit.privacy.strategy import Tree

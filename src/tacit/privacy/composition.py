@@ -6,15 +6,23 @@ to one sequence lie in one block. Its squared sensitivity for a pattern of parti
 the blocks', and at most the sum of their worst cases. The updates may depend on everything released before,
 in whichever sequence (arXiv:2202.08312, Theorem 2.1). Neighbours are those of zero-out: one client's
 contributions to every sequence become zero.
+
+Adaptive clipping is such a composition: each client sends, besides its update, one bit, whether its update was
+shorter than the current estimate. The noised counts steer the estimate, which becomes the clip norm of the updates when
+their strategy restarts, and only then (arXiv:2305.18465, Algorithm 1). `Ledger.composition` accounts the two sequences
+as they were released; the functions here say how to divide one budget between them.
 """
 
 import math
 from dataclasses import dataclass, replace
 
-from tacit.errors import AccountingError
+from tacit.errors import AccountingError, InputError
 from tacit.privacy import gaussian
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Participation
+
+# A bit minus 1/2 is 1/2 in size whatever it says, and moves the count by 1/2 where a client is zeroed out.
+BIT_NORM = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,3 +92,32 @@ class Composition:
                 for each in self.sequences
             )
         )
+
+
+def bit_noise_multiplier(bit_stddev: float) -> float:
+    """The noise multiplier of counts with noise of standard deviation `bit_stddev` (in clients): 2 `bit_stddev`."""
+    _check("bit_stddev", bit_stddev)
+    return bit_stddev / BIT_NORM
+
+
+def update_noise_multiplier(noise_multiplier: float, bit_stddev: float) -> float:
+    """The noise multiplier of the updates with which they and the counts together cost what `noise_multiplier`
+    alone would.
+
+    `z_delta = (z^-2 - (2 sigma_b)^-2)^(-1/2)`, exact for two sequences of one strategy (arXiv:2305.18465,
+    Theorem 1). AccountingError where the counts alone cost that much.
+    """
+    _check("noise_multiplier", noise_multiplier)
+    bits = bit_noise_multiplier(bit_stddev)
+    if bits <= noise_multiplier:
+        raise AccountingError(
+            f"counts with noise {bit_stddev:g} cost what a noise multiplier of {bits:g} costs, and nothing is left of "
+            f"noise_multiplier={noise_multiplier:g} for the updates; give a bit_stddev above {noise_multiplier / 2:g}."
+        )
+    # z^-2 - y^-2 = (y - z) (y + z) / (z y)^2: no difference of nearly equal squares.
+    return noise_multiplier * bits / math.sqrt((bits - noise_multiplier) * (bits + noise_multiplier))
+
+
+def _check(name: str, value: float) -> None:
+    if not 0 < value < math.inf:
+        raise InputError(f"{name}={value} is not a finite number above 0; give one.")

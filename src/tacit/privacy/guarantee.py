@@ -11,6 +11,8 @@ from tacit.privacy.participation import Participation
 from tacit.privacy.sensitivity import sensitivity_bound_squared
 from tacit.privacy.strategy import Independent, Strategy
 
+OPERATING_SYSTEM = "operating system"  # whose randomness the keys of the noise come from, unless a seed is named
+
 
 @dataclass(frozen=True, kw_only=True)
 class Guarantee:
@@ -21,7 +23,7 @@ class Guarantee:
     Without a strategy there is no noise and no guarantee. The clip norm may be infinite then, and only then.
 
     Where contributions are encoded for secure aggregation, rounding makes them longer: what is summed has norm
-    at most `clip_inflation * clip_norm` (see `secure_sum`), while the noise stays as it is. The squared
+    at most `clip_inflation * clip_norm` (see `encoding`), while the noise stays as it is. The squared
     sensitivity and rho then grow by `clip_inflation`^2.
     """
 

@@ -175,7 +175,7 @@ def _failed(run: Run) -> tuple[Label, ...]:
 def _rounds(run: Run, accounts: Accounts) -> Rounds:
     rows, released = run.rounds()[: accounts.released], accounts.released
     seconds = [seconds for round, _, seconds in run.times() if round < released]
-    updates = [each for each in accounts.ledger.releases if each.what == MODEL_UPDATE]
+    updates = [each for each in accounts.ledger.noised_sums if each.what == MODEL_UPDATE]
     estimates = [row.measures["clip_estimate"] for row in rows if "clip_estimate" in row.measures]
     return Rounds(
         seconds=np.array(seconds, np.float64),

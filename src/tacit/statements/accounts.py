@@ -20,10 +20,9 @@ from tacit.privacy import Guarantee, Participation
 from tacit.privacy.composition import Composition, ReleasedSequence
 from tacit.privacy.strategy import Banded, Dense, Record, Strategy, strategy_from_record
 from tacit.runs import Run
-from tacit.statements import Ledger, RoundRelease, Statement, StatementFacts
-from tacit.statements.facts import SideRelease
-from tacit.statements.ledger import CLIP_ESTIMATE, MODEL_UPDATE, ledger_record, strategy_of
-from tacit.statements.statement import Extrapolation, statement
+from tacit.statements.facts import Extrapolation, SideRelease, TrainingFacts
+from tacit.statements.ledger import CLIP_ESTIMATE, MODEL_UPDATE, Ledger, ledger_record, release_from, strategy_of
+from tacit.statements.statement import Statement, statement
 
 # A tree's exact sensitivity takes up to 4 ms where clients come often, so a curve has at most this many points.
 CURVE_POINTS = 256
@@ -96,9 +95,7 @@ def accounts_of(run: Run, delta: float | None = None) -> Accounts:
     asked to release, RunError where the folder lacks a fact.
     """
     rows = run.rounds()
-    ledger = Ledger(
-        tuple(RoundRelease.from_record(each) for row in rows for each in row.releases), matrix=_kept_matrix(run)
-    )
+    ledger = Ledger(tuple(release_from(each) for row in rows for each in row.releases), matrix=_kept_matrix(run))
     released = len(rows)
     round_of, client_of = run.participations()
     seen = round_of < released
@@ -299,12 +296,12 @@ def statement_of(run: Run, delta: float | None = None) -> Statement:
     return statement(statement_facts(run, accounts, accounts.realised))
 
 
-def statement_facts(run: Run, accounts: Accounts, realised: Composition) -> StatementFacts:
+def statement_facts(run: Run, accounts: Accounts, realised: Composition) -> TrainingFacts:
     """What the statement is made from, as the folder has it."""
     (planned, *sides), (happened, *beside) = accounts.planned.sequences, realised.sequences
     report_goal = int(run.fact("report_goal"))
     vocabulary: dict[str, str] = run.fact("vocabulary")
-    return StatementFacts(
+    return TrainingFacts(
         planned=planned.guarantee,
         realised=happened.guarantee,
         also_released=tuple(

@@ -1,23 +1,24 @@
-"""The facts that a privacy statement is made from, checked against each other; as plain values, too.
+"""What the statement of a run that trains is made from, checked for contradictions; as plain values too.
 
-What only the rest of the platform knows (population, vocabulary, where keys came from) arrives here as plain
-values.
+`facts_analytics.py` has the facts of the other kinds of run. What only the rest of the platform knows (population,
+vocabulary, where keys came from) arrives here as plain values.
 """
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 from tacit.errors import InputError, TacitError
 from tacit.privacy.composition import Composition, ReleasedSequence
-from tacit.privacy.guarantee import Guarantee
+from tacit.privacy.guarantee import OPERATING_SYSTEM, Guarantee
 from tacit.privacy.participation import Participation
-from tacit.privacy.strategy import Record, strategy_from_record
+from tacit.privacy.strategy import Record, Strategy, strategy_from_record
+from tacit.records import from_plain, json_ready, to_plain
 from tacit.statements.ledger import MODEL_UPDATE, starts_afresh
 
-OPERATING_SYSTEM = "operating system"
+F = TypeVar("F")
+
 UNITS = {
     "device": (
         "Device level: the guarantee is for everything on one device, however much text that is and whatever it "
@@ -62,24 +63,26 @@ class SideRelease:
 
     what: str
     planned: Guarantee
-    realised: Guarantee
+    realised: Guarantee | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class StatementFacts:
-    """What a statement is made from. `planned` is what the model updates promised, `realised` the same noise
-    under what happened; `also_released` are the sequences beside them. `clip_norms`, of a clip norm that follows the
-    updates, are all that were in force, as (round from which it held, clip norm); `planned` has the first then and
-    `realised` the last.
+class TrainingFacts:
+    """What the statement of a run that trains is made from. `planned` is what the model updates promised, `realised`
+    the same noise under what happened, None where nothing has happened yet; `also_released` are the sequences beside
+    them. `clip_norms`, of a clip norm that follows the updates, are all that were in force, as (round from which it
+    held, clip norm); `planned` has the first then and `realised` the last.
 
     `released` names what leaves the server; `looked_at` each other use of clients' text, which has no
     guarantee; `public_data` what was used besides. `key_source` is "operating system" or "fixed seed N".
-    `verify_command` re-derives the figures from the run itself. InputError where the facts contradict each
-    other.
+    `verify_command` re-derives the figures from the run itself. Of a planned run, `simulated` is what a simulation,
+    described in words by `simulation`, saw its devices do. InputError where the facts contradict each other.
     """
 
+    format: ClassVar[str] = "tacit statement 1"
+
     planned: Guarantee
-    realised: Guarantee
+    realised: Guarantee | None = None
     delta: float
     population: int
     report_goal: int
@@ -97,28 +100,42 @@ class StatementFacts:
     extrapolation: Extrapolation | None = None
     also_released: tuple[SideRelease, ...] = ()
     clip_norms: tuple[tuple[int, float], ...] = ()
+    simulated: Participation | None = None
+    simulation: str = ""
 
     def __post_init__(self) -> None:
-        _choose("unit", self.unit, tuple(UNITS))
-        _choose("adjacency", self.adjacency, tuple(ADJACENCIES))
-        _choose("vocabulary_kind", self.vocabulary_kind, VOCABULARIES)
-        if self.key_source != OPERATING_SYSTEM and not re.fullmatch(r"fixed seed -?\d+", self.key_source):
-            raise InputError(f"key_source={self.key_source!r}; say {OPERATING_SYSTEM!r} or 'fixed seed N'.")
-        if not 0 < self.delta < 1:
-            raise InputError(f"delta={self.delta} is not a probability between 0 and 1; give for example 1e-10.")
+        choose("unit", self.unit, tuple(UNITS))
+        choose("adjacency", self.adjacency, tuple(ADJACENCIES))
+        choose("vocabulary_kind", self.vocabulary_kind, VOCABULARIES)
+        check_key_source(self.key_source)
+        check_probability("delta", self.delta)
         last = self.planned
-        if self.clip_norms:
+        if self.clip_norms and self.realised:
             _check_clip_norms(self.clip_norms, self.planned, self.realised)
             last = replace(self.planned, clip_norm=self.clip_norms[-1][1])
         sides = [(each.planned, each.realised) for each in self.also_released]
         for planned, realised in [(last, self.realised), *sides]:
-            if planned.with_participation(realised.participation) != realised:
+            if (realised is None) != (self.realised is None):
+                raise InputError("of the sequences some are realised and some only planned; a run does all or none.")
+            if realised and planned.with_participation(realised.participation) != realised:
                 raise InputError(
                     "planned and realised guarantee differ in more than participation; a run has one strategy, "
                     "one noise multiplier and, where no others are named, one clip norm."
                 )
         if self.extrapolation:
             _check_extrapolation(self.extrapolation, self.planned, self.report_goal)
+        self._check_simulation()
+
+    def _check_simulation(self) -> None:
+        if self.simulated is None:
+            return
+        if self.realised:
+            raise InputError("what a simulation saw is of a run that was not made; leave it out of one that was.")
+        if self.simulated.rounds != self.planned.participation.rounds:
+            raise InputError(
+                f"the simulation had {self.simulated.rounds} rounds and the plan has "
+                f"{self.planned.participation.rounds}; simulate the plan."
+            )
 
     @property
     def planned_in_all(self) -> Composition:
@@ -126,26 +143,31 @@ class StatementFacts:
         return _together((MODEL_UPDATE, self.planned), *((each.what, each.planned) for each in self.also_released))
 
     @property
-    def realised_in_all(self) -> Composition:
-        """What all that is released promises together, as it happened."""
-        return _together((MODEL_UPDATE, self.realised), *((each.what, each.realised) for each in self.also_released))
+    def realised_in_all(self) -> Composition | None:
+        """What all that is released promises together, as it happened; None of a planned run."""
+        happened = [(each.what, each.realised) for each in self.also_released if each.realised]
+        return _together((MODEL_UPDATE, self.realised), *happened) if self.realised else None
 
-    def at_larger_cohort(self) -> "StatementFacts":
+    def at_larger_cohort(self) -> "TrainingFacts":
         """The extrapolated run, itself extrapolating nothing: every sequence has more noise by the same factor."""
         if self.extrapolation is None:
             raise InputError("these facts extrapolate nothing; give an extrapolation.")
         noise = self.extrapolation.noise_multiplier
         factor = noise / self.planned.noise_multiplier
 
-        def louder(guarantee: Guarantee) -> Guarantee:
+        def with_more_noise(guarantee: Guarantee) -> Guarantee:
             return replace(guarantee, noise_multiplier=guarantee.noise_multiplier * factor)
 
         return replace(
             self,
             planned=replace(self.planned, noise_multiplier=noise),
-            realised=replace(self.realised, noise_multiplier=noise),
+            realised=replace(self.realised, noise_multiplier=noise) if self.realised else None,
             also_released=tuple(
-                replace(each, planned=louder(each.planned), realised=louder(each.realised))
+                SideRelease(
+                    what=each.what,
+                    planned=with_more_noise(each.planned),
+                    realised=with_more_noise(each.realised) if each.realised else None,
+                )
                 for each in self.also_released
             ),
             report_goal=self.extrapolation.report_goal,
@@ -153,106 +175,129 @@ class StatementFacts:
         )
 
     def to_record(self) -> Record:
-        """Plain values for JSON, all that `from_record` needs."""
-        plain = {name: getattr(self, name) for name in PLAIN}
-        return {
-            "mechanism": _mechanism_record(self.planned),
-            "planned": asdict(self.planned.participation),
-            "realised": asdict(self.realised.participation),
-            "also_released": [
-                {
-                    "what": each.what,
-                    "mechanism": _mechanism_record(each.planned),
-                    "planned": asdict(each.planned.participation),
-                    "realised": asdict(each.realised.participation),
-                }
-                for each in self.also_released
-            ],
-            "extrapolation": asdict(self.extrapolation) if self.extrapolation else None,
-            **({"clip_norms": [list(each) for each in self.clip_norms]} if self.clip_norms else {}),
-            **{name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()},
-        }
+        """Plain values for JSON, all that `from_record` needs; a mechanism stands once for planned and realised."""
+        sequences = ("planned", "realised", "also_released")
+        rest = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in sequences}
+        for name, absent in (("clip_norms", ()), ("simulated", None), ("simulation", "")):
+            if rest[name] == absent:  # of adaptive clipping, or of a simulation, alone
+                del rest[name]
+        also = [{"what": each.what, **_sums_record(each.planned, each.realised)} for each in self.also_released]
+        extrapolation = rest.pop("extrapolation")
+        shared = {"also_released": also, "extrapolation": to_plain(extrapolation)}
+        clip_norms = {"clip_norms": to_plain(rest.pop("clip_norms"))} if "clip_norms" in rest else {}
+        return {**_sums_record(self.planned, self.realised), **shared, **clip_norms, **to_plain(rest)}
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> "StatementFacts":
+    def from_record(cls, record: Mapping[str, Any]) -> "TrainingFacts":
         """The facts that `to_record` wrote; InputError or UnknownRelease where they are no such facts."""
-        known = {*PLAIN, "mechanism", "planned", "realised", "also_released", "extrapolation"}
-        found = record.keys() - {"clip_norms"}  # of adaptive clipping alone
-        if found != known:
-            odd = ", ".join(sorted(found ^ known))
-            raise InputError(f"the facts have too few or too many keys ({odd}); use the version that wrote them.")
-        try:
-            planned, realised = _guarantees(record)
-            held = tuple((_plain("clip_norms", at, int), float(norm)) for at, norm in record.get("clip_norms", ()))
-            if held:
-                realised = replace(realised, clip_norm=held[-1][1])
-            larger = record["extrapolation"]
-            return cls(
-                planned=planned,
-                realised=realised,
-                also_released=tuple(_side_release(each) for each in record["also_released"]),
-                extrapolation=None if larger is None else Extrapolation(**larger),
-                clip_norms=held,
-                **{name: _plain(name, record[name]) for name in PLAIN},
-            )
-        except TacitError:
-            raise
-        except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
-            raise InputError(f"the facts cannot be read ({error!r}); use the version that wrote them.") from error
+        values = dict(record)
+        also = values.pop("also_released", ())
+        if not isinstance(also, list | tuple):
+            raise InputError(f"also_released is {also!r}, and a list was expected.")
+        planned, realised = _sums_from(values, "the facts")
+        if values.get("clip_norms") and realised:
+            realised = replace(realised, clip_norm=_last_of(values["clip_norms"]))
+        guarantees = {"planned": planned, "realised": realised, "also_released": tuple(map(_side_from, also))}
+        return all_of(cls, {**values, **guarantees}, may_lack=("clip_norms", "simulated", "simulation"))
 
 
-# What is a number, a text or a list of texts.
-PLAIN = {field.name: field.type for field in fields(StatementFacts) if field.type in (str, int, float, tuple[str, ...])}
+# -- records -----------------------------------------------------------------------------------------------------------
+
+
+def all_of(kind: type[F], record: Mapping[str, Any], *, may_lack: tuple[str, ...] = ()) -> F:
+    """`from_plain`, with no default for what a statement must say."""
+    for field in fields(kind):  # type: ignore[arg-type]  # a dataclass, which a type variable cannot say
+        if field.name not in record and field.name not in may_lack:
+            raise InputError(f"the facts lack '{field.name}'; ask for the whole file.")
+    return from_plain(kind, record, where="facts")
+
+
+def _sums_record(planned: Guarantee, realised: Guarantee | None) -> Record:
+    """One sequence: the mechanism once, then who was to come, and who came."""
+    mechanism = {
+        "strategy": planned.strategy.to_record() if planned.strategy else None,
+        "clip_norm": json_ready(planned.clip_norm),  # infinite without a bound
+        "noise_multiplier": planned.noise_multiplier,
+        "clip_inflation": planned.clip_inflation,
+    }
+    happened = asdict(realised.participation) if realised else None
+    return {"mechanism": mechanism, "planned": asdict(planned.participation), "realised": happened}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Mechanism:
+    """What a sequence's record says of its noise."""
+
+    strategy: Record | None
+    clip_norm: float
+    noise_multiplier: float
+    clip_inflation: float
+
+
+def _sums_from(values: Record, where: str) -> tuple[Guarantee, Guarantee | None]:
+    """(planned, realised) of one sequence, which leave `values`; realised has the clip norm of planned."""
+    lacking = [name for name in ("mechanism", "planned", "realised") if name not in values]
+    if lacking:
+        raise InputError(f"{where} lack '{lacking[0]}'; ask for the whole file.")
+    mechanism = from_plain(_Mechanism, values.pop("mechanism"), where="mechanism")
+    planned = Guarantee(
+        participation=from_plain(Participation, values.pop("planned"), where="planned"),
+        strategy=None if mechanism.strategy is None else _strategy_from(mechanism.strategy),
+        clip_norm=mechanism.clip_norm,
+        noise_multiplier=mechanism.noise_multiplier,
+        clip_inflation=mechanism.clip_inflation,
+    )
+    happened = values.pop("realised")
+    if happened is None:
+        return planned, None
+    return planned, planned.with_participation(from_plain(Participation, happened, where="realised"))
+
+
+def _strategy_from(record: Record) -> Strategy:
+    try:
+        return strategy_from_record(record)
+    except TacitError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        raise InputError(f"mechanism.strategy cannot be read ({error!r}); use the version that wrote it.") from error
+
+
+def _side_from(record: Any) -> SideRelease:
+    if not isinstance(record, Mapping):
+        raise InputError(f"also_released holds {record!r}, and a table of values was expected.")
+    values = dict(record)
+    planned, realised = _sums_from(values, "the sequences in also_released")
+    return from_plain(SideRelease, {**values, "planned": planned, "realised": realised}, where="also_released")
+
+
+def _last_of(held: Any) -> float:
+    """The clip norm in force at the end; what else there is wrong with the list, `from_plain` says."""
+    try:
+        return float(held[-1][1])
+    except (TypeError, ValueError, LookupError) as error:
+        raise InputError(f"clip_norms is {held!r}, and a list of (round, clip norm) was expected.") from error
+
+
+# -- checks ------------------------------------------------------------------------------------------------------------
 
 
 def _together(*sequences: tuple[str, Guarantee]) -> Composition:
     return Composition(tuple(ReleasedSequence(what=what, guarantee=guarantee) for what, guarantee in sequences))
 
 
-def _mechanism_record(guarantee: Guarantee) -> Record:
-    clip_norm = guarantee.clip_norm
-    return {
-        "strategy": guarantee.strategy.to_record() if guarantee.strategy else None,
-        "clip_norm": "inf" if math.isinf(clip_norm) else clip_norm,
-        "noise_multiplier": guarantee.noise_multiplier,
-        "clip_inflation": guarantee.clip_inflation,
-    }
-
-
-def _guarantees(record: Mapping[str, Any]) -> tuple[Guarantee, Guarantee]:
-    """(planned, realised) of one sequence."""
-    mechanism = dict(record["mechanism"])
-    strategy = mechanism.pop("strategy")
-    planned = Guarantee(
-        participation=Participation(**record["planned"]),
-        strategy=None if strategy is None else strategy_from_record(strategy),
-        **{name: float(value) for name, value in mechanism.items()},  # "inf" included
-    )
-    return planned, planned.with_participation(Participation(**record["realised"]))
-
-
-def _side_release(record: Mapping[str, Any]) -> SideRelease:
-    planned, realised = _guarantees(record)
-    return SideRelease(what=_plain("what", record["what"], str), planned=planned, realised=realised)
-
-
-def _plain(name: str, value: Any, kind: Any = None) -> Any:
-    """`value` as the field `name` has it; InputError where it is of another kind."""
-    kind = PLAIN[name] if kind is None else kind
-    if kind == tuple[str, ...]:
-        good, value = isinstance(value, list) and all(isinstance(each, str) for each in value), tuple(value)
-    elif kind is float and type(value) is int:
-        good, value = True, float(value)
-    else:
-        good = type(value) is kind
-    if not good:
-        raise InputError(f"{name}={value!r} is of the wrong kind; use the version that wrote it.")
-    return value
-
-
-def _choose(name: str, value: str, known: tuple[str, ...]) -> None:
+def choose(name: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
         raise InputError(f"{name}={value!r} is none of {', '.join(known)}; choose one of them.")
+
+
+def check_key_source(said: str) -> None:
+    if said != OPERATING_SYSTEM and not re.fullmatch(r"fixed seed -?\d+", said):
+        raise InputError(f"key_source={said!r}; say {OPERATING_SYSTEM!r} or 'fixed seed N'.")
+
+
+def check_probability(name: str, value: float) -> None:
+    if not 0 < value < 1:
+        raise InputError(f"{name}={value} is not a probability between 0 and 1; give for example 1e-10.")
 
 
 def _check_clip_norms(held: tuple[tuple[int, float], ...], planned: Guarantee, realised: Guarantee) -> None:

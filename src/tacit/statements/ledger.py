@@ -6,27 +6,29 @@ for which it has no theorem: nothing is skipped, and a release that was made twi
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
 from tacit.errors import AccountingError, UnknownRelease
-from tacit.privacy.adaptive_clipping import BIT_NORM
-from tacit.privacy.composition import Composition, ReleasedSequence
-from tacit.privacy.guarantee import Guarantee
+from tacit.privacy.composition import BIT_NORM, Composition, ReleasedSequence
+from tacit.privacy.guarantee import OPERATING_SYSTEM, Guarantee
+from tacit.privacy.local_guarantee import LocalGuarantee
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Banded, Dense, Record, Strategy, strategy_from_record
+from tacit.records import from_plain
+from tacit.statements.local_releases import EVALUATION_HISTOGRAM, LocalReports, local_guarantee
 
 MODEL_UPDATE = "model update"
 CLIP_ESTIMATE = "clip estimate"  # the count of updates shorter than the estimate, each bit minus 1/2
-EVALUATION_HISTOGRAM = "evaluation histogram"
-GAUSSIAN_SUM = "gaussian sum: "  # and any name: a sum that its releaser declares to be as a RoundRelease says
+GAUSSIAN_SUM = "gaussian sum: "  # and any name: a sum that its releaser declares to be as a NoisedSum says
 EVERY_ROUND = (MODEL_UPDATE, CLIP_ESTIMATE)
+CENTRAL_DELTA = 1e-10  # where nobody says at which delta local reports are to be accounted centrally
 
 
 @dataclass(frozen=True, kw_only=True)
-class RoundRelease:
+class NoisedSum:
     """One noised sum that left the aggregator.
 
     `round` counts from 0; `what` names the sequence it belongs to; `strategy_record` is what `ledger_record`
@@ -35,6 +37,8 @@ class RoundRelease:
     summands were encoded; the noise is `C^{-1} Z`, seeds of standard deviation `noise_multiplier * clip_norm`,
     one row of C^{-1} for each release of the sequence in turn.
     """
+
+    kind: ClassVar[str] = "noised sum"
 
     round: int
     what: str
@@ -45,38 +49,78 @@ class RoundRelease:
     dropped: int
     clip_inflation: float = 1.0
 
-    def to_record(self) -> Record:
-        """Plain values for JSON."""
-        return asdict(self)
 
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> "RoundRelease":
-        """What `to_record` wrote, now or before a field was added that has a default; UnknownRelease where a
-        field is missing or one is unknown.
-        """
-        known = {field.name for field in fields(cls)}
-        needed = {field.name for field in fields(cls) if field.default is MISSING}
-        if not needed <= record.keys() <= known:
-            raise UnknownRelease(
-                f"a release with the fields {sorted(record)} is not understood, which needs exactly "
-                f"{sorted(needed)}; account it with the version that wrote it."
-            )
-        return cls(**record)
+Release = NoisedSum | LocalReports
+R = TypeVar("R", NoisedSum, LocalReports)
+
+
+def release_from(record: Any) -> Release:
+    """The release that `to_plain` wrote; UnknownRelease where a key is unknown or missing, or the kind is."""
+    kinds: dict[str, type[Release]] = {each.kind: each for each in (NoisedSum, LocalReports)}
+    found = record.get("kind") if isinstance(record, Mapping) else None
+    if not isinstance(record, Mapping) or not isinstance(found, str) or found not in kinds:
+        raise UnknownRelease(
+            f"the ledger holds {found or record!r}, which is neither a {' nor '.join(kinds)}; "
+            "account it with the version that wrote it."
+        )
+    kind = kinds[found]
+    missing = [field.name for field in fields(kind) if field.name not in record]  # a default must not fill a gap
+    if missing:
+        raise UnknownRelease(
+            f"a {found} in the ledger lacks '{missing[0]}'; account it with the version that wrote it."
+        )
+    return from_plain(kind, record, error=UnknownRelease, where=f"a {found} in the ledger")
 
 
 @dataclass(frozen=True)
 class Ledger:
     """The releases of one run in the order in which they were made, and the matrix that they name, if they name one."""
 
-    releases: tuple[RoundRelease, ...] = ()
+    releases: tuple[Release, ...] = ()
     matrix: Banded | Dense | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "releases", tuple(self.releases))
 
-    def add(self, release: RoundRelease) -> "Ledger":
+    def add(self, release: Release) -> "Ledger":
         """The ledger with one more release at its end; this one stays as it is."""
         return replace(self, releases=(*self.releases, release))
+
+    @property
+    def noised_sums(self) -> tuple[NoisedSum, ...]:
+        """The releases of a run that adds noise to sums; UnknownRelease where there is anything else."""
+        return self._all(NoisedSum)
+
+    @property
+    def local_reports(self) -> tuple[LocalReports, ...]:
+        """The releases of a run whose devices randomise; UnknownRelease where there is anything else."""
+        return self._all(LocalReports)
+
+    def account(
+        self, participation: Participation, *, central_delta: float = CENTRAL_DELTA
+    ) -> Composition | LocalGuarantee:
+        """What everything in the ledger promises: of noised sums their `composition`, of local reports what their
+        randomizers do (`local_guarantee`, centrally at `central_delta`).
+
+        UnknownRelease for a ledger that holds both, or anything else; AccountingError for an empty one, or for local
+        reports where a client took part in two rounds: only disjoint groups of users are understood.
+        """
+        if not self.releases or not isinstance(self.releases[0], LocalReports):
+            return self.composition(participation)
+        if participation.max_participations > 1:
+            raise AccountingError(
+                f"a client was asked in {participation.max_participations} rounds, and local reports of groups that "
+                "share clients have no guarantee by disjointness; ask each client once."
+            )
+        return self.local_guarantee(central_delta=central_delta)
+
+    def local_guarantee(
+        self, *, central_delta: float = CENTRAL_DELTA, randomness: str = OPERATING_SYSTEM, resampled: bool = False
+    ) -> LocalGuarantee:
+        """What local reports, where they are all that was released, promise; see `local_releases.local_guarantee`."""
+        return local_guarantee(
+            self._all(LocalReports), central_delta=central_delta, randomness=randomness, resampled=resampled
+        )
 
     def guarantee(self, participation: Participation) -> Guarantee:
         """What the model updates promise, where they are all that was released; see `composition`.
@@ -107,8 +151,8 @@ class Ledger:
         """
         if not self.releases:
             raise AccountingError("the ledger is empty, and nothing promises nothing; account after a first round.")
-        found: dict[str, list[RoundRelease]] = {}
-        for release in self.releases:
+        found: dict[str, list[NoisedSum]] = {}
+        for release in self.noised_sums:
             found.setdefault(release.what, []).append(release)
         sequences = (_account(what, releases, participation, self.matrix) for what, releases in found.items())
         return Composition(tuple(sequences))
@@ -116,6 +160,17 @@ class Ledger:
     def zcdp(self, participation: Participation) -> float:
         """rho of everything released so far; 0 while that is nothing."""
         return self.composition(participation).zcdp if self.releases else 0.0
+
+    def _all(self, kind: type[R]) -> tuple[R, ...]:
+        """The releases; UnknownRelease unless all are of one kind, because no theorem adds the two."""
+        for release in self.releases:
+            if not isinstance(release, kind):
+                raise UnknownRelease(
+                    f"the ledger holds a {getattr(release, 'kind', type(release).__name__)} where only {kind.kind} is "
+                    "accounted: one theorem covers noised sums, another local reports, none both; account each kind "
+                    "in a ledger of its own."
+                )
+        return cast("tuple[R, ...]", self.releases)
 
 
 def ledger_record(strategy: Strategy | None) -> Record | None:
@@ -127,10 +182,7 @@ def ledger_record(strategy: Strategy | None) -> Record | None:
 
 
 def strategy_of(record: Mapping[str, Any] | None, matrix: Banded | Dense | None) -> Strategy | None:
-    """The strategy that `ledger_record` spoke of; UnknownRelease where it named another matrix than `matrix`.
-
-    Rows that hold a matrix whole are read too.
-    """
+    """The strategy that `ledger_record` spoke of; UnknownRelease where it named another matrix than `matrix`."""
     if record is None or "sha256" not in record:
         return None if record is None else strategy_from_record(record)
     if matrix is None or ledger_record(matrix) != record:
@@ -143,7 +195,7 @@ def strategy_of(record: Mapping[str, Any] | None, matrix: Banded | Dense | None)
 
 
 def _account(
-    what: str, releases: Sequence[RoundRelease], participation: Participation, matrix: Banded | Dense | None
+    what: str, releases: Sequence[NoisedSum], participation: Participation, matrix: Banded | Dense | None
 ) -> ReleasedSequence:
     """What the sequence `what` promises; UnknownRelease where it is none that has a theorem."""
     first, last = releases[0], releases[-1]
@@ -164,7 +216,7 @@ def _account(
     return ReleasedSequence(what=what, guarantee=guarantee, clip_norms=_clip_norms(releases, strategy))
 
 
-def _check_name(release: RoundRelease) -> None:
+def _check_name(release: NoisedSum) -> None:
     """UnknownRelease unless the sequence is one whose meaning is known."""
     what = release.what
     declared = what.startswith(GAUSSIAN_SUM) and what != GAUSSIAN_SUM
@@ -176,7 +228,7 @@ def _check_name(release: RoundRelease) -> None:
         )
 
 
-def _check_rounds(what: str, releases: Sequence[RoundRelease]) -> None:
+def _check_rounds(what: str, releases: Sequence[NoisedSum]) -> None:
     """UnknownRelease unless each round is released once and in order, and none is left out that belongs."""
     before = -1
     for position, release in enumerate(releases):
@@ -190,7 +242,7 @@ def _check_rounds(what: str, releases: Sequence[RoundRelease]) -> None:
         before = release.round
 
 
-def _clip_norms(releases: Sequence[RoundRelease], strategy: Strategy | None) -> tuple[tuple[int, float], ...]:
+def _clip_norms(releases: Sequence[NoisedSum], strategy: Strategy | None) -> tuple[tuple[int, float], ...]:
     """The clip norms and where each began to hold; UnknownRelease where one changes without a restart."""
     held = [(0, releases[0].clip_norm)]
     for position, (before, release) in enumerate(itertools.pairwise(releases), start=1):
@@ -212,7 +264,7 @@ def starts_afresh(strategy: Strategy | None, position: int) -> bool:
     return strategy is None or strategy.starts_afresh(position)
 
 
-def _changed(name: str, release: RoundRelease, before: RoundRelease) -> UnknownRelease:
+def _changed(name: str, release: NoisedSum, before: NoisedSum) -> UnknownRelease:
     return UnknownRelease(
         f"{name} is {getattr(release, name)} in round {release.round} and was {getattr(before, name)} in round "
         f"{before.round} ({before.what!r}), and only a sequence with one value can be accounted (a clip norm may "

@@ -1,4 +1,4 @@
-"""What a campaign for new words released, group of people by group, append-only; and the guarantee that follows.
+"""Sums of reports that devices randomised themselves, group of users by group; and the guarantee that follows.
 
 A ledger records facts, whatever they are. The accountant reads all of it and refuses, with UnknownRelease, anything
 for which it has no theorem: nothing is skipped. Nobody may be in two groups, because only then nothing adds up.
@@ -6,31 +6,35 @@ for which it has no theorem: nothing is skipped. Nobody may be in two groups, be
 
 import itertools
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 from tacit.errors import AccountingError, UnknownRelease
+from tacit.privacy.guarantee import OPERATING_SYSTEM
 from tacit.privacy.local_anonymity import rare_votes_tail
-from tacit.privacy.local_guarantee import Group, LocalGuarantee, Record
+from tacit.privacy.local_guarantee import Group, LocalGuarantee
 from tacit.privacy.local_subset_selection import SubsetNumbers
-from tacit.statements.facts import OPERATING_SYSTEM
 
 PREFIX_VOTES = "prefix votes"  # the answers of a layer with most votes: prefixes to go on with, and words
 WORD_COUNTS = "word counts"  # how often each word found before is typed
+EVALUATION_HISTOGRAM = "evaluation histogram"  # how many users are in each cell; of noised sums, too
 RANDOMIZERS = ("subset-selection", "projective-geometry", "k-ary")
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnswersRelease:
+class LocalReports:
     """One sum of randomized answers that left the aggregator, and what was output of it.
 
-    The users `first_user` .. `first_user + users - 1` of the campaign were asked, each for `contributions` reports of
+    The users `first_user` .. `first_user + users - 1` of the run were asked, each for `contributions` reports of
     one of `domain` answers, each report by the `randomizer` with `local_epsilon`; a report supports its own value
     with probability `own_support`, any given other with `other_support`. Of prefix votes, what `turn` (the pass) and
     `layer` they are, from 1, and that `prefixes` and `words` were kept, with `least_votes` or more; of word counts,
-    how many `words` were counted, and zeros.
+    how many `words` were counted, and zeros. Of an evaluation histogram `turn` is the step, `layer` which of the step's
+    histograms it is, both from 1, and the others zeros.
     """
+
+    kind: ClassVar[str] = "local reports"
 
     what: str
     turn: int
@@ -52,108 +56,84 @@ class AnswersRelease:
         """How many reports were summed."""
         return self.users * self.contributions
 
-    def to_record(self) -> Record:
-        """Plain values for JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_record(cls, record: Any) -> "AnswersRelease":
-        """What `to_record` wrote; UnknownRelease for anything else."""
-        kinds = {field.name: field.type for field in fields(cls)}
-        if not isinstance(record, Mapping) or record.keys() != kinds.keys():
-            found = sorted(map(str, record)) if isinstance(record, Mapping) else repr(record)
-            raise UnknownRelease(
-                f"a release with the fields {found} is not understood, which needs exactly {sorted(kinds)}; account "
-                "it with the version that wrote it."
-            )
-        for name, kind in kinds.items():
-            given = record[name]
-            real = kind is float and isinstance(given, int | float) and math.isfinite(given)
-            if isinstance(given, bool) or not (real or (kind is not float and isinstance(given, kind))):  # type: ignore[arg-type]  # annotations are classes here
-                raise UnknownRelease(f"a release has {name}={given!r}, which is no {kind}; look at who wrote it.")
-        return cls(**record)
+    def __post_init__(self) -> None:
+        for name in ("local_epsilon", "own_support", "other_support"):
+            if not math.isfinite(getattr(self, name)):
+                raise UnknownRelease(f"local reports have {name}={getattr(self, name)}; look at who wrote the ledger.")
 
 
-@dataclass(frozen=True)
-class CampaignLedger:
-    """The releases of one campaign."""
+def local_guarantee(
+    releases: Sequence[LocalReports],
+    *,
+    central_delta: float,
+    randomness: str = OPERATING_SYSTEM,
+    resampled: bool = False,
+) -> LocalGuarantee:
+    """What sums of local reports promise together: a pure function of them, wherever the reports came from.
 
-    releases: tuple[AnswersRelease, ...] = ()
-
-    def add(self, release: AnswersRelease) -> "CampaignLedger":
-        """The ledger with one more release at its end; this one stays as it is."""
-        return CampaignLedger((*self.releases, release))
-
-    @property
-    def users(self) -> int:
-        """How many users were asked, in all groups."""
-        return sum(release.users for release in self.releases)
-
-    def guarantee(
-        self, *, central_delta: float, randomness: str = OPERATING_SYSTEM, resampled: bool = False
-    ) -> LocalGuarantee:
-        """What everything in the ledger promises: a pure function of it, wherever the answers came from.
-
-        All reports have one local epsilon, number of contributions and randomizer; each user is in one group, and each
-        layer of a pass was released once. UnknownRelease where that is not so, or for a release of an unknown kind;
-        AccountingError for an empty ledger, or a user in two groups.
-        """
-        if not self.releases:
-            raise AccountingError("the ledger is empty, and nothing promises nothing; account after a first layer.")
-        first = self.releases[0]
-        for release in self.releases:
-            for name in ("local_epsilon", "contributions", "randomizer"):
-                if getattr(release, name) != getattr(first, name):
-                    raise UnknownRelease(
-                        f"{name} is {getattr(release, name)} in {_named(release)} and {getattr(first, name)} in "
-                        f"{_named(first)}, and a campaign has one value; account each part by itself."
-                    )
-            _check(release)
-        self._check_once()
-        return LocalGuarantee(
-            item_epsilon=first.local_epsilon,
-            contributions=first.contributions,
-            groups=tuple(Group(release.users, release.domain) for release in self.releases),
-            central_delta=central_delta,
-            randomizer="subset-selection" if first.randomizer == "subset-selection" else "any",
-            randomness=randomness,
-            resampled=resampled,
-        )
-
-    def rare_output(self, k: int) -> float:
-        """The probability, at most, that a given string of fewer than k contributors is output.
-
-        A string is voted on in one layer of each pass, so the worst layers of the passes add up (Boole's inequality).
-        """
-        worst: dict[int, float] = {}
-        for release in self.releases:
-            if release.what == PREFIX_VOTES:
-                p, q = release.own_support, release.other_support
-                tail = rare_votes_tail(p, q, release.reports, k, release.least_votes)
-                worst[release.turn] = max(tail, worst.get(release.turn, 0.0))
-        return min(1.0, math.fsum(worst.values()))
-
-    def _check_once(self) -> None:
-        """UnknownRelease for a layer that was released twice, AccountingError for a user in two groups."""
-        seen: dict[tuple[str, int, int], AnswersRelease] = {}
-        for release in self.releases:
-            key = (release.what, release.turn, release.layer)
-            if key in seen:
-                raise UnknownRelease(f"{_named(release)} stands in the ledger twice; a layer is released once.")
-            seen[key] = release
-        for before, release in itertools.pairwise(sorted(self.releases, key=lambda each: each.first_user)):
-            if release.first_user < before.first_user + before.users:
-                raise AccountingError(
-                    f"user {release.first_user} was asked in {_named(before)} and again in {_named(release)}, and "
-                    "groups that share users have no guarantee by disjointness; ask each user once."
+    All reports have one local epsilon, number of contributions and randomizer; each user is in one group, and each
+    layer of a pass was released once. A question that was put to nobody releases nothing. UnknownRelease where that is
+    not so, or for a release of an unknown kind; AccountingError where nothing was released, or a user is in two groups.
+    """
+    if not any(release.users for release in releases):
+        raise AccountingError("the ledger is empty, and nothing promises nothing; account after a first layer.")
+    first = releases[0]
+    for release in releases:
+        for name in ("local_epsilon", "contributions", "randomizer"):
+            if getattr(release, name) != getattr(first, name):
+                raise UnknownRelease(
+                    f"{name} is {getattr(release, name)} in {_named(release)} and {getattr(first, name)} in "
+                    f"{_named(first)}, and a run has one value; account each part by itself."
                 )
+        _check(release)
+    _check_once(releases)
+    return LocalGuarantee(
+        item_epsilon=first.local_epsilon,
+        contributions=first.contributions,
+        groups=tuple(Group(release.users, release.domain) for release in releases if release.users),
+        central_delta=central_delta,
+        randomizer="subset-selection" if first.randomizer == "subset-selection" else "any",
+        randomness=randomness,
+        resampled=resampled,
+    )
 
 
-def _check(release: AnswersRelease) -> None:
+def rare_output(releases: Iterable[LocalReports], k: int) -> float:
+    """The probability, at most, that a given string of fewer than k contributors is output.
+
+    A string is voted on in one layer of each pass, so the worst layers of the passes add up (Boole's inequality).
+    """
+    worst: dict[int, float] = {}
+    for release in releases:
+        if release.what == PREFIX_VOTES:
+            p, q = release.own_support, release.other_support
+            tail = rare_votes_tail(p, q, release.reports, k, release.least_votes)
+            worst[release.turn] = max(tail, worst.get(release.turn, 0.0))
+    return min(1.0, math.fsum(worst.values()))
+
+
+def _check_once(releases: Sequence[LocalReports]) -> None:
+    """UnknownRelease for a layer that was released twice, AccountingError for a user in two groups."""
+    seen: set[tuple[str, int, int]] = set()
+    for release in releases:
+        key = (release.what, release.turn, release.layer)
+        if key in seen:
+            raise UnknownRelease(f"{_named(release)} stands in the ledger twice; a layer is released once.")
+        seen.add(key)
+    for before, release in itertools.pairwise(sorted(releases, key=lambda each: each.first_user)):
+        if release.first_user < before.first_user + before.users:
+            raise AccountingError(
+                f"user {release.first_user} was asked in {_named(before)} and again in {_named(release)}, and "
+                "groups that share users have no guarantee by disjointness; ask each user once."
+            )
+
+
+def _check(release: LocalReports) -> None:
     """UnknownRelease unless it is of a kind, a randomizer and numbers that have a theorem."""
-    if release.what not in (PREFIX_VOTES, WORD_COUNTS):
+    known = (PREFIX_VOTES, WORD_COUNTS, EVALUATION_HISTOGRAM)
+    if release.what not in known:
         raise UnknownRelease(
-            f"the ledger holds a release of {release.what!r}, which is neither {PREFIX_VOTES!r} nor {WORD_COUNTS!r}; "
+            f"the ledger holds a release of {release.what!r}, which is none of {', '.join(map(repr, known))}; "
             "account it with the version that wrote it."
         )
     if release.randomizer not in RANDOMIZERS:
@@ -161,7 +141,9 @@ def _check(release: AnswersRelease) -> None:
             f"{_named(release)} came from {release.randomizer!r}, which is none of {', '.join(RANDOMIZERS)}."
         )
     least = 1 if release.what == PREFIX_VOTES else 0
-    if min(release.turn, release.layer, release.least_votes) < least or min(release.first_user, release.users) < 0:
+    numbered = 0 if release.what == WORD_COUNTS else 1
+    counts = (release.least_votes - least, release.first_user, release.users)
+    if min(*counts, release.turn - numbered, release.layer - numbered) < 0:
         raise UnknownRelease(f"{_named(release)} has a number below what it counts from; look at who wrote the ledger.")
     p, q = release.own_support, release.other_support
     # q follows from 1 - p, which is known to 2^-53: at epsilon 30 that is a part in ten thousand of it.
@@ -173,7 +155,9 @@ def _check(release: AnswersRelease) -> None:
             raise UnknownRelease(f"{_named(release)}: support {p:g} and {q:g} are not those of Subset Selection.")
 
 
-def _named(release: AnswersRelease) -> str:
+def _named(release: LocalReports) -> str:
     if release.what == PREFIX_VOTES:
         return f"layer {release.layer} of pass {release.turn}"
+    if release.what == EVALUATION_HISTOGRAM:
+        return f"histogram {release.layer} of step {release.turn}"
     return f"the {release.what}"

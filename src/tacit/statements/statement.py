@@ -3,27 +3,30 @@ arXiv:2408.08868, Appendix C), in its order.
 
 Nothing is decided here: facts come in, sentences and a record go out, and whatever weakens the guarantee
 stands on the first lines, in capitals. The record holds the facts, and the figures in full, so that `verify` can
-make the statement again. The sentences themselves are in `statement_text`.
+make the statement again. The sentences themselves are in `text_central`, `text_local` and `text_evaluation`.
 """
 
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, TypeVar
 
 from tacit.privacy.composition import Composition
-from tacit.privacy.guarantee import Guarantee
+from tacit.privacy.guarantee import OPERATING_SYSTEM, Guarantee
+from tacit.privacy.local_guarantee import RESAMPLED, SEEDED, LocalGuarantee
 from tacit.privacy.rounding import rounded_up
 from tacit.privacy.strategy import Record
-from tacit.statements import text_central as text
-from tacit.statements.facts import ADJACENCIES, OPERATING_SYSTEM, UNITS, Extrapolation, StatementFacts
-from tacit.statements.text_central import account_command
+from tacit.statements import text_central, text_evaluation, text_local
+from tacit.statements.facts import ADJACENCIES, UNITS, TrainingFacts
+from tacit.statements.facts_analytics import DiscoveryFacts, EvaluationFacts
+from tacit.statements.ledger import NoisedSum
+from tacit.statements.local_releases import PREFIX_VOTES
 
-__all__ = ["Extrapolation", "Item", "Label", "Statement", "StatementFacts", "account_command", "statement"]
+Facts = TrainingFacts | DiscoveryFacts | EvaluationFacts
+P = TypeVar("P")
 
-FORMAT = "tacit statement 1"
 WEAKER = "WEAKER THAN PLANNED"
 
 # arXiv:2303.00654, section 5.2, has epsilon <= 10 as its last tier with a meaningful guarantee; twice that is no longer
@@ -41,6 +44,13 @@ class Label:
     meaning: str
 
 
+PLANNED = Label(
+    "PLANNED",
+    "nothing has been trained. These are the promises of a run that may never be made; the statement of the finished "
+    "run replaces this one, and only what was realised there holds.",
+)
+
+
 @dataclass(frozen=True)
 class Item:
     """One numbered item of the statement."""
@@ -50,24 +60,15 @@ class Item:
     text: str
 
 
-class Facts(Protocol):
-    """What a statement follows from."""
-
-    def to_record(self) -> Record:
-        """Plain values for JSON."""
-        ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """The finished statement of a run or of a campaign, with the facts that it follows from."""
+    """The finished statement of a run of any kind, with the facts that it follows from."""
 
     facts: Facts
     labels: tuple[Label, ...]
     items: tuple[Item, ...]
     figures: Record
     title: str = "Privacy statement"
-    format: str = FORMAT
 
     def markdown(self) -> str:
         """The labels on the first lines, then the items under their headings."""
@@ -88,7 +89,7 @@ class Statement:
         """
         facts = self.facts.to_record()
         return {
-            "format": self.format,
+            "format": self.facts.format,
             "labels": [{"name": label.name, "meaning": label.meaning} for label in self.labels],
             "items": [{"number": item.number, "title": item.title, "text": item.text} for item in self.items],
             **self.figures,
@@ -101,34 +102,11 @@ class Statement:
         return json.dumps(self.to_record(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def statement(facts: StatementFacts) -> Statement:
+def statement(facts: Facts) -> Statement:
     """The statement of one run, with every item and every label that the facts call for."""
-    items = [
-        Item("1", "DP setting", text.setting(facts)),
-        Item("2a", "Data accesses covered", text.accesses(facts)),
-        Item("2b", "Final mechanism output", text.output(facts)),
-        Item("2c", "Unit of privacy", UNITS[facts.unit]),
-        Item("2d", "Adjacency", ADJACENCIES[facts.adjacency]),
-        Item("3a", "Type of accounting", text.accounting(facts)),
-        Item("3b", "Accounting assumptions", text.assumptions(facts)),
-        Item("3c", "Formal DP statement", text.formal(facts)),
-        Item("3d", "Transparency and verifiability", text.verifiability(facts)),
-    ]
-    figures: Record = {
-        "delta": facts.delta,
-        "unit": facts.unit,
-        "adjacency": facts.adjacency,
-        "key_source": facts.key_source,
-        "private": facts.planned_in_all.private,
-        **_planned_and_realised(facts),
-    }
-    if facts.extrapolation:
-        items.append(Item("", "EXTRAPOLATED: not a guarantee of this run", text.extrapolated(facts)))
-        figures["extrapolated"] = {
-            "report_goal": facts.extrapolation.report_goal,
-            **_planned_and_realised(facts.at_larger_cohort()),
-        }
-    return Statement(facts=facts, labels=_labels(facts), items=tuple(items), figures=figures)
+    if isinstance(facts, TrainingFacts):
+        return _of_training(facts)
+    return _of_discovery(facts) if isinstance(facts, DiscoveryFacts) else _of_evaluation(facts)
 
 
 def leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -163,9 +141,45 @@ def _as_real(value: Any) -> Any:
     return float(value) if whole and abs(value) < 2**53 else value
 
 
-def _labels(facts: StatementFacts) -> tuple[Label, ...]:
-    labels = []
-    planned, realised = facts.planned_in_all, facts.realised_in_all
+# -- training ----------------------------------------------------------------------------------------------------------
+
+
+def _of_training(facts: TrainingFacts) -> Statement:
+    text = text_central
+    items = [
+        Item("1", "DP setting", text.setting(facts)),
+        Item("2a", "Data accesses covered", text.accesses(facts)),
+        Item("2b", "Final mechanism output", text.output(facts)),
+        Item("2c", "Unit of privacy", UNITS[facts.unit]),
+        Item("2d", "Adjacency", ADJACENCIES[facts.adjacency]),
+        Item("3a", "Type of accounting", text.accounting(facts)),
+        Item("3b", "Accounting assumptions", text.assumptions(facts)),
+        Item("3c", "Formal DP statement", text.formal(facts)),
+        Item("3d", "Transparency and verifiability", text.verifiability(facts)),
+    ]
+    figures: Record = {
+        "delta": facts.delta,
+        "unit": facts.unit,
+        "adjacency": facts.adjacency,
+        "key_source": facts.key_source,
+        "private": facts.planned_in_all.private,
+        **_planned_and_realised(facts),
+    }
+    if facts.extrapolation:
+        items.append(Item("", "EXTRAPOLATED: not a guarantee of this run", text.extrapolated(facts)))
+        figures["extrapolated"] = {
+            "report_goal": facts.extrapolation.report_goal,
+            **_planned_and_realised(facts.at_larger_cohort()),
+        }
+    if facts.simulated:
+        figures["simulated"] = asdict(facts.simulated)
+    title = "Privacy statement" if facts.realised else "Privacy statement, planned"
+    return Statement(facts=facts, labels=_training_labels(facts), items=tuple(items), figures=figures, title=title)
+
+
+def _training_labels(facts: TrainingFacts) -> tuple[Label, ...]:
+    labels = [] if facts.realised else [PLANNED]
+    planned, holds = facts.planned_in_all, facts.realised_in_all or facts.planned_in_all
     if not facts.planned.private:
         labels.append(Label("NON-PRIVATE", "no noise was added, so this run promises nothing to anybody."))
     elif not planned.private:
@@ -177,11 +191,11 @@ def _labels(facts: StatementFacts) -> tuple[Label, ...]:
     if facts.key_source != OPERATING_SYSTEM:
         meaning = f"randomness came from {facts.key_source}; whoever knows the seed can take the noise away."
         labels.append(Label("FIXED SEED", meaning))
-    if realised.zcdp > planned.zcdp * (1 + 1e-9):
+    if holds.zcdp > planned.zcdp * (1 + 1e-9):
         meaning = "clients came more often or sooner than planned; only the realised figures hold."
         labels.append(Label(WEAKER, meaning))
-    epsilon = realised.epsilon(facts.delta)
-    if realised.private and epsilon > PROTECTIVE_EPSILON:
+    epsilon = holds.epsilon(facts.delta)
+    if holds.private and epsilon > PROTECTIVE_EPSILON:
         figure = rounded_up(epsilon, 6)
         meaning = f"an epsilon above {PROTECTIVE_EPSILON} protects nobody by itself; this run's is {figure}."
         labels.append(Label("VERY LARGE EPSILON", meaning))
@@ -192,27 +206,22 @@ def _labels(facts: StatementFacts) -> tuple[Label, ...]:
     return tuple(labels)
 
 
-def _planned_and_realised(facts: StatementFacts) -> Record:
+def _planned_and_realised(facts: TrainingFacts) -> Record:
     """The figures of the model updates; where other sequences were released, theirs, and those of all together."""
     delta = facts.delta
-    figures: Record = {
-        "planned": _figures(facts.planned, delta),
-        "realised": _figures(facts.realised, delta),
-    }
+    figures: Record = _both(facts.planned, facts.realised, lambda each: _figures(each, delta))
     if facts.also_released:
         figures["also_released"] = [
-            {
-                "what": each.what,
-                "planned": _figures(each.planned, delta),
-                "realised": _figures(each.realised, delta),
-            }
+            {"what": each.what, **_both(each.planned, each.realised, lambda each: _figures(each, delta))}
             for each in facts.also_released
         ]
-        figures["in_all"] = {
-            "planned": _promised(facts.planned_in_all, delta),
-            "realised": _promised(facts.realised_in_all, delta),
-        }
+        figures["in_all"] = _both(facts.planned_in_all, facts.realised_in_all, lambda each: _promised(each, delta))
     return figures
+
+
+def _both(planned: P, realised: P | None, figures: Callable[[P], Record]) -> Record:
+    """As planned, and as realised where anything is."""
+    return {"planned": figures(planned), **({"realised": figures(realised)} if realised else {})}
 
 
 def _figures(guarantee: Guarantee, delta: float) -> Record:
@@ -239,3 +248,111 @@ def _promised(guarantee: Guarantee | Composition, delta: float) -> Record:
 
 def _finite(value: float) -> float | str:
     return "inf" if math.isinf(value) else value
+
+
+# -- discovery ---------------------------------------------------------------------------------------------------------
+
+
+def _of_discovery(facts: DiscoveryFacts) -> Statement:
+    text = text_local
+    layers = [release for release in facts.releases if release.what == PREFIX_VOTES]
+    items = (
+        Item("1", "DP setting", text.setting(facts)),
+        Item("2a", "Data accesses covered", text.accesses(facts)),
+        Item("2b", "Final mechanism output", text.output(facts, layers)),
+        Item("2c", "Unit of privacy", text.unit(facts)),
+        Item("2d", "Adjacency", text.ADJACENCY),
+        Item("3a", "Type of accounting", text.accounting(facts.guarantee)),
+        Item("3b", "Accounting assumptions", "\n".join(f"- {each}" for each in text.assumptions(facts))),
+        Item("3c", "Formal DP statement", "\n".join(f"- {each}" for each in text.formal(facts))),
+        Item("3d", "Transparency and verifiability", text.verifiability(facts)),
+    )
+    figures: Record = {
+        "users": facts.users,
+        "layers": len(layers),
+        "passes": len({release.turn for release in layers}),
+        "words": sum(release.words for release in layers),
+        "guarantee": facts.guarantee.to_record(),
+        "anonymity": {"k": facts.anonymity.k, "delta": facts.anonymity.delta, "delta_of_thresholds": facts.rare_output}
+        if facts.anonymity
+        else None,
+    }
+    title = "Privacy statement of a campaign for new words"
+    return Statement(facts=facts, labels=_discovery_labels(facts), items=items, figures=figures, title=title)
+
+
+def _discovery_labels(facts: DiscoveryFacts) -> tuple[Label, ...]:
+    labels, guarantee = [], facts.guarantee
+    if facts.key_source != OPERATING_SYSTEM:
+        labels.append(Label("FIXED SEED", f"randomness came from {facts.key_source}. {SEEDED}"))
+    if facts.resampled:
+        labels.append(Label("RESAMPLED USERS", RESAMPLED))
+    if facts.vocabulary_kind == "private":
+        meaning = "the list of known words was counted in clients' own text; there is no guarantee for it."
+        labels.append(Label("VOCABULARY FROM PRIVATE TEXT", meaning))
+    levels = (
+        ("LOCAL", "without trust in whoever sums the reports", guarantee.item_epsilon),
+        ("CENTRAL", "even where nobody sees single reports", guarantee.central_user_epsilon),
+    )
+    for level, where, epsilon in levels:
+        if epsilon > PROTECTIVE_EPSILON:
+            meaning = f"an epsilon above {PROTECTIVE_EPSILON} protects nobody by itself; {where}, this campaign's is "
+            labels.append(Label(f"VERY LARGE {level} EPSILON", meaning + f"{rounded_up(epsilon)}."))
+    return tuple(labels)
+
+
+# -- evaluation --------------------------------------------------------------------------------------------------------
+
+
+def _of_evaluation(facts: EvaluationFacts) -> Statement:
+    text = text_evaluation
+    items = (
+        Item("1", "DP setting", text.setting(facts)),
+        Item("2a", "Data accesses covered", text.accesses(facts)),
+        Item("2b", "Final mechanism output", text.output(facts)),
+        Item("2c", "Unit of privacy", UNITS[facts.unit]),
+        Item("2d", "Adjacency", text.adjacency(facts)),
+        Item("3a", "Type of accounting", text.accounting(facts)),
+        Item("3b", "Accounting assumptions", text.assumptions(facts)),
+        Item("3c", "Formal DP statement", text.formal(facts)),
+        Item("3d", "Transparency and verifiability", text.verifiability(facts)),
+    )
+    title = f"Privacy statement of an evaluation of {facts.of}"
+    figures = evaluation_figures(facts)
+    return Statement(facts=facts, labels=_evaluation_labels(facts), items=items, figures=figures, title=title)
+
+
+def evaluation_figures(facts: EvaluationFacts) -> Record:
+    """What an evaluation promises as plain values: of central releases with the noise of a count, step by step."""
+    local = isinstance(facts.guarantee, LocalGuarantee)
+    figures: Record = {
+        "setting": "local" if local else "central",
+        "unit": facts.unit,
+        "adjacency": "replace-one" if local else "zero-out",
+        "key_source": facts.key_source,
+        "asked": facts.asked,
+    }
+    if isinstance(facts.guarantee, Composition):
+        figures |= {"zcdp": facts.guarantee.zcdp}
+    steps = text_evaluation.steps_of(facts)
+    figures |= {
+        "epsilon": facts.epsilon,
+        "delta": facts.delta,
+        "steps": len(steps),
+        "histograms": [text_evaluation.histograms_in(step) for step in steps],
+    }
+    if not local:
+        sums = [each for each in facts.releases if isinstance(each, NoisedSum)]
+        figures["stddev_of_a_count"] = [text_evaluation.stddev_of_a_count(each) for each in sums]
+    return figures
+
+
+def _evaluation_labels(facts: EvaluationFacts) -> tuple[Label, ...]:
+    labels = []
+    if facts.key_source != OPERATING_SYSTEM:
+        meaning = f"randomness came from {facts.key_source}; whoever knows the seed can take the noise away."
+        labels.append(Label("FIXED SEED", meaning))
+    if facts.epsilon > PROTECTIVE_EPSILON:
+        meaning = f"an epsilon above {PROTECTIVE_EPSILON} protects nobody by itself; this evaluation's is "
+        labels.append(Label("VERY LARGE EPSILON", meaning + f"{rounded_up(facts.epsilon, 6)}."))
+    return tuple(labels)

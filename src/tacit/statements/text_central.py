@@ -1,5 +1,7 @@
 """The sentences of a privacy statement, item by item. Figures in them are rounded up, never down."""
 
+from collections.abc import Iterable
+
 from tacit.privacy.composition import Composition
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Participation
@@ -7,12 +9,12 @@ from tacit.privacy.rounding import rounded_up
 from tacit.privacy.strategy import (
     Strategy,
 )
-from tacit.statements.facts import SideRelease, StatementFacts
+from tacit.statements.facts import SideRelease, TrainingFacts
 
 CLIP_NORMS_SHOWN = 12  # of more, only the first, the last and the extremes
 
 
-def setting(facts: StatementFacts) -> str:
+def setting(facts: TrainingFacts) -> str:
     """Item 1."""
     kind = (
         "A central guarantee: the server is trusted to run the mechanism as described."
@@ -22,7 +24,7 @@ def setting(facts: StatementFacts) -> str:
     return f"{kind} Aggregation of clients' updates: {facts.aggregation}."
 
 
-def accesses(facts: StatementFacts) -> str:
+def accesses(facts: TrainingFacts) -> str:
     """Item 2a."""
     promise = "The guarantee applies to" if facts.planned.private else "There is no guarantee for"
     lines = [
@@ -45,12 +47,13 @@ def accesses(facts: StatementFacts) -> str:
     return "\n\n".join(lines)
 
 
-def output(facts: StatementFacts) -> str:
+def output(facts: TrainingFacts) -> str:
     """Item 2b."""
     sums = "privatised sums" if facts.planned.private else "sums, un-noised,"
+    rounds = (facts.realised or facts.planned).participation.rounds
     text = (
         f"Released: {facts.released}. Technically the mechanism's output is the full sequence of {sums} of all "
-        f"{facts.realised.participation.rounds:,} rounds, so what is said here holds for every intermediate model "
+        f"{rounds:,} rounds, so what is said here holds for every intermediate model "
         "too, those sent to devices included."
     )
     if facts.also_released:
@@ -59,11 +62,11 @@ def output(facts: StatementFacts) -> str:
     return text
 
 
-def accounting(facts: StatementFacts) -> str:
+def accounting(facts: TrainingFacts) -> str:
     """Item 3a."""
     if not facts.planned_in_all.private:
         return "None; there is nothing to account."
-    exact = all(each.guarantee.exact for each in (*facts.planned_in_all.sequences, *facts.realised_in_all.sequences))
+    exact = all(each.guarantee.exact for promised in _promised(facts) for each in promised.sequences)
     worst = "its exact worst-case sensitivity" if exact else "a proved upper bound of its worst-case sensitivity"
     text = (
         f"zCDP of the whole sequence of rounds as one Gaussian mechanism, {described(facts.planned.strategy)}, by "
@@ -76,7 +79,7 @@ def accounting(facts: StatementFacts) -> str:
     return text
 
 
-def assumptions(facts: StatementFacts) -> str:
+def assumptions(facts: TrainingFacts) -> str:
     """Item 3b."""
     guarantee = facts.planned
     encoded = (
@@ -94,11 +97,10 @@ def assumptions(facts: StatementFacts) -> str:
     )
     lines = [
         f"- Planned: {_limits(guarantee.participation)}.",
-        f"- Realised, measured from the log of the run: {_limits(facts.realised.participation)}. It counts under "
-        "the assumption that when a client comes does not depend on what anyone typed.",
-        f"- Participation is enforced by the cohort rule: {facts.cohort_rule}.",
+        *_who_came(facts),
         f"- A client's update of a round has norm at most {norm} (clipped as one vector{encoded}) "
-        f"and weight one; the mean divides by the constant report goal {facts.report_goal:,}, whatever number came.",
+        f"and weight one; the mean divides by the constant report goal {facts.report_goal:,}, whatever number "
+        f"{'came' if facts.realised else 'comes'}.",
         *([f"- {_clip_norms(facts)}"] if facts.clip_norms else []),
         f"- {noise}",
         *(f"- {_side_assumption(each)}" for each in facts.also_released),
@@ -106,18 +108,39 @@ def assumptions(facts: StatementFacts) -> str:
     return "\n".join(lines)
 
 
-def formal(facts: StatementFacts) -> str:
+def _who_came(facts: TrainingFacts) -> list[str]:
+    """Who took part and what enforces it; of a planned run, who is to, and what a simulation saw."""
+    if facts.realised:
+        return [
+            f"- Realised, measured from the log of the run: {_limits(facts.realised.participation)}. It counts under "
+            "the assumption that when a client comes does not depend on what anyone typed.",
+            f"- Participation is enforced by the cohort rule: {facts.cohort_rule}.",
+        ]
+    seen = []
+    if facts.simulated is not None:
+        seen.append(
+            f"- In a simulation, not in any run: {_limits(facts.simulated)}. {facts.simulation} The simulation is a "
+            "model of devices; what real ones do is measured when they have done it."
+        )
+    return [*seen, f"- Participation is to be enforced so: {facts.cohort_rule}."]
+
+
+def formal(facts: TrainingFacts) -> str:
     """Item 3c."""
     if not facts.planned_in_all.private:
         return f"None: zCDP is infinite, and epsilon is infinite at every delta (delta = {facts.delta:g})."
+    realised = facts.realised_in_all
+    if realised is None:
+        return (
+            "As planned, and not as it happened, because nothing has: the run would be "
+            f"{promise(facts.planned_in_all, facts.delta)}. Figures are rounded up."
+        )
     text = (
         f"As planned, the run is {promise(facts.planned_in_all, facts.delta)}. "
-        f"As realised, it is {promise(facts.realised_in_all, facts.delta)}. Figures are rounded up."
+        f"As realised, it is {promise(realised, facts.delta)}. Figures are rounded up."
     )
     if facts.also_released:
-        parts = ", ".join(
-            f"{each.what} {rounded_up(each.guarantee.zcdp, 6)}" for each in facts.realised_in_all.sequences
-        )
+        parts = ", ".join(f"{each.what} {rounded_up(each.guarantee.zcdp, 6)}" for each in realised.sequences)
         text += f" Of the realised rho: {parts}."
     if facts.vocabulary_kind == "private":
         text += " Neither covers the vocabulary."
@@ -126,29 +149,43 @@ def formal(facts: StatementFacts) -> str:
     return text
 
 
-def verifiability(facts: StatementFacts) -> str:
+def verifiability(facts: TrainingFacts) -> str:
     """Item 3d."""
-    commands = [facts.verify_command]
-    for sequences in zip(facts.planned_in_all.sequences, facts.realised_in_all.sequences, strict=True):
-        commands.extend(account_command(each.guarantee, facts.delta) or "" for each in sequences)
-    listing = "\n".join(f"    {command}" for command in dict.fromkeys(commands) if command)
+    commands: list[str | None] = []
+    for sequences in zip(*(promised.sequences for promised in _promised(facts)), strict=True):
+        commands.extend(account_command(each.guarantee, facts.delta) for each in sequences)
+    if facts.realised is None:
+        return (
+            "The planned figures are re-derived from the parameters alone by\n\n"
+            f"{_listing([*commands, facts.verify_command])}\n\n"
+            "After the run, `tacit account run` gives the realised ones. The mechanism and the accountant are programs "
+            "whose source can be read."
+        )
     return (
-        f"Every figure is re-derived from the ledger or from the parameters alone by\n\n{listing}\n\n"
+        "Every figure is re-derived from the ledger or from the parameters alone by\n\n"
+        f"{_listing([facts.verify_command, *commands])}\n\n"
         "The record of this statement holds all that its figures, labels and sentences follow from: "
         "`tacit verify` recomputes every line of it. The mechanism, the accountant and the verifier are one "
         "program whose source can be read."
     )
 
 
-def extrapolated(facts: StatementFacts) -> str:
+def _listing(commands: Iterable[str | None]) -> str:
+    """Command lines to run, each once."""
+    return "\n".join(f"    {command}" for command in dict.fromkeys(commands) if command)
+
+
+def extrapolated(facts: TrainingFacts) -> str:
     """The last section, of a run that was not made."""
     larger = facts.at_larger_cohort()
+    realised = larger.realised_in_all
     return (
         f"This run had {facts.report_goal:,} reports a round and noise multiplier "
         f"{facts.planned.noise_multiplier:.6g}. The same run with {larger.report_goal:,} reports a round and noise "
         f"multiplier {larger.planned.noise_multiplier:.6g} has the same noise on the mean; if its model were as good "
-        f"and its participation the same, it would be {promise(larger.planned_in_all, facts.delta)} as planned and "
-        f"{promise(larger.realised_in_all, facts.delta)} as realised. That run was not made."
+        f"and its participation the same, it would be {promise(larger.planned_in_all, facts.delta)} as planned"
+        + (f" and {promise(realised, facts.delta)} as realised" if realised else "")
+        + ". That run was not made."
     )
 
 
@@ -179,7 +216,7 @@ def promise(guarantee: Composition, delta: float) -> str:
     )
 
 
-def _clip_norms(facts: StatementFacts) -> str:
+def _clip_norms(facts: TrainingFacts) -> str:
     """Which clip norms were in force; of many, the first, the last and the extremes."""
     held = facts.clip_norms
     text = (
@@ -204,8 +241,15 @@ def _side_assumption(side: SideRelease) -> str:
     )
     return (
         f"{side.what}: a client's summand has norm at most {guarantee.clip_norm:.6g}; {seeds}; "
-        f"planned {_limits(guarantee.participation)}; realised {_limits(side.realised.participation)}."
+        f"planned {_limits(guarantee.participation)}"
+        + (f"; realised {_limits(side.realised.participation)}." if side.realised else ".")
     )
+
+
+def _promised(facts: TrainingFacts) -> tuple[Composition, ...]:
+    """As planned, and as it happened where anything has."""
+    realised = facts.realised_in_all
+    return (facts.planned_in_all, realised) if realised else (facts.planned_in_all,)
 
 
 def _limits(participation: Participation) -> str:

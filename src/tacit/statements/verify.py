@@ -1,31 +1,29 @@
 """Whether a statement's record says what follows from the facts in it: everything is computed again.
 
-A statement is made from facts (of a run: mechanism, participation as planned and as it happened, who, what, how; of a
-campaign for new words: its ledger, who, what, how); figures, labels and sentences follow. `verify` makes the statement
+A statement is made from facts (of a run that trains: mechanism, participation as planned and as it happened, who, what,
+how; of other runs: the ledger, who, what, how); figures, labels and sentences follow. `verify` makes the statement
 again from the recorded facts alone and compares line by line. What it cannot check is whether the facts are true: the
 log of who took part is not published with a statement.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tacit.errors import InputError, TacitError
 from tacit.privacy.strategy import Record
-from tacit.statements.facts import StatementFacts
-from tacit.statements.planned_statement import FORMAT as PLANNED_FORMAT
-from tacit.statements.planned_statement import PlannedFacts, planned_statement
-from tacit.statements.statement import FORMAT, checksum, leaves, statement
-from tacit.statements.text_local import FORMAT as CAMPAIGN_FORMAT
-from tacit.statements.text_local import CampaignFacts, campaign_statement
+from tacit.statements.facts import TrainingFacts
+from tacit.statements.facts_analytics import DiscoveryFacts, EvaluationFacts
+from tacit.statements.statement import checksum, leaves, statement
 
+KINDS = {each.format: each for each in (TrainingFacts, DiscoveryFacts, EvaluationFacts)}
 ROUNDING = 1e-9  # of figures computed again, on another machine perhaps; relative
 SHOWN = 120  # characters of a long text
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
+class CheckedLine:
     """One thing that a statement says, by its name in the record, and what is wrong with it, if anything is."""
 
     name: str
@@ -37,7 +35,7 @@ class Line:
         return self.complaint is None
 
 
-def verify(record: Any) -> tuple[Line, ...]:
+def verify(record: Any) -> tuple[CheckedLine, ...]:
     """Every line of a statement's record, checked: facts against their checksums, all else computed again.
 
     A changed fact fails by its own name, and so does whatever should have changed with it. Figures may differ by
@@ -45,8 +43,8 @@ def verify(record: Any) -> tuple[Line, ...]:
     a format that this version reads.
     """
     found = record.get("format") if isinstance(record, Mapping) else type(record).__name__
-    if not isinstance(record, Mapping) or not isinstance(found, str) or found not in MADE_AGAIN:
-        formats = " or ".join(map(repr, MADE_AGAIN))
+    if not isinstance(record, Mapping) or not isinstance(found, str) or found not in KINDS:
+        formats = " or ".join(map(repr, KINDS))
         raise InputError(f"this is no statement of the format {formats} but {found!r}; use the version that wrote it.")
     stated = dict(record)
     facts, checksums = stated.pop("facts", None), stated.pop("checksums", None)
@@ -54,22 +52,14 @@ def verify(record: Any) -> tuple[Line, ...]:
         raise InputError("the statement lacks its facts or their checksums; ask for the whole file.")
     lines = _facts(facts, checksums)
     try:
-        again = MADE_AGAIN[found](facts)
+        again = statement(KINDS[found].from_record(facts)).to_record()
     except TacitError as error:
-        return (*lines, Line(name="facts", complaint=f"no statement follows from the facts: {error}"))
+        return (*lines, CheckedLine(name="facts", complaint=f"no statement follows from the facts: {error}"))
     computed = {name: value for name, value in again.items() if name not in ("facts", "checksums")}
     return (*lines, *_compared(dict(leaves(stated)), dict(leaves(computed))))
 
 
-# A statement's record from the record of its facts, by the format of the statement.
-MADE_AGAIN: dict[str, Callable[[Mapping[str, Any]], Record]] = {
-    FORMAT: lambda facts: statement(StatementFacts.from_record(facts)).to_record(),
-    PLANNED_FORMAT: lambda facts: planned_statement(PlannedFacts.from_record(facts)).to_record(),
-    CAMPAIGN_FORMAT: lambda facts: campaign_statement(CampaignFacts.from_record(facts)).to_record(),
-}
-
-
-def _facts(facts: Mapping[str, Any], checksums: Mapping[str, Any]) -> tuple[Line, ...]:
+def _facts(facts: Mapping[str, Any], checksums: Mapping[str, Any]) -> tuple[CheckedLine, ...]:
     """Each fact against its checksum."""
     values = dict(leaves(facts))
     lines = []
@@ -81,11 +71,11 @@ def _facts(facts: Mapping[str, Any], checksums: Mapping[str, Any]) -> tuple[Line
             complaint = f"stated {_shown(values[name])}, which has no checksum"
         elif checksums[name] != checksum(name, values[name]):
             complaint = f"stated {_shown(values[name])}, but its checksum is another's: {checksums[name]!r}"
-        lines.append(Line(name=f"facts.{name}", complaint=complaint))
+        lines.append(CheckedLine(name=f"facts.{name}", complaint=complaint))
     return tuple(lines)
 
 
-def _compared(stated: Record, computed: Record) -> tuple[Line, ...]:
+def _compared(stated: Record, computed: Record) -> tuple[CheckedLine, ...]:
     """What is stated against what follows."""
     lines = []
     for name in dict.fromkeys((*computed, *stated)):
@@ -97,7 +87,7 @@ def _compared(stated: Record, computed: Record) -> tuple[Line, ...]:
         elif not _same(stated[name], computed[name]):
             begin = _difference(stated[name], computed[name])
             complaint = f"stated {_shown(stated[name], begin)}, recomputed {_shown(computed[name], begin)}"
-        lines.append(Line(name=name, complaint=complaint))
+        lines.append(CheckedLine(name=name, complaint=complaint))
     return tuple(lines)
 
 

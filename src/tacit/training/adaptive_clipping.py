@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from tacit.errors import InputError
 from tacit.mechanisms import NoiseState, NoiseStream, stream_for
 from tacit.privacy import Guarantee, Independent, Tree
-from tacit.privacy.adaptive_clipping import BIT_NORM, bit_noise_multiplier, update_noise_multiplier
-from tacit.statements import RoundRelease
+from tacit.privacy.composition import BIT_NORM, bit_noise_multiplier, update_noise_multiplier
+from tacit.statements import NoisedSum
 from tacit.statements.ledger import CLIP_ESTIMATE, starts_afresh
 
 FARTHEST = 50.0  # |log(C / C^0)| that the estimate may reach: beyond it float32 norms end
@@ -100,7 +100,7 @@ def follow(
     report_goal: int,
     round: int,
     key: bytes,
-) -> tuple[ClipState, RoundRelease]:
+) -> tuple[ClipState, NoisedSum]:
     """Count the updates no longer than the estimate, add noise, move the estimate; and what the ledger is told.
 
     norms: (reports,) of the updates that arrived. In the simulation the server sees them; a device would send one bit.
@@ -110,7 +110,7 @@ def follow(
     counted = float(state.counted) + noised / report_goal
     steps = settings.learning_rate * (counted + (round + 1) * (BIT_NORM - settings.quantile))
     estimate = settings.initial * math.exp(-min(max(steps, -FARTHEST), FARTHEST))
-    release = RoundRelease(
+    release = NoisedSum(
         round=round,
         what=CLIP_ESTIMATE,
         strategy_record=None if counts.strategy is None else counts.strategy.to_record(),

@@ -27,8 +27,9 @@ from tacit.population.cohorts import ParticipationClock, check_population, draw_
 from tacit.population.simulated_cohorts import SimulatedClock, SimulatedCohorts
 from tacit.population.supply import check_supply
 from tacit.privacy import Guarantee
+from tacit.records import to_plain
 from tacit.runs import RoundRow, Run
-from tacit.statements import RoundRelease
+from tacit.statements import NoisedSum
 from tacit.statements.ledger import ledger_record
 from tacit.training.adaptive_clipping import AdaptiveClipping, ClipState, clip_of_round, first_clip, follow
 from tacit.training.checkpoint import forget_old_checkpoints, leaves, load_checkpoint, save_checkpoint
@@ -100,11 +101,11 @@ class RoundOutcome:
 
     round: int
     clients: NDArray[np.int64]
-    release: RoundRelease
+    release: NoisedSum
     loss: float  # mean over the counted clients of their training loss
     clipped: float  # share of the counted clients whose update was clipped
     seconds: float
-    also: tuple[RoundRelease, ...] = ()  # released beside the updates
+    also: tuple[NoisedSum, ...] = ()  # released beside the updates
     clip_estimate: float | None = None  # after the round; None: the clip norm is fixed
 
     @property
@@ -281,9 +282,9 @@ class _Pending:
             round=self.outcome.round,
             checkpoint=self.checkpoint,
             digest=digest,
-            release=self.outcome.release.to_record(),
+            release=to_plain(self.outcome.release),
             measures=self.outcome.measures,
-            also=tuple(each.to_record() for each in self.outcome.also),
+            also=tuple(to_plain(each) for each in self.outcome.also),
         )
         with during("commit"):
             run.commit(row, clients=self.outcome.clients, finished=time.time(), seconds=self.outcome.seconds)
@@ -336,7 +337,7 @@ def _active_clip(plan: RoundPlan, clip: ClipState | None, round: int) -> tuple[G
 
 def _follow(
     plan: RoundPlan, clip: ClipState | None, received: CohortSum, round: int, key: bytes
-) -> tuple[ClipState | None, tuple[RoundRelease, ...]]:
+) -> tuple[ClipState | None, tuple[NoisedSum, ...]]:
     """The clip norm after the round, and what was released to move it: nothing where it is fixed."""
     if clip is None or plan.clipping is None or plan.counts is None:
         return None, ()
@@ -368,11 +369,11 @@ def _outcome(
     received: CohortSum,
     updates: Guarantee,
     clip: ClipState | None,
-    also: tuple[RoundRelease, ...],
+    also: tuple[NoisedSum, ...],
     seconds: float,
 ) -> RoundOutcome:
     counted = received.finite
-    release = RoundRelease(
+    release = NoisedSum(
         round=round,
         what="model update",
         strategy_record=ledger_record(updates.strategy),

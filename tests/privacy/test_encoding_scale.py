@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.errors import InputError
-from tacit.planning.encoding import Encoding
-from tacit.privacy.encoding import clip_inflation
+from tacit.privacy.encoding import Encoding, clip_inflation
 
 
 @given(

@@ -8,15 +8,19 @@ from hypothesis import strategies as st
 
 from tacit.errors import AccountingError, InputError
 from tacit.privacy import Guarantee, Participation, Tree
-from tacit.privacy.adaptive_clipping import (
+from tacit.privacy.composition import (
     BIT_NORM,
     bit_noise_multiplier,
-    joint_noise_multiplier,
     update_noise_multiplier,
 )
-from tacit.statements import Ledger, RoundRelease
+from tacit.statements import Ledger, NoisedSum
 
 positive = st.floats(1e-3, 1e3)
+
+
+def joint_noise_multiplier(updates: float, bit_stddev: float) -> float:
+    """What alone costs as much as updates and counts together: z = (z_delta^-2 + (2 sigma_b)^-2)^(-1/2)."""
+    return 1 / math.hypot(1 / updates, 1 / bit_noise_multiplier(bit_stddev))
 
 
 def test_the_papers_setting() -> None:
@@ -61,8 +65,8 @@ def test_the_theorem_equals_the_composition_of_the_ledger() -> None:
     assert estimate.guarantee.seed_stddev == bit_stddev
 
 
-def release(round: int, what: str, strategy: Tree, clip_norm: float, noise_multiplier: float) -> RoundRelease:
-    return RoundRelease(
+def release(round: int, what: str, strategy: Tree, clip_norm: float, noise_multiplier: float) -> NoisedSum:
+    return NoisedSum(
         round=round,
         what=what,
         strategy_record=strategy.to_record(),
@@ -80,8 +84,7 @@ def test_counts_that_cost_the_whole_budget_are_refused() -> None:
 
 @pytest.mark.parametrize("wrong", [0.0, -1.0, math.inf, math.nan])
 def test_noise_that_is_none_is_refused(wrong: float) -> None:
-    for function in (update_noise_multiplier, joint_noise_multiplier):
-        with pytest.raises(InputError, match="not a finite number above 0"):
-            function(wrong, 1.0)
-        with pytest.raises(InputError, match="bit_stddev"):
-            function(1.0, wrong)
+    with pytest.raises(InputError, match="not a finite number above 0"):
+        update_noise_multiplier(wrong, 1.0)
+    with pytest.raises(InputError, match="bit_stddev"):
+        update_noise_multiplier(1.0, wrong)
