@@ -20,6 +20,7 @@ from tacit.errors import InputError, RecipeError
 from tacit.privacy import Blt, Independent, Tree
 from tacit.privacy.strategy import PUBLISHED_BLT, Dense
 from tacit.recipe import Recipe
+from tacit.recipe.model_section import ModelSection, section_of
 from tacit.training.server import Method
 
 PAGE = REPOSITORY / "docs" / "recipes.md"
@@ -58,7 +59,9 @@ def keys(model: type[BaseModel] = Recipe, prefix: str = "") -> Iterator[tuple[st
     """("section.key", field) of every key of a recipe, top level first."""
     for name, field in model.model_fields.items():
         kinds = [kind for kind in (field.annotation, *get_args(field.annotation)) if isinstance(kind, type)]
-        sections = [kind for kind in kinds if issubclass(kind, BaseModel)]
+        sections = [
+            section_of("cifg") if kind is ModelSection else kind for kind in kinds if issubclass(kind, BaseModel)
+        ]
         if sections:
             yield from keys(sections[0], f"{name}.")
         else:

@@ -16,13 +16,13 @@ from pydantic import Field, ValidationError, model_validator
 from tacit.errors import AccountingError, RecipeError
 from tacit.privacy import Guarantee
 from tacit.privacy.strategy import Banded, Dense
+from tacit.recipe.model_section import DEFAULT, Network, section_of
 from tacit.recipe.sections import (
     ADAPTING,
     ClientSection,
     ClippingSection,
     DataSection,
     EvaluationSection,
-    ModelSection,
     PopulationSection,
     PrivacySection,
     RoundsSection,
@@ -39,7 +39,7 @@ class Recipe(Section):
 
     name: str = Field(min_length=1)
     data: DataSection
-    model: ModelSection = ModelSection()
+    model: Network = Field(default_factory=lambda: section_of(DEFAULT)())
     client: ClientSection = ClientSection()
     server: ServerSection = ServerSection()
     rounds: RoundsSection

@@ -11,7 +11,6 @@ from tacit.design.blt import design_blt
 from tacit.design.dense import design_dense, full_tree
 from tacit.design.toeplitz import design_banded_inverse, design_banded_toeplitz
 from tacit.errors import InputError
-from tacit.keyboard.cifg import Cifg
 from tacit.population.devices import RoundRules
 from tacit.privacy import Blt, Independent, Participation, Tree
 from tacit.privacy.participation import Clock
@@ -57,18 +56,6 @@ class DataSection(Section):
 
     # Made by `tacit data import`; relative paths are relative to the current folder.
     cache: Path = Field(strict=False)
-
-
-class ModelSection(Section):
-    """The network; its vocabulary is the cache's."""
-
-    embedding: int = 96  # papers 1 and 5
-    units: int = 670  # papers 1 and 5
-    tied: bool = False  # paper 1's 2.4 M parameters are those of separate embeddings
-    init: Path | None = Field(default=None, strict=False)  # a model of `tacit pretrain` to begin from; else random
-
-    def settings(self, vocabulary: int) -> Cifg:
-        return Cifg(vocabulary=vocabulary, embedding=self.embedding, units=self.units, tied=self.tied)
 
 
 class ClientSection(Section):

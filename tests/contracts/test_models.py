@@ -1,0 +1,160 @@
+"""What every network must be: all of MODELS, and a GRU that knows no fast path."""
+
+import pickle
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from tests.keyboard.gru import KIND, Gru
+from tests.training.tiny import tiny_cache, tiny_recipe
+
+from tacit.errors import InputError, RecipeError
+from tacit.keyboard.cifg import Cifg
+from tacit.keyboard.language_model import (
+    MODELS,
+    HasLoss,
+    HasSgdStep,
+    LanguageModel,
+    cross_entropy,
+    kind_of,
+    leaves,
+    model_class,
+    model_of,
+    next_word_loss,
+    parameter_count,
+    settings_of,
+    sgd_step,
+)
+from tacit.keyboard.model_folder import SETTINGS, load_model, write_model
+from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD
+from tacit.recipe import Recipe
+
+# Of each kind in MODELS some small networks; a kind without one fails the first test.
+SMALL: list[LanguageModel] = [
+    Cifg(vocabulary=60, embedding=4, units=6),
+    Cifg(vocabulary=60, embedding=4, units=6, tied=True),
+    Gru(),
+]
+SENTENCES = np.array(
+    [[BOS, 5, OOV, 59, EOS, PAD], [BOS, 7, 7, 8, 9, EOS], [BOS, EOS, PAD, PAD, PAD, PAD], [PAD] * 6], np.int32
+)
+
+
+def test_every_kind_is_among_the_small_ones() -> None:
+    assert {kind_of(network) for network in SMALL} == {*MODELS, KIND}
+
+
+@pytest.mark.parametrize("network", SMALL, ids=str)
+class TestEveryNetwork:
+    def test_it_is_a_language_model_that_can_be_compared_and_sent(self, network: LanguageModel) -> None:
+        assert isinstance(network, LanguageModel)
+        sent = pickle.loads(pickle.dumps(next_word_loss(network)))
+        assert sent == next_word_loss(network) and hash(sent) == hash(next_word_loss(network))
+
+    def test_its_settings_are_written_and_read(self, network: LanguageModel) -> None:
+        written = settings_of(network)
+        assert model_of(written.pop("kind"), written) == network
+
+    def test_parameters_are_named_float32_and_decided_by_the_key(self, network: LanguageModel) -> None:
+        parameters, again, other = (network.init(jax.random.key(seed)) for seed in (1, 1, 2))
+        named = leaves(parameters)
+        assert len(named) == len(jax.tree.leaves(parameters))
+        assert all(leaf.dtype == jnp.float32 for leaf in named.values())
+        assert sum(leaf.size for leaf in named.values()) == parameter_count(network)
+        assert jax.tree.all(jax.tree.map(jnp.array_equal, parameters, again))
+        assert not jax.tree.all(jax.tree.map(jnp.array_equal, parameters, other))
+
+    def test_its_groups_are_of_its_parameters(self, network: LanguageModel) -> None:
+        named, groups = leaves(network.init(jax.random.key(0))), network.groups()
+        assert set(groups["all"]) == set(named)
+        assert all(set(group) <= set(named) for group in groups.values())
+
+    def test_scores_look_back_only(self, network: LanguageModel) -> None:
+        """The score after a word does not depend on the words that come later, nor on other sentences."""
+        parameters, tokens = network.init(jax.random.key(0)), SENTENCES[:, :-1]
+        scores = network.logits(parameters, jnp.asarray(tokens))
+        assert scores.shape == (*tokens.shape, network.vocabulary) and scores.dtype == jnp.float32
+        other = np.where(np.arange(5) < 3, tokens, 11)[:2]
+        cut = network.logits(parameters, jnp.asarray(other))
+        np.testing.assert_allclose(scores[:2, :3], cut[:, :3], rtol=1e-5, atol=1e-6)
+
+    def test_its_own_loss_and_step_are_the_generic_ones(self, network: LanguageModel) -> None:
+        parameters = network.init(jax.random.key(3))
+        loss, batch = next_word_loss(network), jnp.asarray(SENTENCES)
+        generic = cross_entropy(network.logits(parameters, batch[:, :-1]), batch[:, 1:])
+        assert float(loss(parameters, batch)) == pytest.approx(float(generic), rel=1e-5)
+        stepped, before = sgd_step(network, parameters, batch, 0.5)
+        assert float(before) == pytest.approx(float(generic), rel=1e-5)
+        by_loss = jax.tree.map(lambda p, g: p - 0.5 * g, parameters, jax.grad(loss)(parameters, batch))
+        own = [by_loss]
+        if isinstance(network, HasSgdStep):
+            own.append(network.sgd_step(parameters, batch, 0.5, precision="float32")[0])
+        for fast in own:
+            for name, leaf in leaves(fast).items():
+                np.testing.assert_allclose(leaf, leaves(stepped)[name], rtol=1e-4, atol=2e-6, err_msg=name)
+
+    def test_a_batch_of_nothing_teaches_nothing(self, network: LanguageModel) -> None:
+        parameters = network.init(jax.random.key(3))
+        stepped, before = sgd_step(network, parameters, jnp.zeros((2, 4), jnp.int32), 0.5)
+        assert float(before) == 0.0
+        assert jax.tree.all(jax.tree.map(jnp.array_equal, stepped, parameters))
+
+    def test_it_is_kept_in_a_folder(self, network: LanguageModel, tmp_path: Path) -> None:
+        cache = tiny_cache(tmp_path / "cache", {"train": 1})
+        parameters = network.init(jax.random.key(4))
+        write_model(tmp_path / "model", network, parameters, cache.vocabulary_path.read_bytes())
+        found = load_model(tmp_path / "model")
+        assert found.network == network and found.public_text is None
+        assert jax.tree.all(jax.tree.map(jnp.array_equal, found.parameters, parameters))
+        assert jax.tree.structure(found.parameters) == jax.tree.structure(parameters)
+
+    def test_a_recipe_says_it_in_full(self, network: LanguageModel, tmp_path: Path) -> None:
+        own = {key: value for key, value in settings_of(network).items() if key != "vocabulary"}
+        recipe = tiny_recipe(tmp_path)
+        recipe = Recipe.from_toml(
+            recipe.model_copy(
+                update={"model": Recipe.model_validate({**recipe.model_dump(), "model": network}).model}
+            ).to_toml()
+        )
+        assert recipe.model.settings(60) == network
+        assert recipe.model.model_dump(exclude={"init"}) == own
+
+
+def test_fast_paths_are_found() -> None:
+    assert isinstance(SMALL[0], HasLoss) and isinstance(SMALL[0], HasSgdStep)
+    assert not isinstance(Gru(), HasLoss | HasSgdStep)
+
+
+@pytest.mark.parametrize(
+    ("kind", "complaint"),
+    [
+        ("lstm", "model.kind='lstm' is unknown; it is one of cifg, or a class of your own"),
+        ("no.such.module:Net", "cannot be loaded"),
+        ("tests.keyboard.gru:Lstm", "cannot be loaded"),
+        ("tests.keyboard.gru:KIND", "lacks init, logits, groups"),
+    ],
+)
+def test_what_is_no_network_is_refused(kind: str, complaint: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=complaint):
+        model_class(kind)
+    with pytest.raises(RecipeError, match=complaint):
+        tiny_recipe(tmp_path, model={"kind": kind})
+
+
+def test_a_setting_that_the_network_lacks_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match=r"the key 'model\.embedding' is unknown"):
+        tiny_recipe(tmp_path, model={"kind": KIND})  # the tiny recipe's keys are the CIFG's
+
+
+def test_a_folder_of_another_network_is_refused(tmp_path: Path) -> None:
+    cache = tiny_cache(tmp_path / "cache", {"train": 1})
+    write_model(tmp_path / "model", Gru(), Gru().init(jax.random.key(0)), cache.vocabulary_path.read_bytes())
+    settings = tmp_path / "model" / SETTINGS
+    settings.write_text(settings.read_text().replace('"units": 6', '"units": 7'))
+    with pytest.raises(InputError, match="do not belong together"):
+        load_model(tmp_path / "model")
+    settings.write_text(settings.read_text().replace('"units": 7', '"width": 7'))
+    with pytest.raises(InputError, match="cannot be built: model has the unknown key 'width'"):
+        load_model(tmp_path / "model")
