@@ -9,11 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
-from tacit.cli.data import app, import_clients, summary
-from tacit.data import Cache, ImportProgress, split_of
-from tacit.errors import InputError
-from tacit.jobs.import_data import VocabularyChoice
-from tacit.keyboard.vocabulary import OOV, Vocabulary
+from tacit.cli.data import app
+from tacit.data.clients import split_of
 
 TYPED = {"a": ["The dog. The cat", "a dog"], "b": ["Dog dog dog!"], "f": ["..."], "c": ["zebra"]}  # c is not in train
 
@@ -75,51 +72,6 @@ def test_import_and_show_agree(clients: Path, public: Path, tmp_path: Path) -> N
     assert imported["vocabulary"]["description"] == "most frequent words of public.parquet"
 
 
-def test_the_cache_keeps_its_vocabulary(clients: Path, public: Path, tmp_path: Path) -> None:
-    seen: list[ImportProgress] = []
-    choice = VocabularyChoice(public=(str(public),))
-    cache = import_clients(str(clients), tmp_path / "c", vocabulary=choice, progress=seen.append)
-    vocabulary = Vocabulary.load(cache.vocabulary_path)
-    assert vocabulary.words == ("the", "dog", "The", "cat")  # ten thousand were not to be had
-    assert vocabulary.sha256 == cache.manifest.vocabulary.sha256
-    ids, lengths = cache.sentences(0)
-    assert [vocabulary.word_of(int(id)) for id in ids[: lengths[0]]] == ["<bos>", "The", "dog", "<eos>"]
-    assert seen[-1].clients == 4
-    again = import_clients(str(clients), tmp_path / "d", vocabulary=VocabularyChoice(file=cache.vocabulary_path))
-    assert again.manifest == cache.manifest
-
-
-def test_lower_case(clients: Path, public: Path, tmp_path: Path) -> None:
-    facts = run_json("import", clients, "--out", tmp_path / "c", "--vocabulary-from", public, "--lowercase")
-    assert facts["vocabulary"]["lowercase"] is True
-    assert facts["oov_rate"] == 2 / 10  # a, zebra
-
-
-def test_word_lists(clients: Path, tmp_path: Path) -> None:
-    words = tmp_path / "words.txt"
-    words.write_text("dog\n\nThe\ndog\ncat\n", encoding="utf-8")
-    facts = run_json("import", clients, "--out", tmp_path / "c", "--word-list", words, "--vocabulary-size", 6)
-    assert facts["vocabulary"]["provenance"] == "word list"
-    assert Vocabulary.load(tmp_path / "c" / "vocabulary.json").words == ("dog", "The")
-    assert "has 3 words" in refusal(
-        "import", clients, "--out", tmp_path / "d", "--word-list", words, "--vocabulary-size", 9
-    )
-
-
-def test_private_words_only_when_asked_and_said_aloud(clients: Path, tmp_path: Path) -> None:
-    out = tmp_path / "c"
-    result = run("import", clients, "--out", out, "--vocabulary-from-private")
-    assert result.exit_code == 0
-    assert "VOCABULARY FROM PRIVATE TEXT" in result.stdout
-    cache = Cache.open(out)
-    assert cache.manifest.vocabulary.kind == "private"
-    trained = " ".join(text for name, texts in TYPED.items() if split_of(name) == "train" for text in texts)
-    known = Vocabulary.load(cache.vocabulary_path).words
-    assert all(word in trained for word in known)
-    assert OOV in cache.sentences(2)[0]
-    assert OOV not in cache.sentences(0)[0]
-
-
 def test_a_display_for_people(clients: Path, public: Path, tmp_path: Path) -> None:
     result = run("import", clients, "--out", tmp_path / "c", "--vocabulary-from", public)
     assert result.exit_code == 0
@@ -128,49 +80,15 @@ def test_a_display_for_people(clients: Path, public: Path, tmp_path: Path) -> No
     assert "PRIVATE" not in result.stdout
 
 
-def test_public_text_has_no_clients(clients: Path, tmp_path: Path) -> None:
-    """What looks like somebody's text is not taken for public text by mistake."""
-    line = refusal("import", clients, "--out", tmp_path / "c", "--vocabulary-from", clients)
-    assert "client_id" in line
-    assert "--vocabulary-from-private" in line
-    assert not (tmp_path / "c").exists()
+def test_private_words_are_said_aloud(clients: Path, tmp_path: Path) -> None:
+    result = run("import", clients, "--out", tmp_path / "c", "--vocabulary-from-private")
+    assert result.exit_code == 0
+    assert "VOCABULARY FROM PRIVATE TEXT" in result.stdout
 
 
-def test_refusals(clients: Path, public: Path, tmp_path: Path) -> None:
+def test_refusals_are_one_line(clients: Path, public: Path, tmp_path: Path) -> None:
     out = ("--out", tmp_path / "c")
-    vocabulary = ("--vocabulary-from", public)
     assert "exactly one" in refusal("import", clients, *out)
-    assert "2 origins" in refusal("import", clients, *out, *vocabulary, "--vocabulary-from-private")
-    assert "is unknown" in refusal("import", "ftp:x", *out, *vocabulary)
-    assert "no public text at" in refusal("import", clients, *out, "--vocabulary-from", tmp_path / "none")
-    assert "has 4 different words" in refusal("import", clients, *out, *vocabulary, "--vocabulary-size", 50)
-    assert "no 'text'" in refusal("import", clients, *out, "--vocabulary-from", write_numbers(tmp_path))
+    assert "2 origins" in refusal("import", clients, *out, "--vocabulary-from", public, "--vocabulary-from-private")
+    assert "is unknown" in refusal("import", "ftp:x", *out, "--vocabulary-from", public)
     assert "there is no cache" in refusal("show", tmp_path / "c")
-    assert "no manifest.json" in refusal("show", tmp_path)
-    assert "is not a cache" in refusal("import", clients, "--out", tmp_path, *vocabulary)
-    assert "no word list" in refusal("import", clients, *out, "--word-list", tmp_path / "none")
-    assert "no vocabulary at" in refusal("import", clients, *out, "--vocabulary", tmp_path / "none")
-    (tmp_path / "latin").write_bytes(b"caf\xe9\n")
-    assert "not UTF-8" in refusal("import", clients, *out, "--word-list", tmp_path / "latin")
-    assert not (tmp_path / "c").exists()
-
-
-def write_numbers(folder: Path) -> Path:
-    pq.write_table(pa.table({"number": [1]}), folder / "numbers.parquet")
-    return folder / "numbers.parquet"
-
-
-def test_saved_vocabularies_do_not_bend(clients: Path, public: Path, tmp_path: Path) -> None:
-    choice = VocabularyChoice(public=(str(public),))
-    saved = import_clients(str(clients), tmp_path / "c", vocabulary=choice).vocabulary_path
-    file = VocabularyChoice(file=saved)
-    with pytest.raises(InputError, match="has 8 ids, not 9"):
-        import_clients(str(clients), tmp_path / "d", vocabulary=file, vocabulary_size=9)
-    with pytest.raises(InputError, match="keeps capitals"):
-        import_clients(str(clients), tmp_path / "d", vocabulary=file, lowercase=True)
-
-
-def test_summaries_count_bytes(clients: Path, public: Path, tmp_path: Path) -> None:
-    cache = import_clients(str(clients), tmp_path / "c", vocabulary=VocabularyChoice(public=(str(public),)))
-    on_disk = sum(path.stat().st_size for path in cache.path.iterdir() if path.name != "manifest.json")
-    assert summary(cache)["bytes"] == on_disk

@@ -19,11 +19,11 @@ from tests.conftest import REPOSITORY
 from typer.testing import CliRunner, Result
 
 from tacit.cli import vocab
-from tacit.cli.data import import_clients
 from tacit.cli.discover import discover_words
 from tacit.cli.verify import verify_statement
+from tacit.data import VocabularyChoice
 from tacit.discovery.campaign_folder import CampaignFolder
-from tacit.jobs.import_data import VocabularyChoice
+from tacit.jobs.import_data import import_data
 from tacit.keyboard.vocabulary import Provenance, Vocabulary
 
 KNOWN = Vocabulary(words=("the", "of"), provenance=Provenance(kind="public", description="two words"))
@@ -155,7 +155,7 @@ def test_a_wider_alphabet_finds_other_words(clients: Path, tmp_path: Path) -> No
 def test_a_cache_gives_what_its_vocabulary_spells(clients: Path, tmp_path: Path) -> None:
     listed = tmp_path / "words.txt"
     listed.write_text("the\ncovid\n", encoding="utf-8")
-    import_clients(str(clients / "typed.parquet"), tmp_path / "cache", vocabulary=VocabularyChoice(word_list=listed))
+    import_data(str(clients / "typed.parquet"), tmp_path / "cache", vocabulary=VocabularyChoice(word_list=listed))
     asked = arguments(clients, tmp_path / "run", data=tmp_path / "cache", seed=1, k_anonymity="20,1e-3")
     facts = run_json(*asked)
     assert found_in(tmp_path / "run") == ["covid"]

@@ -13,9 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tacit.data import Cache, ClientText, ImportProgress, VocabularyRecord, build_cache, split_of
-from tacit.data.clients import NO_TIME, SPLITS
+from tacit.data import Cache, ClientText, VocabularyRecord, build_cache
+from tacit.data.clients import NO_TIME, SPLITS, split_of
+from tacit.data.importing import TOKENISING
 from tacit.errors import CacheError, InputError, SourceError
+from tacit.progress import Advanced, Event, StageBegan, StageEnded
 
 BOS, EOS, OOV = 1, 2, 3
 
@@ -219,7 +221,7 @@ def test_maps_are_read_only(cache: Cache) -> None:
 
 
 def test_progress_is_told(tmp_path: Path) -> None:
-    seen: list[ImportProgress] = []
+    seen: list[Event] = []
     build_cache(
         Given(PEOPLE),
         encode,
@@ -229,7 +231,7 @@ def test_progress_is_told(tmp_path: Path) -> None:
         tokenizer="",
         progress=seen.append,
     )
-    assert seen[-1] == ImportProgress(clients=3, expected_clients=3, words=7)
+    assert seen == [StageBegan(TOKENISING, 3), Advanced(TOKENISING, 3, {"words": 7}), StageEnded(TOKENISING)]
 
 
 def test_an_old_cache_is_replaced_a_foreign_folder_is_not(cache: Cache) -> None:

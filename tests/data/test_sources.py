@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.data import ClientText, open_source, split_of
-from tacit.data.clients import NO_TIME, SPLITS, paragraphs
+from tacit.data import ClientText, TableOf, TextsOf, open_source
+from tacit.data.clients import NO_TIME, SPLITS, paragraphs, split_of
 from tacit.data.docstrings import Docstrings, manuals, prose
+from tacit.data.sources import SOURCES
 from tacit.data.stackoverflow import read_example
 from tacit.errors import SourceError
 
@@ -384,3 +385,81 @@ PINNED = {
 def test_unknown_sources_are_refused(spec: str) -> None:
     with pytest.raises(SourceError):
         open_source(spec)
+
+
+@pytest.mark.parametrize("name", SOURCES)
+class TestTheTable:
+    def test_a_name_opens_its_own_class(self, name: str) -> None:
+        source = SOURCES[name]
+        assert source.name == name and source.says and ":" not in name
+        if not source.takes:
+            assert isinstance(open_source(name), source)
+            for spec in (f"{name}:", f"{name}:x"):
+                with pytest.raises(SourceError, match="is unknown"):
+                    open_source(spec)
+
+    def test_a_place_where_nothing_is_is_refused(self, name: str, tmp_path: Path) -> None:
+        if SOURCES[name].takes:
+            with pytest.raises(SourceError):
+                open_source(f"{name}:{tmp_path / 'nothing'}")
+            with pytest.raises(SourceError, match="is unknown; give docstrings, folder:PATH, git:PATH"):
+                open_source(f"{name}:")
+
+
+class TestInMemory:
+    def test_a_key_is_a_client(self) -> None:
+        source = TextsOf({"ann": ["one", "two"], "bob": "three", "eve": ()})
+        assert [(client.client_id, tuple(client.texts)) for client in source.clients()] == [
+            ("ann", ("one", "two")),
+            ("bob", ("three",)),
+            ("eve", ()),
+        ]
+        assert source.expected_clients == 3 and source.left_out == {}
+
+    @pytest.mark.parametrize("texts", [None, 3, ["a", 2], {"a", "b"}], ids=repr)
+    def test_what_is_no_text_is_refused(self, texts: Any) -> None:
+        with pytest.raises(SourceError, match="client 'ann' has"):
+            TextsOf({"ann": texts})
+
+    @given(owners=st.lists(st.sampled_from("abc"), min_size=1, max_size=12))
+    def test_a_table_is_read_as_a_file_of_it(self, tmp_path_factory: pytest.TempPathFactory, owners: list[str]) -> None:
+        columns = {
+            "client_id": owners,
+            "text": [f"{row}" for row in range(len(owners))],
+            "timestamp": [None if row % 3 == 0 else -row for row in range(len(owners))],
+        }
+        path = write(tmp_path_factory.mktemp("t") / "a.parquet", **columns)
+        filed, table = list(open_source(str(path)).clients()), TableOf(pa.table(columns))
+        assert [vars(client) | {"timestamps": None} for client in table.clients()] == [
+            vars(client) | {"timestamps": None} for client in filed
+        ]
+        for one, other in zip(table.clients(), filed, strict=True):
+            assert np.array_equal(one.timestamps, other.timestamps)  # type: ignore[arg-type]
+        assert table.expected_clients == len(filed)
+
+    def test_tables_of_others(self) -> None:
+        class Frame:
+            """As pandas' and polars' tables do."""
+
+            def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+                return pa.table({"client_id": [1, 1], "text": ["x", "y"]}).__arrow_c_stream__(requested_schema)
+
+        assert [list(client.texts) for client in TableOf(Frame()).clients()] == [["x", "y"]]
+
+    @pytest.mark.parametrize(
+        ("table", "complaint"),
+        [
+            ({"client_id": ["a"]}, "the table has columns client_id but no 'text'"),
+            ({"client_id": ["a"], "text": [1]}, "'text' is int64, not text"),
+            ({"client_id": ["a", "b"], "text": ["x"]}, "the table cannot be read"),
+            (7, "the table cannot be read"),
+        ],
+        ids=repr,
+    )
+    def test_what_is_no_table_of_text_is_refused(self, table: Any, complaint: str) -> None:
+        with pytest.raises(SourceError, match=complaint):
+            TableOf(table)
+
+    def test_a_row_of_nobodys_is_refused(self) -> None:
+        with pytest.raises(SourceError, match="a row has no client_id"):
+            list(TableOf({"client_id": ["a", None], "text": ["x", "y"]}).clients())

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.cli.data import import_clients
-from tacit.data import Cache, ClientText, open_source
+from tacit.data import Cache, ClientText, VocabularyChoice, open_source
 from tacit.data.unknown_words import cached_typed_words, read_typed_words
 from tacit.errors import SourceError
-from tacit.jobs.import_data import VocabularyChoice
+from tacit.jobs.import_data import import_data
 from tacit.keyboard.vocabulary import SPECIALS, Vocabulary, count_words
 
 TYPED = {
@@ -83,7 +82,7 @@ def test_a_cache_with_a_larger_vocabulary_gives_the_words_it_spells(tmp_path: Pa
     pq.write_table(pa.table({"client_id": names, "text": texts}), clients)
     listed = tmp_path / "words.txt"
     listed.write_text("\n".join([*KNOWN, "zebra", "Dog"]), encoding="utf-8")
-    cache = import_clients(str(clients), tmp_path / "cache", vocabulary=VocabularyChoice(word_list=listed))
+    cache = import_data(str(clients), tmp_path / "cache", vocabulary=VocabularyChoice(word_list=listed))
     spelled = [None] * SPECIALS + list(Vocabulary.load(cache.vocabulary_path).words)
 
     from_cache = cached_typed_words(cache, spelled, KNOWN, split=None)

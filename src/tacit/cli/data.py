@@ -1,59 +1,21 @@
 """`tacit data`: bring clients' text in, and look at what came."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import dropwhile
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 
-from tacit.cli.console import complaints, console, print_json, speaks_plainly
-from tacit.data import Cache, ImportProgress, VocabularyRecord, build_cache, open_source
-from tacit.data.importing import Progress
-from tacit.jobs.import_data import MANUALS, VocabularyChoice, make_vocabulary
-from tacit.keyboard.tokens import Tokenizer
-from tacit.keyboard.vocabulary import OOV
+from tacit.cli.bars import import_bar
+from tacit.cli.console import console, print_json, speaks_plainly
+from tacit.data import VocabularyChoice
+from tacit.data.sources import SOURCES
+from tacit.data.vocabulary_choice import MANUALS
+from tacit.jobs.import_data import import_data, open_data
+
+NAMES = [f"{name}:{source.takes}" if source.takes else name for name, source in SOURCES.items()]
 
 app = typer.Typer(help="Bring clients' text in, and look at what came.", no_args_is_help=True)
-
-
-def import_clients(
-    source: str,
-    out: Path,
-    *,
-    vocabulary: VocabularyChoice,
-    vocabulary_size: int | None = None,
-    lowercase: bool = False,
-    progress: Progress | None = None,
-) -> Cache:
-    """Tokenise the clients of a source (see `open_source`) with the chosen vocabulary into a cache at `out`.
-
-    Raises: SourceError, CacheError, InputError.
-    """
-    clients = open_source(source)
-    words = make_vocabulary(vocabulary, clients, size=vocabulary_size, lowercase=lowercase)
-    tokenizer = Tokenizer(words)
-    record = VocabularyRecord(
-        size=words.size,
-        sha256=words.sha256,
-        lowercase=words.lowercase,
-        kind=words.provenance.kind,
-        description=words.provenance.description,
-        oov_id=OOV,
-    )
-    return build_cache(
-        clients,
-        tokenizer.encode,
-        out,
-        vocabulary=record,
-        vocabulary_json=words.to_json(),
-        tokenizer=tokenizer.version,
-        progress=progress,
-    )
 
 
 @app.command("import")
@@ -62,8 +24,7 @@ def import_(
     source: Annotated[
         str,
         typer.Argument(
-            help="docstrings, folder:PATH, git:PATH, stackoverflow:PATH, public:FILES (nobody's text), or Parquet "
-            "files."
+            help=f"{', '.join(NAMES)}, or just the path of Parquet files (docs/extending.md says what each reads)."
         ),
     ],
     out: Annotated[
@@ -98,8 +59,8 @@ def import_(
         file=vocabulary,
         private=vocabulary_from_private,
     )
-    with progress_bar(shown=not json) as progress:
-        cache = import_clients(
+    with import_bar(shown=not json) as progress:
+        cache = import_data(
             source,
             out,
             vocabulary=choice,
@@ -107,7 +68,7 @@ def import_(
             lowercase=lowercase,
             progress=progress,
         )
-    print_json(summary(cache)) if json else _show(summary(cache))
+    print_json(cache.to_record()) if json else _show(cache.to_record())
 
 
 @app.command()
@@ -118,53 +79,10 @@ def show(
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a display.")] = False,
 ) -> None:
     """Clients, words, words per client, and where the vocabulary comes from."""
-    opened = Cache.open(cache)
+    opened = open_data(cache)
     if verify:
         opened.verify()
-    print_json(summary(opened)) if json else _show(summary(opened))
-
-
-def summary(cache: Cache) -> dict[str, Any]:
-    """What a cache holds, for people and for JSON."""
-    manifest, words = cache.manifest, cache.words_per_client()
-    return {
-        "cache": str(cache.path),
-        "source": manifest.source,
-        "clients": manifest.clients,
-        "splits": dict(manifest.splits),
-        "clients_without_sentences": manifest.clients_without_sentences,
-        "left_out": dict(manifest.left_out),
-        "sentences": manifest.sentences,
-        "words": manifest.words,
-        "oov_rate": manifest.oov_rate,
-        "words_per_client": {
-            "median": float(np.median(words)),
-            "mean": float(np.mean(words)),
-            "largest": int(np.max(words)),
-            "histogram": _histogram(words),
-        },
-        "vocabulary": {
-            "size": manifest.vocabulary.size,
-            "lowercase": manifest.vocabulary.lowercase,
-            "provenance": manifest.vocabulary.kind,
-            "description": manifest.vocabulary.description,
-            "sha256": manifest.vocabulary.sha256,
-        },
-        "tokenizer": manifest.tokenizer,
-        "bytes": sum(file.bytes for file in manifest.files.values()),
-    }
-
-
-def _histogram(words: Any) -> list[dict[str, int]]:
-    """Clients by number of words: three bars a decade; `from` is inside, `below` is not."""
-    decades = range(len(str(np.max(words))) + 1)
-    edges = [step * 10**decade for decade in decades for step in (1, 2, 5)]
-    edges = edges[: int(np.searchsorted(edges, np.max(words), side="right")) + 1]
-    counts, _ = np.histogram(words, edges)
-    return [
-        {"from": begin, "below": end, "clients": int(count)}
-        for begin, end, count in zip(edges, edges[1:], counts, strict=False)
-    ]
+    print_json(opened.to_record()) if json else _show(opened.to_record())
 
 
 BAR_WIDTH = 40
@@ -192,29 +110,3 @@ def _show(facts: dict[str, Any]) -> None:
     for bar in dropwhile(lambda bar: not bar["clients"], words["histogram"]):
         length = -(-bar["clients"] * BAR_WIDTH // tallest)  # rounded up: nobody disappears
         console.print(f"  {bar['from']:>9,} - {bar['below'] - 1:<9,} {'█' * length} {bar['clients']:,}")
-
-
-@contextmanager
-def progress_bar(*, shown: bool) -> Iterator[Progress]:
-    """A bar of clients read, on standard error."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("clients, {task.fields[words]:,} words"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Bar(*columns, console=complaints, transient=True, disable=not (shown and complaints.is_terminal)) as bar:
-        task = bar.add_task("counting and reading", total=None, words=0)
-
-        def advance(state: ImportProgress) -> None:
-            bar.update(
-                task,
-                description="tokenising",
-                completed=state.clients,
-                total=state.expected_clients,
-                words=state.words,
-            )
-
-        yield advance

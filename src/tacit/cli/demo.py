@@ -6,10 +6,12 @@ from typing import Annotated
 
 import typer
 
+from tacit.cli.bars import import_bar
 from tacit.cli.console import console, speaks_plainly
-from tacit.cli.data import import_clients, progress_bar
 from tacit.cli.train import finish
-from tacit.jobs.import_data import MANUALS, VocabularyChoice
+from tacit.data import VocabularyChoice
+from tacit.data.vocabulary_choice import MANUALS
+from tacit.jobs.import_data import import_data
 from tacit.runs import Run
 
 VOCABULARY = 5_000  # the manuals have too few words for the papers' 10,000
@@ -37,8 +39,8 @@ def demo(
     cache = out.with_name(f"{out.name}-data")
     if not json:
         console.print("clients: the modules of this Python; their text: docstrings. Vocabulary: public manuals.")
-    with progress_bar(shown=not json) as progress:
-        import_clients(
+    with import_bar(shown=not json) as progress:
+        import_data(
             "docstrings",
             cache,
             vocabulary=VocabularyChoice(public=(MANUALS,)),

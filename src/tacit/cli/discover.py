@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tacit.cli.bars import import_bar
 from tacit.cli.console import complaints, console, print_json, speaks_plainly
 from tacit.cli.discover_options import CampaignOptions
-from tacit.cli.discover_progress import DiscoveryProgress, reading_bar
+from tacit.cli.discover_progress import DiscoveryProgress
 from tacit.cli.options import with_options
 from tacit.data import Cache, open_source
 from tacit.data.manifest import MANIFEST
@@ -74,7 +75,7 @@ def typed_by(data: str, known: Vocabulary, *, split: str, shown: bool) -> TypedW
         cache = Cache.open(Path(data))
         spelled = [None] * SPECIALS + list(Vocabulary.load(cache.vocabulary_path).words)
         return cached_typed_words(cache, spelled, words, split=split)
-    with reading_bar(shown=shown) as progress:
+    with import_bar(shown=shown) as progress:
         source = open_source(data)
         return read_typed_words(
             source, lambda texts: count_words(texts, lowercase=known.lowercase), words, split=split, progress=progress

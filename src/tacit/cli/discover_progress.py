@@ -1,11 +1,7 @@
 """What a person sees while words are looked for: a line that moves on a terminal, elsewhere a line for each layer."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
-
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from tacit.cli.bars import counting_bar
 from tacit.cli.console import complaints
@@ -51,12 +47,3 @@ class DiscoveryProgress:
         self._bar.update(self._task, completed=done, shown=shown)
         if self._bar.disable and not self._quiet:
             complaints.print(shown, markup=False)
-
-
-@contextmanager
-def reading_bar(*, shown: bool) -> Iterator[Callable[[int, int | None], None]]:
-    """A bar of clients read."""
-    columns = (TextColumn("reading clients"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=complaints, transient=True, disable=not (shown and complaints.is_terminal)) as bar:
-        task = bar.add_task("reading", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

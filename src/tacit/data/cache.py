@@ -131,6 +131,36 @@ class Cache:
         begin, end = self._name_offsets[client : client + 2]
         return bytes(self._names[begin:end]).decode("utf-8")
 
+    def to_record(self) -> dict[str, Any]:
+        """What the cache holds as plain values: clients, words, words of a client, where the vocabulary comes from."""
+        manifest, words = self.manifest, self.words_per_client()
+        return {
+            "cache": str(self.path),
+            "source": manifest.source,
+            "clients": manifest.clients,
+            "splits": dict(manifest.splits),
+            "clients_without_sentences": manifest.clients_without_sentences,
+            "left_out": dict(manifest.left_out),
+            "sentences": manifest.sentences,
+            "words": manifest.words,
+            "oov_rate": manifest.oov_rate,
+            "words_per_client": {
+                "median": float(np.median(words)),
+                "mean": float(np.mean(words)),
+                "largest": int(np.max(words)),
+                "histogram": _histogram(words),
+            },
+            "vocabulary": {
+                "size": manifest.vocabulary.size,
+                "lowercase": manifest.vocabulary.lowercase,
+                "provenance": manifest.vocabulary.kind,
+                "description": manifest.vocabulary.description,
+                "sha256": manifest.vocabulary.sha256,
+            },
+            "tokenizer": manifest.tokenizer,
+            "bytes": sum(file.bytes for file in manifest.files.values()),
+        }
+
     def _span(self, client: int) -> tuple[int, int]:
         if not 0 <= client < self.manifest.clients:
             raise InputError(f"client {client} is not in this cache; clients are 0 to {self.manifest.clients - 1}.")
@@ -198,3 +228,15 @@ class Cache:
 
 
 _AGAIN = "import the source again"
+
+
+def _histogram(words: Any) -> list[dict[str, int]]:
+    """Clients by number of words: three bars a decade; `from` is inside, `below` is not."""
+    decades = range(len(str(np.max(words))) + 1)
+    edges = [step * 10**decade for decade in decades for step in (1, 2, 5)]
+    edges = edges[: int(np.searchsorted(edges, np.max(words), side="right")) + 1]
+    counts, _ = np.histogram(words, edges)
+    return [
+        {"from": begin, "below": end, "clients": int(count)}
+        for begin, end, count in zip(edges, edges[1:], counts, strict=False)
+    ]

@@ -1,7 +1,7 @@
 """What a source of clients gives: one client at a time, with everything it typed.
 
-A client is what privacy is counted in: a phone, a person. So it is split whole, by a hash of its name,
-and its texts are never spread over train, validation and test.
+A client is what privacy is counted in: the text of one device, of one user. So it is split whole, by a hash of its
+name, and its texts are never spread over train, validation and test.
 """
 
 import hashlib

@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from pydoc_data.topics import topics
+from typing import ClassVar
 
 from tacit.data.clients import ClientText, paragraphs
 
@@ -28,6 +29,9 @@ _RULER = re.compile(r"^\W+$")
 class Docstrings:
     """A Source over the docstrings of this Python's modules; a module without any is no client."""
 
+    name: ClassVar[str] = "docstrings"
+    takes: ClassVar[str] = ""
+    says: ClassVar[str] = "the docstrings of this Python's modules: a module is a client"
     description = "docstrings of the installed Python modules, a module is a client"
 
     def __init__(self, roots: list[Path] | None = None) -> None:
@@ -37,6 +41,11 @@ class Docstrings:
         self._modules = sorted(dict(sorted(self._find(), reverse=True)).items())  # a name once
         self.expected_clients: int | None = len(self._modules)
         self.left_out: dict[str, int] = {}
+
+    @classmethod
+    def open(cls, place: str) -> "Docstrings":
+        """Those of this Python; there is no place to name."""
+        return cls()
 
     def _find(self) -> Iterator[tuple[str, Path]]:
         for root in self._roots:
@@ -54,7 +63,7 @@ class Docstrings:
                 continue
             try:
                 with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # about other people's escapes
+                    warnings.simplefilter("ignore")  # about escapes in files that are not ours
                     tree = ast.parse(source)
             except (SyntaxError, ValueError):
                 self.left_out["files that are not Python"] = self.left_out.get("files that are not Python", 0) + 1

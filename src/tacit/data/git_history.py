@@ -1,8 +1,8 @@
 """The history of a git repository: an author is a client, its commit messages are what it typed.
 
-Nobody's name or address enters a cache: a client is called by an HMAC of the address under a key that
-exists only during the import, and trailers that name people (`Signed-off-by:` ...) are dropped from the
-messages. So two imports give the same person different names, and possibly another split.
+No author's name or address enters a cache: a client is called by an HMAC of the address under a key that
+exists only during the import, and trailers with names (`Signed-off-by:` ...) are dropped from the
+messages. So two imports give the same author different names, and possibly another split.
 """
 
 import hmac
@@ -12,6 +12,7 @@ import subprocess
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,6 +27,10 @@ _ADDRESS = re.compile(r"<?\b[\w.+-]+@[\w-]+\.[\w.-]+\b>?")
 class GitHistory:
     """A Source over the commits reachable from HEAD, merges left out."""
 
+    name: ClassVar[str] = "git"
+    takes: ClassVar[str] = "PATH"
+    says: ClassVar[str] = "the history of a git repository: an author is a client, each import names it anew"
+
     def __init__(self, repository: Path) -> None:
         self._repository = repository
         self._git("rev-parse", "--verify", "--quiet", "HEAD")  # says no before anything is read
@@ -33,6 +38,11 @@ class GitHistory:
         self.description = f"git history of {repository.resolve().name}, an author is a client"
         self.expected_clients: int | None = None
         self.left_out: dict[str, int] = {}
+
+    @classmethod
+    def open(cls, place: str) -> "GitHistory":
+        """The repository at a path."""
+        return cls(Path(place).expanduser())
 
     def clients(self) -> Iterator[ClientText]:
         """Authors in the order of their pseudonyms, so that the order says nothing; messages oldest first."""

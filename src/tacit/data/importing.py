@@ -6,7 +6,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -17,8 +16,10 @@ from tacit.data.cache import Cache
 from tacit.data.clients import NO_TIME, SPLITS, ClientText, Source, split_of
 from tacit.data.manifest import MANIFEST, VOCABULARY, FileRecord, Manifest, VocabularyRecord
 from tacit.errors import CacheError, SourceError
+from tacit.progress import Advanced, Progress, StageBegan, StageEnded, silent
 
 CHARACTERS_AT_ONCE = 4_000_000  # of text held in memory between two writes
+TOKENISING = "tokenising clients"  # the stage, a step a client
 
 
 class EncodedText(Protocol):
@@ -43,18 +44,6 @@ class EncodedText(Protocol):
 Encode = Callable[[Sequence[str]], EncodedText]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ImportProgress:
-    """How far an import is."""
-
-    clients: int
-    expected_clients: int | None
-    words: int
-
-
-Progress = Callable[[ImportProgress], None]
-
-
 def build_cache(
     source: Source,
     encode: Encode,
@@ -63,7 +52,7 @@ def build_cache(
     vocabulary: VocabularyRecord,
     vocabulary_json: str,
     tokenizer: str,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Cache:
     """Tokenise every client of a source into a new cache at `out`.
 
@@ -75,11 +64,11 @@ def build_cache(
     with _folder_beside(out) as folder:
         with _Arrays(folder, vocabulary) as arrays:
             for batch in _batches(source.clients()):
+                if not arrays.clients + arrays.empty:
+                    progress(StageBegan(TOKENISING, source.expected_clients))  # known once reading has begun
                 arrays.add(batch, encode([text for client in batch for text in client.texts]))
-                if progress:
-                    seen = arrays.clients + arrays.empty
-                    expected = source.expected_clients
-                    progress(ImportProgress(clients=seen, expected_clients=expected, words=arrays.words))
+                progress(Advanced(TOKENISING, arrays.clients + arrays.empty, {"words": arrays.words}))
+            progress(StageEnded(TOKENISING))
             files = arrays.finish(vocabulary_json)
         if not arrays.clients:
             raise SourceError(

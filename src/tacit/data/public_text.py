@@ -1,4 +1,4 @@
-"""Public text, for pre-training: it is no person's private typing, and nothing here is protected.
+"""Public text, for pre-training: it is nobody's private typing, and nothing here is protected.
 
 A cache is made of clients, so rows that follow one another are taken together as a passage, which is split into
 train, validation and test as a client is. Passages are long, so that what is held out is a scene or a thread that was
@@ -8,6 +8,7 @@ not trained on, and not the sentence between two that were.
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from typing import ClassVar
 
 from tacit.data.clients import ClientText
 from tacit.data.parquet import read_texts, row_count
@@ -19,6 +20,10 @@ ROWS = 200  # of a passage
 class PublicText:
     """A Source over Parquet files with a column `text`; ROWS consecutive rows of a file are one passage."""
 
+    name: ClassVar[str] = "public"
+    takes: ClassVar[str] = "FILES"
+    says: ClassVar[str] = "nobody's text: Parquet with a column text, commas between files; a passage is a client"
+
     def __init__(self, files: list[Path]) -> None:
         for file in files:
             if not file.is_file():
@@ -29,9 +34,9 @@ class PublicText:
         self.left_out: dict[str, int] = {}
 
     @classmethod
-    def open(cls, path: Path) -> "PublicText":
+    def open(cls, place: str) -> "PublicText":
         """One file or several, with commas between."""
-        return cls([Path(part).expanduser() for part in str(path).split(",") if part])
+        return cls([Path(part).expanduser() for part in place.split(",") if part])
 
     def clients(self) -> Iterator[ClientText]:
         """The passages of each file in order; SourceError when a file is damaged or has no text."""

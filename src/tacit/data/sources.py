@@ -1,7 +1,6 @@
 """Where clients come from, by one line of text: `blogs.parquet`, `folder:notes`, `git:.`, `docstrings` ..."""
 
-from collections.abc import Callable
-from pathlib import Path
+from typing import ClassVar, Protocol, Self
 
 from tacit.data.clients import Source
 from tacit.data.docstrings import Docstrings
@@ -12,26 +11,43 @@ from tacit.data.stackoverflow import StackOverflow
 from tacit.data.text_folder import TextFolder
 from tacit.errors import SourceError
 
-KINDS: dict[str, Callable[[Path], Source]] = {
-    "folder": TextFolder,
-    "git": GitHistory,
-    "parquet": ParquetClients.open,
-    "public": PublicText.open,
-    "stackoverflow": StackOverflow,
+
+class NamedSource(Source, Protocol):
+    """A source that a line of text can open: `NAME`, or `NAME:PLACE` where it takes one."""
+
+    name: ClassVar[str]
+    takes: ClassVar[str]  # what stands behind the colon, "PATH" say; "" where nothing does
+    says: ClassVar[str]  # what is read and what a client is, for help texts
+
+    @classmethod
+    def open(cls, place: str) -> Self:
+        """The source at a place; SourceError when what it names cannot be read."""
+        ...
+
+
+SOURCES: dict[str, type[NamedSource]] = {
+    each.name: each
+    for each in (
+        Docstrings,
+        TextFolder,
+        GitHistory,
+        StackOverflow,
+        PublicText,
+        ParquetClients,
+    )
 }
 
 
 def open_source(spec: str) -> Source:
     """The source that one line describes; SourceError when it is unknown or what it names cannot be read.
 
-    `docstrings`, or `KIND:PATH` with a kind of KINDS, or just a path, which means Parquet.
+    A name of SOURCES, with `:PLACE` behind it where it takes one; or just a path, which means Parquet.
     """
-    if spec == "docstrings":
-        return Docstrings()
-    kind, colon, path = spec.partition(":")
-    if not colon:
-        kind, path = "parquet", spec
-    if kind not in KINDS or not path:
-        known = ", ".join(f"{name}:PATH" for name in sorted(KINDS))
-        raise SourceError(f"the source {spec!r} is unknown; give docstrings, {known}, or the path of Parquet files.")
-    return KINDS[kind](Path(path).expanduser())
+    name, colon, place = spec.partition(":")
+    if not colon and not (name in SOURCES and not SOURCES[name].takes):
+        name, place = ParquetClients.name, spec
+    if name not in SOURCES or bool(SOURCES[name].takes) != bool(place) or (colon and not place):
+        alone = ", ".join(name for name, each in SOURCES.items() if not each.takes)
+        placed = ", ".join(f"{name}:PATH" for name, each in sorted(SOURCES.items()) if each.takes)
+        raise SourceError(f"the source {spec!r} is unknown; give {alone}, {placed}, or the path of Parquet files.")
+    return SOURCES[name].open(place)

@@ -13,6 +13,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,6 +27,10 @@ COLUMNS = ("split_name", "client_id", "serialized_example_proto")
 class StackOverflow:
     """A Source over an SQLite file in TensorFlow Federated's layout."""
 
+    name: ClassVar[str] = "stackoverflow"
+    takes: ClassVar[str] = "PATH"
+    says: ClassVar[str] = "an SQLite file as TensorFlow Federated publishes StackOverflow: a user is a client"
+
     def __init__(self, path: Path) -> None:
         if not path.is_file():
             raise SourceError(f"{path} is not a file; give stackoverflow:PATH of the SQLite file (decompressed).")
@@ -34,6 +39,11 @@ class StackOverflow:
         self.left_out: dict[str, int] = {}
         with closing(self._connect()) as connection:
             self.expected_clients: int | None = self._survey(connection)
+
+    @classmethod
+    def open(cls, place: str) -> "StackOverflow":
+        """The file at a path."""
+        return cls(Path(place).expanduser())
 
     def clients(self) -> Iterator[ClientText]:
         """Clients in the order of split and name, posts by time."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
 from tacit.data.clients import ClientText, paragraphs
 from tacit.errors import SourceError
@@ -11,6 +12,10 @@ SUFFIXES = frozenset({".txt", ".md", ".rst", ".text", ""})
 
 class TextFolder:
     """A Source over the text files of a folder and its sub-folders; hidden files are not read."""
+
+    name: ClassVar[str] = "folder"
+    takes: ClassVar[str] = "PATH"
+    says: ClassVar[str] = "a folder of text files: a file is a client, its paragraphs are what it typed"
 
     def __init__(self, folder: Path) -> None:
         if not folder.is_dir():
@@ -24,6 +29,11 @@ class TextFolder:
         self.description = f"folder {folder.resolve().name}, a text file is a client"
         self.expected_clients: int | None = len(self._files)
         self.left_out: dict[str, int] = {}
+
+    @classmethod
+    def open(cls, place: str) -> "TextFolder":
+        """The folder at a path."""
+        return cls(Path(place).expanduser())
 
     def _is_text(self, path: Path) -> bool:
         hidden = any(part.startswith(".") for part in path.relative_to(self._folder).parts)

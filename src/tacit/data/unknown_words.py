@@ -1,4 +1,4 @@
-"""The words that clients typed and a vocabulary lacks: what each phone could tell if it were asked for new words.
+"""The words that clients typed and a vocabulary lacks: what each device could tell if it were asked for new words.
 
 A cache keeps ids, and every unknown word has the same one. So unknown words are read from the source itself, cut by
 the function the caller passes in (the keyboard's own, so that a word here is a word there); or from a cache whose
@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from tacit.data.cache import Cache
 from tacit.data.clients import Source, split_of
 from tacit.errors import SourceError
+from tacit.progress import Advanced, Progress, StageBegan, StageEnded, silent
 
 CountWords = Callable[[Sequence[str]], Mapping[str, int]]
-Progress = Callable[[int, int | None], None]  # clients read, and how many there are where that is known
+READING = "reading clients"  # the stage, a step a client
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +46,7 @@ class TypedWords:
         return len(self.typed)
 
     def of(self, client: int) -> dict[str, int]:
-        """What one phone holds: its unknown words in order, and how often each was typed."""
+        """What one device holds: its unknown words in order, and how often each was typed."""
         begin, end = self.offsets[client : client + 2]
         pairs = zip(self.word_of[begin:end], self.counts[begin:end], strict=True)
         return {self.words[word]: int(count) for word, count in pairs}
@@ -81,7 +82,7 @@ def read_typed_words(
     known: Container[str],
     *,
     split: str | None = "train",
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> TypedWords:
     """The unknown words of a split's clients (of all when None), in the order of the source.
 
@@ -90,10 +91,12 @@ def read_typed_words(
     """
     growing = _Growing()
     for seen, client in enumerate(source.clients(), start=1):
-        if progress:
-            progress(seen, source.expected_clients)
+        if seen == 1:
+            progress(StageBegan(READING, source.expected_clients))  # known once reading has begun
         if split is None or (client.split or split_of(client.client_id)) == split:
             growing.add(count_words(client.texts), known)
+        progress(Advanced(READING, seen))
+    progress(StageEnded(READING))
     return growing.finish(f"'{source.description}'", split)
 
 

@@ -1,41 +1,67 @@
-"""Which words a keyboard shall know: counted on public text, given, or (said aloud) private."""
+"""`tacit.import_data`: clients' text, tokenised once into a cache with a vocabulary whose origin is said."""
 
+import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
-from tacit.data import Source, split_of
+from tacit.data import Cache, Source, VocabularyChoice, VocabularyRecord, build_cache, open_source
+from tacit.data.clients import split_of
 from tacit.data.docstrings import manuals
 from tacit.data.parquet import has_clients, read_texts
+from tacit.data.vocabulary_choice import MANUALS
 from tacit.errors import InputError, SourceError
-from tacit.keyboard.vocabulary import SPECIALS, Provenance, Vocabulary, count_words, most_frequent
+from tacit.keyboard.tokens import Tokenizer
+from tacit.keyboard.vocabulary import OOV, SPECIALS, Provenance, Vocabulary, count_words, most_frequent
+from tacit.progress import Progress, silent
 
-MANUALS = "manuals"
+PathLike: TypeAlias = str | os.PathLike[str]
+
 DEFAULT_SIZE = 10_000  # the papers' smallest keyboard
 
 
-@dataclass(frozen=True, kw_only=True)
-class VocabularyChoice:
-    """Where a vocabulary comes from: exactly one of the four.
+def import_data(
+    source: str | Source,
+    out: PathLike,
+    *,
+    vocabulary: VocabularyChoice,
+    vocabulary_size: int | None = None,
+    lowercase: bool = False,
+    progress: Progress = silent,
+) -> Cache:
+    """Tokenise the clients of a source with the chosen vocabulary, into a cache at `out`.
 
-    `public`: Parquet files with a `text` column, or "manuals"; `word_list`: a file of one word a line, most
-    frequent first; `file`: a vocabulary that was saved; `private`: the training clients' own text, for which
-    nothing is promised.
+    source: a Source (`tacit.data.TextsOf`, `TableOf`, or your own), or the line of text that names one, as
+    `tacit.data.open_source` reads it. An old cache at `out` is replaced once the new one is whole.
+    vocabulary_size: ids, the four special ones included; None means 10,000, or what there is.
+
+    Raises: SourceError, InputError (the vocabulary), CacheError (`out` is something else than a cache).
     """
+    clients = open_source(source) if isinstance(source, str) else source
+    words = make_vocabulary(vocabulary, clients, size=vocabulary_size, lowercase=lowercase)
+    tokenizer = Tokenizer(words)
+    record = VocabularyRecord(
+        size=words.size,
+        sha256=words.sha256,
+        lowercase=words.lowercase,
+        kind=words.provenance.kind,
+        description=words.provenance.description,
+        oov_id=OOV,
+    )
+    return build_cache(
+        clients,
+        tokenizer.encode,
+        Path(out),
+        vocabulary=record,
+        vocabulary_json=words.to_json(),
+        tokenizer=tokenizer.version,
+        progress=progress,
+    )
 
-    public: tuple[str, ...] = ()
-    word_list: Path | None = None
-    file: Path | None = None
-    private: bool = False
 
-    def __post_init__(self) -> None:
-        given = [bool(self.public), self.word_list is not None, self.file is not None, self.private]
-        if sum(given) != 1:
-            raise InputError(
-                f"{sum(given)} origins were given for the vocabulary, and it needs exactly one: "
-                "--vocabulary-from (a public Parquet file or `manuals`), --word-list, --vocabulary "
-                "or --vocabulary-from-private."
-            )
+def open_data(path: PathLike) -> Cache:
+    """The cache that `import_data` made at a path; CacheError when there is none, or it is not whole."""
+    return Cache.open(Path(path))
 
 
 def make_vocabulary(choice: VocabularyChoice, source: Source, *, size: int | None, lowercase: bool) -> Vocabulary:
@@ -45,9 +71,9 @@ def make_vocabulary(choice: VocabularyChoice, source: Source, *, size: int | Non
     Raises: InputError when there are too few words, or when text given as public has clients.
     """
     if choice.file:
-        return _from_file(choice.file, size=size, lowercase=lowercase)
+        return _from_file(Path(choice.file), size=size, lowercase=lowercase)
     if choice.word_list:
-        return _from_list(choice.word_list, size=size, lowercase=lowercase)
+        return _from_list(Path(choice.word_list), size=size, lowercase=lowercase)
     if choice.private:
         texts = _training_texts(source)
         provenance = Provenance(kind="private", description=f"training clients of {source.description}")

@@ -1,0 +1,155 @@
+"""Rows of clients in Arrow tables: columns `client_id`, `text` and, if known, `timestamp`, from wherever they are read.
+
+Rows that are grouped by client are streamed, part by part; others are sorted in memory first.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from tacit.data.clients import NO_TIME, ClientText
+from tacit.errors import SourceError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Some of the rows: where they stand (for sentences), the split that fixes, and how columns of it are read."""
+
+    where: str
+    name: str  # the short form of `where`
+    split: str | None
+    columns: dict[str, Any]  # the type each is read as, by name
+    read: Callable[[dict[str, Any]], Iterator[pa.Table]]
+
+
+class RowsOfClients:
+    """What a source over rows does, whatever they are read from: each client once, in one split."""
+
+    description: str
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self._parts = parts
+        self.expected_clients: int | None = None
+        self.left_out: dict[str, int] = {}
+
+    def clients(self) -> Iterator[ClientText]:
+        """All clients; those of a fixed split in the order train, validation, test."""
+        grouped, splits = self._survey()
+        self.expected_clients = len(splits)
+        tables = self._tables() if grouped else [self._sorted_table()]
+        for client_id, table in _runs(tables):
+            yield _client(client_id, table, splits[client_id])
+
+    def _survey(self) -> tuple[bool, dict[str | None, str | None]]:
+        """Whether rows are grouped by client, and each client's split; SourceError when it is in two."""
+        grouped = True
+        last: tuple[str | None, str | None] | None = None
+        splits: dict[str | None, str | None] = {}
+        for part in self._parts:
+            for table in part.read({"client_id": part.columns["client_id"]}):
+                ids = [(name, part.split) for name in as_list(table["client_id"], "client_id", part.where)]
+                changes = [row for before, row in zip([last, *ids], ids, strict=False) if row != before]
+                for client_id, _ in changes:
+                    grouped = grouped and client_id not in splits
+                    if splits.setdefault(client_id, part.split) != part.split:
+                        raise SourceError(
+                            f"client {client_id!r} is in {part.name} and in the {splits[client_id]} file; "
+                            "a client belongs to one split: split by client, or give one file."
+                        )
+                last = ids[-1] if ids else last
+        return grouped, splits
+
+    def _tables(self) -> Iterator[pa.Table]:
+        for part in self._parts:
+            yield from part.read(part.columns)
+
+    def _sorted_table(self) -> pa.Table:
+        table = pa.concat_tables(list(self._tables()), promote_options="default")
+        table = table.append_column("row", pa.array(np.arange(len(table))))  # keeps a client's rows in order
+        return table.sort_by([("client_id", "ascending"), ("row", "ascending")])
+
+
+def columns_of(schema: Any, where: str, needed: Sequence[str] = ("client_id", "text")) -> dict[str, Any]:
+    """The type each column is read as; SourceError when one is missing, or is no text or time."""
+    for name in needed:
+        if name not in schema.names:
+            raise SourceError(
+                f"{where} has columns {', '.join(schema.names)} but no {name!r}; "
+                f"needed are {', '.join(needed)} (timestamp may be left out): rename the columns."
+            )
+    columns: dict[str, Any] = {name: pa.large_string() for name in needed}
+    given = schema.field("text").type
+    while pa.types.is_dictionary(given):
+        given = given.value_type
+    if not (pa.types.is_string(given) or pa.types.is_large_string(given)):
+        raise SourceError(f"{where}: column 'text' is {given}, not text; cast it to string (UTF-8).")
+    if "client_id" in needed and "timestamp" in schema.names:
+        given = schema.field("timestamp").type
+        if not (pa.types.is_integer(given) or pa.types.is_timestamp(given) or pa.types.is_null(given)):
+            raise SourceError(f"{where}: column 'timestamp' is {given}; make it int64 unix seconds or a timestamp.")
+        columns["timestamp"] = given
+    return columns
+
+
+def plain(table: pa.Table, columns: Iterable[str], where: str) -> pa.Table:
+    """The columns with names and texts as strings and times as int64 seconds; SourceError for a row of nobody's."""
+    for name in columns:
+        column = table[name]
+        if name == "timestamp":
+            if pa.types.is_timestamp(column.type):
+                column = column.cast(pa.timestamp("s"), safe=False)
+            column = column.cast(pa.int64())
+        else:
+            column = column.cast(pa.large_string())
+        table = table.set_column(table.schema.get_field_index(name), name, column)
+    if "client_id" in columns and table["client_id"].null_count:
+        raise SourceError(f"{where}: a row has no client_id; every text is somebody's: fill it or drop the row.")
+    return table
+
+
+def as_list(column: Any, what: str, where: str | None) -> list[str | None]:
+    """A column of text as Python's; SourceError when it is not UTF-8."""
+    try:
+        texts: list[str | None] = column.to_pylist()
+    except UnicodeDecodeError as error:
+        place = f"{where}: " if where else ""
+        raise SourceError(f"{place}the {what} is not UTF-8 ({error.reason}); re-encode it before importing.") from error
+    return texts
+
+
+def _runs(tables: Iterable[pa.Table]) -> Iterator[tuple[str, pa.Table]]:
+    """Tables cut where the client changes; a client that spans several tables is put together."""
+    waiting: list[pa.Table] = []
+    current: str | None = None
+    for table in tables:
+        if not len(table):
+            continue
+        names = table["client_id"].combine_chunks()
+        starts = [0]
+        if len(names) > 1:
+            changed = pc.not_equal(names.slice(1), names.slice(0, len(names) - 1))
+            starts += (np.flatnonzero(changed.to_numpy(zero_copy_only=False)) + 1).tolist()
+        for begin, end in zip(starts, [*starts[1:], len(table)], strict=True):
+            name = names[begin].as_py()
+            if waiting and name != current:
+                yield str(current), pa.concat_tables(waiting)
+                waiting = []
+            current = name
+            waiting.append(table.slice(begin, end - begin))
+    if waiting:
+        yield str(current), pa.concat_tables(waiting)
+
+
+def _client(client_id: str, table: pa.Table, split: str | None) -> ClientText:
+    texts = [text or "" for text in as_list(table["text"], f"text of client {client_id!r}", None)]
+    if "timestamp" not in table.column_names:
+        return ClientText(client_id=client_id, texts=texts, split=split)
+    times: NDArray[np.int64] = table["timestamp"].fill_null(NO_TIME).to_numpy()
+    order = np.argsort(times, kind="stable")  # unknown times come first
+    texts = [texts[at] for at in order]
+    return ClientText(client_id=client_id, texts=texts, timestamps=times[order], split=split)

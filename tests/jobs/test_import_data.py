@@ -1,0 +1,136 @@
+"""`tacit.import_data`: text goes in with a vocabulary whose origin is said; what cannot be is refused before it is."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tacit.data import Cache, TableOf, TextsOf, VocabularyChoice
+from tacit.data.clients import split_of
+from tacit.errors import CacheError, InputError, SourceError
+from tacit.jobs.import_data import import_data, open_data
+from tacit.keyboard.vocabulary import OOV, Vocabulary
+from tacit.progress import Advanced, Event
+
+TYPED = {"a": ["The dog. The cat", "a dog"], "b": ["Dog dog dog!"], "f": ["..."], "c": ["zebra"]}  # c is not in train
+ROWS = [(name, text) for name, texts in TYPED.items() for text in texts]
+
+
+@pytest.fixture
+def clients(tmp_path: Path) -> str:
+    path = tmp_path / "typed.parquet"
+    names, texts = zip(*ROWS, strict=True)
+    pq.write_table(pa.table({"client_id": names, "text": texts}), path)
+    return str(path)
+
+
+@pytest.fixture
+def public(tmp_path: Path) -> VocabularyChoice:
+    path = tmp_path / "public.parquet"
+    pq.write_table(pa.table({"text": ["the dog the dog the cat", None, "<url> The"]}), path)
+    return VocabularyChoice(public=(str(path),))
+
+
+def listed(folder: Path, words: Sequence[str]) -> VocabularyChoice:
+    (folder / "words.txt").write_text("\n".join(words), encoding="utf-8")
+    return VocabularyChoice(word_list=str(folder / "words.txt"))
+
+
+def test_the_cache_keeps_its_vocabulary(clients: str, public: VocabularyChoice, tmp_path: Path) -> None:
+    seen: list[Event] = []
+    cache = import_data(clients, tmp_path / "c", vocabulary=public, progress=seen.append)
+    vocabulary = Vocabulary.load(cache.vocabulary_path)
+    assert vocabulary.words == ("the", "dog", "The", "cat")  # ten thousand were not to be had
+    assert vocabulary.sha256 == cache.manifest.vocabulary.sha256
+    ids, lengths = cache.sentences(0)
+    assert [vocabulary.word_of(int(id)) for id in ids[: lengths[0]]] == ["<bos>", "The", "dog", "<eos>"]
+    assert [event.done for event in seen if isinstance(event, Advanced)] == [4]
+    again = import_data(clients, str(tmp_path / "d"), vocabulary=VocabularyChoice(file=cache.vocabulary_path))
+    assert again.manifest == cache.manifest == open_data(str(tmp_path / "d")).manifest
+
+
+def test_lower_case(clients: str, public: VocabularyChoice, tmp_path: Path) -> None:
+    cache = import_data(clients, tmp_path / "c", vocabulary=public, lowercase=True)
+    assert cache.manifest.vocabulary.lowercase is True
+    assert cache.manifest.oov_rate == 2 / 10  # a, zebra
+
+
+def test_word_lists(clients: str, tmp_path: Path) -> None:
+    choice = listed(tmp_path, ["dog", "", "The", "dog", "cat"])
+    cache = import_data(clients, tmp_path / "c", vocabulary=choice, vocabulary_size=6)
+    assert cache.manifest.vocabulary.kind == "word list"
+    assert Vocabulary.load(cache.vocabulary_path).words == ("dog", "The")
+    with pytest.raises(InputError, match="has 3 words"):
+        import_data(clients, tmp_path / "d", vocabulary=choice, vocabulary_size=9)
+
+
+def test_private_words_are_those_of_training_clients(clients: str, tmp_path: Path) -> None:
+    cache = import_data(clients, tmp_path / "c", vocabulary=VocabularyChoice(private=True))
+    assert cache.manifest.vocabulary.kind == "private"
+    trained = " ".join(text for name, texts in TYPED.items() if split_of(name) == "train" for text in texts)
+    known = Vocabulary.load(cache.vocabulary_path).words
+    assert all(word in trained for word in known)
+    assert OOV in cache.sentences(2)[0]
+    assert OOV not in cache.sentences(0)[0]
+
+
+def test_clients_of_a_program_are_those_of_a_file(clients: str, tmp_path: Path) -> None:
+    """The same text from a mapping, from a table and from a file: the same cache but for what it says it came from."""
+    choice = listed(tmp_path, ["dog", "The"])
+    filed = import_data(clients, tmp_path / "file", vocabulary=choice)
+    names, texts = zip(*ROWS, strict=True)
+    for number, source in enumerate((TextsOf(TYPED), TableOf({"client_id": names, "text": texts, "other": texts}))):
+        cache = import_data(source, tmp_path / f"{number}", vocabulary=choice)
+        assert cache.manifest.digest == filed.manifest.digest
+        assert cache.manifest.source == source.description
+    named = import_data(TextsOf(TYPED, description="letters"), tmp_path / "named", vocabulary=choice)
+    assert named.to_record()["source"] == "letters"
+
+
+def test_public_text_has_no_clients(clients: str, tmp_path: Path) -> None:
+    """What looks like somebody's text is not taken for public text by mistake."""
+    with pytest.raises(SourceError, match=r"client_id.*--vocabulary-from-private"):
+        import_data(clients, tmp_path / "c", vocabulary=VocabularyChoice(public=(clients,)))
+    assert not (tmp_path / "c").exists()
+
+
+def test_vocabularies_that_cannot_be(clients: str, public: VocabularyChoice, tmp_path: Path) -> None:
+    none = tmp_path / "none"
+    with pytest.raises(InputError, match="exactly one"):
+        VocabularyChoice()
+    (tmp_path / "latin").write_bytes(b"caf\xe9\n")
+    pq.write_table(pa.table({"number": [1]}), tmp_path / "numbers.parquet")
+    for choice, size, says in (
+        (public, 50, "has 4 different words"),
+        (VocabularyChoice(public=(str(none),)), None, "no public text at"),
+        (VocabularyChoice(public=(str(tmp_path / "numbers.parquet"),)), None, "no 'text'"),
+        (VocabularyChoice(word_list=none), None, "no word list"),
+        (VocabularyChoice(file=none), None, "no vocabulary at"),
+        (VocabularyChoice(word_list=tmp_path / "latin"), None, "not UTF-8"),
+    ):
+        with pytest.raises(InputError, match=says):
+            import_data(clients, tmp_path / "c", vocabulary=choice, vocabulary_size=size)
+    assert not (tmp_path / "c").exists()
+
+
+def test_other_folders_are_left_alone(clients: str, public: VocabularyChoice, tmp_path: Path) -> None:
+    with pytest.raises(CacheError, match="is not a cache"):
+        import_data(clients, tmp_path, vocabulary=public)
+    with pytest.raises(CacheError, match=r"no manifest\.json"):
+        open_data(tmp_path)
+
+
+def test_saved_vocabularies_do_not_bend(clients: str, public: VocabularyChoice, tmp_path: Path) -> None:
+    file = VocabularyChoice(file=import_data(clients, tmp_path / "c", vocabulary=public).vocabulary_path)
+    with pytest.raises(InputError, match="has 8 ids, not 9"):
+        import_data(clients, tmp_path / "d", vocabulary=file, vocabulary_size=9)
+    with pytest.raises(InputError, match="keeps capitals"):
+        import_data(clients, tmp_path / "d", vocabulary=file, lowercase=True)
+
+
+def test_records_count_bytes(clients: str, public: VocabularyChoice, tmp_path: Path) -> None:
+    cache: Cache = import_data(clients, tmp_path / "c", vocabulary=public)
+    on_disk = sum(path.stat().st_size for path in cache.path.iterdir() if path.name != "manifest.json")
+    assert cache.to_record()["bytes"] == on_disk
