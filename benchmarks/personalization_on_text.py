@@ -17,12 +17,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from slopes import slope_of
 
 from tacit.cli.console import plain
 from tacit.evaluation.deltas import Deltas, summarise
 from tacit.evaluation.gate import difference, judged, policy_change
 from tacit.evaluation.histograms import Buckets
-from tacit.evaluation.intervals import Estimate, mean_of, slope_of
+from tacit.evaluation.intervals import Estimate, mean_of
 from tacit.evaluation.personalization import Strategy, TemporalSplit
 from tacit.evaluation.queries import Questionnaire
 from tacit.jobs.personalize import Evaluated, Promise, Work, evaluate_clients, findings, open_or_begin

@@ -23,6 +23,7 @@ from tacit.discovery.settings import Campaign
 from tacit.errors import InputError, ParticipationError, RunError, UnknownRelease
 from tacit.privacy.local_anonymity import Anonymity
 from tacit.statements import Ledger
+from tacit.statements.local_releases import rare_output
 
 ABC = Alphabet("abc")
 NO_NOISE = 30.0  # an epsilon at which a report is its answer but with probability 1e-11
@@ -250,7 +251,7 @@ def test_the_ledger_in_the_folder_is_what_was_released(tmp_path: Path) -> None:
     guarantee = ledger.local_guarantee(central_delta=1e-8)
     assert guarantee.item_epsilon == 3.0
     assert [group.users for group in guarantee.groups] == [release.users for release in ledger.releases]
-    assert ledger.rare_output(9) <= 1e-3 < ledger.rare_output(12)
+    assert rare_output(ledger.local_reports, 9) <= 1e-3 < rare_output(ledger.local_reports, 12)
 
 
 @pytest.mark.parametrize("randomizer", ["subset-selection", "projective-geometry", "k-ary"])

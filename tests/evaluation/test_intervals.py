@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from benchmarks.slopes import slope_of
 from hypothesis import given
 from hypothesis import strategies as some
 from scipy import stats
@@ -15,7 +16,6 @@ from tacit.evaluation.intervals import (
     quantile_of,
     ratio_of_means,
     share_of,
-    slope_of,
     worst_share_of,
 )
 

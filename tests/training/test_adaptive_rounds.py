@@ -21,7 +21,6 @@ from tacit.recipe import Recipe
 from tacit.runs import Run
 from tacit.runs.diagnostics import clipping_failure
 from tacit.statements import Ledger
-from tacit.statements.ledger import starts_afresh
 from tacit.training import Cores, Hardware, RoundOutcome, RoundPlan, generator_for
 from tacit.training.randomness import seed_for
 
@@ -76,7 +75,7 @@ def test_rounds_equal_their_numpy_twin(cache: Cache, one: Cores, mechanism: str)
     active = estimate = 0.1
     counted, moved = 0.0, []
     for round in range(ROUNDS):
-        if starts_afresh(plan.guarantee.strategy, round):
+        if plan.guarantee.starts_afresh(round):
             active = estimate
         participation, draw = plan.guarantee.participation, generator_for(KEY, "cohort", round)
         cohort, clock = draw_cohort(clock, participation, round=round, report_goal=goal, generator=draw)

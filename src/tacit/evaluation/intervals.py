@@ -48,24 +48,6 @@ def ratio_of_means(parts: ArrayLike, wholes: ArrayLike) -> Estimate:
     return Estimate(ratio, ratio - margin, ratio + margin)
 
 
-def slope_of(along: ArrayLike, values: ArrayLike) -> Estimate:
-    """Least-squares slope of `values` over `along`, with an interval that allows for any spread (White's HC1 error).
-
-    Raises: InputError for fewer than three clients, or where nothing varies along.
-    """
-    across, up = _sample(along), _sample(values)
-    centred = across - across.mean()
-    square = float(centred @ centred)
-    if across.size < 3 or square == 0:
-        raise InputError(f"{across.size} clients that are all alike have no slope; take three that differ.")
-    slope = float(centred @ up) / square
-    residuals = up - up.mean() - slope * centred
-    free = across.size - 2
-    error = np.sqrt(float(centred**2 @ residuals**2) * across.size / free) / square
-    margin = float(stats.t.ppf((1 + CONFIDENCE) / 2, free)) * float(error)
-    return Estimate(slope, slope - margin, slope + margin)
-
-
 def share_of(holds: float, clients: float, *, noise_variance: float = 0.0) -> Estimate:
     """holds / clients with Wilson's score interval, widened by the variance of noise on the share.
 

@@ -118,6 +118,10 @@ class Guarantee:
         """Standard deviation of each coordinate of each seed added to a round's sum; 0 without a strategy."""
         return self.noise_multiplier * self.clip_norm if self.private else 0.0
 
+    def starts_afresh(self, round: int) -> bool:
+        """Whether what is released from `round` on shares no noise with what came before: its clip norm may change."""
+        return self.strategy is None or self.strategy.starts_afresh(round)
+
     def with_participation(self, participation: Participation) -> "Guarantee":
         """The same noise under another participation: what happened instead of what was planned, say."""
         return replace(self, participation=participation)

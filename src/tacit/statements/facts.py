@@ -15,7 +15,7 @@ from tacit.privacy.guarantee import OPERATING_SYSTEM, Guarantee
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Record, Strategy, strategy_from_record
 from tacit.records import from_plain, json_ready, to_plain
-from tacit.statements.ledger import MODEL_UPDATE, starts_afresh
+from tacit.statements.ledger import MODEL_UPDATE
 
 F = TypeVar("F")
 
@@ -312,7 +312,7 @@ def _check_clip_norms(held: tuple[tuple[int, float], ...], planned: Guarantee, r
             f"clip_norms hold from the rounds {begins}, which are not increasing rounds of the "
             f"{realised.participation.rounds} released; name each once."
         )
-    early = [at for at in begins[1:] if not starts_afresh(planned.strategy, at)]
+    early = [at for at in begins[1:] if not planned.starts_afresh(at)]
     if early:
         raise InputError(
             f"clip_norms change in round {early[0]}, where the noise does not start afresh, and the rounds before and "

@@ -205,15 +205,14 @@ def _account(
         for name in ("strategy_record", "noise_multiplier"):
             if getattr(release, name) != getattr(first, name):
                 raise _changed(name, release, first)
-    strategy = strategy_of(first.strategy_record, matrix)
     guarantee = Guarantee(
         participation=_own_participation([release.round for release in releases], participation),
-        strategy=strategy,
+        strategy=strategy_of(first.strategy_record, matrix),
         clip_norm=last.clip_norm,
         noise_multiplier=first.noise_multiplier,
         clip_inflation=max(release.clip_inflation for release in releases),
     )
-    return ReleasedSequence(what=what, guarantee=guarantee, clip_norms=_clip_norms(releases, strategy))
+    return ReleasedSequence(what=what, guarantee=guarantee, clip_norms=_clip_norms(releases, guarantee))
 
 
 def _check_name(release: NoisedSum) -> None:
@@ -242,12 +241,12 @@ def _check_rounds(what: str, releases: Sequence[NoisedSum]) -> None:
         before = release.round
 
 
-def _clip_norms(releases: Sequence[NoisedSum], strategy: Strategy | None) -> tuple[tuple[int, float], ...]:
+def _clip_norms(releases: Sequence[NoisedSum], guarantee: Guarantee) -> tuple[tuple[int, float], ...]:
     """The clip norms and where each began to hold; UnknownRelease where one changes without a restart."""
     held = [(0, releases[0].clip_norm)]
     for position, (before, release) in enumerate(itertools.pairwise(releases), start=1):
         for name in ("clip_norm", "clip_inflation"):
-            if getattr(release, name) != getattr(before, name) and not starts_afresh(strategy, position):
+            if getattr(release, name) != getattr(before, name) and not guarantee.starts_afresh(position):
                 raise _changed(name, release, before)
         if release.clip_norm != before.clip_norm:
             held.append((position, release.clip_norm))
@@ -257,11 +256,6 @@ def _clip_norms(releases: Sequence[NoisedSum], strategy: Strategy | None) -> tup
             f"release counts of shifted bits with clip_norm {BIT_NORM} and noise multiplier 2 x their noise."
         )
     return tuple(held)
-
-
-def starts_afresh(strategy: Strategy | None, position: int) -> bool:
-    """Whether what is released from `position` on shares no noise and no node with what came before."""
-    return strategy is None or strategy.starts_afresh(position)
 
 
 def _changed(name: str, release: NoisedSum, before: NoisedSum) -> UnknownRelease:

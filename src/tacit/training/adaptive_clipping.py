@@ -22,7 +22,7 @@ from tacit.mechanisms import NoiseState, NoiseStream, stream_for
 from tacit.privacy import Guarantee, Independent, Tree
 from tacit.privacy.composition import BIT_NORM, bit_noise_multiplier, update_noise_multiplier
 from tacit.statements import NoisedSum
-from tacit.statements.ledger import CLIP_ESTIMATE, starts_afresh
+from tacit.statements.ledger import CLIP_ESTIMATE
 
 FARTHEST = 50.0  # |log(C / C^0)| that the estimate may reach: beyond it float32 norms end
 
@@ -88,7 +88,7 @@ def first_clip(settings: AdaptiveClipping, counts: Guarantee) -> ClipState:
 
 def clip_of_round(state: ClipState, counts: Guarantee, round: int) -> ClipState:
     """The state in which `round` is played: the estimate is taken over where the noise starts afresh."""
-    return state._replace(active=state.estimate) if starts_afresh(counts.strategy, round) else state
+    return state._replace(active=state.estimate) if counts.starts_afresh(round) else state
 
 
 def follow(
