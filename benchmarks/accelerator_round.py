@@ -29,14 +29,25 @@ from typing import Any
 
 import jax
 import numpy as np
-from fixed_workload import BATCH, SENTENCES, VOCABULARY, WORDS, fixed_cache, fixed_learner, fixed_recipe
+from fixed_workload import (
+    BATCH,
+    SENTENCES,
+    VOCABULARY,
+    WORDS,
+    fixed_cache,
+    fixed_learner,
+    fixed_recipe,
+    uniform_collector,
+)
 
+from tacit.compute import Hardware
+from tacit.compute.cores import Cores
 from tacit.compute.profile import Profile
 from tacit.recipe import Recipe
-from tacit.training import Cores, Hardware
 from tacit.training.cohort import train_cohort
 from tacit.training.rounds import initial_state, run_round
 from tacit.training.workers_accelerator import Accelerator
+from tacit.training.workers_cores import CoreWorkers
 
 WIDTH, UNITS = 96, 670
 STEPS, TARGET_SECONDS = SENTENCES // BATCH, 3.0
@@ -84,7 +95,8 @@ def main() -> None:
         text = fixed_recipe(cache.path, rounds=options.rounds + 1, report_goal=options.clients)
         learner, plan, profile = fixed_learner(cache), Recipe.from_toml(text).plan(), Profile()
         hardware = Hardware(chunk=options.chunk, products=options.products)
-        workers = Accelerator(hardware, device=device, profile=profile)
+        workers = Accelerator(hardware, device=device)
+        collector = uniform_collector(learner, plan, workers)
         parameters, work = len(learner.start), learner.work(plan.client)
         by_flops = options.clients * flops() / (1e12 * options.peak_tflops)
         by_bytes = options.clients * traffic(parameters) / (1e12 * options.bandwidth)
@@ -98,12 +110,11 @@ def main() -> None:
             seconds_by_bytes=round(by_bytes, 3),
             predicted_seconds=[round(2 * roofline, 2), round(2.5 * roofline, 2)],
         )
-        state, seconds = initial_state(learner, plan), []
+        state, seconds = initial_state(learner.start, plan, collector), []
         for round_ in range(options.rounds + 1):
             began = time.perf_counter()
-            state, _ = run_round(
-                state, round_, learner=learner, plan=plan, key=bytes(16), workers=workers, profile=profile
-            )
+            with profile.counting():
+                state, _ = run_round(state, round_, plan=plan, key=bytes(16), collector=collector)
             seconds.append(time.perf_counter() - began)
         middle = statistics.median(seconds[1:])
         figure(
@@ -123,7 +134,7 @@ def main() -> None:
             model, clients = jax.numpy.asarray(learner.start), learner.clients[: options.check]
             sums = [
                 np.asarray(train_cohort(work, model, clients, seed=bytes(32), clip_norm=0.2, workers=each).total)
-                for each in (workers, Cores(Hardware(workers=1)))
+                for each in (workers, CoreWorkers(Cores(Hardware(workers=1))))
             ]
             apart = float(np.linalg.norm(sums[0] - sums[1]) / np.linalg.norm(sums[1]))
             figure("same_sum_one_client_after_another", clients=options.check, relative_difference=apart)

@@ -21,29 +21,27 @@ from typing import Any
 
 from fixed_workload import fixed_cache, fixed_recipe
 
-from tacit.compute.profile import Profile
-from tacit.jobs.train import begin, carry_on, use_cores
+from tacit.compute import Hardware
+from tacit.compute.profile import current
+from tacit.jobs.train import begin, carry_on
+from tacit.progress import Advanced, Event, StageEnded
 from tacit.recipe import Recipe
-from tacit.training import Hardware, RoundOutcome, rounds
+from tacit.training import loop
 
 TARGET = 0.02
 
 
 class Counting:
-    """A watcher; keeps what had been spent when the first round was done."""
+    """A listener; keeps what had been spent when the first round was done, and when the last was."""
 
-    def __init__(self, profile: Profile) -> None:
-        self.profile, self.saving_cpu = profile, 0.0
-        self.first: tuple[dict[str, Any], float, float] | None = None
+    def __init__(self) -> None:
+        self.saving_cpu = 0.0
+        self.spent: list[tuple[dict[str, Any], float, float]] = []
 
-    def round_done(self, outcome: RoundOutcome) -> None:
-        self.first = self.first or self.spent()
-
-    def measured(self, rounds: int, split: str, metrics: dict[str, float]) -> None:
-        pass
-
-    def spent(self) -> tuple[dict[str, Any], float, float]:
-        return self.profile.to_record(1), time.process_time(), self.saving_cpu
+    def __call__(self, event: Event) -> None:
+        profile = current()  # of the run that speaks
+        if profile is not None and isinstance(event, Advanced | StageEnded) and event.stage == loop.STAGE:
+            self.spent.append((profile.to_record(1), time.process_time(), self.saving_cpu))
 
     def count(self, work: Any) -> Any:
         """The same function, and the CPU time of its thread is counted."""
@@ -61,17 +59,16 @@ class Counting:
 def measure(folder: Path, clients: int, count: int) -> dict[str, Any]:
     """Rounds of one size of cohort."""
     recipe = Recipe.from_toml(fixed_recipe(folder / "cache", rounds=count + 1, report_goal=clients))
-    profile = Profile()
-    watcher = Counting(profile)
-    leaves, save = rounds.leaves, rounds.save_checkpoint
-    rounds.leaves, rounds.save_checkpoint = watcher.count(leaves), watcher.count(save)
+    watcher = Counting()
+    leaves, save = loop.leaves, loop.save_checkpoint
+    loop.leaves, loop.save_checkpoint = watcher.count(leaves), watcher.count(save)
     try:
         with begin(recipe, folder / f"run-{clients}") as run:
-            carry_on(run, hardware=Hardware(), watcher=watcher, until=count, profile=profile)
+            carry_on(run, hardware=Hardware(), progress=watcher, until=count)
             state = run.last_checkpoint.stat().st_size if run.last_checkpoint else 0
     finally:
-        rounds.leaves, rounds.save_checkpoint = leaves, save
-    (after, cpu_after, saving_after), (before, cpu_before, saving_before) = watcher.spent(), watcher.first or ({}, 0, 0)
+        loop.leaves, loop.save_checkpoint = leaves, save
+    (after, cpu_after, saving_after), (before, cpu_before, saving_before) = watcher.spent[-1], watcher.spent[0]
     seconds = after["seconds"] - before["seconds"]
     held_up = sum(after["phases"][name] - before["phases"][name] for name in ("checkpoint", "commit"))
     shares = held_up / seconds, (saving_after - saving_before) / (cpu_after - cpu_before)
@@ -94,7 +91,7 @@ def main() -> None:
     parser.add_argument("--clients", type=int, nargs="+", default=[100], help="of a cohort")
     parser.add_argument("--rounds", type=int, default=6, help="at least 2; the first is not counted")
     options = parser.parse_args()
-    use_cores(Hardware())
+    Hardware().apply()
     with tempfile.TemporaryDirectory() as temporary:
         fixed_cache(Path(temporary) / "cache", max(options.clients))
         for clients in options.clients:

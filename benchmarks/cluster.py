@@ -33,11 +33,14 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from scale_of_data import cheap_loss, write_cache
 
+from tacit.compute import Hardware
+from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.keyboard.cifg import Cifg
 from tacit.keyboard.language_model import next_word_loss
-from tacit.training import ClientTraining, Cores, Hardware, Learner
+from tacit.training import ClientTraining, Learner
 from tacit.training.cohort import shards_of, train_cohort
+from tacit.training.workers_cores import CoreWorkers
 from tacit.training.workers_ray import open_cluster
 
 SCALE = 0.02  # of StackOverflow: 6,850 clients of about 400 sentences
@@ -120,27 +123,27 @@ def trained(part: str, path: Path, goal: int) -> dict[str, Any]:
     cache, lost = Cache.open(path), []
     if part == "two cores, no Ray":
         jax.config.update("jax_num_cpu_devices", 2)
-        return rounds(cache, Cores(Hardware(workers=2)), goal, lambda round: None)
+        return rounds(cache, CoreWorkers(Cores(Hardware(workers=2))), goal, lambda round: None)
     with (
         nodes([2] if part == "one node" else [1, 1]) as cluster,
-        open_cluster(cluster.address, told=lost.append) as crew,
+        open_cluster(cluster.address, progress=lost.append) as crew,
     ):
 
         def disturb(round: int) -> None:
             if part == "a worker killed" and round:
-                threading.Timer(1.5, os.kill, (crew.machines[-1].process, signal.SIGKILL)).start()
+                threading.Timer(1.5, os.kill, (crew.nodes[-1].process, signal.SIGKILL)).start()
             if part == "a node killed" and round == 2:
                 threading.Timer(1.5, cluster.remove_node, (cluster.joined[0],), {"allow_graceful": False}).start()
 
         figures = rounds(cache, crew, goal, disturb)
-        return {**figures, "workers_at_the_end": len(crew.machines), "workers_lost": len(lost)}
+        return {**figures, "workers_at_the_end": len(crew.nodes), "workers_lost": len(lost)}
 
 
 def memory(path: Path) -> dict[str, Any]:
     """The driver's greatest memory in a round, with a model of the same size that costs little to train."""
     cache = Cache.open(path)
     clients, peaks = cache.clients("train"), {}
-    with nodes([1, 1]) as cluster, open_cluster(cluster.address, told=print) as crew:
+    with nodes([1, 1]) as cluster, open_cluster(cluster.address, progress=print) as crew:
         start, unravel = ravel_pytree(np.ones((10_000, 241), np.float32))  # Ray forks before JAX has threads
         learner = Learner(start=np.asarray(start), unravel=unravel, loss=cheap_loss, cache=cache, clients=clients)
         work = learner.work(ClientTraining(sentences=16))

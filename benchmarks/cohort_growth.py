@@ -26,31 +26,34 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fixed_workload import fixed_cache, fixed_learner, fixed_recipe
+from fixed_workload import fixed_cache, fixed_learner, fixed_recipe, uniform_collector
 
 SIZES = [100, 200, 400, 800, 1600, 3200, 6500]
 
 
 def one_round(folder: Path, clients: int, sentences: int) -> dict[str, Any]:
     """Play a round of so many clients in this process."""
+    from tacit.compute import Hardware
+    from tacit.compute.cores import Cores
     from tacit.data import Cache
-    from tacit.jobs.train import use_cores
     from tacit.recipe import Recipe
-    from tacit.training import Cores, Hardware
     from tacit.training.cohort import shards_of
     from tacit.training.rounds import initial_state, run_round
+    from tacit.training.workers_cores import CoreWorkers
 
-    use_cores(Hardware())
+    Hardware().apply()
     cores, learner = Cores(Hardware()), fixed_learner(Cache.open(folder / "cache"))
     plan = Recipe.from_toml(fixed_recipe(folder / "cache", rounds=1, report_goal=clients, sentences=sentences)).plan()
-    state = initial_state(learner, plan)
+    workers = CoreWorkers(cores)
+    collector = uniform_collector(learner, plan, workers)
+    state = initial_state(learner.start, plan, collector)
     sizes = {len(shard): shard for shard in shards_of(learner.clients[:clients])}  # each is compiled, on each core
     warm = list(sizes.values()) * 2 * len(cores.devices)
-    list(cores.shard_sums(learner.work(plan.client), state.model, warm, seed=bytes(32), clip_norm=1.0))
+    list(workers.shard_sums(learner.work(plan.client), state.model, warm, seed=bytes(32), clip_norm=1.0))
     before = resident_megabytes()
     began, cpu = time.perf_counter(), cpu_seconds()
     with watched_memory() as seen:
-        run_round(state, 0, learner=learner, plan=plan, key=bytes(16), workers=cores)
+        run_round(state, 0, plan=plan, key=bytes(16), collector=collector)
     seconds, cpu = time.perf_counter() - began, cpu_seconds() - cpu
     return {
         "figure": "cohort_growth",

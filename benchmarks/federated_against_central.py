@@ -18,16 +18,17 @@ from pathlib import Path
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
+from tacit.compute import Hardware
+from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.evaluation.accuracy import HeldOut, evaluate
 from tacit.evaluation.trigram import BackedOffTrigram
-from tacit.jobs.train import use_cores
 from tacit.keyboard.language_model import next_word_loss
 from tacit.keyboard.metrics import Counts
 from tacit.privacy import Participation
 from tacit.recipe import Recipe
 from tacit.runs import Run
-from tacit.training import Cores, Hardware, generator_for, key_from_seed
+from tacit.training import generator_for, key_from_seed
 from tacit.training.central import CentralState, CentralTraining, train_centrally
 
 RECIPES = Path(__file__).resolve().parent.parent / "recipes"
@@ -68,7 +69,7 @@ def main() -> None:
         say(**of_run(folder_of(name, asked)))
     if asked.only_runs:
         return
-    use_cores(Hardware())
+    Hardware().apply()
     cores = Cores(Hardware())
     recipe = Recipe.load(RECIPES / "blogs-nonprivate.toml")
     cache = Cache.open(asked.cache)

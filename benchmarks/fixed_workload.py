@@ -17,7 +17,9 @@ from tacit.data.importing import build_cache
 from tacit.keyboard.cifg import Cifg
 from tacit.keyboard.language_model import next_word_loss
 from tacit.keyboard.vocabulary import Provenance, Vocabulary
-from tacit.training import Learner
+from tacit.training import Learner, RoundPlan, SimulatedCollector
+from tacit.training.cohort import Workers
+from tacit.training.sampling import Cohorts, UniformCohorts
 
 VOCABULARY = 10_000
 SENTENCES, WORDS, BATCH, RATE, CLIP = 64, 20, 16, 0.5, 0.2
@@ -75,6 +77,13 @@ def fixed_cache(path: Path, clients: int, sentences: int = SENTENCES) -> Cache:
         vocabulary_json=vocabulary.to_json(),
         tokenizer="none",
     )
+
+
+def uniform_collector(learner: Learner, plan: RoundPlan, workers: Workers) -> SimulatedCollector:
+    """Cohorts drawn uniformly from the learner's clients, by a key of zeros."""
+    uniform = UniformCohorts(plan.guarantee.participation)
+    cohorts = Cohorts(learner.clients, uniform, report_goal=plan.report_goal, key=bytes(16))
+    return SimulatedCollector(learner, cohorts, workers)
 
 
 def fixed_learner(cache: Cache) -> Learner:

@@ -20,6 +20,7 @@ import numpy as np
 from slopes import slope_of
 
 from tacit.cli.console import plain
+from tacit.compute import Hardware
 from tacit.evaluation.deltas import Deltas, summarise
 from tacit.evaluation.gate import difference, judged, policy_change
 from tacit.evaluation.histograms import Buckets
@@ -27,10 +28,8 @@ from tacit.evaluation.intervals import Estimate, mean_of
 from tacit.evaluation.personalization import Strategy, TemporalSplit
 from tacit.evaluation.queries import Questionnaire
 from tacit.jobs.personalize import Evaluated, Promise, Work, evaluate_clients, findings, open_or_begin
-from tacit.jobs.train import use_cores
 from tacit.privacy import gaussian
 from tacit.reports.personalization import write_report
-from tacit.training import Hardware
 
 BATCHES, RATES = (5, 10, 20), (0.01, 0.1, 1.0)
 # Paper 5, Table 1: mean change of accuracy (its accuracy counts all tokens, ours in-vocabulary words).
@@ -64,7 +63,7 @@ def main() -> None:
     options.add_argument("--out", type=Path, help="also append the lines to this file")
     asked = options.parse_args()
     hardware = Hardware(workers=asked.workers)
-    use_cores(hardware)
+    hardware.apply()
     numbers = asked.clients * len(asked.cache) if len(asked.clients) == 1 else asked.clients
     for seed, (cache, clients) in enumerate(zip(asked.cache, numbers, strict=True), start=asked.seed):
         for figure in one_cache(asked, cache, clients, seed, hardware):

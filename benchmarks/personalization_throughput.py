@@ -37,6 +37,8 @@ import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
+from tacit.compute import Hardware  # noqa: E402
+from tacit.compute.cores import Cores  # noqa: E402
 from tacit.data import Cache, ClientText, VocabularyRecord, build_cache  # noqa: E402
 from tacit.evaluation.personalization import (  # noqa: E402
     WORDS,
@@ -51,7 +53,6 @@ from tacit.keyboard.cifg_loss import loss  # noqa: E402
 from tacit.keyboard.cifg_ragged import Weights  # noqa: E402
 from tacit.keyboard.metrics import Counts, count  # noqa: E402
 from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD, SPECIALS  # noqa: E402
-from tacit.training import Cores, Hardware  # noqa: E402
 
 NETWORK = Cifg(tied=True)
 BATCHES, RATES = (5, 10, 20), (0.01, 0.1, 1.0)

@@ -165,11 +165,15 @@ def training(path: Path, rounds: int = 3) -> dict[str, Any]:
     import jax
     from jax.flatten_util import ravel_pytree
 
+    from tacit.compute import Hardware
+    from tacit.compute.cores import Cores
     from tacit.population.cohorts import draw_cohort
     from tacit.privacy import Guarantee, Participation, Tree
-    from tacit.training import ClientTraining, Cores, Hardware, Learner, RoundPlan, ServerOptimizer
+    from tacit.training import ClientTraining, Learner, RoundPlan, ServerOptimizer, SimulatedCollector
     from tacit.training.checkpoint import leaves
     from tacit.training.rounds import initial_state, run_round
+    from tacit.training.sampling import Cohorts, UniformCohorts
+    from tacit.training.workers_cores import CoreWorkers
 
     jax.config.update("jax_num_cpu_devices", os.cpu_count())
     cache = Cache.open(path)
@@ -184,14 +188,16 @@ def training(path: Path, rounds: int = 3) -> dict[str, Any]:
         client=ClientTraining(**SETTINGS),
         server=ServerOptimizer(),
     )
-    state, seconds, drawing = initial_state(learner, plan), [], []
+    cohorts = Cohorts(clients, UniformCohorts(participation), report_goal=goal, key=bytes(16))
+    collector = SimulatedCollector(learner, cohorts, CoreWorkers(Cores(Hardware())))
+    state, seconds, drawing = initial_state(learner.start, plan, collector), [], []
     for number in range(rounds):
         generator = np.random.default_rng(number)
         began = time.perf_counter()
         draw_cohort(state.clock, participation, round=number, report_goal=goal, generator=generator)
         drawing.append(time.perf_counter() - began)
         began = time.perf_counter()
-        state, _ = run_round(state, number, learner=learner, plan=plan, key=bytes(16), workers=Cores(Hardware()))
+        state, _ = run_round(state, number, plan=plan, key=bytes(16), collector=collector)
         seconds.append(time.perf_counter() - began)
     saved = {name: array.nbytes for name, array in leaves(state).items()}
     return {

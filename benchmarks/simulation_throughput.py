@@ -171,7 +171,8 @@ def two_cores(work: dict[str, np.ndarray]) -> dict[str, float]:
     import jax
     import jax.numpy as jnp
 
-    from tacit.training import Cores, Hardware
+    from tacit.compute import Hardware
+    from tacit.compute.cores import Cores
     from tacit.training.client import ClientData, shard_sum
 
     client_work, flat, data = tacit_work(work, "float32")

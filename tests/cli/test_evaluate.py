@@ -14,6 +14,8 @@ from typer.testing import CliRunner
 
 from tacit.cli import account
 from tacit.cli.evaluate import evaluate
+from tacit.compute import Hardware
+from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.evaluation.accuracy import HeldOut
 from tacit.evaluation.accuracy import evaluate as count
@@ -22,7 +24,6 @@ from tacit.keyboard.model_folder import load_model, write_model
 from tacit.privacy.participation import Participation
 from tacit.runs import Run
 from tacit.statements.ledger import Ledger, release_from
-from tacit.training import Cores, Hardware
 
 app = typer.Typer()
 app.command()(evaluate)

@@ -14,6 +14,7 @@ from tests.training.tiny import tiny_cache, tiny_recipe
 from typer.testing import CliRunner
 
 from tacit.cli import app
+from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.errors import InputError, RunError
 from tacit.jobs import train as trainer
@@ -24,7 +25,6 @@ from tacit.keyboard.model_folder import ORIGIN, WEIGHTS, load_model, write_model
 from tacit.recipe import Recipe
 from tacit.runs import Run
 from tacit.statements.accounts import statement_of
-from tacit.training import Hardware
 
 SMALL = [
     "--embedding",

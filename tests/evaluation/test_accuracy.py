@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from tests.training.tiny import tiny_cache
 
+from tacit.compute import Hardware
+from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.errors import InputError
 from tacit.evaluation.accuracy import GROUP, Evaluation, HeldOut, evaluate
 from tacit.keyboard.cifg import Cifg
 from tacit.keyboard.metrics import Counts, count
-from tacit.training import Cores, Hardware
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.keyboard import numpy_model as twin
 
+from tacit.compute import Hardware
+from tacit.compute.cores import Cores
 from tacit.data import Cache, ClientText, VocabularyRecord, build_cache
 from tacit.data.clients import NO_TIME
 from tacit.errors import InputError
@@ -37,7 +39,6 @@ from tacit.keyboard.cifg_ragged import Weights, batches_of
 from tacit.keyboard.cifg_ragged_loops import BLOCK, WIDE
 from tacit.keyboard.metrics import Counts, count
 from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD
-from tacit.training import Cores, Hardware
 
 Sentences = NDArray[np.int32]
 WORDS = 6

@@ -10,16 +10,17 @@ from typing import Any
 
 import jax
 import pytest
-from tests.training.tiny import MECHANISMS, tiny_cache, tiny_recipe, what_happened
+from tests.training.tiny import MECHANISMS, cores, tiny_cache, tiny_recipe, what_happened
 
 from tacit.cli.account_options import strategy_from_file
 from tacit.cli.train import profile_table
-from tacit.compute.profile import Profile
+from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.errors import CacheError, InputError, ParticipationError, RunError, TacitError, TrainingError
 from tacit.jobs import train as trainer
-from tacit.jobs.train import begin, carry_on, use_cores
+from tacit.jobs.train import begin, carry_on
 from tacit.privacy import Blt, Participation
+from tacit.progress import Advanced, Evaluated, Event
 from tacit.recipe import Recipe
 from tacit.reports.summary import summarise
 from tacit.reports.training import write_report
@@ -27,24 +28,24 @@ from tacit.runs import Run
 from tacit.statements.accounts import accounts_of, matrix_of, planned_in_all, run_figures, statement_of
 from tacit.statements.ledger import ledger_record
 from tacit.statements.verify import verify
-from tacit.training import Cores, Hardware, RoundOutcome
+from tacit.training import loop
 
 ONE = Hardware(workers=1)
 every_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS)
 
 
-class Silent:
-    """A watcher that remembers."""
+class Heard:
+    """Remembers what was said."""
 
     def __init__(self) -> None:
         self.rounds: list[int] = []
         self.evaluations: list[tuple[int, str]] = []
 
-    def round_done(self, outcome: RoundOutcome) -> None:
-        self.rounds.append(outcome.round)
-
-    def measured(self, rounds: int, split: str, metrics: dict[str, float]) -> None:
-        self.evaluations.append((rounds, split))
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Advanced):
+            self.rounds.append(event.done - 1)
+        elif isinstance(event, Evaluated):
+            self.evaluations.append((event.rounds, event.split))
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +59,7 @@ def uninterrupted(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Cal
     def of(mechanism: str) -> dict[str, Any]:
         path = tmp_path_factory.mktemp("whole") / "run"
         with begin(recipe(cache, mechanism), path) as run:
-            carry_on(run, hardware=ONE, watcher=Silent())
+            carry_on(run, hardware=ONE)
         return what_happened(path)
 
     return of
@@ -68,20 +69,20 @@ def recipe(cache: Cache, mechanism: str = "blt", **sections: Any) -> Recipe:
     return tiny_recipe(cache.path, privacy=MECHANISMS[mechanism], **sections)
 
 
-def go_on(path: Path, until: int | None = None, hardware: Hardware = ONE) -> Silent:
+def go_on(path: Path, until: int | None = None, hardware: Hardware = ONE) -> Heard:
     """A new process would open the folder just so."""
-    watcher = Silent()
+    heard = Heard()
     with Run.open(path) as run:
-        carry_on(run, hardware=hardware, watcher=watcher, until=until)
-    return watcher
+        carry_on(run, hardware=hardware, progress=heard, until=until)
+    return heard
 
 
 def test_a_run_leaves_what_it_promised(cache: Cache, tmp_path: Path) -> None:
     with begin(recipe(cache), tmp_path / "run") as run:
-        watcher = Silent()
-        carry_on(run, hardware=ONE, watcher=watcher)
-        assert watcher.rounds == list(range(9))
-        assert watcher.evaluations == [
+        heard = Heard()
+        carry_on(run, hardware=ONE, progress=heard)
+        assert heard.rounds == list(range(9))
+        assert heard.evaluations == [
             *((rounds, "validation") for rounds in (0, 4, 8, 9)),
             (9, "test"),
         ]
@@ -169,7 +170,7 @@ class Killed(BaseException):
     """As sudden as a signal, for one process."""
 
 
-@pytest.mark.parametrize("step", ["_record", "write_model", "_tidy"])
+@pytest.mark.parametrize("step", ["record_evaluation", "write_model", "_tidy"])
 def test_stopped_in_the_finishing_steps(
     cache: Cache,
     tmp_path: Path,
@@ -182,7 +183,7 @@ def test_stopped_in_the_finishing_steps(
         real = getattr(trainer, step)
 
         def stop(*arguments: Any) -> None:
-            if step != "_record" or "test" in arguments:
+            if step != "record_evaluation" or "test" in arguments:
                 raise Killed
             real(*arguments)
 
@@ -208,24 +209,24 @@ def test_a_look_that_a_kill_cut_short_is_taken_again(
     """Models are measured beside the rounds that follow: a kill may come when those are done and the look is not."""
     begin(recipe(cache), tmp_path / "run").close()
     with monkeypatch.context() as patch:
-        real = trainer._record
+        real = loop.record_evaluation
 
-        def stop(run: Run, watcher: Any, at: int, split: str, evaluation: Any) -> None:
+        def stop(run: Run, at: int, *rest: Any) -> None:
             if when == "after":
-                real(run, watcher, at, split, evaluation)
+                real(run, at, *rest)
             if at == rounds:
                 raise Killed
-            real(run, watcher, at, split, evaluation)
+            real(run, at, *rest)
 
-        patch.setattr(trainer, "_record", stop)
+        patch.setattr(loop, "record_evaluation", stop)
         with pytest.raises(Killed):
             go_on(tmp_path / "run")
         with Run.open(tmp_path / "run") as run:
             assert run.rounds_done >= rounds
             measured = {metric.round for metric in run.metrics()}
             assert (rounds in measured) == (when == "after")
-    watcher = go_on(tmp_path / "run")
-    assert ((rounds, "validation") in watcher.evaluations) == (when == "before")
+    heard = go_on(tmp_path / "run")
+    assert ((rounds, "validation") in heard.evaluations) == (when == "before")
     assert what_happened(tmp_path / "run") == uninterrupted("blt")
 
 
@@ -233,8 +234,8 @@ def test_a_profile_says_where_the_time_went_and_changes_no_bit(
     cache: Cache, tmp_path: Path, uninterrupted: Callable[[str], dict[str, Any]]
 ) -> None:
     with begin(recipe(cache), tmp_path / "run") as run:
-        carry_on(run, hardware=ONE, watcher=Silent(), until=4, profile=Profile())
-        carry_on(run, hardware=Hardware(workers=2), watcher=Silent(), profile=Profile())
+        carry_on(run, hardware=ONE, until=4)
+        carry_on(run, hardware=Hardware(workers=2))
         counted = run.fact("profile")
     assert what_happened(tmp_path / "run") == uninterrupted("blt")
     assert [spent["workers"]["count"] for spent in counted] == [1, 2]
@@ -250,9 +251,9 @@ def test_a_profile_says_nothing_of_the_workers_of_a_cluster(
     cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What they did was not counted, and the cores here are not who trained."""
-    monkeypatch.setattr("tacit.training.workers_ray.open_cluster", lambda *_, **__: nullcontext(Cores(ONE)))
+    monkeypatch.setattr("tacit.training.workers_ray.open_cluster", lambda *_, **__: nullcontext(cores()))
     with begin(recipe(cache), tmp_path / "run") as run:
-        carry_on(run, hardware=ONE, watcher=Silent(), until=1, cluster="auto", profile=Profile())
+        carry_on(run, hardware=ONE, until=1, cluster="auto")
         (counted,) = run.fact("profile")
     assert "workers" not in counted and counted["phases"]["training"] > 0
     rows = list(profile_table(counted).columns[0].cells)
@@ -342,8 +343,8 @@ def test_a_finished_run_is_left_alone(cache: Cache, tmp_path: Path) -> None:
     begin(recipe(cache), tmp_path / "run").close()
     go_on(tmp_path / "run")
     before = what_happened(tmp_path / "run")
-    watcher = go_on(tmp_path / "run")
-    assert watcher.rounds == [] and watcher.evaluations == []
+    heard = go_on(tmp_path / "run")
+    assert heard.rounds == [] and heard.evaluations == []
     assert what_happened(tmp_path / "run") == before
 
 
@@ -467,5 +468,5 @@ def test_more_workers_than_devices_are_refused(cache: Cache, tmp_path: Path) -> 
 def test_a_process_that_has_computed_keeps_its_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
     before = jax.local_devices()
-    use_cores(Hardware(workers=5))
+    Hardware(workers=5).apply()
     assert jax.local_devices() == before

@@ -28,6 +28,11 @@ def planned(strategy: Any, rounds: int = 60) -> Guarantee:
     )
 
 
+def moved(state: ClipState, norms: Any, **options: Any) -> tuple[ClipState, NoisedSum]:
+    """`follow`, told what devices with updates of these norms say."""
+    return follow(state, int((norms <= state.estimate).sum()), reports=len(norms), **options)
+
+
 def played(
     clipping: AdaptiveClipping, strategy: Any, rounds: int, *, median: float = 3.0, key: bytes = KEY
 ) -> tuple[list[ClipState], list[NoisedSum]]:
@@ -38,7 +43,7 @@ def played(
     for round in range(rounds):
         state = clip_of_round(state, counts, round)
         norms = (median * np.exp(0.5 * draw.normal(size=GOAL))).astype(np.float32)
-        state, release = follow(state, norms, settings=clipping, counts=counts, report_goal=GOAL, round=round, key=key)
+        state, release = moved(state, norms, settings=clipping, counts=counts, report_goal=GOAL, round=round, key=key)
         states.append(state)
         releases.append(release)
     return states, releases
@@ -69,9 +74,9 @@ def test_one_round_is_the_formula_of_the_paper() -> None:
     _, counts = clipping.guarantees(planned(None), 4)
     norms = np.array([1.0, 2.0, 2.1, 5.0], np.float32)  # two of four are no longer than 2
     state = first_clip(clipping, counts)
-    state, _ = follow(state, norms, settings=clipping, counts=counts, report_goal=4, round=0, key=KEY)
+    state, _ = moved(state, norms, settings=clipping, counts=counts, report_goal=4, round=0, key=KEY)
     assert float(state.estimate) == pytest.approx(2.0 * math.exp(-0.3 * (2 / 4 - 0.4)))
-    state, _ = follow(state, norms, settings=clipping, counts=counts, report_goal=4, round=1, key=KEY)
+    state, _ = moved(state, norms, settings=clipping, counts=counts, report_goal=4, round=1, key=KEY)
     # 2 exp(-0.03) = 1.94: now one of four is below
     assert float(state.estimate) == pytest.approx(2.0 * math.exp(-0.3 * (2 / 4 + 1 / 4 - 2 * 0.4)))
 
@@ -128,7 +133,7 @@ def test_the_counts_have_the_noise_that_is_accounted() -> None:
     for number in range(1000):
         state = first_clip(clipping, counts)
         key = number.to_bytes(16, "little")
-        state, _ = follow(state, norms, settings=clipping, counts=counts, report_goal=GOAL, round=0, key=key)
+        state, _ = moved(state, norms, settings=clipping, counts=counts, report_goal=GOAL, round=0, key=key)
         noise.append(float(state.counted) * GOAL - GOAL / 2)
     assert kstest(noise, "norm", args=(0, GOAL / 20)).pvalue > 0.01
     assert kstest(noise, "norm", args=(0, 1.4 * GOAL / 20)).pvalue < 1e-4
@@ -145,7 +150,8 @@ def test_the_noise_of_a_tree_is_the_trees() -> None:
         for round in range(9):
             state, _ = follow(
                 state,
-                np.zeros(GOAL, np.float32),
+                GOAL,
+                reports=GOAL,
                 settings=clipping,
                 counts=counts,
                 report_goal=GOAL,

@@ -11,8 +11,9 @@ from scipy.stats import kstest
 from tests.keyboard import numpy_model
 from tests.training import numpy_round
 from tests.training.test_rounds import KEY, flat_loss, rounds_of
-from tests.training.tiny import tiny_cache, tiny_learner, tiny_recipe, what_happened
+from tests.training.tiny import cores, tiny_cache, tiny_learner, tiny_recipe, what_happened
 
+from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.jobs.train import begin, carry_on
 from tacit.mechanisms import standard_normal_seeds, stream_for
@@ -21,8 +22,9 @@ from tacit.recipe import Recipe
 from tacit.runs import Run
 from tacit.runs.diagnostics import clipping_failure
 from tacit.statements import Ledger
-from tacit.training import Cores, Hardware, RoundOutcome, RoundPlan, generator_for
+from tacit.training import RoundPlan, generator_for
 from tacit.training.randomness import seed_for
+from tacit.training.workers_cores import CoreWorkers
 
 ROUNDS = 9
 ADAPTING: dict[str, dict[str, Any]] = {
@@ -40,8 +42,8 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
 
 
 @pytest.fixture(scope="module")
-def one() -> Cores:
-    return Cores(Hardware(workers=1))
+def one() -> CoreWorkers:
+    return cores(1)
 
 
 def recipe_of(cache: Cache, mechanism: str, *, initial: float = 0.1, **sections: Any) -> Recipe:
@@ -61,7 +63,7 @@ def noise_rows(plan: RoundPlan, purpose: str, dimension: int) -> Any:
 
 
 @every_adapting
-def test_rounds_equal_their_numpy_twin(cache: Cache, one: Cores, mechanism: str) -> None:
+def test_rounds_equal_their_numpy_twin(cache: Cache, one: CoreWorkers, mechanism: str) -> None:
     """Paper 1, Algorithm 1, in float64: the estimate of all counts so far, in force only where noise is fresh."""
     plan, learner, goal = recipe_of(cache, mechanism).plan(), tiny_learner(cache), 6
     states, outcomes = rounds_of(learner, plan, one, ROUNDS)
@@ -97,7 +99,7 @@ def test_rounds_equal_their_numpy_twin(cache: Cache, one: Cores, mechanism: str)
 
 
 @every_adapting
-def test_everything_released_costs_what_the_recipe_says(cache: Cache, one: Cores, mechanism: str) -> None:
+def test_everything_released_costs_what_the_recipe_says(cache: Cache, one: CoreWorkers, mechanism: str) -> None:
     recipe = recipe_of(cache, mechanism)
     _, outcomes = rounds_of(tiny_learner(cache), recipe.plan(), one, ROUNDS)
     ledger = Ledger(tuple(row for outcome in outcomes for row in (outcome.release, *outcome.also)))
@@ -108,7 +110,7 @@ def test_everything_released_costs_what_the_recipe_says(cache: Cache, one: Cores
         assert made.sequences[0].guarantee.zcdp < 0.99 * made.zcdp, "the updates alone would understate it"
 
 
-def test_the_noise_follows_the_clip_norm_in_force(cache: Cache, one: Cores) -> None:
+def test_the_noise_follows_the_clip_norm_in_force(cache: Cache, one: CoreWorkers) -> None:
     """A loss without slope: all updates are zero, the model moves by noise alone, and all bits are 1."""
     recipe = recipe_of(cache, "tree", server={"momentum": 0.0}, initial=0.2)
     states, outcomes = rounds_of(tiny_learner(cache, flat_loss), recipe.plan(), one, ROUNDS)
@@ -123,25 +125,19 @@ def test_the_noise_follows_the_clip_norm_in_force(cache: Cache, one: Cores) -> N
     assert outcomes[7].measures["clip_norm"] < 0.6 * 0.2, "the clip norm of the last tree must be another"
 
 
-class Silent:
-    def round_done(self, outcome: RoundOutcome) -> None: ...
-
-    def measured(self, rounds: int, split: str, metrics: dict[str, float]) -> None: ...
-
-
 @pytest.mark.parametrize("mechanism", ["independent", "tree"])
 def test_an_interrupted_run_ends_as_an_uninterrupted_one(cache: Cache, tmp_path: Path, mechanism: str) -> None:
     for name, stops in (("whole", [None]), ("parts", [1, 2, 5, 7, None])):
         begin(recipe_of(cache, mechanism), tmp_path / name).close()
         for stop in stops:
             with Run.open(tmp_path / name) as run:
-                carry_on(run, hardware=Hardware(workers=1), watcher=Silent(), until=stop)
+                carry_on(run, hardware=Hardware(workers=1), until=stop)
     whole, parts = what_happened(tmp_path / "whole"), what_happened(tmp_path / "parts")
     assert whole == parts
     assert len({json_measures for *_, json_measures in whole["rounds"]}) == ROUNDS
 
 
-def test_a_catastrophic_run_is_detected_and_a_working_one_is_not(cache: Cache, one: Cores) -> None:
+def test_a_catastrophic_run_is_detected_and_a_working_one_is_not(cache: Cache, one: CoreWorkers) -> None:
     """Noise in proportion to a clip norm far too large destroys the model in the first rounds, and its broken updates
     drive the clip norm up further (paper 1, section 2.1). From a small one the same run learns.
     """

@@ -10,17 +10,27 @@ import pytest
 from scipy.stats import kstest
 from tests.keyboard import numpy_model
 from tests.training import numpy_round
-from tests.training.tiny import LOSS, MECHANISMS, tiny_cache, tiny_learner, tiny_recipe
+from tests.training.tiny import (
+    LOSS,
+    MECHANISMS,
+    collector_of,
+    cores,
+    first_state,
+    tiny_cache,
+    tiny_learner,
+    tiny_recipe,
+)
 
 from tacit.data import Cache
 from tacit.errors import ParticipationError, TrainingError
 from tacit.mechanisms import standard_normal_seeds, stream_for
 from tacit.population.cohorts import draw_cohort, start_clock
-from tacit.training import ClientTraining, Cores, Hardware, Learner, RoundOutcome, RoundPlan, generator_for
+from tacit.training import ClientTraining, Learner, RoundPlan, generator_for
 from tacit.training.client import NOBODY, ClientData, gather, shard_sum
-from tacit.training.cohort import shards_of, train_cohort
+from tacit.training.cohort import Workers, shards_of, train_cohort
 from tacit.training.randomness import seed_for
-from tacit.training.rounds import TrainingState, initial_state, run_round
+from tacit.training.rounds import RoundOutcome, TrainingState, run_round
+from tacit.training.workers_cores import CoreWorkers
 
 KEY = bytes(range(16))  # fixed: what fails must fail for everybody
 every_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -32,8 +42,8 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
 
 
 @pytest.fixture(scope="module")
-def one() -> Cores:
-    return Cores(Hardware(workers=1))
+def one() -> CoreWorkers:
+    return cores(1)
 
 
 def plan_of(cache: Cache, mechanism: str, **sections: Any) -> RoundPlan:
@@ -42,13 +52,13 @@ def plan_of(cache: Cache, mechanism: str, **sections: Any) -> RoundPlan:
 
 
 def rounds_of(
-    learner: Learner, plan: RoundPlan, workers: Cores, count: int
+    learner: Learner, plan: RoundPlan, workers: Workers, count: int
 ) -> tuple[list[TrainingState], list[RoundOutcome]]:
     """The states before the first round and after each, copied before a mechanism reuses their memory."""
-    state = initial_state(learner, plan)
+    state, collector = first_state(learner, plan), collector_of(learner, plan, workers, KEY)
     states, outcomes = [jax.tree.map(np.array, state)], []
     for round in range(count):
-        state, outcome = run_round(state, round, learner=learner, plan=plan, key=KEY, workers=workers)
+        state, outcome = run_round(state, round, plan=plan, key=KEY, collector=collector)
         states.append(jax.tree.map(np.array, state))
         outcomes.append(outcome)
     return states, outcomes
@@ -70,7 +80,7 @@ def noise_of(plan: RoundPlan, rounds: int, dimension: int) -> Any:
 
 
 @pytest.mark.parametrize("mechanism", ["none", "tree-variance-reduced"])
-def test_rounds_equal_their_numpy_twin(cache: Cache, one: Cores, mechanism: str) -> None:
+def test_rounds_equal_their_numpy_twin(cache: Cache, one: CoreWorkers, mechanism: str) -> None:
     """Cohort, local SGD, clipping, sum, noise, division by the report goal, momentum: three rounds of it."""
     plan, learner = plan_of(cache, mechanism), tiny_learner(cache)
     states, outcomes = rounds_of(learner, plan, one, 3)
@@ -112,7 +122,7 @@ def test_a_client_trains_on_a_cut_random_subset(cache: Cache) -> None:
 
 
 @pytest.mark.parametrize("epochs", [1, 3])
-def test_epochs_pass_over_the_same_batches(cache: Cache, one: Cores, epochs: int) -> None:
+def test_epochs_pass_over_the_same_batches(cache: Cache, one: CoreWorkers, epochs: int) -> None:
     settings = ClientTraining(epochs=epochs, batch_size=4, sentences=8, words=6)
     learner, clients = tiny_learner(cache), cache.clients("train")[:3]
     seed = seed_for(KEY, "client")
@@ -160,7 +170,7 @@ def test_residual_and_cumulative_form_agree_in_float64(cache: Cache, mechanism: 
 
 
 @every_mechanism
-def test_our_server_step_is_the_cumulative_form_of_paper_1(cache: Cache, one: Cores, mechanism: str) -> None:
+def test_our_server_step_is_the_cumulative_form_of_paper_1(cache: Cache, one: CoreWorkers, mechanism: str) -> None:
     """The clients' sums are read off a run, noise is added to their prefix sums, and Algorithm 1 is run on these."""
     plan, learner = plan_of(cache, mechanism), tiny_learner(cache)
     states, outcomes = rounds_of(learner, plan, one, 9)
@@ -190,7 +200,9 @@ def flat_loss(model: Any, sentences: Any) -> Any:
 
 
 @pytest.mark.parametrize("mechanism", [name for name in MECHANISMS if name != "none"])
-def test_noise_of_the_right_scale_is_accepted_and_others_rejected(cache: Cache, one: Cores, mechanism: str) -> None:
+def test_noise_of_the_right_scale_is_accepted_and_others_rejected(
+    cache: Cache, one: CoreWorkers, mechanism: str
+) -> None:
     """Round 0 adds one seed of standard deviation z * clip norm to the sum, whatever the mechanism; later rounds a row
     of C^{-1} of them.
     """
@@ -206,7 +218,7 @@ def test_noise_of_the_right_scale_is_accepted_and_others_rejected(cache: Cache, 
         assert kstest(steps, "norm", args=(0, scale / 1.5)).pvalue < 1e-6
 
 
-def test_without_a_mechanism_nothing_is_added(cache: Cache, one: Cores) -> None:
+def test_without_a_mechanism_nothing_is_added(cache: Cache, one: CoreWorkers) -> None:
     states, outcomes = rounds_of(tiny_learner(cache, flat_loss), plan_of(cache, "none"), one, 1)
     np.testing.assert_array_equal(states[1].model, states[0].model)
     assert outcomes[0].release.strategy_record is None
@@ -216,15 +228,15 @@ def test_without_a_mechanism_nothing_is_added(cache: Cache, one: Cores) -> None:
 # -- workers and dropped clients -----------------------------------------------------------------------------------
 
 
-def test_the_number_of_workers_changes_no_bit(cache: Cache, one: Cores) -> None:
+def test_the_number_of_workers_changes_no_bit(cache: Cache, one: CoreWorkers) -> None:
     plan, learner = plan_of(cache, "blt"), tiny_learner(cache)
     few, _ = rounds_of(learner, plan, one, 3)
-    many, _ = rounds_of(learner, plan, Cores(Hardware(workers=2)), 3)
+    many, _ = rounds_of(learner, plan, cores(2), 3)
     for a, b in zip(jax.tree.leaves(few), jax.tree.leaves(many), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
-def test_shards_are_of_one_size_and_lose_nobody(cache: Cache, one: Cores) -> None:
+def test_shards_are_of_one_size_and_lose_nobody(cache: Cache, one: CoreWorkers) -> None:
     """Hence one compiled program; the places of nobody leave no trace."""
     clients = np.resize(cache.clients("train"), 100)
     shards = shards_of(clients)
@@ -235,7 +247,9 @@ def test_shards_are_of_one_size_and_lose_nobody(cache: Cache, one: Cores) -> Non
     whole = train_cohort(work, model, clients, seed=seed, clip_norm=0.2, workers=one)
     assert len(whole.norms) == len(whole.finite) == len(whole.losses) == 100 and whole.finite.all()
     slow = sum(
-        shard_sum(work, model, gather(cache, clients[[i]], settings, seed), clip_norm=0.2, device=one.devices[0]).total
+        shard_sum(
+            work, model, gather(cache, clients[[i]], settings, seed), clip_norm=0.2, device=one.cores.devices[0]
+        ).total
         for i in range(100)
     )
     np.testing.assert_allclose(whole.total, slow, atol=1e-5)
@@ -249,7 +263,7 @@ def poisoned_loss(model: Any, sentences: Any) -> Any:
 
 
 @pytest.mark.parametrize("diverged", [[2], [0, 5], [4, 5]])
-def test_a_diverged_client_is_flagged_and_never_summed(cache: Cache, one: Cores, diverged: list[int]) -> None:
+def test_a_diverged_client_is_flagged_and_never_summed(cache: Cache, one: CoreWorkers, diverged: list[int]) -> None:
     """Bit for bit the sum in which the diverged clients had no text at all; the others keep their places."""
     settings = ClientTraining(batch_size=4, sentences=8, words=6)
     learner = tiny_learner(cache, poisoned_loss)
@@ -265,7 +279,7 @@ def test_a_diverged_client_is_flagged_and_never_summed(cache: Cache, one: Cores,
             jnp.asarray(learner.start),
             ClientData(sentences, batches),
             clip_norm=0.2,
-            device=one.devices[0],
+            device=one.cores.devices[0],
         )
 
     with_them, without = received(poisoned, data.batches), received(clean, silent)
@@ -275,7 +289,9 @@ def test_a_diverged_client_is_flagged_and_never_summed(cache: Cache, one: Cores,
     assert without.finite.all()
 
 
-def test_dropped_clients_are_counted_and_the_mean_still_divides_by_the_report_goal(cache: Cache, one: Cores) -> None:
+def test_dropped_clients_are_counted_and_the_mean_still_divides_by_the_report_goal(
+    cache: Cache, one: CoreWorkers
+) -> None:
     plan = plan_of(cache, "none", server={"momentum": 0.0})
 
     learner = tiny_learner(cache, poisoned_loss)
@@ -293,16 +309,16 @@ def test_dropped_clients_are_counted_and_the_mean_still_divides_by_the_report_go
     np.testing.assert_allclose(states[1].model - states[0].model, np.asarray(received.total) / 6, atol=1e-6)
 
 
-def test_when_everybody_diverges_the_round_is_refused(cache: Cache, one: Cores) -> None:
+def test_when_everybody_diverges_the_round_is_refused(cache: Cache, one: CoreWorkers) -> None:
     learner, plan = tiny_learner(cache), plan_of(cache, "blt")
     learner = replace(learner, start=np.full_like(learner.start, np.nan))
     with pytest.raises(TrainingError, match=r"round 0: none of 6 clients' updates was finite.*lower server\.learning"):
-        run_round(initial_state(learner, plan), 0, learner=learner, plan=plan, key=KEY, workers=one)
+        run_round(first_state(learner, plan), 0, plan=plan, key=KEY, collector=collector_of(learner, plan, one, KEY))
 
 
-def test_a_round_without_enough_free_clients_is_refused(cache: Cache, one: Cores) -> None:
+def test_a_round_without_enough_free_clients_is_refused(cache: Cache, one: CoreWorkers) -> None:
     learner, plan = tiny_learner(cache), plan_of(cache, "none")
-    state = initial_state(learner, plan)
+    state = first_state(learner, plan)
     busy = state._replace(clock=state.clock._replace(free_at=state.clock.free_at + 1))
     with pytest.raises(ParticipationError, match="0 of 40 are free"):
-        run_round(busy, 0, learner=learner, plan=plan, key=KEY, workers=one)
+        run_round(busy, 0, plan=plan, key=KEY, collector=collector_of(learner, plan, one, KEY))

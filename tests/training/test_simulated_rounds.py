@@ -1,14 +1,13 @@
 """Training on the population simulator: it picks who comes, a run resumes to the same bits, what happened is stated."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.training.test_adaptive_rounds import Silent
-from tests.training.tiny import tiny_cache, tiny_learner, tiny_recipe, what_happened
+from tests.training.tiny import cohorts_of, tiny_cache, tiny_learner, tiny_recipe, what_happened
 
+from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.errors import InputError, ParticipationError
 from tacit.jobs.train import begin, carry_on
@@ -19,9 +18,9 @@ from tacit.recipe import Recipe
 from tacit.runs import Run
 from tacit.statements.accounts import accounts_of, statement_of
 from tacit.statements.verify import verify
-from tacit.training import Cores, Hardware, key_from_seed
+from tacit.training import key_from_seed
 from tacit.training.randomness import seed_for
-from tacit.training.rounds import check_cohorts, initial_state, run_round
+from tacit.training.sampling import DeviceCohorts
 
 TREE = {"mechanism": "tree", "noise_multiplier": 3.0}
 SEED = int.from_bytes(seed_for(key_from_seed(3), "population")[:7], "little")  # of the tiny recipe's key
@@ -42,7 +41,7 @@ def trained(recipe: Recipe, path: Path, stops: list[int | None]) -> Path:
     begin(recipe, path).close()
     for stop in stops:
         with Run.open(path) as run:
-            carry_on(run, hardware=Hardware(workers=1), watcher=Silent(), until=stop)
+            carry_on(run, hardware=Hardware(workers=1), until=stop)
     return path
 
 
@@ -89,8 +88,4 @@ def test_another_population_than_the_learners_is_refused(cache: Cache) -> None:
     for devices, goal in ((41, 6), (40, 5)):
         other = SimulatedCohorts(Population(devices=devices), recipe.population.rules(goal), seed=1)
         with pytest.raises(InputError, match="are not the 40 clients with report_goal=6"):
-            check_cohorts(replace(plan, cohorts=other), 40)
-    own = SimulatedCohorts(Population(devices=40), recipe.population.rules(6), seed=1)
-    state = initial_state(learner, replace(plan, cohorts=own))
-    with pytest.raises(InputError, match="the plan has none"):
-        run_round(state, 0, learner=learner, plan=plan, key=bytes(16), workers=Cores(Hardware(workers=1)))
+            cohorts_of(learner, plan, bytes(16), DeviceCohorts(other, plan.rounds)).init()

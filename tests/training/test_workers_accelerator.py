@@ -13,15 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.training.test_rounds import POISON, poisoned_loss
-from tests.training.tiny import tiny_cache, tiny_learner, tiny_recipe
+from tests.training.tiny import collector_of, cores, first_state, tiny_cache, tiny_learner, tiny_recipe
 
+from tacit.compute import Hardware
+from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.errors import InputError, TrainingError
-from tacit.training import ClientTraining, Cores, Hardware, Learner
+from tacit.training import ClientTraining, Learner
 from tacit.training import workers_accelerator as accelerator
 from tacit.training.client import ClientWork
 from tacit.training.cohort import CohortSum, train_cohort
-from tacit.training.rounds import initial_state, run_round
+from tacit.training.rounds import run_round
 from tacit.training.workers_accelerator import LARGEST_CHUNK, Accelerator, fitting
 
 SETTINGS = ClientTraining(batch_size=4, sentences=12, words=6)
@@ -56,7 +58,7 @@ def test_any_chunk_gives_the_sum_of_the_cores(learner: Learner, chunk: int, epoc
     settings = ClientTraining(epochs=epochs, batch_size=4, sentences=12, words=6)
     counts = [min(learner.cache.sentence_count(int(c)), 12) for c in learner.clients[3:24]]
     assert {-(-count // 4) for count in counts} == {1, 2, 3}
-    slow = cohort_sum(learner, Cores(Hardware(workers=1)), settings)
+    slow = cohort_sum(learner, cores(), settings)
     fast = cohort_sum(learner, Accelerator(Hardware(chunk=chunk)), settings)
     assert np.linalg.norm(fast.total - slow.total) < 1e-5 * np.linalg.norm(slow.total)
     np.testing.assert_allclose(fast.norms, slow.norms, rtol=1e-5)
@@ -93,7 +95,7 @@ def test_a_chunk_size_gives_one_result(learner: Learner) -> None:
 
 def test_a_diverged_client_is_flagged_in_its_place_and_not_summed(cache: Cache) -> None:
     poisoned = tiny_learner(cache, poisoned_loss)
-    slow = cohort_sum(poisoned, Cores(Hardware(workers=1)))
+    slow = cohort_sum(poisoned, cores())
     fast = cohort_sum(poisoned, Accelerator(Hardware(chunk=7)))
     assert 0 < (~slow.finite).sum() < len(slow.finite), f"the word {POISON} must be typed by some"
     np.testing.assert_array_equal(fast.finite, slow.finite)
@@ -103,10 +105,10 @@ def test_a_diverged_client_is_flagged_in_its_place_and_not_summed(cache: Cache) 
 def test_a_whole_round_is_that_of_the_cores_to_rounding(cache: Cache, learner: Learner) -> None:
     plan = tiny_recipe(cache.path).plan()
     models = []
-    for workers in (Cores(Hardware(workers=1)), Accelerator(Hardware(chunk=6))):
-        state = initial_state(learner, plan)
+    for workers in (cores(), Accelerator(Hardware(chunk=6))):
+        state, collector = first_state(learner, plan), collector_of(learner, plan, workers, bytes(16))
         for round in range(3):
-            state, _ = run_round(state, round, learner=learner, plan=plan, key=bytes(16), workers=workers)
+            state, _ = run_round(state, round, plan=plan, key=bytes(16), collector=collector)
         models.append(np.asarray(state.model))
     np.testing.assert_allclose(models[1], models[0], atol=1e-6)
     assert np.abs(models[0] - learner.start).max() > 1e-3

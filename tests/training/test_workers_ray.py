@@ -16,15 +16,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from tests.training.ray_nodes import Nodes
-from tests.training.tiny import LOSS, tiny_cache, tiny_learner, tiny_recipe
+from tests.training.tiny import LOSS, collector_of, cores, first_state, tiny_cache, tiny_learner, tiny_recipe
 
+from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.errors import CacheError, InputError, TrainingError
-from tacit.training import ClientTraining, Cores, Hardware, client
+from tacit.progress import Event, Progress, Warned, silent
+from tacit.training import ClientTraining, client
 from tacit.training import workers_ray as cluster
 from tacit.training.cohort import CohortSum, Workers, train_cohort
-from tacit.training.ray_worker import Machine, _work_of, job_of, versions
-from tacit.training.rounds import initial_state, run_round
+from tacit.training.ray_worker import NodeInfo, _work_of, job_of, versions
+from tacit.training.rounds import run_round
 from tacit.training.workers_ray import RayWorkers, _Member, open_cluster
 
 # Read when Ray is imported. With a token, as on a real cluster; this one is not written to anybody's home.
@@ -52,9 +54,19 @@ def said() -> list[str]:
     return []
 
 
+def heard(lines: list[str]) -> Progress:
+    """Keeps the messages of all warnings."""
+
+    def keep(event: Event) -> None:
+        assert isinstance(event, Warned)
+        lines.append(event.message)
+
+    return keep
+
+
 @pytest.fixture(scope="module")
 def workers(nodes: Nodes, said: list[str]) -> Iterator[RayWorkers]:
-    with open_cluster(nodes.address, told=said.append) as opened:
+    with open_cluster(nodes.address, progress=heard(said)) as opened:
         yield opened
 
 
@@ -78,40 +90,40 @@ def assert_same(one: CohortSum, other: CohortSum) -> None:
 
 
 def test_a_cluster_gives_the_bits_of_this_machine(cache: Cache, workers: RayWorkers, lines: list[str]) -> None:
-    assert_same(cohort_sum(cache, workers), cohort_sum(cache, Cores(Hardware(workers=2))))
-    assert len(workers.machines) == 1 and lines == []
+    assert_same(cohort_sum(cache, workers), cohort_sum(cache, cores(2)))
+    assert len(workers.nodes) == 1 and lines == []
 
 
 @pytest.mark.long
 def test_a_killed_worker_is_replaced_within_the_round(cache: Cache, workers: RayWorkers, lines: list[str]) -> None:
-    here = cohort_sum(cache, Cores(Hardware(workers=2)))
+    here = cohort_sum(cache, cores(2))
     assert_same(cohort_sum(cache, workers), here)
     lines.clear()
     # A process that is stopped keeps the shards that it was given, until it is killed.
-    victim = workers.machines[0].process
+    victim = workers.nodes[0].process
     os.kill(victim, signal.SIGSTOP)
     threading.Timer(0.5, os.kill, (victim, signal.SIGKILL)).start()
     assert_same(cohort_sum(cache, workers), here)
-    assert len(workers.machines) == 1 and workers.machines[0].process != victim
+    assert len(workers.nodes) == 1 and workers.nodes[0].process != victim
     (line,) = lines
     assert f"the worker {victim} on {socket.gethostname()} was lost" in line and "trained again" in line
 
 
 @pytest.mark.long
 def test_nodes_come_and_go(cache: Cache, nodes: Nodes, workers: RayWorkers, lines: list[str]) -> None:
-    here = cohort_sum(cache, Cores(Hardware(workers=2)))
+    here = cohort_sum(cache, cores(2))
     nodes.add()
-    while len(workers.machines) < 2:  # the second one starts while the first one works
+    while len(workers.nodes) < 2:  # the second one starts while the first one works
         assert_same(cohort_sum(cache, workers), here)
     assert_same(cohort_sum(cache, workers), here)
     assert lines == []
-    stopped = [machine.process for machine in workers.machines]
+    stopped = [machine.process for machine in workers.nodes]
     for process in stopped:
         os.kill(process, signal.SIGSTOP)
     threading.Timer(0.5, nodes.remove).start()
     threading.Timer(2.0, go_on, (stopped,)).start()
     assert_same(cohort_sum(cache, workers), here)
-    assert len(workers.machines) == 1 and len(lines) == 1
+    assert len(workers.nodes) == 1 and len(lines) == 1
 
 
 def go_on(processes: list[int]) -> None:
@@ -125,17 +137,17 @@ def test_a_round_that_was_given_up_leaves_nothing_to_the_next(cache: Cache, work
     shards = [learner.clients[at : at + 1] for at in range(9)]
     begun = workers.shard_sums(learner.work(SETTINGS), jnp.asarray(learner.start), shards, seed=b"other", clip_norm=0.2)
     next(begun)
-    assert_same(cohort_sum(cache, workers), cohort_sum(cache, Cores(Hardware(workers=1))))
+    assert_same(cohort_sum(cache, workers), cohort_sum(cache, cores(1)))
 
 
 def test_rounds_on_a_cluster_are_rounds_on_this_machine(cache: Cache, workers: RayWorkers) -> None:
     """Three rounds with noise, from who is drawn to the server's step."""
     plan, learner = tiny_recipe(cache.path).designed().plan(), tiny_learner(cache)
     models = []
-    for whose in (Cores(Hardware(workers=2)), workers):
-        state = initial_state(learner, plan)
+    for whose in (cores(2), workers):
+        state, collector = first_state(learner, plan), collector_of(learner, plan, whose, bytes(16))
         for round in range(3):
-            state, _ = run_round(state, round, learner=learner, plan=plan, key=bytes(16), workers=whose)
+            state, _ = run_round(state, round, plan=plan, key=bytes(16), collector=collector)
         models.append(np.asarray(state.model))
     np.testing.assert_array_equal(*models)
     assert not np.array_equal(models[0], learner.start)
@@ -154,16 +166,16 @@ def test_a_node_without_the_cache_is_named(cache: Cache, workers: RayWorkers, tm
     tiny_cache(tmp_path / "gone", {"train": 41, "validation": 1, "test": 1})
     with pytest.raises(CacheError, match="is not the cache of this run"):
         cohort_sum(gone, workers)
-    assert_same(cohort_sum(cache, workers), cohort_sum(cache, Cores(Hardware(workers=1))))  # nothing is broken by it
+    assert_same(cohort_sum(cache, workers), cohort_sum(cache, cores(1)))  # nothing is broken by it
 
 
-def machine(node: str, **changes: Any) -> Machine:
-    return Machine(node=node, process=1, versions=versions(), processor="one kind")._replace(**changes)
+def machine(node: str, **changes: Any) -> NodeInfo:
+    return NodeInfo(name=node, process=1, versions=versions(), processor="one kind")._replace(**changes)
 
 
-def welcome(told: list[str], *machines: Machine) -> None:
+def welcome(told: list[str], *machines: NodeInfo) -> None:
     """Workers that start on these machines, one after another."""
-    workers = RayWorkers(told.append, Hardware())
+    workers = RayWorkers(heard(told), Hardware())
     for started in machines:
         workers._welcome(_Member(actor=None, starts=None), started)
 
@@ -201,10 +213,10 @@ def test_other_processors_are_told_once() -> None:
 def test_a_cluster_that_starts_nobody_is_not_waited_for(
     cache: Cache, workers: RayWorkers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert workers.machines, "the cluster's one core is taken"
+    assert workers.nodes, "the cluster's one core is taken"
     monkeypatch.setattr(cluster, "STARTS_WITHIN", 0.4)
     with pytest.raises(TrainingError, match=r"no worker started within 0 s on a cluster with .*'CPU'"):
-        cohort_sum(cache, RayWorkers([].append, Hardware()))
+        cohort_sum(cache, RayWorkers(silent, Hardware()))
 
 
 @pytest.mark.long
@@ -242,7 +254,7 @@ def test_a_loss_that_other_processes_cannot_import_is_refused(cache: Cache, monk
 
 @pytest.mark.parametrize("address", ["ray://10.0.0.1:10001", "somewhere", "10.0.0.1", "local"])
 def test_an_address_of_another_form_is_refused(address: str) -> None:
-    with pytest.raises(InputError, match="must be auto or HOST:PORT"), open_cluster(address, told=print):
+    with pytest.raises(InputError, match="must be auto or HOST:PORT"), open_cluster(address):
         pass
 
 
@@ -251,7 +263,7 @@ def test_an_address_where_nobody_listens_is_refused() -> None:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     silence = pytest.raises(InputError, match=rf"no cluster answers at '127\.0\.0\.1:{port}'")
-    with silence, open_cluster(f"127.0.0.1:{port}", told=print):
+    with silence, open_cluster(f"127.0.0.1:{port}"):
         pass
 
 
@@ -260,5 +272,5 @@ def test_an_address_that_listens_and_does_not_answer_is_given_up(monkeypatch: py
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         patience = pytest.raises(InputError, match="within 2 s; start one with `ray start --head`")
-        with patience, open_cluster(f"127.0.0.1:{port}", told=print):
+        with patience, open_cluster(f"127.0.0.1:{port}"):
             pass

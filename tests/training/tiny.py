@@ -12,12 +12,18 @@ import tomli_w
 from jax.flatten_util import ravel_pytree
 from numpy.typing import NDArray
 
+from tacit.compute import Hardware
+from tacit.compute.cores import Cores
 from tacit.data import Cache, ClientText, VocabularyRecord, build_cache
 from tacit.keyboard.cifg import Cifg
 from tacit.keyboard.language_model import next_word_loss
 from tacit.keyboard.vocabulary import BOS, EOS, OOV, Provenance, Vocabulary
 from tacit.recipe import Recipe
-from tacit.training import Learner
+from tacit.training import Learner, RoundPlan, SimulatedCollector
+from tacit.training.cohort import Workers
+from tacit.training.rounds import TrainingState, initial_state
+from tacit.training.sampling import Cohorts, CohortSampler, UniformCohorts
+from tacit.training.workers_cores import CoreWorkers
 
 WORDS = tuple(f"w{chr(97 + i // 8)}{chr(97 + i % 8)}" for i in range(56))  # with the four specials: 60
 CLIENTS = {"train": 40, "validation": 5, "test": 6}
@@ -121,6 +127,25 @@ def tiny_recipe(cache: Path, **sections: Mapping[str, Any]) -> Recipe:
 def tiny_learner(cache: Cache, loss: Any = LOSS) -> Learner:
     start, unravel = ravel_pytree(SETTINGS.init(jax.random.key(0)))
     return Learner(start=np.asarray(start), unravel=unravel, loss=loss, cache=cache, clients=cache.clients("train"))
+
+
+def cores(workers: int = 1) -> CoreWorkers:
+    """So many cores as the workers of a cohort."""
+    return CoreWorkers(Cores(Hardware(workers=workers)))
+
+
+def cohorts_of(learner: Learner, plan: RoundPlan, key: bytes, sampler: CohortSampler | None = None) -> Cohorts:
+    sampler = sampler or UniformCohorts(plan.guarantee.participation)
+    return Cohorts(learner.clients, sampler, report_goal=plan.report_goal, key=key)
+
+
+def collector_of(learner: Learner, plan: RoundPlan, workers: Workers, key: bytes) -> SimulatedCollector:
+    return SimulatedCollector(learner, cohorts_of(learner, plan, key), workers)
+
+
+def first_state(learner: Learner, plan: RoundPlan) -> TrainingState:
+    """The state before the first round of a simulated population."""
+    return initial_state(learner.start, plan, collector_of(learner, plan, cores(), bytes(16)))
 
 
 def what_happened(path: Path) -> dict[str, Any]:

@@ -25,12 +25,12 @@ def demo(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
 ) -> None:
     """Import a population, train a private next-word model, evaluate it, write report and statement."""
-    from tacit.jobs.train import begin, use_cores  # JAX is loaded here; see train.py
+    from tacit.compute import Hardware
+    from tacit.jobs.train import begin  # JAX is loaded here; see train.py
     from tacit.recipe import Recipe
-    from tacit.training import Hardware
 
     hardware = Hardware()
-    use_cores(hardware)
+    hardware.apply()
     if (out / "run.db").exists():
         with Run.open(out) as run:
             finish(run, hardware, json=json)

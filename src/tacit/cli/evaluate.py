@@ -63,13 +63,13 @@ def evaluate(
 
 
 def _carry_out(work: "Work", out: Path | None, workers: int, *, quiet: bool) -> dict[str, Any]:
+    from tacit.compute import Hardware
     from tacit.jobs.evaluate import COUNTS, ask, count_clients, open_or_begin
-    from tacit.jobs.histograms import Lines, use_processor
+    from tacit.jobs.histograms import Lines
     from tacit.reports.evaluation import found_without_folder, release_and_report
-    from tacit.training import Hardware
 
     hardware = Hardware(workers=workers)
-    use_processor(hardware)
+    hardware.apply(processor_only=True)
     asked = ask(work)
     if out is None:
         with client_progress(quiet=quiet) as told:

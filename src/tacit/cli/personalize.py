@@ -173,13 +173,12 @@ def personalize(
 
 
 def _carry_out(work: "Work", out: Path, workers: int, as_json: bool) -> None:
-    from tacit.jobs.histograms import use_processor
+    from tacit.compute import Hardware
     from tacit.jobs.personalize import evaluate_clients, findings, open_or_begin
     from tacit.reports.personalization import write_report
-    from tacit.training import Hardware
 
     hardware = Hardware(workers=workers)
-    use_processor(hardware)
+    hardware.apply(processor_only=True)
     with open_or_begin(work, out) as run, run.locked():
         with client_progress(quiet=as_json) as told:
             evaluate_clients(work, run, hardware, told)

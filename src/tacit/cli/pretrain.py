@@ -64,13 +64,15 @@ def _carry_out(
 ) -> None:
     import jax
 
+    from tacit.compute import Hardware
+    from tacit.compute.cores import Cores
     from tacit.data import Cache
     from tacit.evaluation.accuracy import HeldOut, evaluate
     from tacit.keyboard.cifg import Cifg
     from tacit.keyboard.language_model import next_word_loss
     from tacit.keyboard.model_folder import write_model, write_origin
     from tacit.keyboard.vocabulary import Vocabulary
-    from tacit.training import Cores, Hardware, generator_for, key_from_seed
+    from tacit.training import generator_for, key_from_seed
     from tacit.training.pretrain import pretrain
 
     cache = Cache.open(data)

@@ -19,10 +19,10 @@ from tacit.privacy.rounding import rounded_up
 from tacit.reports.summary import summarise
 from tacit.reports.training import write_report
 from tacit.runs import Run
-from tacit.statements.accounts import matrix_of, statement_of
+from tacit.statements.accounts import statement_of
 
 if TYPE_CHECKING:
-    from tacit.training import Hardware
+    from tacit.compute import Hardware
 
 Workers = Annotated[int, typer.Option(help="CPU cores to use; 0 is all. Changes the speed, never the result.")]
 Cluster = Annotated[
@@ -66,9 +66,9 @@ def train(
     json: Json = False,
 ) -> None:
     """Train a model by the recipe and leave a run folder."""
-    from tacit.jobs.train import begin, use_cores
+    from tacit.compute import Hardware
+    from tacit.jobs.train import begin
     from tacit.recipe import Recipe
-    from tacit.training import Hardware
 
     asked = Recipe.load(recipe)
     if data is not None:
@@ -80,7 +80,7 @@ def train(
             raise RecipeError(f"--seed {seed} must be 0 or more.")
         asked = asked.model_copy(update={"run": asked.run.model_copy(update={"seed": seed})})
     hardware = Hardware(workers=workers, chunk=chunk, products=products)  # type: ignore[arg-type]
-    use_cores(hardware)
+    hardware.apply()
     if cluster is not None:
         from tacit.training.workers_ray import must_answer
 
@@ -100,11 +100,10 @@ def resume(
     json: Json = False,
 ) -> None:
     """Carry an interrupted run to its end; the result is bit for bit that of an uninterrupted one."""
-    from tacit.jobs.train import use_cores
-    from tacit.training import Hardware
+    from tacit.compute import Hardware
 
     hardware = Hardware(workers=workers, chunk=chunk, products=products)  # type: ignore[arg-type]
-    use_cores(hardware)
+    hardware.apply()
     with Run.open(run) as found:
         must_train(found, "the `{command}` that began it goes on with it, given the same options and --out {run}")
         if found.fact("finished"):
@@ -116,14 +115,12 @@ def finish(
     run: Run, hardware: "Hardware", *, cluster: str | None = None, profile: bool = False, json: bool = False
 ) -> None:
     """Do what the run lacks, write its report and say how it went."""
-    from tacit.compute.profile import Profile
     from tacit.jobs.train import carry_on
     from tacit.recipe import Recipe
 
-    counting = Profile() if profile else None
     recipe = Recipe.from_toml(run.recipe, where=str(run.path / "recipe.toml"))
-    with TrainingProgress(run, recipe.guarantee(matrix_of(run)), recipe.privacy.delta, quiet=json) as progress:
-        carry_on(run, hardware=hardware, watcher=progress, cluster=cluster, profile=counting)
+    with TrainingProgress(recipe.privacy.delta, quiet=json) as progress:
+        carry_on(run, hardware=hardware, progress=progress, cluster=cluster)
     paths = write_report(summarise(run))
     print_outcome(run, paths.html, profile=profile, json=json)
 

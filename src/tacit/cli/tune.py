@@ -162,11 +162,10 @@ def _all_outcomes(
     out: Path, base: Recipe, names: list[TrialName], machine: Machine, *, quiet: bool
 ) -> list[TrialOutcome]:
     """Of what is asked, done now where it was not, and of what was tried in this folder before."""
-    from tacit.jobs.train import use_cores
-    from tacit.training import Hardware
+    from tacit.compute import Hardware
 
     hardware = Hardware(**vars(machine))
-    use_cores(hardware)
+    hardware.apply()
     asked = run_trials(out, base, names, hardware=hardware, quiet=quiet)
     earlier = [outcome_of(out, name) for name in existing_trials(out) if name not in names]
     return sorted([*asked, *earlier], key=lambda each: each.name)

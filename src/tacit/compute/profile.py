@@ -2,24 +2,19 @@
 
 The phases of the first thread follow one another, so they and `rest` add up to the time that passed. What workers and
 the disk do beside it is counted apart: its seconds are of so many threads at once. Two readings of a clock a phase.
+
+Code says in which phase it is (`with phase("noise")`) and knows no profile. Whoever wants to know counts around it
+(`with Profile().counting()`); nothing is counted otherwise. Threads that are started with a copy of the context count
+for the phase in which they were started.
 """
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from threading import Lock
-from typing import Any
-
-import jax
-import numpy as np
-from jax import Array
-from numpy.typing import NDArray
-
-from tacit.data import Cache
-from tacit.training.client import ClientWork, ShardSum
-from tacit.training.cohort import Cores
+from typing import Any, NamedTuple, Self
 
 # Of the thread that plays the rounds, in the order of a round.
 PHASES = {
@@ -35,6 +30,7 @@ PHASES = {
 }
 # Of the workers' threads, and of the disk's.
 READING, TRAINING, EVALUATING, WRITING = "reading", "training", "evaluating", "writing"
+_WORK_OF = {"training": TRAINING, "evaluation": EVALUATING}  # what workers do for a phase
 
 
 class Profile:
@@ -47,26 +43,24 @@ class Profile:
         self._beside: defaultdict[str, float] = defaultdict(float)
 
     @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Count what is done inside as a phase of PHASES; one at a time, in one thread."""
-        began = time.perf_counter()
+    def counting(self) -> Iterator[Self]:
+        """Count what is done inside."""
+        before = _NOW.set(_Now(self, ""))
         try:
-            yield
+            yield self
         finally:
-            self._spent[name] += time.perf_counter() - began
+            _NOW.reset(before)
 
-    @contextmanager
-    def beside(self, name: str, *, out_of: str | None = None) -> Iterator[None]:
-        """Count what is done inside, whatever other threads do at the same time; `out_of` is counted around it."""
-        began = time.perf_counter()
-        try:
-            yield
-        finally:
-            spent = time.perf_counter() - began
-            with self._lock:
-                self._beside[name] += spent
-                if out_of is not None:
-                    self._beside[out_of] -= spent
+    def add(self, phase: str, seconds: float) -> None:
+        """More of a phase of PHASES."""
+        self._spent[phase] += seconds
+
+    def add_beside(self, name: str, seconds: float, *, out_of: str | None = None) -> None:
+        """More of what a thread does beside the phases; it is taken away from `out_of`, which is counted around it."""
+        with self._lock:
+            self._beside[name] += seconds
+            if out_of is not None:
+                self._beside[out_of] -= seconds
 
     def to_record(self, workers: int) -> dict[str, Any]:
         """For the run folder and `--json`: seconds in all, by phase, of the workers' threads and of the disk's.
@@ -85,38 +79,45 @@ class Profile:
         }
 
 
-class MeasuredCores(Cores):
-    """The same workers, and what they do is counted: as training with what of it is reading, or as evaluating."""
-
-    def __init__(self, cores: Cores, profile: Profile, doing: str) -> None:
-        self.__dict__.update(cores.__dict__)  # devices, pool and queue are shared, not made again
-        self._profile, self._doing = profile, doing
-
-    def stream(self, work: Callable[[Any, Any], Any], items: Sequence[Any]) -> Iterator[Any]:
-        """See Cores."""
-
-        def counted(device: Any, item: Any) -> Any:
-            with self._profile.beside(self._doing):
-                return jax.block_until_ready(work(device, item))  # type: ignore[no-untyped-call]
-
-        return super().stream(counted, items)
-
-    def shard_sums(
-        self, work: ClientWork, model: Array, shards: Sequence[NDArray[np.int64]], *, seed: bytes, clip_norm: float
-    ) -> Iterator[ShardSum]:
-        """See Cores."""
-        counted = replace(work, cache=_MeasuredCache(work.cache, self._profile))
-        return super().shard_sums(counted, model, shards, seed=seed, clip_norm=clip_norm)
+class _Now(NamedTuple):
+    profile: Profile | None
+    phase: str
 
 
-class _MeasuredCache(Cache):
-    """The same cache; the time to read clients' sentences is counted."""
+_NOBODY_COUNTS = _Now(None, "")
+_NOW: ContextVar[_Now] = ContextVar("phase", default=_NOBODY_COUNTS)
 
-    def __init__(self, cache: Cache, profile: Profile) -> None:
-        self.__dict__.update(cache.__dict__)
-        self._profile = profile
 
-    def padded(self, client: int, chosen: NDArray[np.int64], length: int) -> NDArray[np.int32]:
-        """See Cache."""
-        with self._profile.beside(READING, out_of=TRAINING):  # a worker reads its clients inside its shard
-            return super().padded(client, chosen, length)
+def current() -> Profile | None:
+    """The profile that counts here; None: nobody does."""
+    return _NOW.get().profile
+
+
+@contextmanager
+def phase(name: str) -> Iterator[None]:
+    """What is done inside is a phase of PHASES; one at a time, in one thread."""
+    profile = _NOW.get().profile
+    before, began = _NOW.set(_Now(profile, name)), time.perf_counter()
+    try:
+        yield
+    finally:
+        _NOW.reset(before)
+        if profile is not None:
+            profile.add(name, time.perf_counter() - began)
+
+
+@contextmanager
+def beside(name: str, *, out_of: str | None = None) -> Iterator[None]:
+    """What is done inside, whatever other threads do at the same time; `out_of` is what is counted around it."""
+    profile, began = _NOW.get().profile, time.perf_counter()
+    try:
+        yield
+    finally:
+        if profile is not None:
+            profile.add_beside(name, time.perf_counter() - began, out_of=out_of)
+
+
+def of_the_phase() -> AbstractContextManager[None]:
+    """What a worker's thread does inside, counted as the work of the phase that it was started in, if that has any."""
+    doing = _WORK_OF.get(_NOW.get().phase)
+    return nullcontext() if doing is None else beside(doing)

@@ -9,11 +9,11 @@ import numpy as np
 from jax import Array, lax
 from numpy.typing import NDArray
 
+from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.errors import InputError
 from tacit.keyboard.language_model import LanguageModel, Parameters
 from tacit.keyboard.metrics import Counts, count
-from tacit.training import Cores
 
 GROUP = 8  # clients counted in one compiled call
 

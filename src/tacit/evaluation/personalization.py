@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.errors import InputError
 from tacit.evaluation.fine_tuning import FineTuned, Strategy, fine_tune
@@ -23,7 +24,6 @@ from tacit.keyboard.cifg_parameters import CifgParameters
 from tacit.keyboard.cifg_ragged import Batch, Weights, batches_of, tokens_of
 from tacit.keyboard.metrics import Counts
 from tacit.keyboard.vocabulary import PAD
-from tacit.training import Cores
 
 __all__ = [
     "ClientOutcome",

@@ -8,6 +8,8 @@ import numpy as np
 import tomli_w
 from numpy.typing import NDArray
 
+from tacit.compute import Hardware
+from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.errors import InputError
 from tacit.evaluation.accuracy import HeldOut, evaluate
@@ -19,7 +21,6 @@ from tacit.jobs.histograms import Lines, weights_digest
 from tacit.keyboard.metrics import Counts
 from tacit.keyboard.model_folder import TrainedModel, load_model
 from tacit.runs import Run
-from tacit.training import Cores, Hardware
 
 AT_ONCE = 64  # clients whose sentences are in memory together
 COUNTS = Path("simulation") / "counts.jsonl"

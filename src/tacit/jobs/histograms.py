@@ -30,23 +30,14 @@ from tacit.evaluation.histograms import Histogram
 from tacit.evaluation.release import Question, guarantee_for, release, release_locally
 from tacit.files import write_whole
 from tacit.jobs.evaluation_promise import Promise
-from tacit.jobs.train import use_cores
 from tacit.keyboard.model_folder import WEIGHTS
 from tacit.mechanisms import fresh_key
 from tacit.randomizers import SubsetSelection
 from tacit.records import to_plain
 from tacit.runs import RoundRow, Run
-from tacit.training import Hardware, generator_for, key_from_seed
+from tacit.training import generator_for, key_from_seed
 
 LOCAL = "released_locally"  # the fact that has the digests of releases which no ledger row names
-
-
-def use_processor(hardware: Hardware) -> None:
-    """Compute on the processor's cores whatever accelerators there are: fine-tuning is compiled for them, and counts
-    are then the same everywhere. Call before JAX computes anything.
-    """
-    jax.config.update("jax_platforms", "cpu")  # type: ignore[no-untyped-call]
-    use_cores(hardware)
 
 
 def weights_digest(model: Path) -> str:

@@ -9,6 +9,8 @@ import numpy as np
 import tomli_w
 from numpy.typing import NDArray
 
+from tacit.compute import Hardware
+from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.errors import InputError
 from tacit.evaluation.asking import first_asked
@@ -23,7 +25,6 @@ from tacit.jobs.evaluation_promise import Promise
 from tacit.jobs.histograms import Lines, released_step, weights_digest
 from tacit.keyboard.model_folder import load_model
 from tacit.runs import Run
-from tacit.training import Cores, Hardware
 
 FEWEST = 2  # clients of a group that have a spread, hence an interval
 OUTCOMES = Path("simulation") / "outcomes.jsonl"

@@ -5,69 +5,48 @@ instant. Resuming is `carry_on` on a folder found on disk, so an interrupted run
 """
 
 import json
-import math
-import os
 import platform
 import time
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Protocol, Self
 
 import jax
 import numpy as np
 from jax import Array
 from jax.flatten_util import ravel_pytree
+from numpy.typing import NDArray
 
 import tacit
 from tacit.cli.console import complaints
-from tacit.compute.profile import EVALUATING, TRAINING, MeasuredCores, Profile
+from tacit.compute import Hardware
+from tacit.compute.cores import Cores
+from tacit.compute.profile import Profile, phase
 from tacit.data import Cache
-from tacit.errors import InputError, RunError, TrainingError
-from tacit.evaluation.accuracy import Evaluation, HeldOut, evaluate
+from tacit.errors import InputError, RunError
+from tacit.evaluation.accuracy import HeldOut, evaluate
 from tacit.keyboard.language_model import LanguageModel, next_word_loss, parameter_count
 from tacit.keyboard.model_folder import TrainedModel, load_first_model, write_model
 from tacit.keyboard.vocabulary import Vocabulary
 from tacit.mechanisms import fresh_key
 from tacit.population.devices import Population
 from tacit.population.simulated_cohorts import SimulatedCohorts
-from tacit.privacy.strategy import Banded, Dense
+from tacit.progress import Progress, silent
 from tacit.recipe import Recipe
-from tacit.runs import Metric, Run
+from tacit.runs import Run
 from tacit.statements.accounts import guarantee_record, matrix_of
 from tacit.statements.ledger import CLIP_ESTIMATE
-from tacit.training import Cores, Hardware, Learner, RoundOutcome, RoundPlan, generator_for, key_from_seed, train
+from tacit.training import Learner, RoundPlan, SimulatedCollector, generator_for, key_from_seed
 from tacit.training.client import ClientWork, precision_of
 from tacit.training.cohort import Workers
+from tacit.training.loop import PeriodicEvaluation, record_evaluation, run_rounds
+from tacit.training.price import PriceSoFar
 from tacit.training.randomness import seed_for
-from tacit.training.rounds import check_cohorts
+from tacit.training.sampling import Cohorts, CohortSampler, DeviceCohorts, UniformCohorts
 from tacit.training.workers_accelerator import Accelerator
-
-
-class Watcher(Protocol):
-    """Who is told how training goes."""
-
-    def round_done(self, outcome: RoundOutcome) -> None:
-        """A round was computed."""
-
-    def measured(self, rounds: int, split: str, metrics: dict[str, float]) -> None:
-        """The model after so many rounds was evaluated."""
-
-
-def use_cores(hardware: Hardware) -> None:
-    """Give JAX one CPU device per worker, each computing on one thread. Call before JAX computes anything: a process
-    that has computed already keeps the devices it has.
-    """
-    workers = hardware.workers or os.cpu_count() or 1
-    flags = os.environ.get("XLA_FLAGS", "")
-    if "xla_cpu_multi_thread_eigen" not in flags:
-        os.environ["XLA_FLAGS"] = f"{flags} --xla_cpu_multi_thread_eigen=false".strip()
-    with suppress(RuntimeError):
-        jax.config.update("jax_num_cpu_devices", workers)  # type: ignore[no-untyped-call]
+from tacit.training.workers_cores import CoreWorkers
 
 
 def begin(recipe: Recipe, out: Path) -> Run:
@@ -83,9 +62,9 @@ def begin(recipe: Recipe, out: Path) -> Run:
     seed = recipe.run.seed
     key = fresh_key() if seed is None else key_from_seed(seed)
     clients = cache.clients("train")
-    plan = _plan(recipe, matrix, len(clients), key)
+    plan = recipe.plan(matrix)
     _check_held_out(cache)
-    check_cohorts(plan, len(clients))
+    _sampler(recipe, plan, len(clients), key).init(len(clients), report_goal=plan.report_goal)  # refuses here
     settings = recipe.model.settings(vocabulary.size)
     first = _first_model(recipe, vocabulary)
     facts = {
@@ -129,84 +108,91 @@ def carry_on(
     run: Run,
     *,
     hardware: Hardware,
-    watcher: Watcher,
+    progress: Progress = silent,
     until: int | None = None,
     cluster: str | None = None,
-    profile: Profile | None = None,
 ) -> None:
     """Do the rounds that the run lacks and, after the last, test and release the model.
 
     until: stop after so many rounds, as if killed there. cluster: the address of the Ray cluster whose workers train
-    the clients; None: this machine's. profile: counts where the time goes, and what it counted is added to the fact
-    "profile". Raises: RunError when another process trains this run, its recipe was changed since it began, its cache
-    is not the one it began with, or this processor cannot compute in the precision it began in.
+    the clients; None: this machine's. Where the time went is added to the fact "profile". Raises: RunError when another
+    process trains this run, its recipe was changed since it began, its cache is not the one it began with, or this
+    processor cannot compute in the precision it began in.
     """
-    with run.locked():
+    with run.locked(), Profile().counting() as profile:
         recipe = _same_recipe(run)
         if run.fact("finished"):
             _tidy(run)
             return
-        during = (profile or Profile()).phase
-        with during("start"):
+        with phase("start"):
             cache, cores = _same_cache(run), Cores(hardware)
             learner = _learner(run, recipe, cache)
-            plan = _plan(recipe, matrix_of(run), len(learner.clients), run.noise_key)
+            plan, key = recipe.plan(matrix_of(run)), run.noise_key
             _same_precision(run, learner.work(plan.client), cores.devices[0].platform)
-        looking = MeasuredCores(cores, profile, EVALUATING) if profile else cores
-        with (
-            _workers(hardware, cores, cluster, profile) as workers,
-            _Looks(run, recipe, cache, learner, looking, watcher) as looks,
-        ):
-            model = train(
-                run,
-                learner,
-                plan,
-                workers=workers,
-                watch=watcher.round_done,
-                measure=looks,
-                until=until,
-                profile=profile,
+            cohorts = Cohorts(
+                learner.clients,
+                _sampler(recipe, plan, len(learner.clients), key),
+                report_goal=plan.report_goal,
+                key=key,
             )
-        if run.rounds_done == recipe.rounds.rounds:
-            with during("evaluation"):
-                chosen = cache.clients("test")[: recipe.evaluation.test_clients]
-                tested = _evaluate(recipe, cache, chosen, learner, model, looking)
-            _record(run, watcher, run.rounds_done, "test", tested)
-            with during("release"):
+
+        def evaluated(split: str, most: int) -> Callable[[Array], Mapping[str, float]]:
+            return partial(_evaluate, recipe, cache, cache.clients(split)[:most], learner, cores)
+
+        with (
+            _workers(hardware, cores, cluster, progress) as workers,
+            PeriodicEvaluation(
+                run,
+                evaluated("validation", recipe.evaluation.clients),
+                every=recipe.evaluation.every,
+                rounds=plan.rounds,
+                progress=progress,
+            ) as evaluation,
+        ):
+            model = run_rounds(
+                run,
+                learner.start,
+                plan,
+                SimulatedCollector(learner, cohorts, workers),
+                evaluation=evaluation,
+                price=PriceSoFar(run, plan.guarantee, recipe.privacy.delta),
+                until=until,
+                progress=progress,
+            )
+        if run.rounds_done == plan.rounds:
+            with phase("evaluation"):
+                tested = evaluated("test", recipe.evaluation.test_clients)(model)
+            record_evaluation(run, run.rounds_done, "test", tested, progress)
+            with phase("release"):
                 words = cache.vocabulary_path.read_bytes()
                 write_model(run.path / "model", _network(recipe, cache), learner.unravel(model), words)
             run.set_fact("finished", True)
             _tidy(run)
-        if profile:
-            earlier = run.facts().get("profile", [])
-            run.set_fact("profile", [*earlier, profile.to_record(0 if cluster else len(cores.devices))])
+        earlier = run.facts().get("profile", [])
+        run.set_fact("profile", [*earlier, profile.to_record(0 if cluster else len(cores.devices))])
 
 
 @contextmanager
-def _workers(hardware: Hardware, cores: Cores, cluster: str | None, profile: Profile | None) -> Iterator[Workers]:
+def _workers(hardware: Hardware, cores: Cores, cluster: str | None, progress: Progress) -> Iterator[Workers]:
     """Whoever trains the clients: a cluster, this machine's accelerator where it has one, or its cores."""
     if cluster is not None:
         from tacit.training.workers_ray import open_cluster  # Ray is an extra; that file says how to install it
 
-        def told(line: str) -> None:
-            complaints.print(line, markup=False, soft_wrap=True)
-
-        with open_cluster(cluster, told=told, hardware=hardware) as machines:
-            yield machines
+        with open_cluster(cluster, progress=progress, hardware=hardware) as nodes:
+            yield nodes
     elif cores.devices[0].platform != "cpu":
-        yield Accelerator(hardware, profile=profile)
+        yield Accelerator(hardware)
     else:
-        yield MeasuredCores(cores, profile, TRAINING) if profile else cores
+        yield CoreWorkers(cores)
 
 
-def _plan(recipe: Recipe, matrix: Banded | Dense | None, clients: int, key: bytes) -> RoundPlan:
-    """What is trained; where the recipe simulates who comes, with the population that follows from the run's key."""
-    plan = recipe.plan(matrix)
+def _sampler(recipe: Recipe, plan: RoundPlan, clients: int, key: bytes) -> CohortSampler:
+    """Who takes part; where the recipe simulates who comes, the population that follows from the run's key."""
     if recipe.population is None:
-        return plan
+        return UniformCohorts(plan.guarantee.participation)
     seed = int.from_bytes(seed_for(key, "population")[:7], "little")  # from it follow neither key nor noise
     rules = recipe.population.rules(plan.report_goal)
-    return replace(plan, cohorts=SimulatedCohorts(Population(devices=clients), rules, seed=seed))
+    return DeviceCohorts(SimulatedCohorts(Population(devices=clients), rules, seed=seed), plan.rounds)
 
 
 def _check_held_out(cache: Cache) -> None:
@@ -303,64 +289,11 @@ def _learner(run: Run, recipe: Recipe, cache: Cache) -> Learner:
     )
 
 
-class _Looks:
-    """Evaluates on validation clients every so many rounds and after the last, each model once, beside the rounds.
-
-    See `tacit.training.rounds.Measure`. Only the numbers depend on it, no bit of the model.
-    """
-
-    def __init__(
-        self, run: Run, recipe: Recipe, cache: Cache, learner: Learner, cores: Cores, watcher: Watcher
-    ) -> None:
-        self._run, self._recipe, self._watcher = run, recipe, watcher
-        self._measured = {metric.round for metric in run.metrics() if metric.split == "validation"}
-        chosen = cache.clients("validation")[: recipe.evaluation.clients]
-        self._evaluate = partial(_evaluate, recipe, cache, chosen, learner, cores=cores)
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="evaluation")
-        self._begun: tuple[int, Future[Evaluation]] | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._pool.shutdown()
-
-    def due(self, rounds: int) -> bool:
-        """See Measure."""
-        wanted = rounds % self._recipe.evaluation.every == 0 or rounds == self._recipe.rounds.rounds
-        return wanted and rounds not in self._measured
-
-    def __call__(self, rounds: int, model: Array) -> None:
-        """See Measure."""
-        self.settle()
-        if self.due(rounds):
-            self._begun = rounds, self._pool.submit(self._evaluate, model)
-
-    def settle(self) -> None:
-        """See Measure. Written by the thread that plays the rounds: a database has one writer."""
-        if self._begun is not None:
-            rounds, evaluation = self._begun
-            _record(self._run, self._watcher, rounds, "validation", evaluation.result())
-            self._measured.add(rounds)
-            self._begun = None
-
-
-def _evaluate(recipe: Recipe, cache: Cache, clients: Any, learner: Learner, model: Array, cores: Cores) -> Evaluation:
+def _evaluate(
+    recipe: Recipe, cache: Cache, clients: NDArray[np.int64], learner: Learner, cores: Cores, model: Array
+) -> Mapping[str, float]:
     held_out = HeldOut.read(cache, clients, sentences=recipe.evaluation.sentences, words=recipe.client.words)
-    return evaluate(_network(recipe, cache), learner.unravel(model), held_out, cores=cores)
-
-
-def _record(run: Run, watcher: Watcher, rounds: int, split: str, evaluation: Evaluation) -> None:
-    metrics = evaluation.metrics()
-    if any(math.isnan(value) for value in metrics.values()):
-        raise TrainingError(
-            f"after {rounds} rounds the model's {split} metrics are no numbers: it has diverged; start another run "
-            "with a lower server.learning_rate or client.learning_rate."
-        )
-    run.record_metrics([Metric(round=rounds, split=split, name=n, value=v) for n, v in metrics.items()])
-    watcher.measured(rounds, split, metrics)
+    return evaluate(_network(recipe, cache), learner.unravel(model), held_out, cores=cores).metrics()
 
 
 def _tidy(run: Run) -> None:

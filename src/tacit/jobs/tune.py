@@ -17,6 +17,7 @@ from tacit.cli.console import complaints
 from tacit.errors import RunError, TrainingError
 from tacit.jobs.tune_recipes import TrialName, trial_recipe
 from tacit.planning.tuning import Measured, Trial
+from tacit.progress import Advanced, Evaluated, Event
 from tacit.recipe import Recipe
 from tacit.reports.summary import summarise
 from tacit.reports.training import write_report
@@ -25,7 +26,7 @@ from tacit.runs.diagnostics import clipping_failure
 from tacit.statements.accounts import accounts_of, reading
 
 if TYPE_CHECKING:  # JAX would come with it
-    from tacit.training import Hardware, RoundOutcome
+    from tacit.compute import Hardware
 
 METRIC: dict[Measured, str] = {"accuracy": "top1_accuracy", "cross-entropy": "cross_entropy"}
 DIVERGED = "diverged"  # the fact of a run that could not be carried to its end, with what was said
@@ -144,7 +145,7 @@ def _carry_trial(
             return
         try:
             if not ended:
-                carry_on(run, hardware=hardware, watcher=progress)
+                carry_on(run, hardware=hardware, progress=progress.heard)
         except TrainingError as error:
             with run.locked():
                 run.set_fact(DIVERGED, str(error))
@@ -155,7 +156,7 @@ def _carry_trial(
 
 
 class TuningProgress:
-    """A Watcher of every trial: one bar over the rounds of all; elsewhere than on a terminal, a line a trial."""
+    """Of all trials: one bar over the rounds of all; elsewhere than on a terminal, a line a trial."""
 
     def __init__(self, names: Sequence[TrialName], rounds: int, *, quiet: bool) -> None:
         self._names, self._rounds, self._quiet = list(names), rounds, quiet
@@ -185,14 +186,12 @@ class TuningProgress:
             shown += f" {self._accuracy:.2%}"
         self._bar.update(self._task, completed=self._at * self._rounds + rounds, shown=shown)
 
-    def round_done(self, outcome: "RoundOutcome") -> None:
-        """See Watcher."""
-        self.done(outcome.round + 1)
-
-    def measured(self, rounds: int, split: str, metrics: dict[str, float]) -> None:
-        """See Watcher."""
-        if split == "validation":
-            self._accuracy = metrics["top1_accuracy"]
+    def heard(self, event: Event) -> None:
+        """What the training of a trial says."""
+        if isinstance(event, Advanced):
+            self.done(event.done)
+        elif isinstance(event, Evaluated) and event.split == "validation":
+            self._accuracy = event.metrics["top1_accuracy"]
             self.done(self._in_trial)
 
     def ended(self, outcome: TrialOutcome) -> None:

@@ -93,19 +93,20 @@ def clip_of_round(state: ClipState, counts: Guarantee, round: int) -> ClipState:
 
 def follow(
     state: ClipState,
-    norms: NDArray[np.float32],
+    short: int,
     *,
+    reports: int,
     settings: AdaptiveClipping,
     counts: Guarantee,
     report_goal: int,
     round: int,
     key: bytes,
 ) -> tuple[ClipState, NoisedSum]:
-    """Count the updates no longer than the estimate, add noise, move the estimate; and what the ledger is told.
+    """Add noise to the count of short updates, move the estimate; and the release for the ledger.
 
-    norms: (reports,) of the updates that arrived. In the simulation the server sees them; a device would send one bit.
+    short: how many of the `reports` updates that arrived were no longer than the estimate, a bit of each device.
     """
-    bits = np.float32((norms <= state.estimate).sum() - BIT_NORM * len(norms))  # each bit minus 1/2
+    bits = np.float32(short - BIT_NORM * reports)  # each bit minus 1/2
     noised, noise = _noised(bits, state.noise, counts, key)
     counted = float(state.counted) + noised / report_goal
     steps = settings.learning_rate * (counted + (round + 1) * (BIT_NORM - settings.quantile))
@@ -116,7 +117,7 @@ def follow(
         strategy_record=None if counts.strategy is None else counts.strategy.to_record(),
         clip_norm=BIT_NORM,
         noise_multiplier=counts.noise_multiplier,
-        reports=len(norms),
+        reports=reports,
         dropped=0,
     )
     return ClipState(state.active, np.array(estimate), np.array(counted), noise), release

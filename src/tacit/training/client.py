@@ -1,7 +1,8 @@
 """What a client computes, and the sum over a few of them on one XLA device.
 
-On CPU clients train one after another inside one compiled scan (a vmap over clients is 2.4-3.3x slower there), by the
-loss's own step where it has one.
+What a device does with its text is a function, `ClientAlgorithm`: `local_update`, the papers' local SGD, or another in
+its place. On CPU clients train one after another inside one compiled scan (a vmap over clients is 2.4-3.3x slower
+there), by the loss's own step where it has one.
 """
 
 import hashlib
@@ -90,6 +91,27 @@ class ShardSum(NamedTuple):
     losses: NDArray[np.float32]  # (clients,) mean training loss over the client's batches
 
 
+class ClientAlgorithm(Protocol):
+    """What a device does with its text in a round: any function that JAX can compile, `local_update` by default.
+
+    No guarantee rests on it: whatever comes back is clipped before the sum, and dropped where it is not finite.
+    """
+
+    def __call__(
+        self, loss: Loss, model: Model, sentences: Array, batches: Array, settings: ClientTraining, *, step: Step
+    ) -> tuple[Model, Array]:
+        """(update, mean loss ()) from the broadcast model; the update is theta - model, with the model's structure.
+
+        sentences: (S, L+1), of which the first `batches` () batches of settings.batch_size hold text. `step` is one
+        step of SGD at settings.learning_rate, by the network's own fast path where it has one.
+        """
+        ...
+
+    def __hash__(self) -> int:
+        """Compiled code is kept by it; functions and frozen dataclasses have one."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class ClientWork:
     """All that a client's computation depends on besides the broadcast model and its own randomness."""
@@ -98,6 +120,7 @@ class ClientWork:
     unravel: Callable[[Array], Model]
     cache: Cache
     settings: ClientTraining
+    algorithm: ClientAlgorithm | None = None  # None: `local_update`
 
 
 def gather(cache: Cache, clients: NDArray[np.int64], settings: ClientTraining, seed: bytes) -> ClientData:
@@ -163,25 +186,36 @@ def precision_of(work: ClientWork, platform: str = "cpu") -> Precision:
     return usable_precision(work.settings.precision) if isinstance(work.loss, Descends) else "float32"
 
 
-@lru_cache(maxsize=8)
-def _group_sum(
-    loss: Loss, unravel: Callable[[Array], Model], settings: ClientTraining, precision: Precision | None
-) -> Any:
-    """The compiled sum over one group: (flat model, sentences, batches, clip norm) -> (sum, norms, finite, losses).
-
-    precision: of the loss's own step; None: step by its gradient.
-    """
+def sgd_step(loss: Loss, settings: ClientTraining, precision: Precision | None = None) -> Step:
+    """One step of SGD: the loss's own in this precision; None: by its gradient."""
 
     def step(theta: Model, batch: Array) -> tuple[Model, Array]:
         if precision is None or not isinstance(loss, Descends):
             return _by_gradient(loss, settings.learning_rate, theta, batch)
         return loss.descend(theta, batch, settings.learning_rate, precision=precision)
 
+    return step
+
+
+@lru_cache(maxsize=8)
+def _group_sum(
+    loss: Loss,
+    unravel: Callable[[Array], Model],
+    settings: ClientTraining,
+    algorithm: ClientAlgorithm | None,
+    precision: Precision | None,
+) -> Any:
+    """The compiled sum over one group: (flat model, sentences, batches, clip norm) -> (sum, norms, finite, losses).
+
+    precision: of the loss's own step; None: step by its gradient.
+    """
+    update_of, step = algorithm or local_update, sgd_step(loss, settings, precision)
+
     def group_sum(flat: Array, sentences: Array, batches: Array, clip_norm: Array) -> tuple[Array, Array, Array, Array]:
         model = unravel(flat)
 
         def add(total: Model, client: tuple[Array, Array]) -> tuple[Model, tuple[Array, Array, Array]]:
-            update, mean_loss = local_update(loss, model, *client, settings, step=step)
+            update, mean_loss = update_of(loss, model, *client, settings, step=step)
             clipped = clip(update, clip_norm)
             total = jax.tree.map(jnp.add, total, clipped.update)
             return total, (clipped.norm, clipped.finite, mean_loss)
@@ -198,6 +232,6 @@ def shard_sum(work: ClientWork, model: Array, data: ClientData, *, clip_norm: fl
     A client whose update is not finite adds nothing and is flagged.
     """
     precision = precision_of(work) if device.platform == "cpu" and isinstance(work.loss, Descends) else None
-    group_sum = _group_sum(work.loss, work.unravel, work.settings, precision)
+    group_sum = _group_sum(work.loss, work.unravel, work.settings, work.algorithm, precision)
     placed = jax.device_put((*data, np.float32(clip_norm)), device)
     return ShardSum(*(np.asarray(part) for part in group_sum(model, *placed)))

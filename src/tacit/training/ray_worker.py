@@ -18,18 +18,21 @@ from jax.flatten_util import ravel_pytree
 from numpy.typing import NDArray
 
 import tacit
+from tacit.compute import Hardware
+from tacit.compute.cores import Cores
 from tacit.compute.precision import Precision
 from tacit.data import Cache
 from tacit.errors import CacheError, InputError
 from tacit.training.client import ClientWork, ShardSum, precision_of
-from tacit.training.cohort import Cores, Hardware, Workers
+from tacit.training.cohort import Workers
 from tacit.training.workers_accelerator import Accelerator
+from tacit.training.workers_cores import CoreWorkers
 
 
-class Machine(NamedTuple):
+class NodeInfo(NamedTuple):
     """Where a worker runs."""
 
-    node: str
+    name: str
     process: int
     versions: Mapping[str, str]  # of what may change a result
     processor: str
@@ -46,10 +49,10 @@ class Worker:
             jax.config.update("jax_num_cpu_devices", 1)  # type: ignore[no-untyped-call]
         self._kind, self._hardware, self._job = kind, hardware, b""
 
-    def start(self, job: bytes) -> Machine:
+    def start(self, job: bytes) -> NodeInfo:
         """Where this is. What is wrong here shows now: CacheError, InputError."""
         self._open(job)
-        return Machine(node_name(), os.getpid(), versions(), _processor())
+        return NodeInfo(node_name(), os.getpid(), versions(), _processor())
 
     def train(
         self, job: bytes, model: NDArray[np.float32], clients: NDArray[np.int64], seed: bytes, clip_norm: float
@@ -68,16 +71,18 @@ class Worker:
                 "there with --num-gpus 0."
             )
         self._work = _work_of(job)
-        self._device: Workers = (Accelerator if self._kind == "GPU" else Cores)(self._hardware)
+        here: Workers = Accelerator(self._hardware) if self._kind == "GPU" else CoreWorkers(Cores(self._hardware))
+        self._device = here
         self._job = job
 
 
 def job_of(work: ClientWork, length: int) -> bytes:
     """All that a worker must know besides the model, the clients and the seed of a round.
 
-    length: of the flat model. The loss goes by its name, the model's structure as shapes, the cache as its path and
-    digest: neither code nor text crosses the wire. With it goes the precision of this process, which is the run's.
-    InputError when the loss has no name that others can import.
+    length: of the flat model. Loss and client algorithm go by their names, the model's structure as shapes, the cache
+    as its path and digest: neither code nor text crosses the wire. With it goes the precision of this process, which is
+    the run's.
+    InputError when the loss or the client algorithm has no name that others can import.
     """
     parts = {field.name: getattr(work, field.name) for field in fields(work)}
     flat = jax.ShapeDtypeStruct((length,), np.float32)  # type: ignore[no-untyped-call]
@@ -90,8 +95,9 @@ def job_of(work: ClientWork, length: int) -> bytes:
             raise pickle.PicklingError("it is defined in the script that was started")
         return job
     except (pickle.PicklingError, AttributeError, TypeError) as error:
+        what = "loss" if work.algorithm is None else "loss or the client algorithm"
         raise InputError(
-            f"the loss cannot be named to another process ({error}); define it at the top level of a module that is "
+            f"the {what} cannot be named to another process ({error}); define it at the top level of a module that is "
             "installed on every node."
         ) from error
 

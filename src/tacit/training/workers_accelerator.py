@@ -4,12 +4,13 @@ Clients with equally many batches share a chunk, because a chunk takes as long a
 read and sent while one is computed, and the sum stays on the device until the last. Sums are added in the order of the
 chunks, so a chunk size gives one result (as far as the device's own operations do: a GPU adds the gradients of equal
 words in any order unless XLA_FLAGS has --xla_gpu_deterministic_ops=true), and another size the same within rounding:
-the sums of `Cores` and of any chunk size agree to 1e-5 of their norm in float32.
+the sums of cores and of any chunk size agree to 1e-5 of their norm in float32.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -20,10 +21,21 @@ from jax.flatten_util import ravel_pytree
 from numpy.typing import NDArray
 
 from tacit.aggregation import clip
-from tacit.compute.profile import READING, TRAINING, Profile
+from tacit.compute import Hardware
+from tacit.compute.profile import READING, TRAINING, beside
 from tacit.errors import TrainingError
-from tacit.training.client import NOBODY, ClientTraining, ClientWork, Loss, Model, ShardSum, gather, local_update
-from tacit.training.cohort import Hardware
+from tacit.training.client import (
+    NOBODY,
+    ClientAlgorithm,
+    ClientTraining,
+    ClientWork,
+    Loss,
+    Model,
+    ShardSum,
+    gather,
+    local_update,
+    sgd_step,
+)
 
 PROBED = 8  # clients of the chunk whose need of memory is extrapolated
 LARGEST_CHUNK = 512  # about where launching kernels no longer costs; more only takes memory
@@ -42,11 +54,10 @@ class _Chunk(NamedTuple):
 class Accelerator:
     """One accelerator as the `Workers` of a cohort."""
 
-    def __init__(self, hardware: Hardware, *, device: Any = None, profile: Profile | None = None) -> None:
+    def __init__(self, hardware: Hardware, *, device: Any = None) -> None:
         """device: JAX's; the first by default (a CPU device computes the same, for tests)."""
         self._hardware = hardware
         self._device = jax.local_devices()[0] if device is None else device
-        self._profile = profile or Profile()
 
     def shard_sums(
         self, work: ClientWork, model: Array, shards: Sequence[NDArray[np.int64]], *, seed: bytes, clip_norm: float
@@ -97,13 +108,13 @@ class Accelerator:
         looked_at = (norms, finite, losses)
         waiting: tuple[NDArray[np.int64], list[Array]] | None = None
         for chunk in self._chunks(work, clients, size, seed):
-            with self._profile.beside(TRAINING):
+            with beside(TRAINING):
                 step = self._compiled(work, len(model), size, equal=chunk.batches.ndim == 0)
                 total, *each = step(total, model, chunk.sentences, chunk.batches, clip_at)
                 if waiting is not None:  # one chunk is computed while the next is on its way, no more
                     _put_down(looked_at, *waiting)
                 waiting = chunk.places, each
-        with self._profile.beside(TRAINING):
+        with beside(TRAINING):
             if waiting is not None:
                 _put_down(looked_at, *waiting)
             return ShardSum(np.asarray(total), *looked_at)
@@ -115,7 +126,7 @@ class Accelerator:
         order = np.argsort([-count // settings.batch_size for count in counts], kind="stable")  # -(batches)
 
         def read(places: NDArray[np.int64]) -> _Chunk:
-            with self._profile.beside(READING):
+            with beside(READING):
                 data = gather(work.cache, clients[places], settings, seed)
                 missing = size - len(places)
                 sentences = np.pad(data.sentences, ((0, missing), (0, 0), (0, 0)))
@@ -127,7 +138,7 @@ class Accelerator:
         ahead: deque[Future[_Chunk]] = deque()
         with ThreadPoolExecutor(1, thread_name_prefix="reader") as reader:
             for start in range(0, len(clients), size):
-                ahead.append(reader.submit(read, order[start : start + size]))
+                ahead.append(reader.submit(copy_context().run, read, order[start : start + size]))
                 if len(ahead) > READ_AHEAD:
                     yield ahead.popleft().result()
             while ahead:
@@ -136,7 +147,7 @@ class Accelerator:
     def _compiled(self, work: ClientWork, parameters: int, size: int, *, equal: bool) -> Any:
         # A recipe's bfloat16 is that of the operands here too; numbers stay in memory as float32.
         products = "bfloat16" if work.settings.precision == "bfloat16" else self._hardware.products
-        of = (work.loss, work.unravel, work.settings)
+        of = (work.loss, work.unravel, work.settings, work.algorithm)
         return _compiled(*of, parameters, size, equal, products, self._device)
 
 
@@ -155,6 +166,7 @@ def _compiled(
     loss: Loss,
     unravel: Callable[[Array], Model],
     settings: ClientTraining,
+    algorithm: ClientAlgorithm | None,
     parameters: int,
     size: int,
     equal: bool,
@@ -162,12 +174,13 @@ def _compiled(
     device: Any,
 ) -> Any:
     """(total, flat model, sentences, batches, clip norm) -> (total, norms, finite, losses); the total is donated."""
+    update_of, step = algorithm or local_update, sgd_step(loss, settings)
 
     def chunk_sum(total: Array, flat: Array, sentences: Array, batches: Array, clip_norm: Array) -> tuple[Array, ...]:
         model = unravel(flat)
 
         def one(sentences: Array, batches: Array) -> tuple[Model, Array, Array, Array]:
-            update, mean_loss = local_update(loss, model, sentences, batches, settings)
+            update, mean_loss = update_of(loss, model, sentences, batches, settings, step=step)
             clipped = clip(update, clip_norm)
             return clipped.update, clipped.norm, clipped.finite, mean_loss
 

@@ -16,7 +16,7 @@ import socket
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -25,10 +25,11 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
+from tacit.compute import Hardware
 from tacit.errors import InputError, TrainingError
+from tacit.progress import Progress, Warned, silent
 from tacit.training.client import ClientWork, ShardSum
-from tacit.training.cohort import Hardware
-from tacit.training.ray_worker import Machine, Worker, job_of, versions
+from tacit.training.ray_worker import NodeInfo, Worker, job_of, versions
 
 ANSWERS_WITHIN = 30.0  # seconds for a cluster to answer; Ray by itself tries for minutes
 STARTS_WITHIN = 120.0  # seconds for the first worker to start
@@ -38,19 +39,19 @@ AHEAD = 2  # shards at a worker: one in hand, one so that it need not wait for t
 
 @contextmanager
 def open_cluster(
-    address: str, *, told: Callable[[str], None], hardware: Hardware | None = None
+    address: str, *, progress: Progress = silent, hardware: Hardware | None = None
 ) -> Iterator["RayWorkers"]:
     """The workers of a running Ray cluster, of which this machine is a node.
 
-    address: "auto" for the cluster that runs here, or "host:port" of its head. told: gets a line when a worker is lost,
-    and when the processors differ. hardware: how an accelerator is used, where the cluster has any. Raises: InputError
-    when Ray is not installed, or nothing answers within ANSWERS_WITHIN seconds.
+    address: "auto" for the cluster that runs here, or "host:port" of its head. progress: is warned when a worker is
+    lost, and when the processors differ. hardware: how an accelerator is used, where the cluster has any. Raises:
+    InputError when Ray is not installed, or nothing answers within ANSWERS_WITHIN seconds.
     """
     ray = _ray()
     must_answer(address)
     ray.init(address, log_to_driver=False, logging_level="ERROR")
     try:
-        yield RayWorkers(told, hardware or Hardware())
+        yield RayWorkers(progress, hardware or Hardware())
     finally:
         ray.shutdown()
 
@@ -61,13 +62,13 @@ class _Member:
 
     actor: Any
     starts: Any  # the reply to `start`
-    machine: Machine | None = None  # known when it has started
+    node: NodeInfo | None = None  # known when it has started
     shards: dict[Any, int] = field(default_factory=dict)  # by the reply that will bring their sums
 
     @property
     def awaited(self) -> list[Any]:
         """The replies that it owes."""
-        return list(self.shards) if self.machine else [self.starts]
+        return list(self.shards) if self.node else [self.starts]
 
 
 class RayWorkers:
@@ -78,17 +79,17 @@ class RayWorkers:
     instructions, and with them the order of additions, by the processor. On accelerators they agree within rounding.
     """
 
-    def __init__(self, told: Callable[[str], None], hardware: Hardware) -> None:
+    def __init__(self, progress: Progress, hardware: Hardware) -> None:
         self._ray = _ray()
-        self._told = told
+        self._progress = progress
         self._hardware = replace(hardware, workers=1)  # a worker has one device
         self._crew: list[_Member] = []
         self._kinds: set[str] = set()
 
     @property
-    def machines(self) -> list[Machine]:
+    def nodes(self) -> list[NodeInfo]:
         """Where the workers that have started run."""
-        return [member.machine for member in self._crew if member.machine]
+        return [member.node for member in self._crew if member.node]
 
     def shard_sums(
         self, work: ClientWork, model: Array, shards: Sequence[NDArray[np.int64]], *, seed: bytes, clip_norm: float
@@ -108,7 +109,7 @@ class RayWorkers:
         self._recruit(job)
         for wanted in range(len(shards)):
             while wanted not in done:
-                while due and due[0] < wanted + AHEAD * len(self.machines) and (idle := self._idlest()):
+                while due and due[0] < wanted + AHEAD * len(self.nodes) and (idle := self._idlest()):
                     number = heapq.heappop(due)
                     reply = idle.actor.train.remote(job, broadcast, shards[number], seed, clip_norm)
                     idle.shards[reply] = number
@@ -126,7 +127,7 @@ class RayWorkers:
                     for number in lost:
                         heapq.heappush(due, number)
                     continue
-                if member.machine is None:
+                if member.node is None:
                     self._welcome(member, answer)
                 else:  # copied, so that the cluster's memory is free again
                     done[member.shards.pop(reply)] = ShardSum(*(np.array(part) for part in answer))
@@ -143,13 +144,13 @@ class RayWorkers:
 
     def _idlest(self) -> _Member | None:
         """Who should have the next shard, if anybody."""
-        free = [member for member in self._crew if member.machine and len(member.shards) < AHEAD]
+        free = [member for member in self._crew if member.node and len(member.shards) < AHEAD]
         return min(free, key=lambda member: len(member.shards), default=None)
 
     def _next(self) -> tuple[_Member, Any]:
         """A reply that has come, be it an error, and whose it is."""
         owed = {reply: member for member in self._crew for reply in member.awaited}
-        patience = None if self.machines else STARTS_WITHIN
+        patience = None if self.nodes else STARTS_WITHIN
         come = self._ray.wait(list(owed), timeout=patience)[0] if owed else []
         if not come:
             raise TrainingError(
@@ -158,27 +159,30 @@ class RayWorkers:
             )
         return owed[come[0]], come[0]
 
-    def _welcome(self, member: _Member, machine: Machine) -> None:
+    def _welcome(self, member: _Member, node: NodeInfo) -> None:
         for name, version in versions().items():
-            if machine.versions[name] != version:
+            if node.versions[name] != version:
                 raise InputError(
-                    f"the node {machine.node} has {name} {machine.versions[name]}, and training was started with "
+                    f"the node {node.name} has {name} {node.versions[name]}, and training was started with "
                     f"{version}; install the same version on every node."
                 )
-        member.machine = machine
-        if self._kinds and machine.processor not in self._kinds:
-            self._told(
-                f"the processors differ ({machine.processor} on {machine.node}, {', '.join(self._kinds)} elsewhere): "
-                "the last bits of a model depend on which of them trained which shard."
+        member.node = node
+        if self._kinds and node.processor not in self._kinds:
+            self._progress(
+                Warned(
+                    "processors differ",
+                    f"the processors differ ({node.processor} on {node.name}, {', '.join(self._kinds)} elsewhere): "
+                    "the last bits of a model depend on which of them trained which shard.",
+                )
             )
-        self._kinds.add(machine.processor)
+        self._kinds.add(node.processor)
 
     def _dismiss(self, member: _Member, error: Exception, *, hopeless: bool) -> None:
         """Part with a worker that was lost; give up when that is hopeless or nobody is left."""
         self._crew.remove(member)
         self._ray.kill(member.actor)  # it may be only out of reach, and would keep the place of another
-        where = member.machine
-        who = "a worker that had not started" if where is None else f"the worker {where.process} on {where.node}"
+        where = member.node
+        who = "a worker that had not started" if where is None else f"the worker {where.process} on {where.name}"
         line = f"{who} was lost ({_reason(error)})"
         if hopeless:
             raise TrainingError(
@@ -186,12 +190,13 @@ class RayWorkers:
             )
         if where is None and not self._crew:
             raise TrainingError(f"no worker can start: {line}; is tacit[cluster] installed on every node?")
-        self._told(f"{line}; its clients are trained again elsewhere." if where else f"{line}.")
+        message = f"{line}; its clients are trained again elsewhere." if where else f"{line}."
+        self._progress(Warned("worker lost", message))
 
 
 def _ray() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # before the import; nothing is told to its makers
-    os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")  # nor printed into our output; `told` says what matters
+    os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")  # nor printed into our output; warnings say what matters
     try:
         import ray
     except ModuleNotFoundError as error:

@@ -1,0 +1,43 @@
+"""What a computation runs on: how many cores, or which accelerator, and in how many digits it multiplies."""
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from tacit.errors import InputError
+
+Products = Literal["float32", "tensorfloat32"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hardware:
+    """What changes only the speed; tests assert the same model for any value (on an accelerator to rounding)."""
+
+    workers: int = 0  # cores; 0: all. Not accelerators: of those, all that JAX lists
+    chunk: int = 0  # clients that an accelerator trains side by side; 0: as many as its memory holds
+    products: Products = "tensorfloat32"  # how an accelerator multiplies float32 matrices; a CPU does so exactly
+
+    def __post_init__(self) -> None:
+        if self.workers < 0:
+            raise InputError(f"workers={self.workers} must be 0 (one per core) or more.")
+        if self.chunk < 0:
+            raise InputError(f"chunk={self.chunk} must be 0 (as many clients as fit) or more.")
+        if self.products not in get_args(Products):
+            raise InputError(f"products='{self.products}' is unknown; use one of {', '.join(get_args(Products))}.")
+
+    def apply(self, *, processor_only: bool = False) -> None:
+        """Give JAX one CPU device a worker, each computing on one thread; with `processor_only` no accelerator either,
+        for what is compiled for processors and must be the same everywhere.
+
+        A process that has computed with JAX already keeps the devices it has.
+        """
+        import jax
+
+        if processor_only:
+            jax.config.update("jax_platforms", "cpu")  # type: ignore[no-untyped-call]
+        flags = os.environ.get("XLA_FLAGS", "")
+        if "xla_cpu_multi_thread_eigen" not in flags:
+            os.environ["XLA_FLAGS"] = f"{flags} --xla_cpu_multi_thread_eigen=false".strip()
+        with suppress(RuntimeError):
+            jax.config.update("jax_num_cpu_devices", self.workers or os.cpu_count() or 1)  # type: ignore[no-untyped-call]

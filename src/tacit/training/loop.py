@@ -1,0 +1,209 @@
+"""Rounds made durable: each one's state on disk before its ledger row, models evaluated beside the rounds that follow.
+
+A process that is killed at any instant goes on from the last committed round to the same bits.
+"""
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from jax import Array
+from numpy.typing import ArrayLike
+
+from tacit.compute.profile import WRITING, beside, phase
+from tacit.errors import TrainingError
+from tacit.progress import Advanced, Evaluated, Progress, StageBegan, StageEnded, Warned, silent
+from tacit.records import to_plain
+from tacit.runs import Metric, RoundRow, Run
+from tacit.runs.diagnostics import clipping_failure
+from tacit.training.checkpoint import forget_old_checkpoints, leaves, load_checkpoint, save_checkpoint
+from tacit.training.collect import Collector
+from tacit.training.price import PriceSoFar
+from tacit.training.rounds import RoundOutcome, RoundPlan, TrainingState, initial_state, run_round
+
+KEPT = 2  # checkpoints: the last, and the one before, whose model may still be under evaluation
+STAGE = "training"
+
+
+class PeriodicEvaluation:
+    """Evaluates on validation clients every so many rounds and after the last, each model once, beside the rounds.
+
+    Only the numbers depend on it, no bit of the model: it looks at the same array that the next round broadcasts.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        evaluate: Callable[[Array], Mapping[str, float]],
+        *,
+        every: int,
+        rounds: int,
+        progress: Progress = silent,
+    ) -> None:
+        """evaluate(model) gives the metrics of a flat model; it is called in a thread of its own."""
+        self._run, self._evaluate, self._every, self._rounds, self._progress = run, evaluate, every, rounds, progress
+        self._known = {metric.round for metric in run.metrics() if metric.split == "validation"}
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="evaluation")
+        self._begun: tuple[int, Future[Mapping[str, float]]] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._pool.shutdown()
+
+    def due(self, rounds: int) -> bool:
+        """Whether the model after so many rounds is to be evaluated and its numbers are not yet in the run folder."""
+        return (rounds % self._every == 0 or rounds == self._rounds) and rounds not in self._known
+
+    def begin(self, rounds: int, model: Array) -> None:
+        """The model after so many rounds is durable. What was begun before is in the run folder when this returns."""
+        with phase("evaluation"):
+            self.settle()
+            if self.due(rounds):
+                self._begun = rounds, self._pool.submit(copy_context().run, self._evaluate, model)
+
+    def settle(self) -> None:
+        """All that was begun is in the run folder when this returns. A database has one writer: the rounds' thread."""
+        if self._begun is not None:
+            rounds, evaluation = self._begun
+            record_evaluation(self._run, rounds, "validation", evaluation.result(), self._progress)
+            self._known.add(rounds)
+            self._begun = None
+
+
+def record_evaluation(run: Run, rounds: int, split: str, metrics: Mapping[str, float], progress: Progress) -> None:
+    """Write the metrics of the model after so many rounds, then say them. Raises: TrainingError where one is nan."""
+    if any(math.isnan(value) for value in metrics.values()):
+        raise TrainingError(
+            f"after {rounds} rounds the model's {split} metrics are no numbers: it has diverged; start another run "
+            "with a lower server.learning_rate or client.learning_rate."
+        )
+    run.record_metrics([Metric(round=rounds, split=split, name=n, value=v) for n, v in metrics.items()])
+    progress(Evaluated(rounds, split, metrics))
+
+
+def run_rounds(
+    run: Run,
+    start: ArrayLike,
+    plan: RoundPlan,
+    collector: Collector,
+    *,
+    evaluation: PeriodicEvaluation,
+    price: PriceSoFar | None = None,
+    until: int | None = None,
+    progress: Progress = silent,
+) -> Array:
+    """Play the rounds that `run` lacks (up to `until`, else all) and return the flat model after the last.
+
+    start: the initial model. The checkpoint of a round is written while the next round is computed; the round's ledger
+    row is committed when its checkpoint is on disk, and its checkpoint kept until its model is evaluated.
+    price: computes what so many rounds cost, for those who listen. Raises: what `run_round` and `Run.commit` do.
+    """
+    key, done = run.noise_key, run.rounds_done
+    watching = _Watching(run, plan.rounds, progress, price)
+    state = _found(run, start, plan, collector, evaluation)
+    with ThreadPoolExecutor(1, thread_name_prefix="disk") as disk:
+        pending: _Pending | None = None
+        for round in range(done, plan.rounds if until is None else until):
+            try:
+                state, outcome = run_round(state, round, plan=plan, key=key, collector=collector)
+            finally:  # a round that cannot be computed takes nothing from the one before it
+                if pending is not None:
+                    pending.commit(run)
+            if pending is not None:
+                evaluation.begin(pending.outcome.round + 1, pending.state.model)
+            pending = _Pending.begin(disk, run, state, outcome)
+            watching.computed(outcome)
+        if pending is not None:
+            pending.commit(run)
+            evaluation.begin(pending.outcome.round + 1, pending.state.model)
+    with phase("evaluation"):
+        evaluation.settle()
+    progress(StageEnded(STAGE))
+    return state.model
+
+
+def _found(
+    run: Run, start: ArrayLike, plan: RoundPlan, collector: Collector, evaluation: PeriodicEvaluation
+) -> TrainingState:
+    """The state after the last done round. What a killed process had no time to evaluate is evaluated now."""
+    with phase("start"):
+        state = initial_state(start, plan, collector)
+    evaluation.begin(0, state.model)
+    for row in run.rounds()[-KEPT:]:
+        path, last = run.path / "checkpoints" / row.checkpoint, row.round == run.rounds_done - 1
+        if last or (evaluation.due(row.round + 1) and path.exists()):
+            with phase("start"):
+                state = load_checkpoint(path, state, row.digest)
+            evaluation.begin(row.round + 1, state.model)
+    return state
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Pending:
+    """A computed round whose checkpoint is being written."""
+
+    written: "Future[str]"
+    checkpoint: str
+    state: TrainingState
+    outcome: RoundOutcome
+
+    @classmethod
+    def begin(cls, disk: ThreadPoolExecutor, run: Run, state: TrainingState, outcome: RoundOutcome) -> "_Pending":
+        name = f"round-{outcome.round:06d}.safetensors"
+        with phase("checkpoint"):
+            taken = leaves(state)  # here, because the next round writes over the noise buffers
+
+        def write() -> str:
+            with beside(WRITING):
+                return save_checkpoint(run.path / "checkpoints" / name, taken)
+
+        return cls(written=disk.submit(copy_context().run, write), checkpoint=name, state=state, outcome=outcome)
+
+    def commit(self, run: Run) -> None:
+        """Raises: what the writing raised (OSError on a full disk); the round is not done then."""
+        with phase("checkpoint"):
+            digest = self.written.result()
+        row = RoundRow(
+            round=self.outcome.round,
+            checkpoint=self.checkpoint,
+            digest=digest,
+            release=to_plain(self.outcome.release),
+            measures=self.outcome.measures,
+            also=tuple(to_plain(each) for each in self.outcome.also),
+        )
+        with phase("commit"):
+            run.commit(row, clients=self.outcome.clients, finished=time.time(), seconds=self.outcome.seconds)
+            forget_old_checkpoints(run.path / "checkpoints", keep=KEPT)
+
+
+class _Watching:
+    """Says of each computed round how far training is, how fast, at what price so far, and what goes wrong."""
+
+    def __init__(self, run: Run, rounds: int, progress: Progress, price: PriceSoFar | None) -> None:
+        self._progress, self._price = progress, None if progress is silent else price
+        self._measures = [row.measures for row in run.rounds()]
+        self._seconds, self._trained = 0.0, 0
+        self._warned: set[str] = set()
+        progress(StageBegan(STAGE, rounds, run.rounds_done))
+
+    def computed(self, outcome: RoundOutcome) -> None:
+        self._seconds += outcome.seconds
+        self._trained += len(outcome.clients)
+        self._measures.append(outcome.measures)
+        figures = {"clients_per_second": self._trained / self._seconds, **outcome.measures}
+        if self._price is not None:
+            figures |= self._price.after(outcome.round, outcome.clients)
+        self._progress(Advanced(STAGE, outcome.round + 1, figures))
+        failure = clipping_failure(self._measures)
+        if failure is not None and failure.name not in self._warned:  # once of each way in which it fails
+            self._warned.add(failure.name)
+            self._progress(Warned(failure.name, failure.advice))

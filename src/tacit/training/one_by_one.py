@@ -1,0 +1,106 @@
+"""Devices asked one by one: what each of them computes by itself, and the plain sum of their reports.
+
+`report_of` is a device's whole part in a round; a transport carries a task to it and its report back. `OneByOne` is the
+slow twin of `SimulatedCollector`: the same clients, the same reports within rounding (a compiler orders the additions
+of one client otherwise than those of many, and a sum of shards otherwise than a sum of clients).
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.flatten_util import ravel_pytree
+from numpy.typing import NDArray
+
+from tacit.aggregation import clip
+from tacit.compute.precision import Precision
+from tacit.training.client import (
+    ClientAlgorithm,
+    ClientTraining,
+    ClientWork,
+    Loss,
+    Model,
+    gather,
+    local_update,
+    precision_of,
+    sgd_step,
+)
+from tacit.training.collect import Collected, Diagnostics, Learner, TrainingTask, shorter
+from tacit.training.sampling import Cohorts
+
+
+class DeviceReport(NamedTuple):
+    """What a device sends: the first three to the aggregator; the last two stay in a simulation."""
+
+    update: NDArray[np.float32]  # (d,), clipped
+    usable: bool  # False: the update was not finite, and is zero
+    short: bool | None  # whether it was no longer than the estimate before clipping; None: not asked
+    norm: np.float32  # before clipping
+    loss: np.float32  # mean training loss over the device's batches
+
+
+def report_of(work: ClientWork, task: TrainingTask, client: int, *, seed: bytes) -> DeviceReport:
+    """One device's part in a round: train on its own text, clip, report."""
+    data = gather(work.cache, np.array([client]), task.client, seed)
+    precision = precision_of(work) if jax.default_backend() == "cpu" else None
+    part = _device_part(work.loss, work.unravel, task.client, work.algorithm, precision)
+    update, norm, finite, loss = part(task.model, data.sentences[0], data.batches[0], np.float32(task.clip_norm))
+    short = bool(shorter(np.asarray(norm)[None], task.clip_estimate)) if task.clip_estimate is not None else None
+    return DeviceReport(np.asarray(update), bool(finite), short, np.float32(norm), np.float32(loss))
+
+
+@lru_cache(maxsize=8)
+def _device_part(
+    loss: Loss,
+    unravel: Callable[[Array], Model],
+    settings: ClientTraining,
+    algorithm: ClientAlgorithm | None,
+    precision: Precision | None,
+) -> Any:
+    """The compiled (flat model, sentences, batches, clip norm) -> (clipped update, norm, finite, loss)."""
+    update_of, step = algorithm or local_update, sgd_step(loss, settings, precision)
+
+    def part(flat: Array, sentences: Array, batches: Array, clip_norm: Array) -> tuple[Array, ...]:
+        update, mean_loss = update_of(loss, unravel(flat), sentences, batches, settings, step=step)
+        clipped = clip(update, clip_norm)
+        return ravel_pytree(clipped.update)[0], clipped.norm, clipped.finite, mean_loss
+
+    return jax.jit(part)
+
+
+class OneByOne:
+    """The population of a `SimulatedCollector`, each device asked by itself: memory of one, time of all."""
+
+    def __init__(self, learner: Learner, cohorts: Cohorts) -> None:
+        self._learner, self._cohorts = learner, cohorts
+
+    def init(self) -> Any:
+        """See Collector."""
+        return self._cohorts.init()
+
+    def collect(self, state: Any, task: TrainingTask, *, seed: bytes) -> tuple[Collected, Any]:
+        """See Collector."""
+        clients, after = self._cohorts.draw(state, task.round)
+        work = self._learner.work(task.client)
+        reports = [report_of(work, task, int(client), seed=seed) for client in clients]
+        total = np.zeros(task.model.shape, np.float32)
+        for report in reports:
+            total += report.update
+        usable = [report for report in reports if report.usable]
+        collected = Collected(
+            total=jnp.asarray(total),
+            reports=len(usable),
+            dropped=len(reports) - len(usable),
+            short_updates=None if task.clip_estimate is None else sum(bool(report.short) for report in usable),
+            clients=clients,
+            diagnostics=Diagnostics(
+                np.array([report.norm for report in reports]),
+                np.array([report.usable for report in reports]),
+                np.array([report.loss for report in reports]),
+            ),
+        )
+        return collected, after

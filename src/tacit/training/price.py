@@ -1,0 +1,45 @@
+"""What the rounds so far cost, under what happened: for whoever watches a run, not for its statement."""
+
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.privacy import Guarantee, Participation
+from tacit.runs import Run
+
+SHARE = 0.02  # of the time that passes: accounting may take so much, since the price of many rounds is not cheap
+
+
+class PriceSoFar:
+    """zCDP and epsilon of the rounds of a run that are done, counted on from what its log says."""
+
+    def __init__(self, run: Run, planned: Guarantee, delta: float) -> None:
+        """planned: of all that the run releases together."""
+        rounds, clients = run.participations()
+        self._planned, self._delta = planned, delta
+        self._rounds: list[NDArray[np.int64]] = [rounds]
+        self._clients: list[NDArray[np.int64]] = [clients]
+        self._rests_until = 0.0
+
+    def after(self, round: int, clients: NDArray[np.int64]) -> dict[str, float]:
+        """The price with this round: `zcdp` and `epsilon`; nothing while computing it again would cost too much time.
+
+        Both are infinite where no noise is added.
+        """
+        self._rounds.append(np.full(len(clients), round))
+        self._clients.append(clients)
+        began = time.perf_counter()
+        if began < self._rests_until:
+            return {}
+        found = self._price(round + 1)
+        ended = time.perf_counter()
+        self._rests_until = ended + (ended - began) / SHARE
+        return found
+
+    def _price(self, rounds: int) -> dict[str, float]:
+        if not self._planned.private:
+            return {"zcdp": float("inf"), "epsilon": float("inf")}
+        happened = Participation.realised(rounds, np.concatenate(self._rounds), np.concatenate(self._clients))
+        spent = self._planned.with_participation(happened)
+        return {"zcdp": spent.zcdp, "epsilon": spent.epsilon(self._delta)}

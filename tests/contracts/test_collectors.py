@@ -1,0 +1,211 @@
+"""What every collector owes a round: the simulated one, devices asked one by one, and whatever a transport brings.
+
+`COLLECTORS` are held against `OneByOne`, the slow twin that asks each device by itself. Who took part, how many reports
+came, and how many said "short" must be equal; sums agree within rounding, because a compiler orders the additions of
+one client otherwise than those of many.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from tests.training.test_rounds import poisoned_loss
+from tests.training.tiny import cohorts_of, cores, tiny_cache, tiny_learner, tiny_recipe
+
+from tacit.compute import Hardware
+from tacit.data import Cache
+from tacit.errors import TrainingError
+from tacit.training import Collected, Collector, Learner, RoundPlan, SimulatedCollector, TrainingTask
+from tacit.training.client import Loss, Model, Step
+from tacit.training.cohort import Workers
+from tacit.training.one_by_one import OneByOne
+from tacit.training.rounds import initial_state, run_round
+from tacit.training.workers_accelerator import Accelerator
+
+KEY, SEED = bytes(range(16)), bytes(32)
+Made = Callable[[Learner, RoundPlan], Collector]
+
+
+def simulated(workers: Callable[[], Workers]) -> Made:
+    return lambda learner, plan: SimulatedCollector(learner, cohorts_of(learner, plan, KEY), workers())
+
+
+COLLECTORS: dict[str, Made] = {
+    "simulated on a core": simulated(cores),
+    "simulated on two cores": simulated(lambda: cores(2)),
+    "simulated on an accelerator": simulated(lambda: Accelerator(Hardware(chunk=4))),
+    "one by one": lambda learner, plan: OneByOne(learner, cohorts_of(learner, plan, KEY)),
+}
+every_collector = pytest.mark.parametrize("made", COLLECTORS.values(), ids=COLLECTORS)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
+    return tiny_cache(tmp_path_factory.mktemp("tiny") / "cache")
+
+
+@pytest.fixture(scope="module")
+def plan(cache: Cache) -> RoundPlan:
+    return tiny_recipe(
+        cache.path, privacy={"mechanism": "tree", "noise_multiplier": 0.3, "restarts": [2]}, clipping={"initial": 0.2}
+    ).plan()
+
+
+@pytest.fixture(scope="module")
+def learner(cache: Cache) -> Learner:
+    return tiny_learner(cache)  # one, since compiled code is kept by it
+
+
+def task_of(learner: Learner, plan: RoundPlan, round: int = 0, **changes: Any) -> TrainingTask:
+    task = TrainingTask(
+        round=round,
+        model=jnp.asarray(learner.start),
+        client=plan.client,
+        clip_norm=0.2,
+        clip_estimate=0.25,
+        report_goal=plan.report_goal,
+    )
+    return replace(task, **changes)
+
+
+def assert_alike(got: Collected, slow: Collected) -> None:
+    np.testing.assert_array_equal(got.clients, slow.clients)
+    assert (got.reports, got.dropped, got.short_updates) == (slow.reports, slow.dropped, slow.short_updates)
+    assert np.linalg.norm(got.total - slow.total) <= 1e-5 * np.linalg.norm(slow.total)
+
+
+@every_collector
+def test_it_brings_what_devices_asked_one_by_one_bring(learner: Learner, plan: RoundPlan, made: Made) -> None:
+    """Three rounds on: who comes depends on who came."""
+    collector, slow = made(learner, plan), COLLECTORS["one by one"](learner, plan)
+    state, slow_state = collector.init(), slow.init()
+    for round in range(3):
+        task = task_of(learner, plan, round)
+        got, state = collector.collect(state, task, seed=SEED)
+        twin, slow_state = slow.collect(slow_state, task, seed=SEED)
+        assert_alike(got, twin)
+        assert got.reports == plan.report_goal and 0 < (got.short_updates or 0) < got.reports
+        for a, b in zip(jax.tree.leaves(state), jax.tree.leaves(slow_state), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+@every_collector
+def test_the_same_question_has_the_same_answer_and_the_state_stays(
+    learner: Learner, plan: RoundPlan, made: Made
+) -> None:
+    collector = made(learner, plan)
+    state = collector.init()
+    before = jax.tree.map(np.array, state)
+    one, two = (collector.collect(state, task_of(learner, plan), seed=SEED)[0] for _ in range(2))
+    np.testing.assert_array_equal(one.total, two.total)
+    for a, b in zip(jax.tree.leaves(before), jax.tree.leaves(state), strict=True):
+        np.testing.assert_array_equal(a, b)
+    other, _ = collector.collect(state, task_of(learner, plan), seed=bytes(31) + b"x")
+    assert not np.array_equal(one.total, other.total), "devices draw their own sentences by the seed"
+
+
+@every_collector
+def test_no_device_adds_more_than_the_clip_norm(learner: Learner, plan: RoundPlan, made: Made) -> None:
+    task = task_of(learner, plan, clip_norm=1e-3)
+    got, _ = made(learner, plan).collect(made(learner, plan).init(), task, seed=SEED)
+    assert np.linalg.norm(got.total) <= 1e-3 * got.reports * (1 + 1e-5)
+
+
+@every_collector
+def test_nobody_is_asked_for_a_bit_that_nobody_wants(learner: Learner, plan: RoundPlan, made: Made) -> None:
+    got, _ = made(learner, plan).collect(
+        made(learner, plan).init(), task_of(learner, plan, clip_estimate=None), seed=SEED
+    )
+    assert got.short_updates is None
+
+
+@every_collector
+def test_a_device_whose_update_is_not_finite_is_counted_and_adds_nothing(
+    cache: Cache, plan: RoundPlan, made: Made
+) -> None:
+    poisoned = tiny_learner(cache, poisoned_loss)
+    collector, slow = made(poisoned, plan), COLLECTORS["one by one"](poisoned, plan)
+    task = task_of(poisoned, plan)
+    got, twin = (each.collect(each.init(), task, seed=SEED)[0] for each in (collector, slow))
+    assert 0 < got.dropped < len(got.clients) == got.reports + got.dropped
+    assert_alike(got, twin)
+
+
+@every_collector
+def test_whole_rounds_are_the_same_to_rounding(learner: Learner, plan: RoundPlan, made: Made) -> None:
+    """With noise and adaptive clipping: the same log, the same counts, models apart by rounding alone."""
+    found = []
+    for each in (made, COLLECTORS["one by one"]):
+        collector = each(learner, plan)
+        state, outcomes = initial_state(learner.start, plan, collector), []
+        for round in range(4):
+            state, outcome = run_round(state, round, plan=plan, key=KEY, collector=collector)
+            outcomes.append(outcome)
+        found.append((np.asarray(state.model), outcomes))
+    np.testing.assert_allclose(found[0][0], found[1][0], atol=1e-5)
+    for a, b in zip(found[0][1], found[1][1], strict=True):
+        np.testing.assert_array_equal(a.clients, b.clients)
+        assert a.release == replace(b.release, clip_norm=a.release.clip_norm)
+        assert a.release.clip_norm == pytest.approx(b.release.clip_norm)
+
+
+def heavy_ball(
+    loss: Loss, model: Model, sentences: Any, batches: Any, settings: Any, *, step: Step
+) -> tuple[Model, Any]:
+    """An algorithm that nobody ships: one step on the first batch, ten times as far."""
+    theta, value = step(model, sentences[: settings.batch_size])
+    return jax.tree.map(lambda new, old: 10.0 * (new - old), theta, model), value
+
+
+@every_collector
+def test_devices_compute_what_they_are_given_to_compute(learner: Learner, plan: RoundPlan, made: Made) -> None:
+    own = replace(learner, algorithm=heavy_ball)
+    task = task_of(own, plan, clip_norm=1e9)
+    collector, slow = made(own, plan), COLLECTORS["one by one"](own, plan)
+    got, twin = (each.collect(each.init(), task, seed=SEED)[0] for each in (collector, slow))
+    assert_alike(got, twin)
+    usual, _ = made(learner, plan).collect(made(learner, plan).init(), task, seed=SEED)
+    assert np.linalg.norm(got.total) > 3 * np.linalg.norm(usual.total)
+
+
+# -- what a round refuses ----------------------------------------------------------------------------------------------
+
+
+class Wrong:
+    """A collector that brings something else than it owes."""
+
+    def __init__(self, learner: Learner, plan: RoundPlan, **changes: Any) -> None:
+        self._right, self._changes = COLLECTORS["simulated on a core"](learner, plan), changes
+
+    def init(self) -> Any:
+        return self._right.init()
+
+    def collect(self, state: Any, task: TrainingTask, *, seed: bytes) -> tuple[Collected, Any]:
+        collected, after = self._right.collect(state, task, seed=seed)
+        return collected._replace(**self._changes), after
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"total": jnp.zeros(3)}, r"a sum of shape \(3,\)"),
+        ({"total": None}, "a sum that is not finite"),
+        ({"clients": np.array([4, 4])}, "a client twice"),
+        ({"short_updates": None}, "no count of short updates"),
+        ({"short_updates": 7}, "7 short updates of 6"),
+        ({"reports": 0, "dropped": 6}, "none of 6 clients' updates was finite"),
+    ],
+)
+def test_what_no_guarantee_covers_is_refused(
+    learner: Learner, plan: RoundPlan, changes: dict[str, Any], complaint: str
+) -> None:
+    if "total" in changes and changes["total"] is None:
+        changes = {"total": jnp.full(len(learner.start), np.nan, np.float32)}
+    collector = Wrong(learner, plan, **changes)
+    state = initial_state(learner.start, plan, collector)
+    with pytest.raises(TrainingError, match=f"round 0: .*{complaint}"):
+        run_round(state, 0, plan=plan, key=KEY, collector=collector)
