@@ -1,10 +1,13 @@
 # Everything happens in .venv; each target does the set-up that it needs.
 PYTHON ?= python3
+PROCESSES ?= 2
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip -q --disable-pip-version-check
 INSTALLED := .venv/installed
 
-.PHONY: install demo test long check format-check lint types format docs lock clean
+TESTS := $(BIN)/python -m pytest -q -n $(PROCESSES)
+
+.PHONY: install demo test long nightly check format-check lint types format docs lock clean
 
 install: $(INSTALLED)
 
@@ -20,10 +23,15 @@ demo: $(INSTALLED)
 	$(BIN)/tacit demo
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest -q
+	$(TESTS)
 
 long: $(INSTALLED)
-	$(BIN)/python -m pytest -q -m long
+	$(TESTS) -m long --hypothesis-profile full
+
+# Every test with other examples than yesterday's, and whatever XLA compiles compiled anew.
+nightly: $(INSTALLED)
+	rm -rf .jax_cache
+	$(TESTS) -m "" --hypothesis-profile full
 
 check: format-check lint types test
 
@@ -52,4 +60,4 @@ lock:
 	rm -rf .venv-lock
 
 clean:
-	rm -rf .venv .venv-lock .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist src/*.egg-info
+	rm -rf .venv .venv-lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .jax_cache build dist src/*.egg-info

@@ -1,13 +1,17 @@
-"""What every test shares: JAX on the CPU, reproducible properties, and text that only some machines have."""
+"""What every test shares: JAX on the CPU, what was compiled kept, two kinds of properties, text that only some have."""
 
 import os
+from pathlib import Path
+from typing import Any
 
 os.environ["JAX_PLATFORMS"] = "cpu"  # before anything imports JAX; the same numbers on every machine
 os.environ["JAX_NUM_CPU_DEVICES"] = "2"  # two workers, even on one core
 os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"  # a worker is one thread, as in `tacit train`
 os.environ.setdefault("NO_COLOR", "1")  # what the command prints is compared as plain text
-
-from pathlib import Path
+# All that XLA compiles is kept, for the next run and for the processes that tests start: it is most of a slow test.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).resolve().parent.parent / ".jax_cache"))
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -15,11 +19,41 @@ from hypothesis import HealthCheck, settings
 REPOSITORY = Path(__file__).resolve().parent.parent
 SHARED = REPOSITORY.parent / "shared"  # papers, reference tables and corpora beside the checkout, if any
 
-# Derandomized: a red run is red for everybody. No deadline: two busy cores are slow, not wrong.
-settings.register_profile(
-    "tacit", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("tacit")
+# `quick` is derandomized: a red run is red for everybody. `full` (`make long`, `make nightly`) looks elsewhere.
+# No deadline: two busy cores are slow, not wrong.
+ANY = settings(deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", ANY, max_examples=25, derandomize=True)
+settings.register_profile("full", ANY, max_examples=200, print_blob=True)
+settings.load_profile("quick")
+
+# Of the two processes of `make test`, none is left with one of these at the end: they take longest and begin first.
+LONGEST_FIRST: tuple[str, ...] = ()
+
+
+def pytest_sessionstart() -> None:
+    """An empty entry of the compilation cache goes: a test killed the process that was to fill it."""
+    for entry in Path(os.environ["JAX_COMPILATION_CACHE_DIR"]).glob("*-cache"):
+        if entry.stat().st_size == 0:
+            entry.unlink(missing_ok=True)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    place = {f"tests/{name}": number for number, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: place.get(item.nodeid.partition("::")[0], len(place)))
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Each file in one process; those that start a cluster in the same one, for two clusters are too many here."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Files(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return "clusters" if "_ray" in file else file
+
+    config.option.loadscopereorder = False  # in the order of LONGEST_FIRST, not of how many tests they have
+    return Files(config, log)
 
 
 @pytest.fixture(scope="session")
