@@ -88,6 +88,7 @@ def _draw(canvas: "Canvas", figure: Figure) -> None:
     grid = canvas.subplots(rows, columns, squeeze=False, sharex=figure.same_x).ravel()
     for number, (axes, panel) in enumerate(zip(grid, figure.panels, strict=True)):
         _paint(axes, panel, labelled=not figure.same_x or number == count - 1)
+    canvas.align_ylabels()
     extra = _legends(canvas, list(grid), figure)
     if figure.headed:
         canvas.suptitle(figure.title, fontsize=12)
@@ -207,10 +208,10 @@ def _scale(axis: "XAxis | YAxis", asked: Axis) -> None:
 
 
 def _percent() -> "Formatter":
-    """Shares of one as percentages."""
-    from matplotlib.ticker import PercentFormatter
+    """Shares of one as percentages, with as many digits as they need."""
+    from matplotlib.ticker import FuncFormatter
 
-    return PercentFormatter(xmax=1, decimals=None)
+    return FuncFormatter(lambda share, _: f"{100 * share:.6g}%")
 
 
 def _logarithmic(axis: "XAxis | YAxis") -> None:
