@@ -27,9 +27,8 @@ from tacit.evaluation.histograms import Buckets
 from tacit.evaluation.intervals import Estimate, mean_of
 from tacit.evaluation.personalization import Strategy, TemporalSplit
 from tacit.evaluation.queries import Questionnaire
-from tacit.jobs.personalize import Evaluated, Promise, Work, evaluate_clients, findings, open_or_begin
+from tacit.jobs.personalize import Evaluated, Promise, Work, evaluate_clients, findings, open_or_begin, write_report
 from tacit.privacy import gaussian
-from tacit.reports.personalization import write_report
 
 BATCHES, RATES = (5, 10, 20), (0.01, 0.1, 1.0)
 # Paper 5, Table 1: mean change of accuracy (its accuracy counts all tokens, ours in-vocabulary words).

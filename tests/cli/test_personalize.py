@@ -180,7 +180,7 @@ def test_a_killed_run_goes_on_to_the_same_result(
         elif killed_after == "file of the release":
             patch.setattr(personalize_work.Run, "commit", die)
         else:
-            patch.setattr("tacit.reports.personalization.write_report", die)
+            patch.setattr("tacit.jobs.personalize.write_report", die)
         CliRunner().invoke(app, [str(world[1]), "--data", str(world[0]), "--out", str(out), *GATED])
     if killed_after in ("clients", "torn line"):
         rest = b"".join(lines[:7]) + (lines[7][:20] if killed_after == "torn line" else b"")

@@ -64,9 +64,15 @@ def evaluate(
 
 def _carry_out(work: "Work", out: Path | None, workers: int, *, quiet: bool) -> dict[str, Any]:
     from tacit.compute import Hardware
-    from tacit.jobs.evaluate import COUNTS, ask, count_clients, open_or_begin
+    from tacit.jobs.evaluate import (
+        COUNTS,
+        ask,
+        count_clients,
+        found_without_folder,
+        open_or_begin,
+        release_and_report,
+    )
     from tacit.jobs.histograms import Lines
-    from tacit.reports.evaluation import found_without_folder, release_and_report
 
     hardware = Hardware(workers=workers)
     hardware.apply(processor_only=True)
@@ -93,7 +99,8 @@ def _show(record: dict[str, Any]) -> None:
 
 
 def _show_part(found: dict[str, Any]) -> None:
-    from tacit.reports.evaluation import SHOWN, said
+    from tacit.reports.evaluation import SHOWN
+    from tacit.reports.release import said
 
     table = Table("top-1 accuracy over clients", "mean", "worst decile", *SHOWN, box=None, pad_edge=False)
     for name, row in found["models"].items():

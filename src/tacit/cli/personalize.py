@@ -174,8 +174,7 @@ def personalize(
 
 def _carry_out(work: "Work", out: Path, workers: int, as_json: bool) -> None:
     from tacit.compute import Hardware
-    from tacit.jobs.personalize import evaluate_clients, findings, open_or_begin
-    from tacit.reports.personalization import write_report
+    from tacit.jobs.personalize import evaluate_clients, findings, open_or_begin, write_report
 
     hardware = Hardware(workers=workers)
     hardware.apply(processor_only=True)
@@ -183,14 +182,14 @@ def _carry_out(work: "Work", out: Path, workers: int, as_json: bool) -> None:
         with client_progress(quiet=as_json) as told:
             evaluate_clients(work, run, hardware, told)
         found = findings(work, run)
-        report = write_report(work, run, found)
+        record, files = write_report(work, run, found)
         run.set_fact("finished", True)
         run.destroy_noise_key()
     if as_json:
-        print_json({**report.record, "report": str(report.markdown)})
+        print_json({**record, "report": str(files.markdown)})
         return
-    _say(report.record)
-    console.print(f"report: {report.markdown}", soft_wrap=True)
+    _say(record)
+    console.print(f"report: {files.markdown}", soft_wrap=True)
 
 
 def _say(record: Any) -> None:

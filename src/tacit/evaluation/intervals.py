@@ -22,6 +22,11 @@ Values = NDArray[np.float64]
 UNKNOWN = Estimate(float("nan"), float("-inf"), float("inf"))  # what too few clients, or too much noise, tell
 
 
+def complement(share: Estimate) -> Estimate:
+    """What is left of the whole: 1 less the share."""
+    return Estimate(1 - share.value, 1 - share.high, 1 - share.low)
+
+
 def mean_of(values: ArrayLike) -> Estimate:
     """Mean over clients with Student's t interval: exact for normal values, else right for many clients.
 

@@ -1,8 +1,9 @@
 """From the settings of `tacit evaluate` to each model's counts of each client, kept group by group in a run folder."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tomli_w
@@ -14,16 +15,30 @@ from tacit.data import Cache
 from tacit.errors import InputError
 from tacit.evaluation.accuracy import HeldOut, evaluate
 from tacit.evaluation.asking import first_asked
-from tacit.evaluation.fairness import shared_vocabulary
+from tacit.evaluation.fairness import (
+    QUANTILES,
+    accuracy_question,
+    advantage_of,
+    change_question,
+    questions_about,
+    shared_vocabulary,
+    spread_of,
+)
+from tacit.evaluation.histograms import UNCHANGED, Histogram, mean_from, quantile_from, share_from, worst_share_from
+from tacit.evaluation.intervals import complement
+from tacit.evaluation.release import exactly
 from tacit.jobs import histograms as evaluation_folder
-from tacit.jobs.evaluation_promise import Promise
-from tacit.jobs.histograms import Lines, weights_digest
+from tacit.jobs.evaluation_promise import Promise, promise_of
+from tacit.jobs.histograms import Lines, released_step, weights_digest
 from tacit.keyboard.metrics import Counts
 from tacit.keyboard.model_folder import TrainedModel, load_model
+from tacit.reports import evaluation as report
+from tacit.reports.page import write
 from tacit.runs import Run
 
 AT_ONCE = 64  # clients whose sentences are in memory together
 COUNTS = Path("simulation") / "counts.jsonl"
+EXACT = "SIMULATION ONLY: exact numbers; no server would have them"
 Counted = dict[str, list[Counts]]  # by model, then by client in the order of asking
 
 
@@ -109,3 +124,71 @@ def count_clients(
             kept.append({"client": client, "counts": [list(one) for one in counts]} for client, counts in new.items())
         told(len(found), len(asked.clients))
     return {name: [found[int(client)][at] for client in asked.clients] for at, name in enumerate(work.names)}
+
+
+def found_without_folder(work: Work, asked: Asked, counted: Counted) -> dict[str, Any]:
+    """The record of an evaluation that is kept nowhere and releases nothing."""
+    return {**_asked(work, asked), "promise": {"kind": "nothing"}, "released": None, "simulation_only": _exact(counted)}
+
+
+def release_and_report(work: Work, asked: Asked, run: Run, counted: Counted) -> dict[str, Any]:
+    """Release as promised what is not released yet, and write RUN/report; the record of both.
+
+    Hold the run's lock. Raises: InputError before anything is released where too few clients can be counted.
+    """
+    exact, questions = _exact(counted), questions_about(list(counted.values()))
+    released: Mapping[str, Histogram] | None = None
+    if work.promise.kind != "nothing":
+        released = released_step(run, work.promise, questions, step=0, steps=1, clients=asked.clients)
+    record = {
+        "run": str(run.path),
+        **_asked(work, asked),
+        "promise": promise_of(run),
+        "released": None if released is None else _released(work.names, released),
+        "simulation_only": exact,
+    }
+    page, public = report.pages(record, exactly(questions), released)
+    write(run.path / "report", page, beside={} if public is None else {"released": public})
+    return record
+
+
+def _asked(work: Work, asked: Asked) -> dict[str, Any]:
+    return {
+        "models": list(work.names),
+        "data": str(work.data),
+        "split_name": work.split_name,
+        "sentences": work.sentences,
+        "words": work.words,
+        "asked": len(asked.clients),
+    }
+
+
+def _exact(counted: Counted) -> dict[str, Any]:
+    first, *others = counted
+    return {
+        "what": EXACT,
+        "models": {name: asdict(spread_of(each)) for name, each in counted.items()},
+        "against_the_first": {name: asdict(advantage_of(counted[name], counted[first])) for name in others},
+    }
+
+
+def _released(names: Sequence[str], histograms: Mapping[str, Histogram]) -> dict[str, Any]:
+    """All of it computed from the noised counts alone."""
+    models, against = {}, {}
+    for at, name in enumerate(names):
+        accuracy = histograms[accuracy_question(at)]
+        models[name] = {
+            "mean": mean_from(accuracy),
+            "worst_decile": worst_share_from(accuracy, 0.1),
+            "quantiles": {q: quantile_from(accuracy, q) for q in QUANTILES},
+            "histogram": accuracy.as_row(),
+        }
+        if at:
+            change = histograms[change_question(at)]
+            against[name] = {
+                "mean": mean_from(change),
+                "better": share_from(change, UNCHANGED),
+                "worse": complement(share_from(change, 0.0)),
+                "histogram": change.as_row(),
+            }
+    return {"models": models, "against_the_first": against}

@@ -108,39 +108,6 @@ def say_promise(promise: Mapping[str, Any]) -> None:
         console.print(f"FIXED SEED: randomness came from {promise['key_source']}; who knows it can take the noise away")
 
 
-def promise_lines(promise: Mapping[str, Any]) -> list[str]:
-    """What `promise_of` found as a page says it."""
-    if promise["kind"] == "nothing":
-        return ["NOTHING WAS RELEASED. Ask for a release with `--zcdp`, `--epsilon` or `--local-epsilon`."]
-    lines = []
-    if promise["key_source"] != OPERATING_SYSTEM:
-        lines += [
-            f"**FIXED SEED: randomness came from {promise['key_source']}; who knows it can take the noise away.**",
-            "",
-        ]
-    if promise["kind"] == "local":
-        return [
-            *lines,
-            f"Local differential privacy: every device randomised its one report itself, epsilon "
-            f"{rounded_up(promise['epsilon'])} (delta 0), whoever sees it. Which of the questions it answered was "
-            "drawn without looking at its text.",
-        ]
-    sizes = " and ".join(f"{count}" for count in promise["histograms"])
-    spreads = " and ".join(f"{spread:.4g}" for spread in promise["stddev_of_a_count"])
-    return [
-        *lines,
-        f"Central differential privacy by Gaussian noise: zCDP {rounded_up(promise['zcdp'])}, epsilon "
-        f"{rounded_up(promise['epsilon'])} at delta {promise['delta']:g}, for everything one client holds (zero-out: "
-        f"its reports are replaced by zeros), by the run's ledger. {promise['steps']} step(s) of {sizes} histograms; a "
-        f"client is in one step and one cell of each histogram there; the noise of a count has standard deviation "
-        f"{spreads}.",
-        "",
-        "Covered: every number of this part, and whatever was chosen by them. Not covered: how many clients were "
-        "asked, the settings, and a model itself, whose training has a guarantee of its own (a client that trained "
-        "it, too, adds the two zCDP figures). The sum is trusted to the aggregator.",
-    ]
-
-
 COMMANDS = {"evaluation": "tacit evaluate", "personalization": "tacit personalize"}
 
 

@@ -188,10 +188,8 @@ def _scale(axis: "XAxis | YAxis", asked: Axis) -> None:
         (axes.set_xmargin if across else axes.set_ymargin)(asked.margin)
     if asked.log:
         _logarithmic(axis)
-    if across:
-        axes.set_xlim(asked.low, asked.high)
-    else:
-        axes.set_ylim(asked.low, asked.high)
+    if asked.low is not None or asked.high is not None:
+        (axes.set_xlim if across else axes.set_ylim)(asked.low, asked.high)
     if asked.log:
         _plain_ticks(axis)
     if asked.whole:

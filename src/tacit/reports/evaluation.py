@@ -1,157 +1,109 @@
-"""What `tacit evaluate` found: what was released and what that promises, then what only a simulation knows.
+"""The report of an evaluation: what was released and what that promises, then what only a simulation knows.
 
 Two parts that are never mixed, as in a personalization's report; what was released is also in files of its own, which
 are all of the folder that may be published.
 """
 
-import json
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
-from tacit.cli.console import plain
-from tacit.evaluation.fairness import (
-    QUANTILES,
-    accuracy_question,
-    advantage_of,
-    change_question,
-    questions_about,
-    spread_of,
-)
-from tacit.evaluation.histograms import UNCHANGED, Histogram, mean_from, quantile_from, share_from, worst_share_from
-from tacit.evaluation.intervals import Estimate
-from tacit.evaluation.release import exactly
-from tacit.files import write_whole
-from tacit.jobs.evaluate import Asked, Counted, Work
-from tacit.jobs.evaluation_promise import promise_lines, promise_of
-from tacit.jobs.histograms import released_step
-from tacit.reports.drawing import render
-from tacit.reports.evaluation_figures import figures
-from tacit.runs import Run
+import numpy as np
 
-EXACT = "SIMULATION ONLY: exact numbers; no server would have them"
+from tacit.evaluation.fairness import accuracy_question, change_question
+from tacit.evaluation.histograms import Histogram, representatives
+from tacit.evaluation.intervals import NORMAL
+from tacit.reports.figure import HUES, Axis, ErrorBars, Figure, Mark, Panel, Steps
+from tacit.reports.page import Block, FigureOf, Page, Paragraph, Table
+from tacit.reports.release import promise_blocks, said, simulation_blocks
+
+ACCURACY_CUTS = tuple(step / 100 for step in range(2, 61, 2))
+CHANGE_CUTS = tuple(step / 100 for step in range(-20, 21))
+EXACT_KEYS = ("run", "simulation_only")  # of the record: what may not be published
 SHOWN = {"5%": 0.05, "median": 0.5, "95%": 0.95}
 
 
-def found_without_folder(work: Work, asked: Asked, counted: Counted) -> dict[str, Any]:
-    """The record of an evaluation that is kept nowhere and releases nothing."""
-    return {**_asked(work, asked), "promise": {"kind": "nothing"}, "released": None, "simulation_only": _exact(counted)}
+def pages(
+    record: Mapping[str, Any], exact: Mapping[str, Histogram], released: Mapping[str, Histogram] | None
+) -> tuple[Page, Page | None]:
+    """The report, and of a release the same with nothing exact in it.
 
-
-def release_and_report(work: Work, asked: Asked, run: Run, counted: Counted) -> dict[str, Any]:
-    """Release as promised what is not released yet, and write RUN/report; the record of both.
-
-    Hold the run's lock. Raises: InputError before anything is released where too few clients can be counted.
+    record: what was found; `released` beside `simulation_only`, never mixed. exact, released: the histograms by
+    question, see `evaluation.fairness`.
     """
-    exact, questions = _exact(counted), questions_about(list(counted.values()))
-    histograms = {"simulation": exactly(questions)}
-    if work.promise.kind != "nothing":
-        histograms["released"] = dict(
-            released_step(run, work.promise, questions, step=0, steps=1, clients=asked.clients)
-        )
-    released = _released(work.names, histograms["released"]) if "released" in histograms else None
-    public = {**_asked(work, asked), "promise": promise_of(run), "released": released}
-    record = {"run": str(run.path), **public, "simulation_only": exact}
-    drawings = [each for source, found in histograms.items() for each in figures(work.names, found, source=source)]
-    files = {f"{each.name}.png": render(each, "png") for each in drawings}
-    files |= {"report.json": _json(record), "report.md": _page(record, [each.name for each in drawings])}
+    names = record["models"]
+    shown: list[Block] = [Paragraph(_asked(record)), *promise_blocks(record["promise"])]
     if released is not None:
-        files |= {"released.json": _json(public), "released.md": _page(public, [each.name for each in drawings])}
-    for name, content in files.items():
-        write_whole(run.path / "report" / name, content)
-    return record
+        shown += [*_tables(record["released"]), *map(FigureOf, figures(names, released, source="released"))]
+    title = "How models do on clients' text"
+    public = {name: value for name, value in record.items() if name not in EXACT_KEYS}
+    alone = Page(kind="report of an evaluation, released", title=title, blocks=tuple(shown), record=public)
+    simulated = record["simulation_only"]
+    shown += [*simulation_blocks(simulated["what"]), *_tables(simulated)]
+    shown += map(FigureOf, figures(names, exact, source="simulation"))
+    whole = Page(kind="report of an evaluation", title=title, blocks=tuple(shown), record=record)
+    return whole, None if released is None else alone
 
 
-def _asked(work: Work, asked: Asked) -> dict[str, Any]:
-    return {
-        "models": list(work.names),
-        "data": str(work.data),
-        "split_name": work.split_name,
-        "sentences": work.sentences,
-        "words": work.words,
-        "asked": len(asked.clients),
-    }
-
-
-def _exact(counted: Counted) -> dict[str, Any]:
-    first, *others = counted
-    return {
-        "what": EXACT,
-        "models": {name: asdict(spread_of(each)) for name, each in counted.items()},
-        "against_the_first": {name: asdict(advantage_of(counted[name], counted[first])) for name in others},
-    }
-
-
-def _released(names: Sequence[str], histograms: Mapping[str, Histogram]) -> dict[str, Any]:
-    """All of it computed from the noised counts alone."""
-    models, against = {}, {}
-    for at, name in enumerate(names):
-        accuracy = histograms[accuracy_question(at)]
-        models[name] = {
-            "mean": mean_from(accuracy),
-            "worst_decile": worst_share_from(accuracy, 0.1),
-            "quantiles": {q: quantile_from(accuracy, q) for q in QUANTILES},
-            "histogram": accuracy.as_row(),
-        }
-        if at:
-            change = histograms[change_question(at)]
-            against[name] = {
-                "mean": mean_from(change),
-                "better": share_from(change, UNCHANGED),
-                "worse": _rest(share_from(change, 0.0)),
-                "histogram": change.as_row(),
-            }
-    return {"models": models, "against_the_first": against}
-
-
-def _page(record: Mapping[str, Any], figures: Sequence[str]) -> bytes:
-    """The page in Markdown; without the part that is exact where the record has none."""
-    lines = [
-        "# How models do on clients' text",
-        "",
+def _asked(record: Mapping[str, Any]) -> str:
+    return (
         f"{record['asked']:,} clients of the {record['split_name']} split were asked, each with at most "
         f"{record['sentences']:,} sentences of at most {record['words']:,} words. Accuracy is top-1 of in-vocabulary "
-        "words. Intervals are 95%; those of released numbers cover the noise, too.",
-        "",
-        "## RELEASED",
-        "",
-        *promise_lines(record["promise"]),
-        "",
-        *([] if record["released"] is None else _tables(record["released"])),
-        *(f"![{name}]({name}.png)\n" for name in figures if name.endswith("-released")),
+        "words. Intervals are 95%; those of released numbers cover the noise, too."
+    )
+
+
+def _tables(found: Mapping[str, Any]) -> list[Table]:
+    """Accuracy over clients of each model, and what each changes against the first."""
+    rows = [
+        (name, *map(said, [row["mean"], row["worst_decile"], *(row["quantiles"][q] for q in SHOWN.values())]))
+        for name, row in found["models"].items()
     ]
-    if "simulation_only" in record:
-        exact = record["simulation_only"]
-        lines += ["## SIMULATION ONLY", "", f"**{EXACT}**", "", *_tables(exact)]
-        lines += [f"![{name}]({name}.png)\n" for name in figures if name.endswith("-simulation")]
-    return ("\n".join(lines).rstrip() + "\n").encode()
-
-
-def _tables(found: Mapping[str, Any]) -> list[str]:
-    lines = [f"| model | mean | worst decile | {' | '.join(SHOWN)} |", "|---" * (len(SHOWN) + 3) + "|"]
-    for name, row in found["models"].items():
-        cells = [row["mean"], row["worst_decile"], *(row["quantiles"][q] for q in SHOWN.values())]
-        lines.append(f"| {name} | {' | '.join(map(said, cells))} |")
+    tables = [Table(tuple(rows), ("model", "mean", "worst decile", *SHOWN))]
     if found["against_the_first"]:
         first = next(iter(found["models"]))
-        lines += ["", f"| against {first} | accuracy | better for | worse for |", "|---|---|---|---|"]
-    for name, row in found["against_the_first"].items():
-        shares = [said(row[which], form=".1%") for which in ("better", "worse")]
-        lines.append(f"| {name} | {said(row['mean'], form='+.4f')} | {' | '.join(shares)} |")
-    return [*lines, ""]
+        against = [
+            (name, said(row["mean"], form="+.4f"), said(row["better"], form=".1%"), said(row["worse"], form=".1%"))
+            for name, row in found["against_the_first"].items()
+        ]
+        tables.append(Table(tuple(against), (f"against {first}", "accuracy", "better for", "worse for")))
+    return tables
 
 
-def said(found: Estimate, *, form: str = ".4f") -> str:
-    """A number and its interval; a dash where nothing is known."""
-    if math.isnan(found.value):
-        return "–"
-    return f"{found.value:{form}} ({found.low:{form}} to {found.high:{form}})"
+def figures(names: Sequence[str], histograms: Mapping[str, Histogram], *, source: str) -> tuple[Figure, ...]:
+    """Accuracy of every model, and the change by each against the first; `source` is in names and titles."""
+    accuracy = {name: histograms[accuracy_question(at)].coarser(ACCURACY_CUTS) for at, name in enumerate(names)}
+    change = {name: histograms[change_question(at)].coarser(CHANGE_CUTS) for at, name in enumerate(names) if at}
+    drawn = [
+        Figure(
+            name=f"accuracy-{source}",
+            title=f"Accuracy over users ({source})",
+            alt="Share of users by top-1 accuracy, one line per model, with 95% intervals.",
+            panels=(_distribution(accuracy, "top-1 accuracy of the user"),),
+            legend="below",
+        )
+    ]
+    if change:
+        drawn.append(
+            Figure(
+                name=f"change-{source}",
+                title=f"Change of accuracy against {names[0]} ({source})",
+                alt="Share of users by change of top-1 accuracy against the first model, with 95% intervals.",
+                panels=(_distribution(change, f"change of top-1 accuracy against {names[0]}"),),
+                legend="below",
+            )
+        )
+    return tuple(drawn)
 
 
-def _rest(share: Estimate) -> Estimate:
-    return Estimate(1 - share.value, 1 - share.high, 1 - share.low)
-
-
-def _json(record: Mapping[str, Any]) -> bytes:
-    return (json.dumps(plain(record), indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+def _distribution(histograms: Mapping[str, Histogram], label: str) -> Panel:
+    """Shares of the asked by bin; the bars cover sampling and noise. Open bins are drawn at the ends."""
+    marks: list[Mark] = []
+    for number, (name, histogram) in enumerate(histograms.items()):
+        centres, hue = representatives(histogram.cells.bins), number % HUES
+        shares = histogram.counts[0] / histogram.asked
+        typical = np.clip(shares, 0, 1)
+        variance = typical * (1 - typical) / histogram.asked + histogram.variance[0] / histogram.asked**2
+        margin = NORMAL * np.sqrt(variance)
+        marks.append(Steps(x=centres, y=shares, hue=hue, label=name))
+        marks.append(ErrorBars(x=centres, y=shares, low=shares - margin, high=shares + margin, hue=hue, faint=True))
+    return Panel(marks=tuple(marks), x=Axis(label), y=Axis("users asked", percent=True))

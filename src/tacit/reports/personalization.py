@@ -1,219 +1,296 @@
 """The report of a personalization run: what was released and what that promises, then what only a simulation knows.
 
 Two parts that are never mixed: RELEASED numbers carry the guarantee of the ledger, SIMULATION ONLY numbers are exact.
-What was released is also in files of its own (released.md, released.json and the figures called released), and these
-are all of the folder that may be published.
+What was released is also in files of its own (released.html, released.md, released.json and the figures called
+released), and these are all of the folder that may be published. The figures are paper 5's Figures 2 and 3 from our
+run, and what each policy does to users; the error bars of what was released hold the noise.
 """
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
-from tacit.cli.console import plain
-from tacit.evaluation.deltas import Summary, summarise
-from tacit.evaluation.fairness import QUANTILES
-from tacit.evaluation.gate import Policy, PolicyOutcome, difference, judged
-from tacit.evaluation.histograms import Histogram, mean_from, quantile_from, share_from
-from tacit.evaluation.intervals import UNKNOWN, Estimate, mean_of, quantile_of, worst_share_of
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.evaluation.fine_tuning import in_full
+from tacit.evaluation.gate import OPEN, PolicyOutcome
+from tacit.evaluation.histograms import UNCHANGED, Histogram, representatives
+from tacit.evaluation.intervals import NORMAL, Estimate
+from tacit.evaluation.personalization import Strategy
 from tacit.evaluation.queries import Answers
-from tacit.files import write_whole
-from tacit.jobs.evaluation_promise import promise_of
-from tacit.jobs.personalize import Evaluated, Work
-from tacit.reports.drawing import render
-from tacit.reports.personalization_figures import figures as figures_of
-from tacit.reports.personalization_figures import policies as policies_figure
-from tacit.reports.personalization_page import EXACT, GAIN, markdown_page, released_page
-from tacit.runs import Run
+from tacit.reports.figure import HUES, MARKS, Axis, ErrorBars, Figure, Mark, Panel, Rule, Steps
+from tacit.reports.page import Block, FigureOf, Page, Paragraph, Table
+from tacit.reports.release import promise_blocks, said, simulation_blocks
 
-EXACT_KEYS = ("run", "simulation_only")  # of the record: what is not in released.json
+EXACT_KEYS = ("run", "simulation_only")  # of the record: what may not be published
+EXACT_POLICIES = (
+    "policy",
+    "rule",
+    "uses its own model",
+    "mean change",
+    "accuracy fell",
+    "by more than 0.02",
+    "surely (5%)",
+    "mean harm",
+    "regret: gate, grid oracle",
+    "mean change less the first's",
+)
+GAIN = 0.02  # what paper 5 calls a significant improvement
+WIDEST = 0.3  # of an interval that is drawn: as wide as the changes that histograms hold by default
 
 
-@dataclass(frozen=True, kw_only=True)
-class Report:
-    """What was written, and the record of it."""
+def pages(
+    record: Mapping[str, Any],
+    strategies: Sequence[Strategy],
+    exact: Answers,
+    outcomes: Sequence[PolicyOutcome],
+    released: Answers | None,
+) -> tuple[Page, Page | None]:
+    """The report, and of a release the same with nothing exact in it.
 
-    markdown: Path
-    json: Path
-    figures: tuple[Path, ...]
-    record: Mapping[str, Any]
+    record: what was found; `released` beside `simulation_only`, never mixed. outcomes: of the policies that the exact
+    answers chose.
+    """
+    tokens, simulated, public = exact.questionnaire.tokens.labels(), record["simulation_only"], record["released"]
+    rule = Rules(strategies, tokens)
+    title = "Does a model of one's own help?"
+    shown: list[Block] = [Paragraph(_asked(record, strategies)), *promise_blocks(record["promise"])]
+    if released is not None:
+        shown += [
+            *_table_1(public["baseline_mean"], public["strategies"]),
+            *_released_policies(public["policies"], rule),
+        ]
+        shown += map(FigureOf, figures(released, strategies, public["by_slice"], source="released"))
+    published = {name: value for name, value in record.items() if name not in EXACT_KEYS}
+    alone = Page(kind="report of a personalization, released", title=title, blocks=tuple(shown), record=published)
+    shown += [*simulation_blocks(simulated["what"]), Paragraph(_who(record))]
+    shown += _table_1(simulated["baseline"]["mean"], simulated["strategies"])
+    shown += [part for which in ("tokens", "baseline") for part in _slices(which, simulated["by_slice"].get(which))]
+    shown += _exact_policies("Policies on users that did not design them", simulated["policies"], rule)
+    chosen = simulated.get("policies_chosen_from_the_release", [])
+    shown += _exact_policies("The policies that the released histograms chose, on the same users", chosen, rule)
+    shown += map(FigureOf, figures(exact, strategies, simulated["by_slice"], source="simulation"))
+    shown += [FigureOf(policies(outcomes))] if outcomes else []
+    whole = Page(kind="report of a personalization", title=title, blocks=tuple(shown), record=record)
+    return whole, None if released is None else alone
 
 
-def write_report(work: Work, run: Run, found: Evaluated) -> Report:
-    """Write RUN/report: report.md, report.json and the figures; of a release also released.md and released.json."""
-    outcomes = tuple(judged(policy, found.fresh) for policy in found.exact.policies)
-    record = _record(work, run, found, outcomes)
-    drawings = list(
-        figures_of(found.exact, work.strategies, record["simulation_only"]["by_slice"], source="simulation")
+class Rules:
+    """Policies as people read them: what each bucket of train tokens does."""
+
+    def __init__(self, strategies: Sequence[Strategy], tokens: Sequence[str]) -> None:
+        self._strategies, self._tokens = strategies, tokens
+
+    def __call__(self, policy: Mapping[str, Any]) -> str:
+        rules = [self._said(rule) for rule in policy["rules"]]
+        if len(set(rules)) == 1:
+            return rules[0]
+        return "; ".join(f"{label}: {rule}" for label, rule in zip(self._tokens, rules, strict=True))
+
+    def _said(self, rule: Mapping[str, Any] | None) -> str:
+        if rule is None:
+            return "global model"
+        gate = "" if rule["level"] >= OPEN else f", gate {rule['level']:g}"
+        return f"{self._strategies[rule['strategy']]}{gate}"
+
+
+def _asked(record: Mapping[str, Any], strategies: Sequence[Strategy]) -> str:
+    share = record["gate_share"]
+    gate = f", of what comes before the latest {share:g} for the gate" if share else ""
+    return (
+        f"{record['asked']:,} clients of the {record['split_name']} split were asked, each text cut by "
+        f"{record['split']}{gate}; fine-tuned {len(strategies)} ways (stop at {strategies[0].max_tokens:,} tokens or "
+        f"{strategies[0].epochs} epochs). Accuracy is top-1 of in-vocabulary words. Intervals are 95%: Student's "
+        "t for means, Wilson's for shares, order statistics for quantiles; released numbers' cover the noise too."
     )
-    if outcomes:
-        drawings.append(policies_figure(outcomes))
-    if found.released is not None:
-        drawings += figures_of(found.released, work.strategies, record["released"]["by_slice"], source="released")
-    folder = run.path / "report"
-    files, names = {f"{each.name}.png": render(each, "png") for each in drawings}, [each.name for each in drawings]
-    pages = {"report.json": _json(record), "report.md": markdown_page(work, record, names).encode()}
-    if found.released is not None:
-        public = {name: value for name, value in record.items() if name not in EXACT_KEYS}
-        pages |= {"released.json": _json(public), "released.md": released_page(work, public, names).encode()}
-    for name, content in {**files, **pages}.items():
-        write_whole(folder / name, content)
-    return Report(
-        markdown=folder / "report.md",
-        json=folder / "report.json",
-        figures=tuple(folder / name for name in files),
-        record=record,
-    )
 
 
-def _json(record: Mapping[str, Any]) -> bytes:
-    return (json.dumps(plain(record), indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+def _who(record: Mapping[str, Any]) -> str:
+    exact = record["simulation_only"]
+    skipped = "; ".join(f"{count}: {reason}" for reason, count in exact["skipped"].items()) or "none"
+    undated = exact["undated_sentences"]
+    more = f" {undated:,} of their sentences have no time and are in no part." if undated else ""
+    return f"{exact['evaluated']:,} of {record['asked']:,} clients could be evaluated; left out: {skipped}.{more}"
 
 
-def _record(work: Work, run: Run, found: Evaluated, outcomes: Sequence[PolicyOutcome]) -> dict[str, Any]:
-    exact: dict[str, Any] = {
-        "what": EXACT,
-        "evaluated": len(found.deltas),
-        "skipped": dict(found.skipped),
-        "undated_sentences": found.undated,
-        "baseline": _baseline_exact(found),
-        "strategies": {
-            str(strategy): {
-                metric: _exact(found, metric, column).as_row() for metric in ("top1", "top3", "cross_entropy")
-            }
-            for column, strategy in enumerate(work.strategies)
-        },
-        "by_slice": _by_slice_exact(found, work),
-        "policies": _policies_exact(found, found.exact.policies, outcomes),
-        "joint_counts": _histograms(found.exact, work),
-    }
-    if found.released is not None and found.released.policies:
-        chosen = found.released.policies
-        exact["policies_chosen_from_the_release"] = _policies_exact(
-            found, chosen, [judged(p, found.fresh) for p in chosen]
+def _table_1(baseline: Estimate, strategies: Mapping[str, Mapping[str, Any]]) -> list[Block]:
+    """The paper's Table 1 with what its text adds."""
+    head = ("strategy", "mean change", f"gain at least {GAIN:g}", f"lose more than {GAIN:g}", "lose anything", "median")
+    rows = []
+    for strategy, found in strategies.items():
+        row = found["top1"]
+        shares = [row["gaining"].get(GAIN), row["losing"].get(GAIN), row["losing"].get(0.0)]
+        rows.append((strategy, _change(row["mean"]), *map(_share, shares), _change(row["quantiles"][0.5])))
+    return [Paragraph(f"Mean accuracy before: {said(baseline)}"), Table(tuple(rows), head)]
+
+
+def _slices(which: str, table: Mapping[str, Any] | None) -> list[Block]:
+    if table is None:
+        return []
+    first = next(iter(table["strategies"].values()))
+    heads = [f"{label} ({part['users']:,.0f} users)" for label, part in zip(table["slices"], first, strict=True)]
+    rows = [(strategy, *(_change(part["mean"]) for part in parts)) for strategy, parts in table["strategies"].items()]
+    return [Paragraph(f"Mean change by {which}:"), Table(tuple(rows), ("strategy", *heads))]
+
+
+def _exact_policies(title: str, found: Sequence[Mapping[str, Any]], rule: Rules) -> list[Block]:
+    if not found:
+        return []
+    rows = [
+        (
+            each["name"],
+            rule(each),
+            _share(each["deployed"]),
+            _change(each["gain"]),
+            *(_share(each[name]) for name in ("harmed", "harmed_much", "harmed_surely")),
+            f"{each['harm'].value:.4f}",
+            f"{each['regret_to_gate_oracle'].value:.4f}, {each['regret_to_grid_oracle'].value:.4f}",
+            _change(each["gain_less_that_of_the_first"]),
         )
-    record = {
-        "run": str(run.path),
-        "model": str(work.model),
-        "data": str(work.data),
-        "split_name": work.split_name,
-        "split": str(work.split),
-        "gate_share": work.split.gate,
-        "asked": len(found.asked),
-        "strategies": [asdict(each) for each in work.strategies],
-        "harm_weight": work.harm_weight,
-        "promise": promise_of(run),
-        "simulation_only": exact,
-        "released": None if found.released is None else _released(found.released, work, len(found.asked)),
-    }
-    return record
-
-
-def _exact(found: Evaluated, metric: str, column: int) -> Summary:
-    return summarise(found.deltas.change[metric][:, column], found.deltas.baseline[metric], thresholds=(0.0, GAIN))
-
-
-def _baseline_exact(found: Evaluated) -> dict[str, Any]:
-    accuracy = found.deltas.baseline["top1"]
-    return {
-        "mean": mean_of(accuracy),
-        "quantiles": {q: quantile_of(accuracy, q) for q in QUANTILES},
-        "worst_decile": worst_share_of(accuracy),
-    }
-
-
-def _by_slice_exact(found: Evaluated, work: Work) -> dict[str, Any]:
-    """Mean change of top-1 accuracy and how many users, in each slice; no mean of fewer than two."""
-    tables: dict[str, Any] = {}
-    asked, deltas = work.questionnaire, found.deltas
-    for which in asked.slices:
-        labels, mine = asked.labels(which), asked.slice_of(which, deltas)
-        members = [mine == number for number in range(len(labels))]
-        tables[which] = {
-            "slices": list(labels),
-            "strategies": {
-                str(strategy): [
-                    {
-                        "users": int(each.sum()),
-                        "mean": mean_of(deltas.change["top1"][each, column]) if each.sum() > 1 else UNKNOWN,
-                    }
-                    for each in members
-                ]
-                for column, strategy in enumerate(work.strategies)
-            },
-        }
-    return tables
-
-
-def _by_slice(answers: Answers, work: Work, asked: int) -> dict[str, Any]:
-    """Mean change of top-1 accuracy and about how many of the asked users are in each slice."""
-    found: dict[str, Any] = {}
-    for which in answers.questionnaire.slices:
-        labels = answers.questionnaire.labels(which)
-        rows = {}
-        for strategy in work.strategies:
-            histogram = answers.change("top1", str(strategy), which)
-            parts = [histogram.slice(number) for number in range(len(labels))]
-            share = asked / histogram.asked  # of a local release each question was put to some of the devices
-            rows[str(strategy)] = [{"users": share * part.reporting, "mean": mean_from(part)} for part in parts]
-        found[which] = {"slices": list(labels), "strategies": rows}
-    return found
-
-
-def _histograms(answers: Answers, work: Work) -> dict[str, Any]:
-    """The joint counts of slice and change, with the noise of each."""
-    asked = answers.questionnaire
-    return {
-        f"{metric}, {which}, {strategy}": answers.change(metric, str(strategy), which).as_row()
-        for metric in asked.metrics
-        for which in asked.slices or ("everybody",)
-        for strategy in work.strategies
-    }
-
-
-def _policies_exact(
-    found: Evaluated, policies: Sequence[Policy], outcomes: Sequence[PolicyOutcome]
-) -> list[dict[str, Any]]:
-    first = policies[0] if policies else None
-    return [
-        {
-            **policy.as_row(),
-            **asdict(outcome),
-            "gain_less_that_of_the_first": first and difference(policy, first, found.fresh),
-        }
-        for policy, outcome in zip(policies, outcomes, strict=True)
+        for each in found
     ]
+    return [Paragraph(f"{title} ({found[0]['users']:,}):"), Table(tuple(rows), EXACT_POLICIES)]
 
 
-def _released(answers: Answers, work: Work, asked: int) -> dict[str, Any]:
-    return {
-        "baseline_mean": mean_from(answers.baseline),
-        "baseline_quantiles": {q: quantile_from(answers.baseline, q) for q in QUANTILES},
-        "strategies": {
-            str(strategy): {
-                metric: _read(answers.change_of_all(metric, str(strategy))) for metric in answers.questionnaire.metrics
-            }
-            for strategy in work.strategies
-        },
-        "by_slice": _by_slice(answers, work, asked),
-        "policies": [{**each.as_row(), **_read(answers.policy(each.name))} for each in answers.policies],
-        "joint_counts": _histograms(answers, work),
-    }
+def _released_policies(found: Sequence[Mapping[str, Any]], rule: Rules) -> list[Block]:
+    if not found:
+        return []
+    rows = [(each["name"], rule(each), _change(each["mean"]), _share(each["losing"].get(0.0))) for each in found]
+    head = ("policy", "rule", "mean change", "accuracy fell")
+    return [Paragraph("Policies on users that did not design them:"), Table(tuple(rows), head)]
 
 
-def _read(histogram: Histogram) -> dict[str, Any]:
-    """What a histogram of changes says, gains positive; shares only where the cuts allow."""
-    cuts = histogram.cells.bins.cuts
-    return {
-        "mean": mean_from(histogram),
-        "quantiles": {q: quantile_from(histogram, q) for q in (0.1, 0.25, 0.5, 0.75, 0.9)},
-        "gaining": {x: share_from(histogram, x) for x in (GAIN,) if x in cuts},
-        "losing": {x: _rest(share_from(histogram, -x)) for x in (0.0, GAIN) if -x in cuts},
-        "asked": histogram.asked,
-        "no_report": histogram.silent,  # of these
-    }
+def _change(found: Estimate) -> str:
+    return said(found, form="+.4f")
 
 
-def _rest(share: Estimate) -> Estimate:
-    return Estimate(1 - share.value, 1 - share.high, 1 - share.low)
+def _share(found: Estimate | None) -> str:
+    return said(found, form=".1%")
+
+
+# -- figures -----------------------------------------------------------------------------------------------------------
+
+
+def figures(
+    answers: Answers, strategies: Sequence[Strategy], by_slice: Mapping[str, Any], *, source: str
+) -> tuple[Figure, ...]:
+    """Figures 2 and 3; `by_slice` is the report's. `source` (released, simulation) is in names and titles."""
+    drawn = [
+        Figure(
+            name=f"figure-2-{source}",
+            title=f"Change of accuracy over users ({source})",
+            alt="Histograms of the users' changes of top-1 accuracy, one panel per batch size, one line per learning "
+            "rate.",
+            panels=tuple(_figure_2(batch, answers, strategies) for batch in _batches(strategies)),
+            same_x=True,
+            height=2.2,
+        )
+    ]
+    for panel, which, label in (("a", "tokens", "train tokens of the user"), ("b", "baseline", "accuracy before")):
+        if which in by_slice:
+            drawn.append(
+                Figure(
+                    name=f"figure-3{panel}-{source}",
+                    title=f"Mean change of accuracy by {label} ({source})",
+                    alt=f"Mean change of top-1 accuracy with 95% intervals, by {label}, one line per strategy.",
+                    panels=(_figure_3(strategies, by_slice[which], label),),
+                    legend="below",
+                )
+            )
+    return tuple(drawn)
+
+
+def policies(outcomes: Sequence[PolicyOutcome]) -> Figure:
+    """Gain against harm, exact."""
+    return Figure(
+        name="gate-simulation",
+        title="What each policy does to users that did not design it (simulation)",
+        alt="Mean gain over the share of users harmed, one point per policy, with 95% intervals.",
+        panels=(
+            Panel(
+                marks=(*(_policy(number, each) for number, each in enumerate(outcomes)), Rule(at=0.0)),
+                x=Axis("users whose accuracy fell", percent=True, low=0),
+                y=Axis("mean change of accuracy"),
+            ),
+        ),
+    )
+
+
+def _figure_2(batch: int, answers: Answers, strategies: Sequence[Strategy]) -> Panel:
+    """Share of users per bin as in the paper's Figure 2; open bins are drawn at the ends."""
+    rates = sorted({each.learning_rate for each in strategies})
+    marks: list[Mark] = []
+    lowest = 0.0
+    for strategy in (each for each in strategies if each.batch_size == batch):
+        histogram = answers.change_of_all("top1", str(strategy))
+        clients = histogram.asked  # known; of a released histogram, how many reported is not
+        counts, variance, centres = _even(histogram)
+        shares, hue = counts / clients, rates.index(strategy.learning_rate) % HUES
+        marks.append(Steps(x=centres, y=shares, hue=hue, label=f"L={in_full(strategy.learning_rate)}"))
+        noise = NORMAL * np.sqrt(variance) / clients
+        lowest = min(lowest, float(shares.min()))
+        if noise.any():
+            marks.append(ErrorBars(x=centres, y=shares, low=shares - noise, high=shares + noise, hue=hue, faint=True))
+            lowest = min(lowest, float((shares - noise).min()))
+    marks += [Rule(at=0.0, along="x"), Rule(at=0.02, along="x", stroke=2)]
+    return Panel(
+        title=f"B={batch}",
+        marks=tuple(marks),
+        x=Axis("change of top-1 accuracy (dotted: 0.02)"),
+        y=Axis("users asked", percent=True, low=1.05 * lowest),
+    )
+
+
+def _even(histogram: Histogram) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Counts, variances and middles of bins of one width: who is unchanged drawn with the smallest gains."""
+    even = histogram.coarser([cut for cut in histogram.cells.bins.cuts if cut != UNCHANGED])
+    return even.counts[0], even.variance[0], representatives(even.cells.bins)
+
+
+def _figure_3(strategies: Sequence[Strategy], table: Mapping[str, Any], label: str) -> Panel:
+    """Mean change in each slice with its interval; no point where that is so wide that it says nothing."""
+    rates = sorted({each.learning_rate for each in strategies})
+    batches = _batches(strategies)
+    width = 0.7 / max(len(strategies), 1)
+    marks: list[Mark] = [Rule(at=0.0)]
+    for number, strategy in enumerate(strategies):
+        means = [part["mean"] for part in table["strategies"][str(strategy)]]
+        shown = [at for at, each in enumerate(means) if each.high - each.low < WIDEST]  # not nan, not infinite
+        marks.append(
+            ErrorBars(
+                x=[at + (number - (len(strategies) - 1) / 2) * width for at in shown],
+                y=[means[at].value for at in shown],
+                low=[means[at].low for at in shown],
+                high=[means[at].high for at in shown],
+                mark=MARKS[batches.index(strategy.batch_size) % len(MARKS)],
+                joined=True,
+                hue=rates.index(strategy.learning_rate) % HUES,
+                label=str(strategy),
+            )
+        )
+    slices = [name.replace(" to ", "\nto ").replace(" and", "\nand") for name in table["slices"]]
+    return Panel(
+        marks=tuple(marks),
+        x=Axis(label, ticks=tuple((float(at), name) for at, name in enumerate(slices))),
+        y=Axis("mean change of accuracy"),
+    )
+
+
+def _policy(number: int, outcome: PolicyOutcome) -> ErrorBars:
+    gain, harmed = outcome.gain, outcome.harmed
+    return ErrorBars(
+        x=[harmed.value],
+        y=[gain.value],
+        low=[gain.low],
+        high=[gain.high],
+        x_low=[harmed.low],
+        x_high=[harmed.high],
+        mark=MARKS[number % len(MARKS)],
+        hue=number % HUES,
+        size=6,
+        label=outcome.name,
+    )
+
+
+def _batches(strategies: Sequence[Strategy]) -> list[int]:
+    return sorted({each.batch_size for each in strategies})

@@ -1,0 +1,61 @@
+"""What a page says of counts that devices released: the promise in words, numbers with their intervals, no more."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from tacit.evaluation.intervals import Estimate
+from tacit.privacy.guarantee import OPERATING_SYSTEM
+from tacit.privacy.rounding import rounded_up
+from tacit.reports.page import Block, Heading, Labels, Paragraph
+from tacit.statements.statement import Label
+
+
+def promise_blocks(promise: Mapping[str, Any]) -> list[Block]:
+    """The section RELEASED: what everything in it promises to each asked client."""
+    blocks: list[Block] = [Heading("RELEASED")]
+    if promise["kind"] == "nothing":
+        advice = "NOTHING WAS RELEASED. Ask for a release with `--zcdp`, `--epsilon` or `--local-epsilon`."
+        return [*blocks, Paragraph(advice)]
+    if promise["key_source"] != OPERATING_SYSTEM:
+        meaning = f"randomness came from {promise['key_source']}; who knows it can take the noise away."
+        blocks.append(Labels((Label("FIXED SEED", meaning),)))
+    if promise["kind"] == "local":
+        return [
+            *blocks,
+            Paragraph(
+                f"Local differential privacy: every device randomised its one report itself, epsilon "
+                f"{rounded_up(promise['epsilon'])} (delta 0), whoever sees it. Which of the questions it answered was "
+                "drawn without looking at its text."
+            ),
+        ]
+    sizes = " and ".join(f"{count}" for count in promise["histograms"])
+    spreads = " and ".join(f"{spread:.4g}" for spread in promise["stddev_of_a_count"])
+    return [
+        *blocks,
+        Paragraph(
+            f"Central differential privacy by Gaussian noise: zCDP {rounded_up(promise['zcdp'])}, epsilon "
+            f"{rounded_up(promise['epsilon'])} at delta {promise['delta']:g}, for everything one client holds "
+            f"(zero-out: its reports are replaced by zeros), by the run's ledger. {promise['steps']} step(s) of "
+            f"{sizes} histograms; a client is in one step and one cell of each histogram there; the noise of a count "
+            f"has standard deviation {spreads}."
+        ),
+        Paragraph(
+            "Covered: every number of this part, and whatever was chosen by them. Not covered: how many clients were "
+            "asked, the settings, and a model itself, whose training has a guarantee of its own (a client that trained "
+            "it, too, adds the two zCDP figures). The sum is trusted to the aggregator."
+        ),
+    ]
+
+
+def simulation_blocks(what: str) -> list[Block]:
+    """The heading of numbers that no server would have; `what` is "SIMULATION ONLY: ..."."""
+    name, _, meaning = what.partition(": ")
+    return [Heading("SIMULATION ONLY"), Labels((Label(name, meaning),))]
+
+
+def said(found: Estimate | None, *, form: str = ".4f") -> str:
+    """A number and its interval; a dash where nothing is known."""
+    if found is None or math.isnan(found.value):
+        return "–"
+    return f"{found.value:{form}} ({found.low:{form}} to {found.high:{form}})"
