@@ -112,8 +112,8 @@ def test_the_readable_form_names_delta_beside_epsilon() -> None:
     [
         (f"{TREE} --noise-multiplier 7", "neither of --rounds-between and --min-separation"),
         (f"{TREE} --rounds-between 3 --min-separation 4 --noise-multiplier 7", "both (3 and 4)"),
-        (f"{TREE} --rounds-between 313", "0 of --noise-multiplier, --zcdp and --epsilon"),
-        (f"{TREE} --rounds-between 313 --noise-multiplier 7 --zcdp 1", "2 of --noise-multiplier"),
+        (f"{TREE} --rounds-between 313", "0 of noise_multiplier, zcdp and epsilon"),
+        (f"{TREE} --rounds-between 313 --noise-multiplier 7 --zcdp 1", "2 of noise_multiplier"),
         (f"{TREE} --rounds-between 313 --noise-multiplier 0", "noise_multiplier=0.0"),
         (f"{TREE} --rounds-between 313 --noise-multiplier nan", "noise_multiplier=nan"),
         (f"{TREE} --rounds-between 313 --zcdp 0", "zcdp=0.0"),

@@ -11,7 +11,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from tacit.cli.account import app
-from tacit.cli.account_log import read_round_times, seconds_of
+from tacit.cli.account_log import seconds_of
 from tacit.errors import InputError
 from tacit.privacy import Participation
 
@@ -40,7 +40,6 @@ def write(path: Path, times: list[Any], first: int = 0, header: str = "round,fin
 def test_a_round_an_hour_with_a_two_day_timer(tmp_path: Path, written: Any, first: int) -> None:
     times = [BEGIN + timedelta(hours=at) for at in range(200)]
     path = write(tmp_path / "rounds.csv", [written(time) for time in times], first)
-    assert read_round_times(path) == [time.timestamp() for time in times]
     shown = account(path, "--timer 48h --mechanism tree --noise-multiplier 7")
     measured = Participation.from_round_times([time.timestamp() for time in times], timer=48 * HOUR)
     assert shown["rounds"] == 200
@@ -82,52 +81,6 @@ def test_durations(text: str, seconds: float) -> None:
 def test_what_is_no_duration(text: str) -> None:
     with pytest.raises(InputError, match="--timer"):
         seconds_of(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("", "begins with the columns []"),
-        ("round,time\n0,1\n", "columns ['round', 'time']"),
-        ("round,round,finished\n0,0,1\n", "columns"),
-        ("round,finished\n", "holds no round"),
-        ("round,finished\n0,10\n2,20\n", "line 3 of"),
-        ("round,finished\n0,10\n2,20\n", "is round 2 where 1 belongs"),
-        ("round,finished\n1,10\n1,20\n", "is round 1 where 2 belongs"),
-        ("round,finished\n5,10\n", "is round 5 where 0 or 1 belongs"),
-        ("round,finished\n1,10\n0,5\n", "is round 0 where 2 belongs"),
-        ("round,finished\n0,10\n1,5\n", "finished before the round before it"),
-        ("round,finished\n0,yesterday\n", "neither ISO 8601 nor Unix seconds"),
-        ("round,finished\n0,nan\n", "is not a moment"),
-        ("round,finished\n0.5,10\n", "'0.5' is not a whole number"),
-        ("round,finished\n0\n", "has 1 columns"),
-    ],
-)
-def test_a_log_that_cannot_be_trusted_is_one_line(tmp_path: Path, text: str, complaint: str) -> None:
-    path = tmp_path / "rounds.csv"
-    path.write_text(text)
-    result = invoke(path, "--timer 48h --mechanism tree --noise-multiplier 7")
-    assert result.exit_code == 2, result.output
-    assert complaint in result.stderr and result.stderr.count("\n") == 1
-    assert result.stdout == ""
-
-
-def test_a_log_that_is_not_there_or_not_text(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="there is no log of rounds"):
-        read_round_times(tmp_path / "rounds.csv")
-    (tmp_path / "rounds.csv").write_bytes(b"\xff\xfe\x00\x81")
-    with pytest.raises(InputError, match="not CSV in UTF-8"):
-        read_round_times(tmp_path / "rounds.csv")
-
-
-@pytest.mark.parametrize("header", ["Round,Finished", "\ufefffinished , round", "cohort,round,finished"])
-def test_headers_as_people_write_them(tmp_path: Path, header: str) -> None:
-    cells = {"round": ["0", "1"], "finished": ["10", "20"], "cohort": ["5", "5"]}
-    names = [name.strip().strip("\ufeff").lower() for name in header.split(",")]
-    lines = [",".join(cells[name][at] for name in names) for at in range(2)]
-    path = tmp_path / "rounds.csv"
-    path.write_text("\n".join([header, *lines, "", ""]), encoding="utf-8")
-    assert read_round_times(path) == [10.0, 20.0]
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,9 @@
 """`tacit verify`: every line is shown, a change by hand is found by its name, and exit codes tell the cases apart."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
 import typer
 from click.testing import Result
 from typer.testing import CliRunner
@@ -67,33 +64,8 @@ def test_a_change_by_hand_is_named_and_the_exit_code_is_one(tmp_path: Path) -> N
     assert [each["line"] for each in json.loads(as_json.stdout)["failed"]] == ["key_source"]
 
 
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        (None, "there is no statement"),
-        ("{", "is not JSON"),
-        ("[1]", "no statement of the format"),
-        ('{"format": "tacit statement 99"}', "but 'tacit statement 99'"),
-        ('{"format": "tacit statement 1"}', "lacks its facts"),
-    ],
-)
-def test_what_cannot_be_read_is_one_line_and_exit_code_two(tmp_path: Path, text: str | None, complaint: str) -> None:
-    path = tmp_path / "statement.json"
-    if text is not None:
-        path.write_text(text)
-    result = verified(path)
+def test_what_cannot_be_read_is_one_line_and_exit_code_two(tmp_path: Path) -> None:
+    result = verified(tmp_path / "statement.json")
     assert result.exit_code == 2
-    assert complaint in result.stderr and result.stderr.count("\n") == 1
+    assert "there is no statement" in result.stderr and result.stderr.count("\n") == 1
     assert result.stdout == ""
-
-
-def test_a_folder_is_no_statement(tmp_path: Path) -> None:
-    result = verified(tmp_path)
-    assert result.exit_code == 2 and f"'{tmp_path}' is a folder; name a statement in it" in result.stderr
-
-
-def test_verifying_needs_no_accelerator() -> None:
-    code = (
-        "import sys, tacit.statements.verify; assert not {'jax', 'optax', 'torch', 'matplotlib'} & sys.modules.keys()"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)

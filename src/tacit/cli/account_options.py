@@ -3,13 +3,13 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from tacit.errors import InputError
+from tacit.jobs.account import account
 from tacit.privacy.encoding import clip_inflation
-from tacit.privacy.gaussian import zcdp_for_epsilon
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import (
@@ -97,21 +97,15 @@ class Noise:
 
     def guarantee(self, strategy: Strategy, participation: Participation) -> Guarantee:
         """With clip norm 1: what is promised does not depend on it."""
-        given = [value for value in (self.noise_multiplier, self.zcdp, self.epsilon) if value is not None]
-        if len(given) != 1:
-            raise InputError(
-                f"{len(given)} of --noise-multiplier, --zcdp and --epsilon given; give exactly one, the others follow."
-            )
-        shared: dict[str, Any] = {
-            "participation": participation,
-            "strategy": strategy,
-            "clip_norm": 1.0,
-            "clip_inflation": self._inflation(),
-        }
-        if self.noise_multiplier is not None:
-            return Guarantee(noise_multiplier=self.noise_multiplier, **shared)
-        rho = self.zcdp if self.zcdp is not None else zcdp_for_epsilon(given[0], self.delta)
-        return Guarantee.for_zcdp(rho, **shared)
+        return account(
+            strategy,
+            participation,
+            noise_multiplier=self.noise_multiplier,
+            zcdp=self.zcdp,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            clip_inflation=self._inflation(),
+        )
 
     def _inflation(self) -> float:
         encoding = (self.secagg_clip_norm, self.secagg_dimension, self.secagg_scale)

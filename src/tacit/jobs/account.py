@@ -1,0 +1,128 @@
+"""What is promised: by a mechanism before anything is spent, by the times at which rounds finished, and by a run."""
+
+import csv
+import math
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tacit.errors import InputError
+from tacit.privacy.gaussian import zcdp_for_epsilon
+from tacit.privacy.guarantee import Guarantee
+from tacit.privacy.participation import Participation
+from tacit.privacy.strategy import Strategy
+
+if TYPE_CHECKING:
+    from _csv import Reader
+
+COLUMNS = ("round", "finished")
+
+
+def account(
+    strategy: Strategy,
+    participation: Participation,
+    *,
+    noise_multiplier: float | None = None,
+    zcdp: float | None = None,
+    epsilon: float | None = None,
+    delta: float = 1e-10,
+    clip_inflation: float = 1.0,
+) -> Guarantee:
+    """What a strategy promises to clients who keep the participation limits; of the three prices, exactly one is given
+    and the others follow: the noise multiplier in clip norms, rho of zCDP, or epsilon at `delta`.
+
+    With clip norm 1: what is promised does not depend on it. clip_inflation: see `privacy.encoding`. Raises: InputError
+    unless there is one price, or where a value is none; AccountingError where no sensitivity is known.
+    """
+    given = [value for value in (noise_multiplier, zcdp, epsilon) if value is not None]
+    if len(given) != 1:
+        raise InputError(
+            f"{len(given)} of noise_multiplier, zcdp and epsilon given; give exactly one, the others follow."
+        )
+    shared: dict[str, Any] = {
+        "participation": participation,
+        "strategy": strategy,
+        "clip_norm": 1.0,
+        "clip_inflation": clip_inflation,
+    }
+    if noise_multiplier is not None:
+        return Guarantee(noise_multiplier=noise_multiplier, **shared)
+    return Guarantee.for_zcdp(zcdp if zcdp is not None else zcdp_for_epsilon(given[0], delta), **shared)
+
+
+# -- round times -------------------------------------------------------------------------------------------------------
+
+
+def read_round_times(path: Path) -> list[float]:
+    """When each round finished, in seconds, in the order of the rounds.
+
+    InputError naming the line where the header lacks a column, a round is missing, repeated or out of order, a
+    time cannot be read, or a round finished before the one before it. The first round is numbered 0 or 1.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            return _round_times(csv.reader(file), path)
+    except FileNotFoundError:
+        raise InputError(f"there is no log of rounds '{path}'; give a CSV file with 'round' and 'finished'.") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"'{path}' is not CSV in UTF-8 ({error}); save it as that.") from error
+
+
+def _round_times(rows: "Reader", path: Path) -> list[float]:
+    header = [name.strip().lower() for name in next(rows, [])]
+    if any(header.count(name) != 1 for name in COLUMNS):
+        raise InputError(f"'{path}' begins with the columns {header}; give a header line with 'round' and 'finished'.")
+    at = [header.index(name) for name in COLUMNS]
+    times: list[float] = []
+    first = 0
+    for row in rows:
+        if not any(cell.strip() for cell in row):
+            continue
+        where = f"line {rows.line_num} of '{path}'"
+        if len(row) <= max(at):
+            raise InputError(f"{where} has {len(row)} columns and the header {len(header)}; complete the line.")
+        number, time = _round(row[at[0]], where), _time(row[at[1]], where)
+        first = number if not times else first
+        _check_next(number, time, first, times, where)
+        times.append(time)
+    if not times:
+        raise InputError(f"'{path}' holds no round; log at least one.")
+    return times
+
+
+def _check_next(number: int, time: float, first: int, times: list[float], where: str) -> None:
+    if first not in (0, 1) or number != first + len(times):
+        expected = "0 or 1" if not times else str(first + len(times))
+        raise InputError(
+            f"{where} is round {number} where {expected} belongs; list every round once, in order: "
+            "a round that is left out would make the separation look larger than it was."
+        )
+    if times and time < times[-1]:
+        raise InputError(f"{where}: round {number} finished before the round before it; mend the times.")
+
+
+def _round(text: str, where: str) -> int:
+    try:
+        return int(text)
+    except ValueError as error:
+        raise InputError(
+            f"{where}: the round {text!r} is not a whole number; number the rounds 0, 1, 2, ..."
+        ) from error
+
+
+def _time(text: str, where: str) -> float:
+    """Seconds since 1970; a time without a zone is taken as UTC."""
+    text = text.strip()
+    try:
+        seconds = float(text)
+    except ValueError:
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            raise InputError(
+                f"{where}: the time {text!r} is neither ISO 8601 nor Unix seconds; write 2026-05-01T12:00:00Z, say."
+            ) from None
+        seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    if not math.isfinite(seconds):
+        raise InputError(f"{where}: the time {text!r} is not a moment; write 2026-05-01T12:00:00Z, say.")
+    return seconds

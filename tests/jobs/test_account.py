@@ -1,0 +1,93 @@
+"""`tacit.account`: one price, the others follow; and the times of rounds as logs have them."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tacit.errors import InputError
+from tacit.jobs.account import account, read_round_times
+from tacit.privacy import Guarantee, Participation, Tree
+
+SERVED = Participation.from_rounds_between(rounds=2000, rounds_between=313, max_participations=6)
+BEGIN = datetime(2026, 5, 1, 12, tzinfo=UTC)
+ZONES = (str, lambda when: when.isoformat(), lambda when: when.strftime("%Y-%m-%dT%H:%M:%SZ"))
+
+
+def test_whichever_price_is_given_the_others_follow() -> None:
+    made = account(Tree(), SERVED, noise_multiplier=7.0)  # tests/golden/tree_tables.json, "colab"
+    assert made == Guarantee(participation=SERVED, strategy=Tree(), clip_norm=1.0, noise_multiplier=7.0)
+    assert made.zcdp == pytest.approx(0.806122, abs=5e-7)
+    assert account(Tree(), SERVED, zcdp=made.zcdp).noise_multiplier == pytest.approx(7.0, rel=1e-12)
+    priced = account(Tree(), SERVED, epsilon=made.epsilon(1e-8), delta=1e-8)
+    assert priced.noise_multiplier == pytest.approx(7.0, rel=1e-9)
+
+
+def test_encoding_lengthens_contributions() -> None:
+    plain, encoded = (account(Tree(), SERVED, noise_multiplier=7.0, clip_inflation=factor) for factor in (1.0, 1.01))
+    assert encoded.zcdp == pytest.approx(plain.zcdp * 1.01**2, rel=1e-12)
+
+
+@pytest.mark.parametrize("prices", [{}, {"zcdp": 1.0, "epsilon": 2.0}, {"noise_multiplier": 1.0, "zcdp": 1.0}])
+def test_there_is_one_price(prices: dict[str, float]) -> None:
+    with pytest.raises(InputError, match=f"{len(prices)} of noise_multiplier, zcdp and epsilon"):
+        account(Tree(), SERVED, **prices)  # type: ignore[arg-type]
+
+
+def write(path: Path, times: list[Any], first: int = 0) -> Path:
+    path.write_text("\n".join(["round,finished", *(f"{first + at},{time}" for at, time in enumerate(times))]) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("written", [*ZONES, lambda when: when.timestamp(), lambda when: when.replace(tzinfo=None)])
+def test_times_as_people_and_programs_write_them(tmp_path: Path, written: Any, first: int) -> None:
+    times = [BEGIN + timedelta(hours=at) for at in range(200)]
+    path = write(tmp_path / "rounds.csv", [written(time) for time in times], first)
+    assert read_round_times(path) == [time.timestamp() for time in times]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "begins with the columns []"),
+        ("round,time\n0,1\n", "columns ['round', 'time']"),
+        ("round,round,finished\n0,0,1\n", "columns"),
+        ("round,finished\n", "holds no round"),
+        ("round,finished\n0,10\n2,20\n", "line 3 of"),
+        ("round,finished\n0,10\n2,20\n", "is round 2 where 1 belongs"),
+        ("round,finished\n1,10\n1,20\n", "is round 1 where 2 belongs"),
+        ("round,finished\n5,10\n", "is round 5 where 0 or 1 belongs"),
+        ("round,finished\n1,10\n0,5\n", "is round 0 where 2 belongs"),
+        ("round,finished\n0,10\n1,5\n", "finished before the round before it"),
+        ("round,finished\n0,yesterday\n", "neither ISO 8601 nor Unix seconds"),
+        ("round,finished\n0,nan\n", "is not a moment"),
+        ("round,finished\n0.5,10\n", "'0.5' is not a whole number"),
+        ("round,finished\n0\n", "has 1 columns"),
+    ],
+)
+def test_a_log_that_cannot_be_trusted_is_refused(tmp_path: Path, text: str, complaint: str) -> None:
+    path = tmp_path / "rounds.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=re.escape(complaint)):
+        read_round_times(path)
+
+
+def test_a_log_that_is_not_there_or_not_text(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no log of rounds"):
+        read_round_times(tmp_path / "rounds.csv")
+    (tmp_path / "rounds.csv").write_bytes(b"\xff\xfe\x00\x81")
+    with pytest.raises(InputError, match="not CSV in UTF-8"):
+        read_round_times(tmp_path / "rounds.csv")
+
+
+@pytest.mark.parametrize("header", ["Round,Finished", "\ufefffinished , round", "cohort,round,finished"])
+def test_headers_as_people_write_them(tmp_path: Path, header: str) -> None:
+    cells = {"round": ["0", "1"], "finished": ["10", "20"], "cohort": ["5", "5"]}
+    names = [name.strip().strip("\ufeff").lower() for name in header.split(",")]
+    lines = [",".join(cells[name][at] for name in names) for at in range(2)]
+    path = tmp_path / "rounds.csv"
+    path.write_text("\n".join([header, *lines, "", ""]), encoding="utf-8")
+    assert read_round_times(path) == [10.0, 20.0]
