@@ -99,7 +99,7 @@ def one_cache(asked: argparse.Namespace, cache: Path, clients: int, seed: int, h
         evaluate_clients(work, run, hardware, lambda done, of: print(f"# {done} of {of} clients", flush=True))
         found = findings(work, run)
         write_report(work, run, found)
-        run.set_fact("finished", True)
+        run.finish()
         run.destroy_noise_key()
     spent = {"seconds": time.perf_counter() - began, "cpu_seconds": time.process_time() - processor}
     return [
