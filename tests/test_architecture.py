@@ -59,10 +59,6 @@ STILL_CROSSING: set[tuple[str, str]] = {
     ("jobs/train.py", "cli"),
     ("jobs/tune.py", "cli"),
     ("planning/production_simulation.py", "cli"),
-    ("reports/tuning.py", "cli"),
-    ("reports/tuning.py", "jobs"),
-    ("reports/tuning.py", "recipe"),
-    ("reports/tuning_figures.py", "jobs"),
 }
 
 NO_STORY = {"utils", "util", "core", "common", "internal", "helpers", "base", "misc"}
