@@ -24,7 +24,7 @@ from tacit.recipe import Recipe
 from tacit.runs import Run, TrainingMetadata
 from tacit.statements.accounts import trained
 
-TACIT = (sys.executable, "-c", "from tacit.cli import main; main()")
+TACIT = (sys.executable, "-m", "tacit")
 SAID_EVERY = 60.0  # seconds between two lines of progress
 
 

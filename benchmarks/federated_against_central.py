@@ -116,7 +116,7 @@ def recipe_of(name: str, asked: argparse.Namespace) -> Path:
 def run_recipe(name: str, asked: argparse.Namespace) -> None:
     """The run folder of a recipe: made, or carried to its end."""
     folder = folder_of(name, asked)
-    tacit = [sys.executable, "-c", "from tacit.cli import main; main()"]
+    tacit = [sys.executable, "-m", "tacit"]
     if not folder.exists():
         recipe = str(recipe_of(name, asked))
         command = ["train", recipe, "--out", str(folder), "--data", str(asked.cache), "--seed", str(asked.seed)]

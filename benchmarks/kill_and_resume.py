@@ -15,6 +15,7 @@ import json
 import multiprocessing
 import os
 import random
+import runpy
 import sys
 import tempfile
 import time
@@ -57,9 +58,7 @@ def tacit(*arguments: str) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     sys.argv = ["tacit", *arguments]
-    from tacit.cli import main
-
-    main()
+    runpy.run_module("tacit", run_name="__main__")
 
 
 def start(run: Path, recipe: Path) -> Any:
