@@ -32,11 +32,11 @@ from tacit.design.losses import prefix_errors
 from tacit.privacy.participation import Participation
 rounds, bands, separation, visits = map(int, sys.argv[1:5])
 served, told = Participation(rounds=rounds, min_separation=separation, max_participations=visits), []
-design = design_banded(served, bands=bands, progress=lambda step, loss: told.append(step))
+design = design_banded(served, bands=bands, progress=told.append)
 cpu, seconds = time.process_time() - began[0], time.perf_counter() - began[1]
 memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 largest, mean = (error * visits**0.5 for error in prefix_errors(design, rounds))
-print(json.dumps({"max_loss": largest, "rms_loss": mean, "steps": told[-1], "cpu_seconds": cpu, "seconds": seconds,
+print(json.dumps({"max_loss": largest, "rms_loss": mean, "steps": len(told) - 2, "cpu_seconds": cpu, "seconds": seconds,
                   "gib": memory}))
 """
 

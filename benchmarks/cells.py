@@ -21,10 +21,9 @@ from typing import Any, NamedTuple
 from scipy.stats import t as student
 
 from tacit.recipe import Recipe
-from tacit.runs import Run, TrainingMetadata
-from tacit.statements.accounts import trained
+from tacit.runs import Run
 
-TACIT = (sys.executable, "-m", "tacit")
+TACIT = (sys.executable, "-c", "from tacit.cli import main; main()")
 SAID_EVERY = 60.0  # seconds between two lines of progress
 
 
@@ -41,7 +40,7 @@ class Played:
     """What the folder of a finished cell says."""
 
     folder: Path
-    metadata: TrainingMetadata
+    facts: Mapping[str, Any]
     measures: tuple[Mapping[str, float], ...]  # of each round: loss, clipped, clip_norm, ...
     curves: Mapping[str, Mapping[int, float]]  # "validation_top1_accuracy" -> {rounds played: value}
     client_seconds: float
@@ -126,9 +125,9 @@ def read_folder(folder: Path) -> Played:
     with Run.open(folder) as run:
         curves: dict[str, dict[int, float]] = {}
         for metric in run.metrics():
-            curves.setdefault(f"{metric.split}_{metric.name}", {})[metric.step] = metric.value
+            curves.setdefault(f"{metric.split}_{metric.name}", {})[metric.round] = metric.value
         seconds = sum(seconds for _, _, seconds in run.times())
-        return Played(folder, trained(run), tuple(row.measures for row in run.steps()), curves, seconds)
+        return Played(folder, run.facts(), tuple(row.measures for row in run.rounds()), curves, seconds)
 
 
 def finished(each: Cell, runs: Path) -> bool:
@@ -137,10 +136,10 @@ def finished(each: Cell, runs: Path) -> bool:
     if not (folder / "run.db").is_file():
         return False
     with Run.open(folder) as run:
-        asked, done = trained(run).asked, run.finished
-    if changed := each.recipe.differences(Recipe.from_toml(asked)):
+        facts = run.facts()
+    if changed := each.recipe.differences(Recipe.from_toml(facts["asked"])):
         raise SystemExit(f"'{folder}' was begun otherwise ({'; '.join(changed)}); give another --runs.")
-    return done
+    return bool(facts["finished"])
 
 
 def _started(each: Cell, runs: Path, workers: int) -> subprocess.Popen[bytes]:
@@ -158,7 +157,7 @@ def _rounds(folder: Path) -> int:
     if not (folder / "run.db").is_file():
         return 0
     with Run.open(folder) as run:
-        return run.steps_done
+        return run.rounds_done
 
 
 def spread(values: Sequence[float]) -> Spread:

@@ -107,6 +107,6 @@ data.cache = '{cache}'
 client = {{ sentences = {sentences}, words = {WORDS}, batch_size = {BATCH}, learning_rate = {RATE} }}
 rounds = {{ rounds = {rounds}, report_goal = {report_goal}, min_separation = 1 }}
 evaluation = {{ every = {rounds}, clients = {HELD_OUT}, test_clients = {HELD_OUT}, sentences = 8 }}
-privacy = {{ mechanism = "blt", blt = "b400", noise_multiplier = 1.0, clip_norm = {CLIP} }}
+privacy = {{ mechanism = {{ name = "blt-b400" }}, noise_multiplier = 1.0, clip_norm = {CLIP} }}
 run.seed = 1
 """

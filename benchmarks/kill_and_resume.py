@@ -15,7 +15,6 @@ import json
 import multiprocessing
 import os
 import random
-import runpy
 import sys
 import tempfile
 import time
@@ -30,13 +29,15 @@ CLIENTS = 90
 PRELOADED = ["tacit.cli", "matplotlib.backends.backend_agg", "matplotlib.font_manager", "matplotlib.figure"]
 ROUNDS = 16
 MECHANISMS = {
-    "none": "",
-    "independent": "noise_multiplier = 0.3",
-    "tree": "noise_multiplier = 0.3\nrestarts = [5]",
-    "tree-variance-reduced": "noise_multiplier = 0.3",
-    "blt": 'noise_multiplier = 0.3\nblt = "b400"',
-    "banded-inverse": "noise_multiplier = 0.3\ncoefficients = [1.0, -0.5]",
-    "tree with adaptive clipping": "noise_multiplier = 0.3\nrestarts = [5, 10]\n[clipping]\ninitial = 0.2",
+    "none": 'mechanism = { name = "none" }',
+    "independent": 'noise_multiplier = 0.3\nmechanism = { name = "independent" }',
+    "tree": 'noise_multiplier = 0.3\nmechanism = { name = "tree", restarts = [5] }',
+    "tree-variance-reduced": 'noise_multiplier = 0.3\nmechanism = { name = "tree-variance-reduced" }',
+    "blt-b400": 'noise_multiplier = 0.3\nmechanism = { name = "blt-b400" }',
+    "banded-inverse": 'noise_multiplier = 0.3\nmechanism = { name = "banded-inverse", coefficients = [1.0, -0.5] }',
+    "tree with adaptive clipping": (
+        'noise_multiplier = 0.3\nmechanism = { name = "tree", restarts = [5, 10] }\n[clipping]\ninitial = 0.2'
+    ),
 }
 RECIPE = """
 name = "killed"
@@ -47,7 +48,6 @@ rounds = {{ rounds = {rounds}, report_goal = 6, min_separation = 5 }}
 evaluation = {{ every = 3, clients = 4, test_clients = 4, sentences = 8 }}
 run.seed = 11
 [privacy]
-mechanism = "{mechanism}"
 clip_norm = 0.2
 {noise}
 """
@@ -58,7 +58,9 @@ def tacit(*arguments: str) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     sys.argv = ["tacit", *arguments]
-    runpy.run_module("tacit", run_name="__main__")
+    from tacit.cli import main
+
+    main()
 
 
 def start(run: Path, recipe: Path) -> Any:
@@ -91,7 +93,7 @@ def make_world(folder: Path) -> dict[str, Path]:
     recipes = {}
     for mechanism, noise in MECHANISMS.items():
         recipes[mechanism] = folder / f"{mechanism}.toml"
-        text = RECIPE.format(cache=json.dumps(str(cache)), rounds=ROUNDS, mechanism=mechanism.split()[0], noise=noise)
+        text = RECIPE.format(cache=json.dumps(str(cache)), rounds=ROUNDS, noise=noise)
         recipes[mechanism].write_text(text)
     return recipes
 
@@ -103,12 +105,12 @@ def what_happened(path: Path) -> dict[str, Any]:
     with Run.open(path) as run:
         return {
             "model": {file.name: file.read_bytes() for file in (path / "model").iterdir()},
-            "digests": [(row.step, row.file, row.digest) for row in run.steps()],
-            "ledger": [json.dumps([row.releases, row.measures]) for row in run.steps()],
+            "digests": [(row.round, row.checkpoint, row.digest) for row in run.rounds()],
+            "ledger": [json.dumps([row.releases, row.measures]) for row in run.rounds()],
             "participations": [column.tolist() for column in run.participations()],
-            "metrics": [(m.step, m.split, m.name, m.value) for m in run.metrics()],
-            "finished": run.finished,
-            "key and checkpoints": [(path / "noise.key").exists(), len(list((path / "steps").iterdir()))],
+            "metrics": [(m.round, m.split, m.name, m.value) for m in run.metrics()],
+            "finished": run.fact("finished"),
+            "key and checkpoints": [(path / "noise.key").exists(), len(list((path / "checkpoints").iterdir()))],
         }
 
 
@@ -119,15 +121,15 @@ def stage(run: Path) -> str:
     import sqlite3
 
     with closing(sqlite3.connect(run / "run.db")) as database:
-        done = database.execute("SELECT COUNT(*) FROM steps").fetchone()[0]
-        finished = database.execute("SELECT value FROM notes WHERE name = 'finished'").fetchone()
-    if finished is not None:
+        done = database.execute("SELECT COUNT(*) FROM rounds").fetchone()[0]
+        finished = database.execute("SELECT value FROM facts WHERE name = 'finished'").fetchone()[0]
+    if finished == "true":
         return "after the last step that counts"
     if done == ROUNDS:
         return "after the last round"
-    if any((run / "steps").glob(".*.draft")):
+    if any((run / "checkpoints").glob(".*.draft")):
         return "while a checkpoint was written"
-    newest = max((file.name for file in (run / "steps").glob("round-*")), default="")
+    newest = max((file.name for file in (run / "checkpoints").glob("round-*")), default="")
     return "between a checkpoint and its row" if newest > f"round-{done - 1:06d}.z" else "between two rounds"
 
 
@@ -141,7 +143,7 @@ def kill_sometime(process: Any, run: Path, draw: random.Random, usual: float) ->
     """SIGKILL at a random instant; False when the process had ended before."""
     kind = draw.choice(["time", "begin", "round", "round", "commit", "last", "finish"])
     round = ROUNDS - 1 if kind == "last" else draw.randrange(ROUNDS)
-    checkpoint = f"steps/round-{round:06d}.safetensors"
+    checkpoint = f"checkpoints/round-{round:06d}.safetensors"
     model = "model/model.safetensors"
     wait_for, most = {
         "time": (None, usual),

@@ -63,14 +63,14 @@ def planned(asked: argparse.Namespace) -> list[Cell]:
 
 
 def one(asked: argparse.Namespace, kind: str, goal: int, seed: int) -> Cell:
-    noise = {"mechanism": "tree-variance-reduced", "noise_multiplier": NOISE * goal, "stands_in_for": LARGER}
+    noise = {"mechanism": {"name": "tree-variance-reduced"}, "noise_multiplier": NOISE * goal, "stands_in_for": LARGER}
     sections = {
         "rounds": {
             "rounds": asked.rounds,
             "report_goal": goal,
             "min_separation": min(MIN_SEPARATION, asked.rounds),
         },
-        "privacy": noise if kind == "private" else {"mechanism": "none"},
+        "privacy": noise if kind == "private" else {"mechanism": {"name": "none"}},
         "evaluation": {"every": max(asked.rounds // 4, 1)},
     }
     return cell(f"{kind}-{goal}-{seed}", small(sections), cache=asked.cache, seed=seed)
@@ -104,7 +104,7 @@ class Found:
 
     def zcdp(self, goal: int) -> tuple[float, float]:
         """(of the run, of LARGER reports with the same noise on the mean), as planned."""
-        recipe = Recipe.from_toml(self.runs[f"private-{goal}-{self.seeds[0]}"].metadata.recipe)
+        recipe = Recipe.from_toml(self.runs[f"private-{goal}-{self.seeds[0]}"].facts["recipe"])
         own = recipe.guarantee().zcdp
         return own, own * (goal / LARGER) ** 2
 

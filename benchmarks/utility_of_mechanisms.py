@@ -171,20 +171,20 @@ def asked(mechanism: str, served: Participation) -> Mapping[str, Any]:
         case "blt-1":  # designed for one participation, accounted for six, as the paper's
             once = Participation(rounds=served.rounds, min_separation=served.rounds, max_participations=1)
             found = design_blt(once, buffers=3)
-            return {"mechanism": "blt", "theta": found.theta, "omega": found.omega}
+            return {"mechanism": {"name": "blt", "theta": found.theta, "omega": found.omega}}
         case "blt-6":
-            return {"mechanism": "blt", "buffers": 3}
+            return {"mechanism": {"name": "blt", "buffers": 3}}
         case "banded" | "banded-toeplitz":  # for rms, as the paper's
-            return {"mechanism": mechanism, "bands": served.min_separation, "objective": "rms"}
+            return {"mechanism": {"name": mechanism, "bands": served.min_separation}, "objective": "rms"}
         case _:
-            return {"mechanism": mechanism}
+            return {"mechanism": {"name": mechanism}}
 
 
 @cache
 def cost(mechanism: str, served: Participation) -> Losses:
     """What the design promises."""
     privacy = PrivacySection(noise_multiplier=1.0, **asked(mechanism, served)).designed(served)
-    strategy = privacy.strategy(privacy.matrix(served))
+    strategy = privacy.strategy(served, privacy.matrix(served))
     assert strategy is not None
     return losses(strategy, served)
 

@@ -17,7 +17,7 @@ from tacit.errors import InputError
 from tacit.planning.panels import Curve, Panel, PlannedFigure
 
 ES_ES = "--population 4.21M --rounds 2000"
-FAST = "--mechanism tree-reduced --mechanism blt-b400"
+FAST = "--mechanism tree-variance-reduced --mechanism blt-b400"
 
 
 def invoke(line: str) -> Result:
@@ -38,7 +38,7 @@ def accounted(line: str) -> dict[str, Any]:
 
 def test_run_says_what_the_accountant_says() -> None:
     found = plan(f"run {ES_ES} --report-goal 6500 {FAST} --rounds-per-day 250 --seconds-per-visit 36")
-    assert [each["mechanism"] for each in found["plans"]] == ["tree-reduced", "blt-b400"]
+    assert [each["mechanism"] for each in found["plans"]] == ["tree-variance-reduced", "blt-b400"]
     tree, blt = found["plans"]
     assert (tree["min_separation"], tree["max_participations"], tree["noise_multiplier"]) == (647, 4, 7)
     assert (tree["client_visits"], tree["days"], tree["device_hours"]) == (13_000_000, 8, 130_000)
@@ -60,7 +60,7 @@ def test_target_is_reached_by_forward_accounting() -> None:
         )
         assert before["plans"][0]["epsilon"] > 1
     by_name = {answer["mechanism"]: answer["report_goal"] for answer in found["answers"]}
-    assert by_name["blt-b400"] < by_name["tree-reduced"] / 2
+    assert by_name["blt-b400"] < by_name["tree-variance-reduced"] / 2
 
 
 def test_a_target_out_of_reach_says_how_much_noisier() -> None:
@@ -90,7 +90,7 @@ def test_timer_and_rounds() -> None:
 
 
 def test_steps_are_seven_and_meant_without_a_command() -> None:
-    line = f"{ES_ES} --epsilon 4 --mechanism tree-reduced --rounds-per-day 313"
+    line = f"{ES_ES} --epsilon 4 --mechanism tree-variance-reduced --rounds-per-day 313"
     shown, named = invoke(line), invoke(f"steps {line}")
     assert shown.exit_code == 0, shown.output
     assert shown.stdout == named.stdout
@@ -110,7 +110,7 @@ def test_tables_are_never_cut_off() -> None:
         result = invoke(line)
         assert result.exit_code == 0, result.output
         assert "…" not in result.stdout
-        assert "tree-reduced" in result.stdout
+        assert "tree-variance-reduced" in result.stdout
 
 
 @pytest.mark.parametrize(

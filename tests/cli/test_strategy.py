@@ -96,14 +96,14 @@ def test_the_statement_is_planned_and_follows_from_its_facts(reached: tuple[Path
 
 
 def test_seven_steps_are_shown(tmp_path: Path) -> None:
-    shown = invoke(f"{SMALL} {BORNE} --target-epsilon 20 --mechanism tree-reduced --out {tmp_path / 'plan'}")
+    shown = invoke(f"{SMALL} {BORNE} --target-epsilon 20 --mechanism tree-variance-reduced --out {tmp_path / 'plan'}")
     assert shown.exit_code == 0, shown.output
     assert [text[0] for text in shown.stdout.splitlines() if text[:1].isdigit()] == list("1234567")
     for words in ("tacit pretrain", "as given", "the least report goal that reaches epsilon 20", "Theorem 1"):
         assert words in shown.stdout
     for words in ("in a simulation of all 6,000 devices", "realised there: MinS", "tacit tune", "tacit account run"):
         assert words in shown.stdout
-    assert Recipe.load(tmp_path / "plan" / "production.toml").privacy.mechanism == "tree-variance-reduced"
+    assert Recipe.load(tmp_path / "plan" / "production.toml").privacy.mechanism_name == "tree-variance-reduced"
 
 
 def test_a_target_out_of_reach_says_what_it_costs_the_model(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_recipe_a_model_and_a_tuning_are_taken_over(tmp_path: Path) -> None:
     base.write_text(
         'name = "es"\ndata = {cache = "caches/es"}\nmodel = {units = 64}\nserver = {method = "nesterov"}\n'
         "rounds = {rounds = 9, report_goal = 3, min_separation = 2}\nrun = {seed = 3}\n"
-        'privacy = {mechanism = "tree", zcdp = 3.0, stands_in_for = 70, restarts = [4]}\n'
+        'privacy = {mechanism = {name = "tree", restarts = [4]}, zcdp = 3.0, stands_in_for = 70}\n'
         "clipping = {initial = 0.1, bit_stddev = 50.0}\n"
     )
     tuning = {

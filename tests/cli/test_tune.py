@@ -84,9 +84,9 @@ def test_trials_are_ordinary_runs_and_the_rest_follows_from_them(finished: Path)
         run_folder = finished / "runs" / record["trial"]
         assert (run_folder / "report" / "report.html").is_file()
         with Run.open(run_folder) as run:
-            assert run.finished
+            assert run.fact("finished")
             (accuracy,) = [
-                m.value for m in run.metrics() if (m.step, m.split, m.name) == (8, "validation", "top1_accuracy")
+                m.value for m in run.metrics() if (m.round, m.split, m.name) == (8, "validation", "top1_accuracy")
             ]
             realised = accounts_of(run).realised
             assert realised is not None and len(realised.sequences) == 2, "updates and counts, both paid for"
@@ -106,7 +106,7 @@ def test_the_production_recipe_is_one_and_says_what_it_leaves_out(finished: Path
     made = Recipe.load(finished / "production.toml")
     values = json.loads((finished / "tuning.json").read_text())
     assert made.rounds.report_goal == 6500 and made.clipping is None
-    assert made.privacy.noise_multiplier == 0.3 * 6500 / 6 and made.privacy.mechanism == "blt"
+    assert made.privacy.noise_multiplier == 0.3 * 6500 / 6 and made.privacy.mechanism_name == "blt-b400"
     assert made.privacy.clip_norm == values["chosen"]["clip_norm"]
     assert made.server.learning_rate == values["chosen"]["server_learning_rate"]
     comments = " ".join(line.lstrip("# ") for line in text.splitlines() if line.startswith("#"))
@@ -175,7 +175,7 @@ def test_killed_and_continued_it_ends_the_same(
         with pytest.raises(Killed):
             tune(recipe, tmp_path / "tuned", "1,2")
     with Run.open(tmp_path / "tuned" / "runs" / "lr1-q0.5-try1") as run:
-        assert run.steps_done == (3 if when == "in the first trial" else 8)
+        assert run.rounds_done == (3 if when == "in the first trial" else 8)
     assert not (tmp_path / "tuned" / "production.toml").exists()
     result = tune(recipe, tmp_path / "tuned", "1,2")
     assert result.exit_code == 0, result.output
@@ -272,7 +272,7 @@ def test_what_cannot_be_tuned_leaves_nothing(
 
 
 def test_a_mechanism_that_cannot_be_is_refused_before_any_trial(cache: Cache, tmp_path: Path) -> None:
-    many = {"mechanism": "banded-toeplitz", "noise_multiplier": 0.3, "bands": 99}
+    many = {"mechanism": {"name": "banded-toeplitz", "bands": 99}, "noise_multiplier": 0.3}
     said = refusal(tune(written(tmp_path, cache, privacy=many), tmp_path / "tuned", "1"))
     assert "bands=99" in said
     assert not (tmp_path / "tuned").exists()

@@ -51,7 +51,9 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
 @pytest.fixture(scope="module")
 def plan(cache: Cache) -> RoundPlan:
     return tiny_recipe(
-        cache.path, privacy={"mechanism": "tree", "noise_multiplier": 0.3, "restarts": [2]}, clipping={"initial": 0.2}
+        cache.path,
+        privacy={"mechanism": {"name": "tree", "restarts": [2]}, "noise_multiplier": 0.3},
+        clipping={"initial": 0.2},
     ).plan()
 
 

@@ -1,52 +1,68 @@
-"""What every factorization owes: losses, sensitivity, memory, what it says after its last round, record and stream.
+"""What every mechanism of the catalogue owes: losses, sensitivity, memory, its end, record, recipe and stream.
 
-A new one adds one line to STRATEGIES. The slow twins are dense matrices and all participation patterns, at small n.
+Examples are those of MECHANISMS, so a line there adds the tests. The slow twins are dense matrices and all
+participation patterns, at small n, and the defaults of `Strategy`, which know the matrix alone.
 """
 
 import json
+import tomllib
 
 import numpy as np
 import pytest
+import tomli_w
 
-from tacit.design.banded import design_banded
-from tacit.design.blt import design_blt
-from tacit.design.dense import design_dense, full_tree
-from tacit.design.losses import losses
-from tacit.design.toeplitz import (
-    banded_inverse_square_root,
-    banded_square_root,
-    design_banded_inverse,
-    design_banded_toeplitz,
-    design_lambda_cgd,
-)
-from tacit.errors import AccountingError
+from tacit.design.catalogue import MECHANISMS, chosen
+from tacit.design.dense import full_tree
+from tacit.design.losses import losses, prefix_errors
+from tacit.design.mechanism import ChosenMechanism, Mechanism
+from tacit.design.toeplitz import banded_square_root
+from tacit.errors import AccountingError, InputError
 from tacit.mechanisms import standard_normal_seeds, stream_for
 from tacit.privacy.participation import Participation
 from tacit.privacy.sensitivity import sensitivity_squared
-from tacit.privacy.strategy import Banded, Dense, Independent, Strategy, Toeplitz, Tree, strategy_from_record
+from tacit.privacy.strategy import Matrix, Strategy, Toeplitz, Tree, strategy_from_record
 
 ROUNDS, SEPARATION, VISITS = 12, 4, 3
 SERVED = Participation(rounds=ROUNDS, min_separation=SEPARATION, max_participations=VISITS)
 ONCE = Participation(rounds=ROUNDS, min_separation=ROUNDS, max_participations=1)
-# (strategy, vectors of the model's size it keeps, for how many rounds it is defined)
-STRATEGIES: dict[str, tuple[Strategy, int, int | None]] = {
-    "independent": (Independent(), 0, None),
-    "tree": (Tree(), 4, None),
-    "tree, variance-reduced, restarted": (Tree(restarts=(5,), variance_reduced=True), 3, None),
-    "blt": (design_blt(SERVED, buffers=2), 2, None),
-    "toeplitz": (Toeplitz(coefficients=(1.0, 0.5, 0.25) + 9 * (0.0,)), 2, ROUNDS),
-    "banded-toeplitz": (design_banded_toeplitz(SERVED, bands=3), 2, None),
-    "banded-toeplitz, beyond the separation": (design_banded_toeplitz(SERVED, bands=7), 3, None),  # the others are 0
-    "square-root": (banded_square_root(4), 3, None),
-    "inverse-square-root": (banded_inverse_square_root(3), 2, None),
-    "banded-inverse": (design_banded_inverse(SERVED, bands=4, falling=True), 2, None),  # the last is 0
-    "lambda-cgd": (design_lambda_cgd(SERVED), 0, None),
-    "banded": (design_banded(SERVED, bands=SEPARATION), SEPARATION - 1, ROUNDS),
-    "dense": (design_dense(ONCE), ROUNDS - 1, ROUNDS),
-    "full-tree": (full_tree(ROUNDS), 7, ROUNDS),  # no further back than the largest tree
+
+
+def made(mechanism: Mechanism, parameters: object) -> tuple[Strategy, Participation]:
+    """(the strategy, the participation that it was made for): several visits where it can have them."""
+    example = ChosenMechanism(mechanism=mechanism, parameters=parameters)  # type: ignore[arg-type]
+    try:
+        return example.strategy(SERVED), SERVED
+    except InputError:
+        return example.strategy(ONCE), ONCE
+
+
+STRATEGIES: dict[str, tuple[Strategy, Participation]] = {
+    f"{mechanism.name} {number}": made(mechanism, parameters)
+    for mechanism in MECHANISMS.values()
+    for number, parameters in enumerate(mechanism.examples)
+} | {"toeplitz": (Toeplitz(coefficients=(1.0, 0.5, 0.25) + 9 * (0.0,)), SERVED)}  # of no mechanism
+# Vectors of the model's size that each keeps after ROUNDS rounds, as its source says; of others the slow twin decides.
+MEMORY = {
+    "independent 0": 0,
+    "tree 0": 4,
+    "tree-variance-reduced 1": 3,
+    "blt 0": 2,
+    "toeplitz": 2,
+    "banded-toeplitz 0": 2,
+    "banded-toeplitz 1": 3,  # seven bands beyond the separation: the others are 0
+    "square-root 0": 3,
+    "inverse-square-root 0": 2,
+    "banded-inverse 0": 2,  # the last of four is 0
+    "lambda-cgd 0": 0,
+    "banded 0": SEPARATION - 1,
+    "dense 0": ROUNDS - 1,
+    "tree-full 0": 7,  # no further back than the largest tree
 }
-every_factorization = pytest.mark.parametrize(
-    ("strategy", "memory", "defined"), STRATEGIES.values(), ids=STRATEGIES.keys()
+every_factorization = pytest.mark.parametrize(("strategy", "served"), STRATEGIES.values(), ids=STRATEGIES.keys())
+every_example = pytest.mark.parametrize(
+    "example",
+    [ChosenMechanism(mechanism=each, parameters=said) for each in MECHANISMS.values() for said in each.examples],
+    ids=lambda example: " ".join(map(str, example.to_plain().values())),
 )
 
 
@@ -68,54 +84,64 @@ def moved_most(strategy: Strategy, served: Participation) -> float:
 @every_factorization
 class TestEveryFactorization:
     @pytest.mark.parametrize(
-        "served", [SERVED, ONCE, Participation.worst_case(ROUNDS, 1)], ids=["some", "once", "always"]
+        "limits", [SERVED, ONCE, Participation.worst_case(ROUNDS, 1)], ids=["some", "once", "always"]
     )
     def test_sensitivity_is_that_of_all_patterns_or_refused(
-        self, strategy: Strategy, memory: int, defined: int | None, served: Participation
+        self, strategy: Strategy, served: Participation, limits: Participation
     ) -> None:
         try:
-            found = sensitivity_squared(strategy, served)
+            found = sensitivity_squared(strategy, limits)
         except AccountingError:
-            assert isinstance(strategy, Banded | Dense) and served.min_separation < SEPARATION  # columns may overlap
+            bound, exact = strategy.sensitivity_squared(limits)
+            assert not exact and bound >= moved_most(strategy, limits) * (1 - 1e-9)
+            assert isinstance(strategy, Matrix) and limits.min_separation < SEPARATION  # columns may overlap
             return
-        assert found == pytest.approx(moved_most(strategy, served), rel=1e-9)
+        assert found == pytest.approx(moved_most(strategy, limits), rel=1e-9)
 
-    def test_losses_are_those_of_dense_matrices(self, strategy: Strategy, memory: int, defined: int | None) -> None:
-        served = ONCE if isinstance(strategy, Dense) else SERVED
+    def test_what_follows_from_the_matrix_alone_agrees(self, strategy: Strategy, served: Participation) -> None:
+        """The defaults of `Strategy` are a bound of the sensitivity, and the rows and memory of the matrix."""
+        slow, exact = Strategy.sensitivity_squared(strategy, served)
+        value, known = strategy.sensitivity_squared(served)
+        assert slow == pytest.approx(value, rel=1e-9) if exact and known else slow >= value * (1 - 1e-9)
+        if isinstance(strategy, Tree):  # its nodes outnumber the rounds
+            return
+        np.testing.assert_allclose(strategy.row(7, 3), Strategy.row(strategy, 7, 3), rtol=0, atol=1e-14)
+        if strategy.rounds_defined is not None:
+            assert strategy.memory(ROUNDS) == Strategy.memory(strategy, ROUNDS)
+
+    def test_losses_are_those_of_dense_matrices(self, strategy: Strategy, served: Participation) -> None:
         if isinstance(strategy, Tree):  # its nodes outnumber the rounds: the streamed decoder stands for C^{-1}
             spread = np.cumsum(stream_for(strategy).dense(ROUNDS), axis=0)
         else:
             spread = np.cumsum(np.linalg.inv(strategy.dense(ROUNDS)), axis=0)
+            slow = prefix_errors.dispatch(object)(strategy, ROUNDS)
+            assert prefix_errors(strategy, ROUNDS) == pytest.approx(slow, rel=1e-9)
         rows, moved = (spread**2).sum(axis=1), moved_most(strategy, served)
         found = losses(strategy, served)
         assert found.max_loss == pytest.approx((rows.max() * moved) ** 0.5, rel=1e-9)
         assert found.rms_loss == pytest.approx((rows.mean() * moved) ** 0.5, rel=1e-9)
 
-    def test_memory_is_known(self, strategy: Strategy, memory: int, defined: int | None) -> None:
-        assert strategy.memory(ROUNDS) == stream_for(strategy).memory(ROUNDS) == memory
-        assert strategy.memory(2) == stream_for(strategy).memory(2)
-
-    def test_after_its_last_round_it_goes_on_or_refuses(
-        self, strategy: Strategy, memory: int, defined: int | None
-    ) -> None:
-        assert strategy.rounds_defined == defined
+    def test_after_its_last_round_it_goes_on_or_refuses(self, strategy: Strategy, served: Participation) -> None:
         longer = Participation(rounds=ROUNDS + 3, min_separation=SEPARATION, max_participations=VISITS)
-        if defined is None:
+        if strategy.rounds_defined is None:
             short, long = strategy.dense(ROUNDS), strategy.dense(ROUNDS + 3)
             if not isinstance(strategy, Tree):
                 np.testing.assert_allclose(long[:ROUNDS, :ROUNDS], short, rtol=0, atol=1e-12)
             assert losses(strategy, longer).max_loss > 0
             return
+        assert strategy.rounds_defined == ROUNDS
         with pytest.raises(AccountingError, match=str(ROUNDS)):
             strategy.dense(ROUNDS + 3)
         with pytest.raises(AccountingError):
             losses(strategy, longer)
 
-    def test_record_brings_it_back(self, strategy: Strategy, memory: int, defined: int | None) -> None:
+    def test_record_brings_it_back(self, strategy: Strategy, served: Participation) -> None:
         again = strategy_from_record(json.loads(json.dumps(strategy.to_record())))
         assert again == strategy and hash(again) == hash(strategy)
+        assert again.reference() == strategy.reference() and len(json.dumps(strategy.reference())) < 1000
+        assert strategy.describe() and "\n" not in strategy.describe()
 
-    def test_it_streams_what_it_declares(self, strategy: Strategy, memory: int, defined: int | None) -> None:
+    def test_it_streams_what_it_declares(self, strategy: Strategy, served: Participation) -> None:
         stream, key, purpose = stream_for(strategy), bytes(16), "model update"
         state, drawn, noise = stream.init(5), [], []
         for round in range(ROUNDS):
@@ -124,11 +150,41 @@ class TestEveryFactorization:
             }
             drawn.append(seeds[round])
             row, state = stream.next(state, np.concatenate(list(seeds.values())))
+            assert state.buffers.shape[0] == strategy.memory(round + 1) == stream.memory(round + 1)
             noise.append(np.asarray(row))
         expected = stream.dense(ROUNDS) @ np.concatenate(drawn).astype(np.float64)
         np.testing.assert_allclose(noise, expected, rtol=0, atol=1e-5)
         if not isinstance(strategy, Tree):
             np.testing.assert_allclose(strategy.dense(ROUNDS) @ expected, np.concatenate(drawn), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", MEMORY)
+def test_memory_is_known(name: str) -> None:
+    assert STRATEGIES[name][0].memory(ROUNDS) == MEMORY[name]
+
+
+@every_example
+class TestEveryMechanism:
+    def test_its_parameters_survive_a_recipe(self, example: ChosenMechanism) -> None:
+        assert chosen(tomllib.loads(tomli_w.dumps(example.to_plain()))) == example
+
+    def test_a_wish_that_was_settled_is_the_same_strategy(self, example: ChosenMechanism) -> None:
+        _, served = made(example.mechanism, example.parameters)
+        settled = example.settled(served)
+        assert not settled.parameters.is_wish and settled.settled(served) == settled
+        assert settled.strategy(served) == example.strategy(served)
+        if example.mechanism.matrix is not None:
+            assert isinstance(example.strategy(served), example.mechanism.matrix)
+
+    def test_what_a_comparison_tries_of_it_can_be_made(self, example: ChosenMechanism) -> None:
+        mechanism = example.mechanism
+        for parameters in mechanism.compared(mechanism, SERVED):
+            assert mechanism.strategy(SERVED, parameters=parameters).dense(ROUNDS).shape[1] == ROUNDS
+
+
+def test_it_is_named_and_explained() -> None:
+    for name, mechanism in MECHANISMS.items():
+        assert mechanism.name == name and mechanism.says and mechanism.explains.endswith(".")
 
 
 def test_full_tree_moves_as_its_nodes_do() -> None:

@@ -1,6 +1,5 @@
 """BandMF: the block recursion against dense matrices, the optimum against its dual bound, the paper's loss."""
 
-import math
 from itertools import pairwise
 
 import numpy as np
@@ -11,12 +10,12 @@ from hypothesis import strategies as st
 from tacit.design import banded_error
 from tacit.design.banded import _with_positive_diagonal, design_banded
 from tacit.design.banded_error import BandedErrors
-from tacit.design.limited_memory import descend
 from tacit.design.losses import losses
 from tacit.design.toeplitz import design_banded_toeplitz
 from tacit.errors import AccountingError, InputError
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Banded
+from tacit.progress import Advanced, Event
 
 PAPERS = Participation(rounds=2052, min_separation=342, max_participations=6)
 
@@ -100,9 +99,10 @@ def test_max_objective_lowers_the_largest_error() -> None:
 
 
 def test_progress_is_told_every_step() -> None:
-    told: list[tuple[int, float]] = []
+    events: list[Event] = []
     served = Participation(rounds=40, min_separation=8, max_participations=5)
-    chosen = design_banded(served, bands=8, progress=lambda step, loss: told.append((step, loss)))
+    chosen = design_banded(served, bands=8, progress=events.append)
+    told = [(each.done, each.figures["loss"]) for each in events if isinstance(each, Advanced)]
     assert [step for step, _ in told] == list(range(1, len(told) + 1))
     assert all(later <= earlier for (_, earlier), (_, later) in pairwise(told))
     assert told[-1][1] == pytest.approx(losses(chosen, served).rms_loss, rel=1e-9)
@@ -115,27 +115,6 @@ def test_overlapping_columns_are_refused() -> None:
         design_banded(Participation(rounds=20, min_separation=5, max_participations=4), bands=0)
     with pytest.raises(AccountingError, match="of 20 rounds"):
         design_banded(Participation(rounds=20, min_separation=5, max_participations=4), bands=5).dense(21)
-
-
-def test_long_descent_finds_the_bottom_of_a_narrow_valley() -> None:
-    """Rosenbrock's function, 40 numbers, from its usual start."""
-
-    def valley(at: np.ndarray) -> tuple[float, np.ndarray]:
-        x, y = at[::2], at[1::2]
-        slope = np.empty_like(at)
-        slope[::2] = -400 * x * (y - x**2) - 2 * (1 - x)
-        slope[1::2] = 200 * (y - x**2)
-        return float((100 * (y - x**2) ** 2 + (1 - x) ** 2).sum()), slope
-
-    steps = list(zip(range(200), descend(valley, np.tile([-1.2, 1.0], 20)), strict=False))
-    values = [step.value for _, step in steps]
-    assert values == sorted(values, reverse=True)
-    assert values[-1] < 1e-12
-
-
-def test_descent_from_a_place_without_a_way_down_ends() -> None:
-    assert len(list(descend(lambda at: (1.0, np.zeros_like(at)), np.ones(3)))) == 1
-    assert math.isfinite(next(iter(descend(lambda at: (float(at @ at), 2 * at), np.ones(3)))).value)
 
 
 @pytest.mark.long

@@ -15,6 +15,7 @@ from tacit.design.losses import losses, prefix_errors
 from tacit.errors import AccountingError, InputError
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Tree
+from tacit.progress import Advanced, Event
 
 GOLDEN = json.loads((REPOSITORY / "tests" / "golden" / "mechanisms.json").read_text())
 
@@ -49,8 +50,9 @@ def test_dense_is_the_limit_of_banded(rounds: int) -> None:
 
 
 def test_search_proves_its_gap() -> None:
-    told: list[float] = []
-    chosen = design_dense(once(50), progress=lambda _, gap: told.append(gap))
+    events: list[Event] = []
+    chosen = design_dense(once(50), progress=events.append)
+    told = [each.figures["gap"] for each in events if isinstance(each, Advanced)]
     np.testing.assert_allclose(np.linalg.norm(chosen.matrix, axis=0), 1.0, rtol=1e-12)
     assert told == sorted(told, reverse=True)
     assert 0 <= told[-1] < 1e-7

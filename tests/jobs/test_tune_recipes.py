@@ -45,11 +45,11 @@ def test_every_mechanism_can_be_tuned_for(mechanism: str) -> None:
     assert trial.clipping is not None and trial.clipping.quantile == 0.7 and trial.server.learning_rate == 2.0
     assert trial.clipping.initial == trial.privacy.clip_norm == 0.02, "a tenth of the recipe's"
     kept = mechanism in ("none", "independent", "tree", "tree-variance-reduced")
-    assert trial.privacy.mechanism == (mechanism if kept else "tree")
+    assert trial.privacy.mechanism_name == (wanted.privacy.mechanism_name if kept else "tree")
     trial.plan()
     made = production_recipe(wanted, CHOICE, 6000)
     assert made.clipping is None and made.privacy.clip_norm == 0.31 and made.server.learning_rate == 2.0
-    assert made.privacy.mechanism == mechanism and made.rounds.report_goal == 6000
+    assert made.privacy.mechanism == wanted.privacy.mechanism and made.rounds.report_goal == 6000
     assert made.privacy.noise_multiplier == (None if mechanism == "none" else 300.0)
     assert Recipe.from_toml(made.to_toml()) == made
 
@@ -73,7 +73,7 @@ def test_a_trial_with_another_mechanism_has_its_worst_error() -> None:
 
 
 def test_the_noise_of_a_zcdp_is_computed() -> None:
-    wanted = recipe(privacy={"mechanism": "blt", "blt": "b400", "zcdp": 0.5})
+    wanted = recipe(privacy={"mechanism": {"name": "blt-b400"}, "zcdp": 0.5})
     made = production_recipe(wanted, CHOICE, 600)
     assert made.privacy.zcdp is None
     assert math.isclose(made.guarantee().noise_multiplier, 100 * wanted.guarantee().noise_multiplier, rel_tol=1e-8)
@@ -81,30 +81,35 @@ def test_the_noise_of_a_zcdp_is_computed() -> None:
 
 def test_five_hundred_reports_become_6500() -> None:
     wanted = recipe(
-        privacy={"mechanism": "tree", "noise_multiplier": 0.54},
+        privacy={"mechanism": {"name": "tree"}, "noise_multiplier": 0.54},
         rounds={"rounds": 2000, "report_goal": 500, "min_separation": 300},
     )
     assert production_recipe(wanted, CHOICE, 6500).privacy.noise_multiplier == 7.02
     trial = trial_base(Asked(recipe=wanted))
     assert trial.privacy.noise_multiplier == 0.54
-    assert trial.privacy.strategy() == Tree(restarts=(128, 1152))
+    assert trial.guarantee().strategy == Tree(restarts=(128, 1152))
 
 
 def test_what_only_served_the_adaptive_clip_norm_is_dropped() -> None:
     wanted = recipe(
-        privacy={"mechanism": "tree", "noise_multiplier": 0.3, "restarts": [9], "clip_norm": 0.05, "stands_in_for": 50},
+        privacy={
+            "mechanism": {"name": "tree", "restarts": [9]},
+            "noise_multiplier": 0.3,
+            "clip_norm": 0.05,
+            "stands_in_for": 50,
+        },
         clipping={"initial": 0.05, "quantile": 0.6, "bit_stddev": 0.9},
     )
     trial = trial_base(Asked(recipe=wanted, report_goal=12, initial_clip_norm=0.01))
-    assert trial.privacy.restarts == (9,) and trial.privacy.stands_in_for is None
+    assert trial.guarantee().strategy == Tree(restarts=(9,)) and trial.privacy.stands_in_for is None
     assert trial.clipping is not None and trial.clipping.initial == 0.01
     assert trial.clipping.bit_stddev == pytest.approx(1.8), "grown with the report goal"
     made = production_recipe(wanted, CHOICE, 6000)
-    assert made.privacy.restarts == () and made.privacy.stands_in_for is None and made.run.seed is None
+    assert made.guarantee().strategy == Tree() and made.privacy.stands_in_for is None and made.run.seed is None
 
 
 def test_restarts_of_a_fixed_clip_norm_are_kept() -> None:
-    assert production_recipe(recipe("tree"), CHOICE, 6000).privacy.restarts == (5,)
+    assert production_recipe(recipe("tree"), CHOICE, 6000).guarantee().strategy == Tree(restarts=(5,))
 
 
 def test_pairs_have_equal_seeds() -> None:
@@ -135,6 +140,6 @@ def test_trials_that_cannot_be(changes: dict[str, Any], message: str) -> None:
 
 def test_a_trial_whose_counts_cost_everything_is_refused() -> None:
     """The noise on a count is report goal / 20 clients; a noise multiplier of a tenth of the goal leaves nothing."""
-    wanted = recipe("independent", privacy={"mechanism": "independent", "noise_multiplier": 30.0})
+    wanted = recipe("independent", privacy={"mechanism": {"name": "independent"}, "noise_multiplier": 30.0})
     with pytest.raises(TacitError, match=r"clipping\.bit_stddev"):
         trial_base(Asked(recipe=wanted))

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tacit.design.catalogue import MECHANISMS
 from tacit.errors import InputError, ParticipationError
 from tacit.planning import Clients, Scenario, Utility
-from tacit.planning.candidates import MECHANISMS
 from tacit.planning.production import Production, Simulate, SimulatedRun, grid_above, production_plan
 from tacit.planning.steps import AdaptivePrice, Goal
 from tacit.privacy import Participation
 
-TREE = MECHANISMS["tree-reduced"]
-FIXED = [MECHANISMS[name] for name in ("independent", "tree", "tree-reduced", "blt-b100")]
+TREE = MECHANISMS["tree-variance-reduced"]
+FIXED = [MECHANISMS[name] for name in ("independent", "tree", "tree-variance-reduced", "blt-b100")]
 TABLES = json.loads((Path(__file__).parents[1] / "golden" / "papers_tables.json").read_text())["tables"]
 
 

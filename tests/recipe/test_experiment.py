@@ -3,6 +3,7 @@
 import re
 import tomllib
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,10 +16,11 @@ from pydantic_core import PydanticUndefined
 from tests.conftest import REPOSITORY
 
 from tacit.design.banded import design_banded
+from tacit.design.catalogue import MECHANISMS
 from tacit.design.dense import full_tree
 from tacit.errors import InputError, RecipeError
 from tacit.privacy import Blt, Independent, Tree
-from tacit.privacy.strategy import PUBLISHED_BLT, Dense
+from tacit.privacy.strategy import PUBLISHED_BLT, BandedInverse, BandedToeplitz, Dense
 from tacit.recipe import Recipe
 from tacit.recipe.model_section import ModelSection, section_of
 from tacit.training.server import Method
@@ -29,12 +31,12 @@ LEAST: dict[str, Any] = {
     "name": "least",
     "data": {"cache": "caches/mine"},
     "rounds": {"rounds": 20, "report_goal": 5, "min_separation": 4},
-    "privacy": {"mechanism": "none"},
+    "privacy": {"mechanism": {"name": "none"}},
 }
 
 
 NEEDED = {"clipping": {"initial": 0.1}, "population": {"timer_hours": 48.0}}  # of sections that may be left out
-CLIPPED = {"mechanism": "tree", "noise_multiplier": 0.3, "restarts": [8]}
+CLIPPED = {"mechanism": {"name": "tree", "restarts": [8]}, "noise_multiplier": 0.3}
 
 
 def parsed(values: dict[str, Any]) -> Recipe:
@@ -78,17 +80,18 @@ counts = st.integers(1, 40)
 @st.composite
 def privacies(draw: st.DrawFn) -> dict[str, Any]:
     mechanism = draw(st.sampled_from(["none", "independent", "tree", "tree-variance-reduced", "blt"]))
-    values: dict[str, Any] = {"mechanism": mechanism, "delta": draw(st.floats(1e-15, 0.5)), "clip_norm": draw(positive)}
+    named: dict[str, Any] = {"name": mechanism}
+    values: dict[str, Any] = {"mechanism": named, "delta": draw(st.floats(1e-15, 0.5)), "clip_norm": draw(positive)}
     if mechanism != "none":
         values[draw(st.sampled_from(["noise_multiplier", "zcdp"]))] = draw(positive)
     if mechanism.startswith("tree"):
-        values["restarts"] = sorted(draw(st.sets(st.integers(1, 50), max_size=3)))
+        named["restarts"] = sorted(draw(st.sets(st.integers(1, 50), max_size=3)))
     if mechanism == "blt" and draw(st.booleans()):
-        values["blt"] = draw(st.sampled_from(sorted(PUBLISHED_BLT)))
+        named["name"] = f"blt-{draw(st.sampled_from(sorted(PUBLISHED_BLT)))}"
     elif mechanism == "blt":
         buffers = draw(st.integers(1, 3))
-        values["theta"] = [draw(st.floats(0.01, 1.0)) for _ in range(buffers)]
-        values["omega"] = [draw(st.floats(0.01, 1.0 / buffers)) for _ in range(buffers)]  # sensitivity: sum to <= 1
+        named["theta"] = [draw(st.floats(0.01, 1.0)) for _ in range(buffers)]
+        named["omega"] = [draw(st.floats(0.01, 1.0 / buffers)) for _ in range(buffers)]  # sensitivity: sum to <= 1
     return values
 
 
@@ -102,7 +105,7 @@ def recipes(draw: st.DrawFn) -> dict[str, Any]:
     privacy = draw(privacies())
     if draw(st.booleans()):
         privacy["stands_in_for"] = goal + draw(counts)
-    adapting = draw(st.booleans()) and privacy["mechanism"] in ("none", "independent")
+    adapting = draw(st.booleans()) and privacy["mechanism"]["name"] in ("none", "independent")
     clipping = {"initial": privacy["clip_norm"], "bit_stddev": 1e9} | section(quantile=st.floats(0.1, 0.9))
     rate, momentum = st.floats(1e-3, 10), st.floats(0, 0.99)
     method = st.sampled_from(get_args(Method))
@@ -129,8 +132,11 @@ def test_a_recipe_survives_toml_with_all_it_was_given(values: dict[str, Any]) ->
     for section, given_keys in tomllib.loads(tomli_w.dumps(values)).items():
         for key, value in given_keys.items() if isinstance(given_keys, dict) else ():
             kept = tomllib.loads(written)[section][key]
-            assert kept == (str(Path(value)) if key == "cache" else value)
-    assert recipe.plan().guarantee.private == (recipe.privacy.mechanism != "none")
+            if key == "mechanism":
+                assert {**kept, **value} == kept, "what has a default is written out"
+            else:
+                assert kept == (str(Path(value)) if key == "cache" else value)
+    assert recipe.plan().guarantee.private == (recipe.privacy.mechanism is not None)
 
 
 def test_what_is_left_out_is_written_out() -> None:
@@ -153,12 +159,20 @@ def test_what_is_left_out_is_written_out() -> None:
 @pytest.mark.parametrize(
     ("privacy", "strategy"),
     [
-        ({"mechanism": "none"}, None),
-        ({"mechanism": "independent", "noise_multiplier": 1.0}, Independent()),
-        ({"mechanism": "tree", "noise_multiplier": 1.0, "restarts": [8]}, Tree(restarts=(8,))),
-        ({"mechanism": "tree-variance-reduced", "noise_multiplier": 1.0}, Tree(variance_reduced=True)),
-        ({"mechanism": "blt", "noise_multiplier": 1.0, "blt": "b100"}, PUBLISHED_BLT["b100"]),
-        ({"mechanism": "blt", "noise_multiplier": 1, "theta": [0.5], "omega": [1]}, Blt(theta=(0.5,), omega=(1.0,))),
+        ({"mechanism": {"name": "none"}}, None),
+        ({"mechanism": {"name": "independent"}, "noise_multiplier": 1.0}, Independent()),
+        ({"mechanism": {"name": "tree", "restarts": [8]}, "noise_multiplier": 1.0}, Tree(restarts=(8,))),
+        ({"mechanism": {"name": "tree-variance-reduced"}, "noise_multiplier": 1.0}, Tree(variance_reduced=True)),
+        ({"mechanism": {"name": "blt-b100"}, "noise_multiplier": 1.0}, PUBLISHED_BLT["b100"]),
+        (
+            {"mechanism": {"name": "blt", "theta": [0.5], "omega": [1]}, "noise_multiplier": 1},
+            Blt(theta=(0.5,), omega=(1.0,)),
+        ),
+        (
+            {"mechanism": {"name": "lambda-cgd", "coefficients": [1, -0.5]}, "noise_multiplier": 1},
+            BandedInverse((1.0, -0.5)),
+        ),
+        ({"mechanism": {"name": "square-root", "bands": 2}, "noise_multiplier": 1}, BandedToeplitz((1.0, 0.5))),
     ],
 )
 def test_the_mechanism_is_the_one_asked_for(privacy: dict[str, Any], strategy: Any) -> None:
@@ -183,11 +197,15 @@ def test_adaptive_clipping_divides_what_may_be_spent() -> None:
     ("privacy", "clipping", "message"),
     [
         ({**CLIPPED, "clip_norm": 1.0}, {}, "privacy.clip_norm=1.0 and clipping.initial=0.1 contradict each other"),
-        ({**CLIPPED, "restarts": []}, {}, "privacy.restarts before the last round"),
-        ({**CLIPPED, "restarts": [20]}, {}, "privacy.restarts before the last round"),
-        ({"mechanism": "blt", "zcdp": 1.0, "blt": "b400"}, {}, "privacy.mechanism='blt', which has one clip norm"),
-        ({"mechanism": "blt", "zcdp": 1.0, "buffers": 2}, {}, "[clipping] needs a mechanism whose noise starts afresh"),
-        ({"mechanism": "banded-toeplitz", "zcdp": 1.0, "bands": 2}, {}, "drop [clipping] or take one of those"),
+        ({**CLIPPED, "mechanism": {"name": "tree"}}, {}, "privacy.mechanism.restarts before the last round"),
+        ({**CLIPPED, "mechanism": {"name": "tree", "restarts": [20]}}, {}, "restarts before the last round"),
+        ({"mechanism": {"name": "blt-b400"}, "zcdp": 1.0}, {}, "privacy.mechanism='blt-b400', which has one clip norm"),
+        ({"mechanism": {"name": "blt", "buffers": 2}, "zcdp": 1.0}, {}, "needs a mechanism whose noise starts afresh"),
+        (
+            {"mechanism": {"name": "banded-toeplitz", "bands": 2}, "zcdp": 1.0},
+            {},
+            "drop [clipping] or take one of those",
+        ),
         ({**CLIPPED, "noise_multiplier": 2.0}, {}, "clipping.bit_stddev (left out: rounds.report_goal / 20): counts"),
         (CLIPPED, {"bit_stddev": 0.1}, "give a bit_stddev above 0.15"),
         (CLIPPED, {"quantile": 1.0}, "clipping.quantile=1.0 must be between 0 and 1"),
@@ -207,9 +225,9 @@ def test_recipes_that_differ_by_a_whole_section_say_so() -> None:
     assert adaptive.differences(adaptive) == []
 
 
-@given(st.floats(0.01, 50), st.sampled_from(["independent", "tree", "blt"]), st.integers(1, 9))
+@given(st.floats(0.01, 50), st.sampled_from(["independent", "tree", "blt-b400"]), st.integers(1, 9))
 def test_a_rho_is_met(zcdp: float, mechanism: str, separation: int) -> None:
-    values = changed("privacy", mechanism=mechanism, zcdp=zcdp, blt="b400" if mechanism == "blt" else None)
+    values = changed("privacy", mechanism={"name": mechanism}, zcdp=zcdp)
     values["rounds"] = {**LEAST["rounds"], "min_separation": separation}
     assert parsed(values).guarantee().zcdp == pytest.approx(zcdp, rel=1e-9)
 
@@ -226,11 +244,11 @@ def test_participation_is_the_worst_that_the_separation_allows_unless_promised_o
 @pytest.mark.parametrize(
     "wish",
     [
-        {"mechanism": "blt", "buffers": 2},
-        {"mechanism": "banded-toeplitz", "bands": 3},
-        {"mechanism": "banded-inverse", "bands": 3},
+        {"mechanism": {"name": "blt", "buffers": 2}},
+        {"mechanism": {"name": "banded-toeplitz", "bands": 3}},
+        {"mechanism": {"name": "banded-inverse", "bands": 3}},
     ],
-    ids=lambda wish: wish["mechanism"],
+    ids=lambda wish: wish["mechanism"]["name"],
 )
 def test_a_wish_becomes_numbers_that_survive_the_file(wish: dict[str, Any], objective: str) -> None:
     asked = parsed(changed("privacy", **wish, zcdp=1.0, noise_multiplier=None, objective=objective))
@@ -241,11 +259,13 @@ def test_a_wish_becomes_numbers_that_survive_the_file(wish: dict[str, Any], obje
     assert again.guarantee().zcdp == pytest.approx(1.0)
     other = changed("privacy", **wish, zcdp=1.0, noise_multiplier=None, objective=objective)
     other["rounds"] = {**other["rounds"], "min_separation": 1}
-    assert parsed(other).designed().privacy.strategy() != designed.privacy.strategy(), "another participation"
+    assert parsed(other).designed().guarantee().strategy != designed.guarantee().strategy, "another participation"
 
 
-def matrix_recipe(mechanism: str, *, rounds: dict[str, int] | None = None, **privacy: Any) -> Recipe:
-    values = changed("privacy", mechanism=mechanism, zcdp=1.0, **privacy)
+def matrix_recipe(
+    mechanism: str, *, rounds: dict[str, int] | None = None, objective: str = "max", **said: Any
+) -> Recipe:
+    values = changed("privacy", mechanism={"name": mechanism, **said}, zcdp=1.0, objective=objective)
     return parsed({**values, "rounds": {**LEAST["rounds"], **(rounds or {})}})
 
 
@@ -271,7 +291,8 @@ def test_a_matrix_that_does_not_exist_is_refused() -> None:
         matrix_recipe("dense").matrix()
     with pytest.raises(InputError, match=r"rounds\.rounds=5000 are too many"):
         matrix_recipe("tree-full", rounds={"rounds": 5000}).matrix()
-    assert matrix_recipe("tree-full").privacy.strategy(full_tree(20)) == full_tree(20)
+    full = matrix_recipe("tree-full")
+    assert full.privacy.strategy(full.rounds.participation(), full_tree(20)) == full_tree(20)
 
 
 # -- what is refused -----------------------------------------------------------------------------------------------
@@ -313,10 +334,11 @@ def test_a_wrong_value_is_refused_by_the_name_of_its_key(key: str, wrong: Any) -
         ("server.momentum", 1.0),
         ("server.method", "newton"),
         ("server.adaptivity", 0.0),
-        ("privacy.mechanism", "dp-sgd"),
+        ("privacy.mechanism", "tree"),
+        ("privacy.mechanism", {"name": "dp-sgd"}),
         ("privacy.clip_norm", 0.0),
         ("privacy.delta", 1),
-        ("privacy.restarts", [4.5]),
+        ("privacy.mechanism", {"name": "tree", "restarts": [4.5]}),
         ("evaluation.every", 0),
         ("run.seed", False),
     ],
@@ -333,38 +355,58 @@ def test_a_key_that_is_needed_is_missed_by_its_name(key: str) -> None:
     assert f"the key '{key}' is missing; give it" in refusal(values)
 
 
-BLT = {"mechanism": "blt", "noise_multiplier": 1.0}
-BANDED = {"mechanism": "banded-toeplitz", "zcdp": 1.0}
+def blt(**said: Any) -> dict[str, Any]:
+    return {"mechanism": {"name": "blt", **said}, "noise_multiplier": 1.0}
+
+
+def banded(**said: Any) -> dict[str, Any]:
+    return {"mechanism": {"name": "banded-toeplitz", **said}, "zcdp": 1.0}
 
 
 @pytest.mark.parametrize(
     ("privacy", "message"),
     [
-        ({"mechanism": "none", "noise_multiplier": 1.0}, "privacy.noise_multiplier says noise but"),
-        ({"mechanism": "none", "zcdp": 1.0}, "privacy.zcdp says noise but privacy.mechanism='none'"),
-        ({"mechanism": "tree"}, "needs exactly one of privacy.noise_multiplier and privacy.zcdp; neither is given"),
-        ({"mechanism": "tree", "zcdp": 1.0, "noise_multiplier": 1.0}, "both are given"),
-        ({"mechanism": "tree", "zcdp": 1.0, "blt": "b400"}, "privacy.blt does not belong to mechanism='tree'; drop it"),
-        ({"mechanism": "independent", "zcdp": 1.0, "theta": [0.5]}, "does not belong to mechanism='independent'"),
-        ({"mechanism": "tree", "zcdp": 1.0, "buffers": 4}, "privacy.buffers does not belong to mechanism='tree'"),
-        ({**BLT, "bands": 4}, "privacy.bands does not belong to mechanism='blt'"),
-        (BLT, "exactly one of privacy.blt, or privacy.theta with privacy.omega, or privacy.buffers; none is given"),
-        ({**BLT, "blt": "b400", "theta": [0.5], "omega": [0.5]}, "privacy.buffers; several are given"),
-        ({**BLT, "blt": "b400", "buffers": 4}, "several are given"),
-        ({**BANDED, "bands": 4, "coefficients": [1.0]}, "privacy.coefficients, or privacy.bands; several are given"),
-        (BANDED, "exactly one of privacy.coefficients, or privacy.bands; none is given"),
-        ({**BANDED, "coefficients": [1.0, 2.0]}, "coefficient"),
-        ({**BLT, "theta": [0.5]}, "privacy.theta and privacy.omega come together; give both"),
-        ({**BLT, "theta": [0.5, 0.4], "omega": [0.5]}, "2 theta and 1 omega were given"),
-        ({**BLT, "theta": [], "omega": []}, "theta"),
-        ({**BLT, "theta": [1.5], "omega": [0.5]}, "theta=(1.5,) leave (0, 1]"),
-        ({**BLT, "blt": "b17"}, "privacy.blt='b17' is not published; use one of b400, b100, b1000"),
-        ({**BLT, "blt": "b400", "restarts": [4]}, "privacy.restarts belong to tree and tree-variance-reduced"),
-        ({"mechanism": "tree-full", "zcdp": 1.0, "restarts": [4]}, "not to mechanism='tree-full'; drop them"),
-        ({"mechanism": "banded", "zcdp": 1.0}, "needs exactly one of privacy.bands; none is given"),
-        ({"mechanism": "dense", "zcdp": 1.0, "bands": 2}, "privacy.bands does not belong to mechanism='dense'"),
-        ({"mechanism": "tree", "zcdp": 1.0, "restarts": [4, 4]}, "restarts=(4, 4) are not increasing"),
-        ({"mechanism": "none", "stands_in_for": 5}, "privacy.stands_in_for=5 is not above rounds.report_goal=5"),
+        ({"mechanism": {"name": "none"}, "noise_multiplier": 1.0}, "privacy.noise_multiplier says noise but"),
+        ({"mechanism": {"name": "none"}, "zcdp": 1.0}, "privacy.zcdp says noise but privacy.mechanism='none'"),
+        (
+            {"mechanism": {"name": "tree"}},
+            "one of privacy.noise_multiplier and privacy.zcdp; neither is given",
+        ),
+        ({"mechanism": {"name": "tree"}, "zcdp": 1.0, "noise_multiplier": 1.0}, "both are given"),
+        ({"mechanism": {"name": "blt-b400", "buffers": 2}, "zcdp": 1.0}, "mechanism 'blt-b400', which takes nothing"),
+        (
+            {"mechanism": {"name": "independent", "theta": [0.5]}, "zcdp": 1.0},
+            "mechanism 'independent'",
+        ),
+        ({"mechanism": {"name": "tree", "buffers": 4}, "zcdp": 1.0}, "privacy.mechanism.buffers does not belong to"),
+        (blt(bands=4), "privacy.mechanism.bands does not belong to mechanism 'blt', which takes theta, omega, buffers"),
+        (
+            blt(buffers=4, theta=[0.5], omega=[0.5]),
+            "theta with omega, or buffers say which strategy it is",
+        ),
+        (blt(buffers=0), "buffers=0 is below 1"),
+        (banded(bands=4, coefficients=[1.0]), "several are given; give one of them"),
+        (banded(bands=0), "bands=0 is below 1"),
+        (banded(coefficients=[1.0, 2.0]), "coefficient"),
+        (banded(coefficients=["1.0"]), "privacy.mechanism.coefficients[0] is '1.0', and a number was expected"),
+        (blt(theta=[0.5]), "theta and omega come together; give both"),
+        (blt(theta=[0.5, 0.4], omega=[0.5]), "2 theta and 1 omega were given"),
+        (blt(theta=[], omega=[]), "theta"),
+        (blt(theta=[1.5], omega=[0.5]), "theta=(1.5,) leave (0, 1]"),
+        ({"mechanism": {"name": "blt-b17"}, "zcdp": 1.0}, "mechanism 'blt-b17' is none of independent, tree,"),
+        ({"mechanism": {"name": "nowhere:AT_ALL"}, "zcdp": 1.0}, "give package.module:NAME of a Mechanism"),
+        ({"mechanism": {"name": "tacit.errors:InputError"}, "zcdp": 1.0}, "is a type and no Mechanism"),
+        ({"mechanism": {"name": 3}, "zcdp": 1.0}, "privacy.mechanism has a wrong name"),
+        (
+            {"mechanism": {"name": "tree-full", "restarts": [4]}, "zcdp": 1.0},
+            "which takes nothing; drop it",
+        ),
+        ({"mechanism": {"name": "dense", "bands": 2}, "zcdp": 1.0}, "bands does not belong to mechanism 'dense'"),
+        ({"mechanism": {"name": "tree", "restarts": [4, 4]}, "zcdp": 1.0}, "restarts=(4, 4) are not increasing"),
+        (
+            {"mechanism": {"name": "none"}, "stands_in_for": 5},
+            "stands_in_for=5 is not above rounds.report_goal=5",
+        ),
     ],
 )
 def test_values_that_contradict_each_other_are_refused(privacy: dict[str, Any], message: str) -> None:
@@ -435,6 +477,14 @@ def test_every_key_is_documented_with_its_default() -> None:
     assert page.pop("rounds.max_participations").startswith("as many as")
     del wanted["rounds.max_participations"]
     assert page == wanted
+
+
+def test_every_mechanism_is_documented_with_its_parameters() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    for name, mechanism in MECHANISMS.items():
+        row = next(line for line in text.splitlines() if line.startswith("| `") and f"`{name}`" in line.split("|")[1])
+        for parameter in fields(mechanism.parameters):
+            assert f"`{parameter.name}" in row, f"docs/recipes.md does not say what {parameter.name} of {name} is"
 
 
 def test_the_recipe_on_the_page_is_one() -> None:

@@ -168,7 +168,7 @@ def test_what_cannot_adapt_is_refused() -> None:
     blt = Blt(theta=(0.5,), omega=(0.1,))
     with pytest.raises(InputError, match="blt strategy that never starts afresh"):
         AdaptiveClipping(initial=1.0).guarantees(planned(blt), GOAL)
-    with pytest.raises(InputError, match=r"privacy\.restarts"):
+    with pytest.raises(InputError, match=r"privacy\.mechanism\.restarts"):
         AdaptiveClipping(initial=1.0).guarantees(planned(Tree()), GOAL)
     for wrong in ({"initial": 0.0}, {"initial": 1.0, "quantile": 1.0}, {"initial": 1.0, "learning_rate": math.inf}):
         with pytest.raises(InputError, match="clipping"):

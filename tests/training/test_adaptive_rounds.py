@@ -28,10 +28,13 @@ from tacit.training.workers_cores import CoreWorkers
 
 ROUNDS = 9
 ADAPTING: dict[str, dict[str, Any]] = {
-    "none": {"mechanism": "none"},
-    "independent": {"mechanism": "independent", "noise_multiplier": 0.3},
-    "tree": {"mechanism": "tree", "noise_multiplier": 0.3, "restarts": [2, 6]},
-    "tree-variance-reduced": {"mechanism": "tree-variance-reduced", "noise_multiplier": 0.3, "restarts": [2, 6]},
+    "none": {"mechanism": {"name": "none"}},
+    "independent": {"mechanism": {"name": "independent"}, "noise_multiplier": 0.3},
+    "tree": {"mechanism": {"name": "tree", "restarts": [2, 6]}, "noise_multiplier": 0.3},
+    "tree-variance-reduced": {
+        "mechanism": {"name": "tree-variance-reduced", "restarts": [2, 6]},
+        "noise_multiplier": 0.3,
+    },
 }
 every_adapting = pytest.mark.parametrize("mechanism", ADAPTING)
 
@@ -146,7 +149,11 @@ def test_a_catastrophic_run_is_detected_and_a_working_one_is_not(cache: Cache, o
         recipe = tiny_recipe(
             cache.path,
             rounds={"rounds": 60, "report_goal": 12, "min_separation": 3},
-            privacy={"mechanism": "tree", "noise_multiplier": 1.0, "restarts": [20, 50], "clip_norm": initial},
+            privacy={
+                "mechanism": {"name": "tree", "restarts": [20, 50]},
+                "noise_multiplier": 1.0,
+                "clip_norm": initial,
+            },
             clipping={"initial": initial},
         )
         _, outcomes = rounds_of(tiny_learner(cache), recipe.plan(), one, 60)

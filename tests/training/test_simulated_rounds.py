@@ -22,7 +22,7 @@ from tacit.training import key_from_seed
 from tacit.training.randomness import seed_for
 from tacit.training.sampling import DeviceCohorts
 
-TREE = {"mechanism": "tree", "noise_multiplier": 3.0}
+TREE = {"mechanism": {"name": "tree"}, "noise_multiplier": 3.0}
 SEED = int.from_bytes(seed_for(key_from_seed(3), "population")[:7], "little")  # of the tiny recipe's key
 
 

@@ -32,15 +32,18 @@ LOSS = next_word_loss(SETTINGS)
 
 # One line per mechanism: what a recipe's [privacy] says besides the clip norm.
 MECHANISMS: dict[str, dict[str, Any]] = {
-    "none": {"mechanism": "none"},
-    "independent": {"mechanism": "independent", "noise_multiplier": 0.3},
-    "tree": {"mechanism": "tree", "noise_multiplier": 0.3, "restarts": [5]},
-    "tree-variance-reduced": {"mechanism": "tree-variance-reduced", "noise_multiplier": 0.3},
-    "blt": {"mechanism": "blt", "noise_multiplier": 0.3, "blt": "b400"},
-    "banded-toeplitz": {"mechanism": "banded-toeplitz", "noise_multiplier": 0.3, "coefficients": [1.0, 0.5, 0.25]},
-    "banded-inverse": {"mechanism": "banded-inverse", "noise_multiplier": 0.3, "coefficients": [1.0, -0.5]},
-    "banded": {"mechanism": "banded", "noise_multiplier": 0.3, "bands": 3},
-    "tree-full": {"mechanism": "tree-full", "noise_multiplier": 0.3},
+    "none": {"mechanism": {"name": "none"}},
+    "independent": {"mechanism": {"name": "independent"}, "noise_multiplier": 0.3},
+    "tree": {"mechanism": {"name": "tree", "restarts": [5]}, "noise_multiplier": 0.3},
+    "tree-variance-reduced": {"mechanism": {"name": "tree-variance-reduced"}, "noise_multiplier": 0.3},
+    "blt": {"mechanism": {"name": "blt-b400"}, "noise_multiplier": 0.3},
+    "banded-toeplitz": {
+        "mechanism": {"name": "banded-toeplitz", "coefficients": [1.0, 0.5, 0.25]},
+        "noise_multiplier": 0.3,
+    },
+    "banded-inverse": {"mechanism": {"name": "banded-inverse", "coefficients": [1.0, -0.5]}, "noise_multiplier": 0.3},
+    "banded": {"mechanism": {"name": "banded", "bands": 3}, "noise_multiplier": 0.3},
+    "tree-full": {"mechanism": {"name": "tree-full"}, "noise_multiplier": 0.3},
 }
 
 
@@ -155,9 +158,11 @@ def what_happened(path: Path) -> dict[str, Any]:
     with Run.open(path) as run:
         files = {file.name: file.read_bytes() for file in sorted((path / "model").iterdir())}
         return {
-            "rounds": [(r.step, r.file, r.digest, json.dumps(r.releases), json.dumps(r.measures)) for r in run.steps()],
+            "rounds": [
+                (r.round, r.checkpoint, r.digest, json.dumps(r.releases), json.dumps(r.measures)) for r in run.rounds()
+            ],
             "participations": [column.tolist() for column in run.participations()],
-            "metrics": [(m.step, m.split, m.name, m.value) for m in run.metrics()],
+            "metrics": [(m.round, m.split, m.name, m.value) for m in run.metrics()],
             "files": files,
-            "finished": run.finished,
+            "finished": run.fact("finished"),
         }

@@ -27,6 +27,7 @@ from tacit.design.toeplitz import (
 from tacit.errors import TacitError
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Independent, Record, Strategy, Tree
+from tacit.progress import Advanced, Event, Progress
 
 __all__ = ["app"]  # the one of `design.py`, with the commands of this file on it
 
@@ -139,7 +140,9 @@ def banded(
     """BandMF: a banded matrix with every entry free; for these rounds only. Takes seconds to minutes."""
     width = asked.participation().min_separation if bands is None else bands
     with _progress("BandMF", "{} steps, loss {:.6f}") as report:
-        asked.answer(objective, lambda it, loss: design_banded(it, bands=width, objective=loss, progress=report))
+        asked.answer(
+            objective, lambda it, loss: design_banded(it, bands=width, objective=loss, progress=_steps(report, "loss"))
+        )
 
 
 @app.command("dense")
@@ -151,7 +154,7 @@ def dense(
 ) -> None:
     """The optimal matrix (rms) where clients come once; for these rounds only. Takes seconds."""
     with _progress("dense", "{} steps, within {:.1e} of the least squared error") as report:
-        asked.answer(objective, lambda it, _: design_dense(it, progress=report))
+        asked.answer(objective, lambda it, _: design_dense(it, progress=_steps(report, "gap")))
 
 
 @app.command("full-tree")
@@ -264,6 +267,16 @@ def _row(name: str, design: Callable[[], Strategy], served: Participation) -> Re
     except TacitError as error:
         row["refused"] = str(error)
     return row | {"seconds": time.perf_counter() - begin}
+
+
+def _steps(report: Callable[[int, float], None], figure: str) -> Progress:
+    """A design's events as steps with one figure."""
+
+    def told(event: Event) -> None:
+        if isinstance(event, Advanced):
+            report(event.done, event.figures[figure])
+
+    return told
 
 
 @contextmanager

@@ -15,14 +15,21 @@ from tacit.cli.plan_figures import figures
 from tacit.cli.plan_options import Asked, Chosen, Delta, Json, One, PerVisit, ReportGoal, Target, chosen
 from tacit.cli.plan_timer import Simulated, show_simulated_timers
 from tacit.cli.tables import print_table
+from tacit.design.catalogue import MECHANISMS
 from tacit.planning import ParticipationCost, Plan, Scenario, report_goal_for, rounds_for
-from tacit.planning.candidates import MECHANISMS
 from tacit.planning.steps import seven_steps
 from tacit.planning.targets import MOST_ROUNDS, Reached, timers
 from tacit.privacy.rounding import rounded_up
 from tacit.privacy.strategy import Record
 
-SEARCHED = ("independent", "tree", "tree-reduced", "blt", "blt-b400", "lambda-cgd")  # fast, and never worse for waiting
+SEARCHED = (
+    "independent",
+    "tree",
+    "tree-variance-reduced",
+    "blt",
+    "blt-b400",
+    "lambda-cgd",
+)  # fast, and never worse for waiting
 HYPOTHESIS = (
     "Utility is taken to see the noise of the mean and nothing else: an assumption about training, not a theorem. "
     "Guarantees do not rest on it; they hold for clients that keep MinS, MaxP and the clip norm."
@@ -83,7 +90,7 @@ def plan_run(
     task, per_visit = asked.task(), cost.cost()
     plans = []
     with complaints.status("designing") as status:
-        for each in chosen(mechanism, tuple(MECHANISMS)):
+        for each in chosen(mechanism, tuple(name for name, of in MECHANISMS.items() if of.matrix is None)):
             status.update(f"designing {each.name}")
             plans.append(task.plan(each, report_goal))
     if as_json:

@@ -18,6 +18,7 @@ from tacit.files import write_whole
 from tacit.planning import configurations, robustness
 from tacit.planning.panels import Panel, PlannedFigure, Told
 from tacit.privacy.strategy import Banded
+from tacit.progress import Advanced, Event
 from tacit.reports.drawing import DOTS_PER_INCH, PALETTE, STYLE
 
 if TYPE_CHECKING:
@@ -94,8 +95,10 @@ def figures(
 def _bandmf(progress: Progress) -> Banded:
     bar = progress.add_task("designing BandMF", total=None)
 
-    def tell(steps: int, loss: float) -> None:
-        progress.update(bar, completed=steps, description=f"designing BandMF: rms loss {loss:.4f}")
+    def tell(event: Event) -> None:
+        if isinstance(event, Advanced):
+            loss = event.figures["loss"]
+            progress.update(bar, completed=event.done, description=f"designing BandMF: rms loss {loss:.4f}")
 
     found = robustness.bandmf(tell)
     progress.remove_task(bar)

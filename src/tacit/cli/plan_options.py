@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from tacit.cli.account_log import seconds_of
+from tacit.design.catalogue import MECHANISMS
 from tacit.errors import InputError
 from tacit.planning import Clients, Mechanism, ParticipationCost, Scenario, Utility, mechanism_named
-from tacit.planning.candidates import MECHANISMS
 from tacit.planning.steps import Goal
 from tacit.privacy.gaussian import zcdp_for_epsilon
 from tacit.privacy.participation import Participation
@@ -52,7 +52,7 @@ class Asked:
     ] = None
     noise_multiplier: Annotated[float, typer.Option(help="The most noise that the model bears, in clip norms,")] = 7.0
     noise_at: Annotated[int, typer.Option(help="at this report goal,")] = 6500
-    noise_with: Annotated[str, typer.Option(help="with this mechanism,")] = "tree-reduced"
+    noise_with: Annotated[str, typer.Option(help="with this mechanism,")] = "tree-variance-reduced"
     objective: Annotated[
         str, typer.Option(help="by this error of the prefix sums: rms, or max (of the worst one).")
     ] = "rms"

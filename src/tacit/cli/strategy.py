@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tacit.cli.console import complaints, console, print_json, speaks_plainly
+from tacit.cli.console import complaints, console, plain, print_json, speaks_plainly
 from tacit.cli.options import with_options
 from tacit.cli.plan_options import Delta, Json, Target, whole
+from tacit.design.catalogue import MECHANISMS
 from tacit.errors import InputError, ParticipationError
 from tacit.planning import Clients, Mechanism, Scenario, Utility, mechanism_named
-from tacit.planning.candidates import MECHANISMS
 from tacit.planning.production import Production, SimulatedRun, production_plan
 from tacit.planning.production_tuning import Tuned
 from tacit.planning.steps import Goal, Step
 from tacit.privacy.encoding import Encoding
 from tacit.privacy.strategy import Record
-from tacit.records import json_ready
 
 if TYPE_CHECKING:
     from tacit.jobs.production_files import Origin
     from tacit.planning.production_simulation import Simulator
     from tacit.recipe import Recipe
+from tacit.recipe.annotated import annotated_toml
 
-AUTO = ("tree-reduced", "blt")  # those of the papers' production runs
+AUTO = ("tree-variance-reduced", "blt")  # those of the papers' production runs
 SHOWN = (*AUTO, "lambda-cgd", "banded-toeplitz")  # beside the chosen one, with their memory
 SMALL_GOAL, SMALL_NOISE = 500, 0.54  # arXiv:2305.18465, Section 2.2
 
@@ -113,7 +113,7 @@ class Small:
     small_noise_multiplier: Annotated[
         float | None, typer.Option(help=f"and the largest noise multiplier with which it did [{SMALL_NOISE}],")
     ] = None
-    small_mechanism: Annotated[str, typer.Option(help="with this mechanism.")] = "tree-reduced"
+    small_mechanism: Annotated[str, typer.Option(help="with this mechanism.")] = "tree-variance-reduced"
     tuning: Annotated[
         Path | None, typer.Option(help="The folder of a `tacit tune`: its pair, learning rate and clip norm.")
     ] = None
@@ -309,10 +309,10 @@ def _written(
     files.write_files(
         out,
         {
-            "production.toml": files.production_toml(recipe, reasons, _head(production)),
+            "production.toml": annotated_toml(recipe, reasons, _head(production)),
             "statement.md": statement.markdown(),
             "statement.json": statement.to_json(),
-            "strategy.json": json.dumps(json_ready(record), indent=1, ensure_ascii=False) + "\n",
+            "strategy.json": json.dumps(plain(record), indent=1, ensure_ascii=False) + "\n",
         },
     )
     return record

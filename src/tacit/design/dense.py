@@ -3,8 +3,6 @@
 Both are made for n rounds, keep n^2 numbers and say nothing about a round after the last.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh_tridiagonal
@@ -14,23 +12,25 @@ from tacit.errors import InputError
 from tacit.privacy.participation import Participation
 from tacit.privacy.sensitivity import sensitivity
 from tacit.privacy.strategy import Dense, Tree
+from tacit.progress import Advanced, Progress, StageBegan, StageEnded, silent
 
 Array = NDArray[np.float64]
-Progress = Callable[[int, float], None]  # (steps so far, proved gap so far, as a share of the squared error)
 
 GAP = 1e-7  # the squared error is proved to exceed the least possible one by no more than this share
 STEPS = 500
+STAGE = "designing a dense matrix"
 MEMORY = 6  # steps that Anderson's extrapolation combines
 
 
-def design_dense(participation: Participation, *, progress: Progress | None = None) -> Dense:
+def design_dense(participation: Participation, *, progress: Progress = silent) -> Dense:
     """The lower-triangular matrix with columns of norm 1 and least rms error: optimal when clients come once.
 
     Minimises tr(M X^{-1}), M = A^T A, X = C^T C with unit diagonal. Its dual is to maximise, over weights y > 0,
     2 tr(R) - sum(y) with R = (Y^{1/2} M Y^{1/2})^{1/2}, and y = diag(R) at the optimum (arXiv:2202.08312).
     The inverse of Y^{1/2} M Y^{1/2} is tridiagonal, because M^{-1} = D D^T, so a step costs O(n^2), not O(n^3).
     The dual value bounds the error from below: the search ends when the bound is within 1e-7. `progress` is told
-    steps and gap. InputError where a client may come more than once: which matrix is best then is not known.
+    the steps, with the gap so far. InputError where a client may come more than once: which matrix is best then is
+    not known.
     """
     if participation.effective.max_participations > 1:
         raise InputError(
@@ -42,6 +42,7 @@ def design_dense(participation: Participation, *, progress: Progress | None = No
     points: list[Array] = []
     moves: list[Array] = []
     best_gap, best = np.inf, np.eye(rounds)
+    progress(StageBegan(STAGE))
     for step in range(1, STEPS + 1):
         weights = np.exp(logs)
         values, vectors = _root(weights)
@@ -49,12 +50,12 @@ def design_dense(participation: Participation, *, progress: Progress | None = No
         gap = _gap(weights, values, vectors, diagonal)
         if gap < best_gap:
             best_gap, best = gap, (vectors / diagonal[:, None] ** 0.5) * np.sqrt(values)
-        if progress is not None:
-            progress(step, best_gap)
+        progress(Advanced(STAGE, step, {"gap": best_gap}))
         if best_gap < GAP:
             break
         points, moves = [*points[1 - MEMORY :], logs], [*moves[1 - MEMORY :], np.log(diagonal) - logs]
         logs = _extrapolated(points, moves)
+    progress(StageEnded(STAGE))
     return Dense(_triangle(best @ best.T))
 
 

@@ -1,20 +1,21 @@
 """What `tacit strategy` leaves in its folder: the production recipe with reasons, and the planned statement."""
 
-import json
 import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from tacit.data import Manifest
+from tacit.design.catalogue import mechanism_named
+from tacit.design.mechanism import ChosenMechanism
 from tacit.errors import InputError
 from tacit.files import write_whole
 from tacit.planning.production import Production
 from tacit.planning.production_tuning import Tuned
+from tacit.planning.scenario import Plan
 from tacit.population.devices import RoundRules
 from tacit.privacy.encoding import Encoding
 from tacit.privacy.guarantee import OPERATING_SYSTEM
-from tacit.privacy.strategy import BandedInverse, BandedToeplitz, Blt, Independent, Strategy, Tree
 from tacit.recipe import Recipe
 from tacit.recipe.sections import PopulationSection, PrivacySection, RoundsSection
 from tacit.statements import TrainingFacts
@@ -52,7 +53,7 @@ class Origin:
                 "name": "production",
                 "data": {"cache": self.cache},
                 "rounds": {"rounds": 1, "report_goal": 1, "min_separation": 1},
-                "privacy": {"mechanism": "none"},
+                "privacy": {"mechanism": {"name": "none"}},
             }
         )
 
@@ -74,7 +75,7 @@ def production_recipe(base: Recipe, production: Production, delta: float, rules:
     plan, seen = production.plan, production.simulated
     served = plan.guarantee.participation
     privacy = PrivacySection(
-        **_strategy_keys(plan.strategy),
+        mechanism=_mechanism(plan),
         clip_norm=base.privacy.clip_norm,
         noise_multiplier=plan.guarantee.noise_multiplier,
         delta=delta,
@@ -97,47 +98,15 @@ def production_recipe(base: Recipe, production: Production, delta: float, rules:
     return Recipe.from_toml(recipe.to_toml(), where="the production recipe")
 
 
-def _strategy_keys(strategy: Strategy) -> dict[str, Any]:
-    match strategy:
-        case Independent():
-            return {"mechanism": "independent"}
-        case Tree(variance_reduced=reduced):
-            return {"mechanism": "tree-variance-reduced" if reduced else "tree"}
-        case Blt(theta=theta, omega=omega):
-            return {"mechanism": "blt", "theta": theta, "omega": omega}
-        case BandedToeplitz(coefficients=coefficients):
-            return {"mechanism": "banded-toeplitz", "coefficients": coefficients}
-        case BandedInverse(coefficients=coefficients):
-            return {"mechanism": "banded-inverse", "coefficients": coefficients}
-        case _:
-            raise InputError(f"a recipe cannot hold a {strategy.kind} strategy in numbers; choose another mechanism.")
-
-
-def production_toml(recipe: Recipe, reasons: dict[str, str], head: list[str]) -> str:
-    """The recipe with its reasons: every key that differs from its default, or has one in `reasons`.
-
-    `reasons` are by "section.key"; a key without one comes from the recipe that this one builds on.
-    """
-    lines = [f"# {line}".rstrip() for line in head]
-    lines.append(_line("name", recipe.name, None))
-    for section in type(recipe).model_fields:
-        value = getattr(recipe, section)
-        if section == "name" or value is None:
-            continue
-        kept = []
-        for key, field in type(value).model_fields.items():
-            given, reason = getattr(value, key), reasons.get(f"{section}.{key}")
-            default = field.get_default(call_default_factory=True) if not field.is_required() else ...
-            if given is not None and (given != default or reason is not None):
-                kept.append(_line(key, given, reason or "of the recipe that this one builds on"))
-        if kept:
-            lines += ["", f"[{section}]", *kept]
-    return "\n".join(lines) + "\n"
-
-
-def _line(key: str, value: Any, reason: str | None) -> str:
-    written = json.dumps(str(value) if isinstance(value, Path) else value, ensure_ascii=False)
-    return f"{key} = {written}" + (f" # {reason}" if reason else "")
+def _mechanism(plan: Plan) -> ChosenMechanism:
+    """The plan's mechanism with the numbers that it was designed to have."""
+    mechanism = mechanism_named(plan.mechanism.name)
+    if mechanism.matrix is not None:
+        raise InputError(f"a recipe cannot hold a {plan.strategy.kind} strategy in numbers; choose another mechanism.")
+    parameters = mechanism.parameters()
+    if parameters.is_wish:
+        parameters = parameters.settled(plan.strategy)
+    return ChosenMechanism(mechanism=mechanism, parameters=parameters)
 
 
 def reasons_for(production: Production, origin: Origin, encoding: Encoding | None, delta: float) -> dict[str, str]:
@@ -169,10 +138,10 @@ def reasons_for(production: Production, origin: Origin, encoding: Encoding | Non
         "rounds.report_goal": f"{chosen}, by simulation (step 3)",
         "rounds.min_separation": f"MinS {served.rounds_between} + 1, which the timer promised in simulation",
         "rounds.max_participations": "MaxP, which the timer promised in simulation",
-        "privacy.mechanism": "the least zCDP at this noise on the mean" if origin.chosen else "as asked for",
-        "privacy.theta": design,
-        "privacy.omega": design,
-        "privacy.coefficients": design,
+        "privacy.mechanism.name": "the least zCDP at this noise on the mean" if origin.chosen else "as asked for",
+        "privacy.mechanism.theta": design,
+        "privacy.mechanism.omega": design,
+        "privacy.mechanism.coefficients": design,
         "privacy.noise_multiplier": f"{noise}; {price} as planned{coded}",
         "privacy.delta": "as given",
         "privacy.clip_norm": "fixed; scale it with the server's learning rate"

@@ -5,17 +5,19 @@ the clip norm fixed. Both keep the noise on the mean as the recipe has it.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
+from tacit.design.catalogue import TREE, TreeParameters
 from tacit.design.losses import prefix_errors
+from tacit.design.mechanism import ChosenMechanism
 from tacit.errors import InputError
 from tacit.planning.tuning import Choice, Setting, scaled_noise_multiplier, trial_restarts
 from tacit.privacy import Guarantee, Participation
-from tacit.privacy.strategy import Banded, Dense, Tree
+from tacit.privacy.strategy import Matrix, Tree
 from tacit.recipe import Recipe
-from tacit.recipe.sections import ADAPTING, TREES, ClippingSection, PrivacySection
+from tacit.recipe.sections import ClippingSection, PrivacySection
 
 START = 10  # the first clip norm is the recipe's by this: "start low" (arXiv:2305.18465, Section 2.1)
 SCALES: dict[str, object] = {"clip_norm": 1.0, "noise_multiplier": None, "zcdp": None}  # what no design depends on
@@ -114,12 +116,12 @@ def production_recipe(recipe: Recipe, choice: Choice, report_goal: int) -> Recip
     """
     privacy = recipe.privacy
     changed: dict[str, object] = {"clip_norm": choice.clip_norm, "zcdp": None, "stands_in_for": None}
-    if privacy.mechanism != "none":
+    if privacy.mechanism is not None:
         changed["noise_multiplier"] = scaled_noise_multiplier(
             _noise_multiplier(recipe), report_goal=recipe.rounds.report_goal, to=report_goal
         )
-    if recipe.clipping is not None:
-        changed["restarts"] = ()
+    if recipe.clipping is not None and privacy.mechanism is not None:
+        changed["mechanism"] = _restarted(privacy.mechanism, ())
     made = recipe.model_copy(
         update={
             "server": recipe.server.model_copy(update={"learning_rate": choice.setting.server_learning_rate}),
@@ -143,7 +145,7 @@ def planned(recipe: Recipe) -> Guarantee:
 
 
 @lru_cache(maxsize=4)
-def _designed(section: PrivacySection, participation: Participation) -> tuple[PrivacySection, Banded | Dense | None]:
+def _designed(section: PrivacySection, participation: Participation) -> tuple[PrivacySection, Matrix | None]:
     """A section without scales: some minutes for thousands of rounds of "banded"."""
     return section.designed(participation), section.matrix(participation)
 
@@ -155,9 +157,9 @@ def _noise_multiplier(recipe: Recipe) -> float:
 
 def _trial_privacy(recipe: Recipe, rounds: int, report_goal: int) -> PrivacySection:
     wanted = recipe.privacy
-    if wanted.mechanism == "none":
+    if wanted.mechanism is None:
         return wanted.model_copy(update={"stands_in_for": None})
-    trees = wanted.mechanism not in ADAPTING
+    trees = not wanted.adapts
     update: dict[str, object] = {
         "zcdp": None,
         "stands_in_for": None,
@@ -168,10 +170,19 @@ def _trial_privacy(recipe: Recipe, rounds: int, report_goal: int) -> PrivacySect
             error_ratio=_error_over_tree(recipe) if trees else 1.0,
         ),
     }
-    if trees or wanted.mechanism in TREES:
-        update["restarts"] = trial_restarts(rounds, wanted.restarts)
-    kept = PrivacySection(mechanism="tree", noise_multiplier=1.0, delta=wanted.delta) if trees else wanted
+    mechanism = ChosenMechanism(mechanism=TREE, parameters=TreeParameters()) if trees else wanted.mechanism
+    if isinstance(mechanism.parameters, TreeParameters):
+        mechanism = _restarted(mechanism, trial_restarts(rounds, mechanism.parameters.restarts))
+    update["mechanism"] = mechanism
+    kept = PrivacySection(mechanism=mechanism, noise_multiplier=1.0, delta=wanted.delta) if trees else wanted
     return kept.model_copy(update=update)
+
+
+def _restarted(mechanism: ChosenMechanism, restarts: tuple[int, ...]) -> ChosenMechanism:
+    """The same with other restarts, where it has any."""
+    if not isinstance(mechanism.parameters, TreeParameters):
+        return mechanism
+    return replace(mechanism, parameters=replace(mechanism.parameters, restarts=restarts))
 
 
 def _error_over_tree(recipe: Recipe) -> float:

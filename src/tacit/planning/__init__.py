@@ -2,7 +2,8 @@
 from a target, and the seven steps from a task to a plan (arXiv:2305.18465, Section 2.5). NumPy only.
 """
 
-from tacit.planning.candidates import Mechanism, mechanism_named
+from tacit.design.catalogue import mechanism_named
+from tacit.design.mechanism import Mechanism
 from tacit.planning.clients import Clients
 from tacit.planning.scenario import ParticipationCost, Plan, Scenario, Utility
 from tacit.planning.targets import report_goal_for, rounds_for, timer_for

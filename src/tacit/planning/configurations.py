@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from tacit.design.catalogue import MECHANISMS
+from tacit.design.mechanism import Mechanism
 from tacit.design.toeplitz import design_banded_toeplitz
-from tacit.planning.candidates import MECHANISMS, Mechanism
 from tacit.planning.clients import Clients
 from tacit.planning.panels import Curve, Panel, PlannedFigure, Told, traced
 from tacit.planning.scenario import Plan, Scenario, Utility
@@ -23,7 +24,7 @@ DELTA = 1e-10
 PRODUCED = (("tree", 7.0, 1, 0), ("blt-b100", 6.76, 0, 1), ("blt-b400", 7.379, 0, 0), ("blt-b1000", 8.681, 0, 2))
 SHOWN = {
     "tree": "tree",
-    "tree-reduced": "tree",
+    "tree-variance-reduced": "tree",
     "blt": "BLT, designed for each",
     "blt-b100": "BLT, published for b = 100",
     "blt-b400": "BLT, published for b = 400",
@@ -77,7 +78,12 @@ def blt_figure_8(tell: Told) -> Iterator[PlannedFigure]:
     """Extrapolation: mechanisms against report goal, and report goals against rounds, at equal utility."""
     goals = [int(goal) for goal in np.geomspace(1000, 40_000, 17)]
     compared = []
-    for name, hue, stroke in (("tree-reduced", 1, 0), ("blt-b400", 0, 1), ("blt", 0, 0), ("banded-toeplitz", 2, 0)):
+    for name, hue, stroke in (
+        ("tree-variance-reduced", 1, 0),
+        ("blt-b400", 0, 1),
+        ("blt", 0, 0),
+        ("banded-toeplitz", 2, 0),
+    ):
         of = _goals_of(Clients(devices=4_210_000))(2000, MECHANISMS[name])
         at = goals[::2] if name == "banded-toeplitz" else goals
         compared.append(traced(SHOWN[name], at, _epsilon(of), hue=hue, stroke=stroke))
@@ -177,7 +183,7 @@ def _trees_and_blts(
 ) -> tuple[Curve, ...]:
     """zCDP for each number of rounds, with trees (whole lines) and with BLTs designed for each point (dashed)."""
     curves = []
-    for stroke, mechanism in enumerate(("tree-reduced", "blt")):
+    for stroke, mechanism in enumerate(("tree-variance-reduced", "blt")):
         for hue, rounds in enumerate(ROUNDS):
             of = _zcdp(plan_of(rounds, MECHANISMS[mechanism]))
             label = f"{'tree' if stroke == 0 else 'BLT'}, {rounds} rounds"

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias, TypeVar
 
+from tacit.design.mechanism import Mechanism
 from tacit.errors import InputError, ParticipationError
-from tacit.planning.candidates import Mechanism
 from tacit.planning.clients import HOURS_PER_DAY
 from tacit.planning.scenario import Plan, Record, Scenario
 from tacit.planning.steps import Goal

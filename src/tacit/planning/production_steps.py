@@ -162,7 +162,7 @@ class ProductionStory(Story):
             "times_the_noise": price.noisier,
         }
         said = [
-            f"Where learning rates are known: tree-reduced with {restarts} (the clip norm changes only at "
+            f"Where learning rates are known: tree-variance-reduced with {restarts} (the clip norm changes only at "
             f"those) takes noise multiplier {price.noise_multiplier:.6g} for the target."
         ]
         if updates is None or price.noisier is None:

@@ -20,6 +20,7 @@ from tacit.planning.panels import Curve, Panel, PlannedFigure, Told, traced
 from tacit.privacy.participation import Participation
 from tacit.privacy.sensitivity import sensitivity, sensitivity_bound_squared
 from tacit.privacy.strategy import Banded, Strategy, Tree
+from tacit.progress import Progress, silent
 
 N = 2000  # rounds, as in the paper
 RMS = "rms loss (error at equal privacy)"
@@ -190,7 +191,7 @@ def blt_figure_6(tell: Told) -> Iterator[PlannedFigure]:
     )
 
 
-def bandmf(progress: Callable[[int, float], None] | None = None) -> Banded:
+def bandmf(progress: Progress = silent) -> Banded:
     """The BandMF of the figures: 400 bands, 2000 rounds. Takes minutes."""
     return design_banded(_few(400, 5), bands=400, objective="rms", progress=progress)
 

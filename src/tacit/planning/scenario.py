@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from tacit.design.catalogue import MECHANISMS
 from tacit.design.losses import Objective, checked_objective, prefix_errors
+from tacit.design.mechanism import Mechanism
 from tacit.errors import InputError
-from tacit.planning.candidates import MECHANISMS, Mechanism
 from tacit.planning.clients import Clients
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Participation
@@ -35,7 +36,7 @@ class Utility:
 
     noise_multiplier: float = 7.0
     report_goal: int = 6500
-    mechanism: Mechanism = MECHANISMS["tree-reduced"]
+    mechanism: Mechanism = MECHANISMS["tree-variance-reduced"]
     objective: Objective = "rms"
 
     def __post_init__(self) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from tacit.planning.candidates import Mechanism
+from tacit.design.mechanism import Mechanism
 from tacit.planning.clients import HOURS_PER_DAY
 from tacit.planning.scenario import Plan, Record, Scenario
 from tacit.planning.targets import Progress, Reached, report_goal_for
@@ -76,7 +76,7 @@ class AdaptivePrice:
     def of(cls, scenario: Scenario, report_goal: int, zcdp: float) -> "AdaptivePrice":
         """With the restarts and the noise on the count that the paper uses, and its estimate of the prefix sums."""
         restarts = tuple(range(FIRST_RESTART, scenario.rounds, RESTART_EVERY))
-        afresh = Mechanism.fixed("tree-reduced", Tree(restarts=restarts, variance_reduced=True))
+        afresh = Mechanism.fixed("tree-variance-reduced", Tree(restarts=restarts, variance_reduced=True))
         plan = scenario.plan(afresh, report_goal)
         noise, bits = noise_multiplier_for(zcdp, plan.guarantee.sensitivity), report_goal / BITS_PER_REPORT
         updates = update_noise_multiplier(noise, bits) if 2 * bits > noise else None

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from tacit.design.mechanism import Mechanism
 from tacit.errors import InputError
-from tacit.planning.candidates import Mechanism
 from tacit.planning.clients import HOURS_PER_DAY
 from tacit.planning.scenario import Plan, Scenario
 from tacit.privacy.gaussian import noise_multiplier_for

@@ -153,8 +153,9 @@ class Banded(Matrix):
 
     def row(self, round: int, back: int) -> NDArray[np.float64]:
         """C[round, round - i] for i = 0 ... back, from the columns."""
-        lags = np.arange(back + 1)
-        return self.columns[round - lags, lags]
+        row, lags = np.zeros(back + 1), np.arange(min(back + 1, self.bands))
+        row[: lags.size] = self.columns[round - lags, lags]
+        return row
 
     def worst_case(self, participation: Participation) -> tuple[float, bool]:
         """By a dynamic program for up to 2b bands, exact; beyond as any matrix."""

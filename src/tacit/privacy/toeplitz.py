@@ -192,8 +192,8 @@ class BandedToeplitz(_Band):
         return self._reciprocal(rounds)
 
     def row(self, round: int, back: int) -> Column:
-        """The first coefficients, whatever the round."""
-        return np.array(self.coefficients[: back + 1])
+        """The first coefficients, whatever the round, then zeros."""
+        return self._padded(back + 1)
 
     def memory(self, rounds: int) -> int:
         """The noise of each round so far, at most of as many as the band reaches back."""

@@ -13,12 +13,13 @@ from typing import Any, Self
 import tomli_w
 from pydantic import Field, ValidationError, model_validator
 
+from tacit.design.catalogue import MECHANISMS
 from tacit.errors import AccountingError, RecipeError
 from tacit.privacy import Guarantee
-from tacit.privacy.strategy import Banded, Dense
+from tacit.privacy.strategy import Matrix
 from tacit.recipe.model_section import DEFAULT, Network, section_of
 from tacit.recipe.sections import (
-    ADAPTING,
+    NONE,
     ClientSection,
     ClippingSection,
     DataSection,
@@ -69,10 +70,11 @@ class Recipe(Section):
 
     @model_validator(mode="after")
     def _can_adapt_its_clip_norm(self) -> Self:
-        if self.clipping is not None and self.privacy.mechanism not in ADAPTING:
+        if self.clipping is not None and not self.privacy.adapts:
+            adapting = ", ".join([NONE, *(name for name, each in MECHANISMS.items() if each.adapts)])
             raise ValueError(
-                f"[clipping] needs a mechanism whose noise starts afresh ({', '.join(ADAPTING)}), not privacy."
-                f"mechanism='{self.privacy.mechanism}', which has one clip norm; drop [clipping] or take one of those."
+                f"[clipping] needs a mechanism whose noise starts afresh ({adapting}), not privacy.mechanism="
+                f"'{self.privacy.mechanism_name}', which has one clip norm; drop [clipping] or take one of those."
             )
         return self
 
@@ -141,19 +143,20 @@ class Recipe(Section):
         section = self.privacy.designed(self.rounds.participation())
         return self.model_copy(update={"privacy": section})
 
-    def matrix(self) -> Banded | Dense | None:
+    def matrix(self) -> Matrix | None:
         """The strategy matrix that is asked for, designed; None where the strategy is a few numbers. A run keeps it.
 
         Raises: InputError where the mechanism has none for this participation.
         """
         return self.privacy.matrix(self.rounds.participation())
 
-    def guarantee(self, matrix: Banded | Dense | None = None) -> Guarantee:
+    def guarantee(self, matrix: Matrix | None = None) -> Guarantee:
         """What the planned run promises; with adaptive clipping, updates and counts together [paper 1, Theorem 1].
 
         matrix: what `matrix` designed, or the run kept.
         """
-        strategy, participation = self.privacy.strategy(matrix), self.rounds.participation()
+        participation = self.rounds.participation()
+        strategy = self.privacy.strategy(participation, matrix)
         if strategy is not None and self.privacy.zcdp is not None:
             return Guarantee.for_zcdp(
                 self.privacy.zcdp, participation=participation, strategy=strategy, clip_norm=self.privacy.clip_norm
@@ -165,7 +168,7 @@ class Recipe(Section):
             noise_multiplier=self.privacy.noise_multiplier or 0.0,
         )
 
-    def plan(self, matrix: Banded | Dense | None = None) -> RoundPlan:
+    def plan(self, matrix: Matrix | None = None) -> RoundPlan:
         """What the trainer runs. matrix: as for `guarantee`."""
         return RoundPlan(
             guarantee=self.guarantee(matrix),
@@ -204,11 +207,15 @@ def _first_complaint(error: ValidationError) -> str:
     return f"{key} = {first['input']!r}: {rule}; docs/recipes.md lists every key with its default.{more}"
 
 
-def _flat(values: dict[str, Any]) -> dict[str, Any]:
-    """{"section.key": value}; a section that was not given has no keys."""
-    given = {name: value for name, value in values.items() if value is not None}
-    sections = {name: value if isinstance(value, dict) else {"": value} for name, value in given.items()}
-    return {f"{name}.{key}".rstrip("."): value for name, keys in sections.items() for key, value in keys.items()}
+def _flat(values: dict[str, Any], under: str = "") -> dict[str, Any]:
+    """{"section.key": value}, also of sections within sections; a section that was not given has no keys."""
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{under}{name}.")
+        elif value is not None or under:
+            flat[f"{under}{name}"] = value
+    return flat
 
 
 def _brief(value: Any) -> str:

@@ -1,49 +1,24 @@
 """The sections of a recipe: every key, its default, and the reason for it."""
 
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, model_validator
 
 from tacit.compute.precision import Precision
-from tacit.design.banded import design_banded
-from tacit.design.blt import design_blt
-from tacit.design.dense import design_dense, full_tree
-from tacit.design.toeplitz import design_banded_inverse, design_banded_toeplitz
-from tacit.errors import InputError
+from tacit.design.catalogue import chosen
+from tacit.design.mechanism import ChosenMechanism
+from tacit.errors import InputError, RecipeError
 from tacit.population.devices import RoundRules
-from tacit.privacy import Blt, Independent, Participation, Tree
+from tacit.privacy import Participation
 from tacit.privacy.participation import Clock
-from tacit.privacy.strategy import PUBLISHED_BLT, Banded, BandedInverse, BandedToeplitz, Dense, Strategy
+from tacit.privacy.strategy import Dense, Matrix, Strategy
 from tacit.training import ClientTraining, ServerOptimizer
 from tacit.training.adaptive_clipping import AdaptiveClipping
 from tacit.training.server import Method
 
-Mechanism = Literal[
-    "none",
-    "independent",
-    "tree",
-    "tree-variance-reduced",
-    "tree-full",
-    "blt",
-    "banded-toeplitz",
-    "banded-inverse",
-    "banded",
-    "dense",
-]
-TREES = ("tree", "tree-variance-reduced")  # those that restart
-MATRICES = ("tree-full", "banded", "dense")  # too many numbers for a recipe: a run keeps them in a file of their own
 LARGEST = 4096  # rounds of a full matrix: 128 MB
-# The ways to say which strategy of its family a mechanism is: exactly one of them, whole. The last is a wish, which
-# `Recipe.designed` turns into the numbers of the way before it, or `Recipe.matrix` into a matrix.
-WAYS: dict[str, tuple[tuple[str, ...], ...]] = {
-    "blt": (("blt",), ("theta", "omega"), ("buffers",)),
-    "banded-toeplitz": (("coefficients",), ("bands",)),
-    "banded-inverse": (("coefficients",), ("bands",)),
-    "banded": (("bands",),),
-}
-ADAPTING = ("none", "independent", *TREES)  # those under which a clip norm may change
-CHOICES = ("blt", "theta", "omega", "buffers", "coefficients", "bands")
+NONE = "none"  # the mechanism that adds no noise; it promises nothing
 
 
 class Section(BaseModel):
@@ -102,117 +77,106 @@ class RoundsSection(Section):
         )
 
 
+def _mechanism(values: object) -> ChosenMechanism | None:
+    """What `[privacy.mechanism]` says; None for the name "none". ValueError naming the key."""
+    if values is None or isinstance(values, ChosenMechanism):
+        return values
+    if not isinstance(values, dict):
+        raise ValueError(
+            f"privacy.mechanism = {values!r}, but 'privacy.mechanism' is a section; write [privacy.mechanism] and "
+            'below it name = "..." with what else is said of it.'
+        )
+    if values == {"name": NONE}:
+        return None
+    where = "privacy.mechanism"
+    try:
+        return chosen(values, error=RecipeError, where=where)
+    except RecipeError:
+        raise
+    except InputError as error:
+        raise ValueError(f"{where}: {error}") from error
+
+
+def _plain_mechanism(mechanism: ChosenMechanism | None) -> dict[str, Any]:
+    return {"name": NONE} if mechanism is None else mechanism.to_plain()
+
+
 class PrivacySection(Section):
     """The mechanism and how much noise it adds."""
 
-    mechanism: Mechanism
+    # [privacy.mechanism]: its name, and the parameters that the catalogue gives it; None: no noise is added.
+    mechanism: Annotated[ChosenMechanism | None, PlainValidator(_mechanism), PlainSerializer(_plain_mechanism)]
     clip_norm: float = Field(default=1.0, gt=0)
     noise_multiplier: float | None = Field(default=None, gt=0)  # z: seeds have standard deviation z * clip_norm
     zcdp: float | None = Field(default=None, gt=0)  # or the rho that the planned run may spend
     delta: float = Field(default=1e-10, gt=0, lt=1)  # the papers'
-    blt: str | None = None  # published parameters: b400, b100 or b1000
-    theta: tuple[float, ...] | None = Field(default=None, strict=False)  # or the decays of one's own
-    omega: tuple[float, ...] | None = Field(default=None, strict=False)  # and their weights
-    buffers: int | None = Field(default=None, ge=1)  # or how many, to be designed for this run's participation
-    coefficients: tuple[float, ...] | None = Field(default=None, strict=False)  # banded: of C, or of its inverse
-    bands: int | None = Field(default=None, ge=1)  # or how many, to be designed for this run's participation
     objective: Literal["max", "rms"] = "max"  # what a design minimises: the worst prefix sum's error, as paper 4's
-    restarts: tuple[int, ...] = Field(default=(), strict=False)  # trees: the rounds at which a new tree begins
     stands_in_for: int | None = Field(default=None, ge=1)  # the production report goal this cohort stands for
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Self:
         noises = [name for name in ("noise_multiplier", "zcdp") if getattr(self, name) is not None]
-        if self.mechanism == "none" and noises:
+        if self.mechanism is None and noises:
             raise ValueError(
                 f"privacy.{noises[0]} says noise but privacy.mechanism='none' says none; drop one of them."
             )
-        if self.mechanism != "none" and len(noises) != 1:
+        if self.mechanism is not None and len(noises) != 1:
             raise ValueError(
-                f"privacy.mechanism='{self.mechanism}' needs exactly one of privacy.noise_multiplier and privacy.zcdp; "
-                f"{'both are' if noises else 'neither is'} given."
-            )
-        self._says_its_strategy_once()
-        if self.blt is not None and self.blt not in PUBLISHED_BLT:
-            raise ValueError(f"privacy.blt='{self.blt}' is not published; use one of {', '.join(PUBLISHED_BLT)}.")
-        if self.restarts and self.mechanism not in TREES:
-            raise ValueError(
-                f"privacy.restarts belong to {' and '.join(TREES)}, not to mechanism='{self.mechanism}'; drop them."
+                f"privacy.mechanism='{self.mechanism_name}' needs exactly one of privacy.noise_multiplier and "
+                f"privacy.zcdp; {'both are' if noises else 'neither is'} given."
             )
         return self
 
-    def _says_its_strategy_once(self) -> None:
-        given = {name for name in CHOICES if getattr(self, name) is not None}
-        ways = WAYS.get(self.mechanism, ())
-        foreign = sorted(given.difference(*ways))
-        if foreign:
-            raise ValueError(f"privacy.{foreign[0]} does not belong to mechanism='{self.mechanism}'; drop it.")
-        begun = [way for way in ways if given.intersection(way)]
-        if ways and len(begun) != 1:
-            choices = ", or ".join(" with ".join(f"privacy.{name}" for name in way) for way in ways)
-            raise ValueError(
-                f"privacy.mechanism='{self.mechanism}' needs exactly one of {choices}; "
-                f"{'several are' if begun else 'none is'} given."
-            )
-        if begun and not given.issuperset(begun[0]):
-            raise ValueError(f"{' and '.join(f'privacy.{name}' for name in begun[0])} come together; give both.")
+    @property
+    def mechanism_name(self) -> str:
+        """The mechanism by its name in the catalogue, "none" where there is none."""
+        return NONE if self.mechanism is None else self.mechanism.name
+
+    @property
+    def adapts(self) -> bool:
+        """Whether a clip norm may change while a run goes on: there is no noise, or noise that can start afresh."""
+        return self.mechanism is None or self.mechanism.mechanism.adapts
 
     @property
     def is_wish(self) -> bool:
         """Whether the strategy is still to be designed."""
-        return self.buffers is not None or self.bands is not None or self.mechanism in MATRICES
+        return self.mechanism is not None and self.mechanism.is_wish
 
     def designed(self, participation: Participation) -> "PrivacySection":
         """The same section with the numbers of the strategy designed for `participation`, where they are few."""
-        if self.buffers is not None:
-            blt = design_blt(participation, buffers=self.buffers, objective=self.objective)
-            return self.model_copy(update={"buffers": None, "theta": blt.theta, "omega": blt.omega})
-        if self.bands is not None and self.mechanism not in MATRICES:
-            design = design_banded_toeplitz if self.mechanism == "banded-toeplitz" else design_banded_inverse
-            banded = design(participation, bands=self.bands, objective=self.objective)
-            return self.model_copy(update={"bands": None, "coefficients": banded.coefficients})
-        return self
+        if self.mechanism is None:
+            return self
+        return self.model_copy(update={"mechanism": self.mechanism.settled(participation, self.objective)})
 
-    def matrix(self, participation: Participation) -> Banded | Dense | None:
+    def matrix(self, participation: Participation) -> Matrix | None:
         """The strategy matrix for `participation`, designed; None where a strategy is a few numbers.
 
         Raises: InputError where there is none: more bands than the separation, more than one participation of "dense".
         """
-        if self.mechanism == "banded" and self.bands is not None:
-            return design_banded(participation, bands=self.bands, objective=self.objective)
-        if self.mechanism not in MATRICES:
+        kind = None if self.mechanism is None else self.mechanism.mechanism.matrix
+        if self.mechanism is None or kind is None:
             return None
-        if participation.rounds > LARGEST:
+        if kind is Dense and participation.rounds > LARGEST:
             raise InputError(
-                f"privacy.mechanism='{self.mechanism}' is a full matrix and rounds.rounds={participation.rounds} are "
-                f"too many for one; ask for at most {LARGEST} rounds, or take blt or banded."
+                f"privacy.mechanism='{self.mechanism_name}' is a full matrix and rounds.rounds={participation.rounds} "
+                f"are too many for one; ask for at most {LARGEST} rounds, or take blt or banded."
             )
-        return full_tree(participation.rounds) if self.mechanism == "tree-full" else design_dense(participation)
+        strategy = self.mechanism.strategy(participation, self.objective)
+        assert isinstance(strategy, Matrix)  # what the catalogue says of it
+        return strategy
 
-    def strategy(self, matrix: Banded | Dense | None = None) -> Strategy | None:
-        """None for mechanism "none". A wish must have been `designed` before; `matrix` is what a matrix was asked for.
+    def strategy(self, participation: Participation, matrix: Matrix | None = None) -> Strategy | None:
+        """None for mechanism "none". A wish that was not `designed` before is now; `matrix` is what was asked for.
 
         Raises: InputError where a matrix is needed and not given.
         """
-        match self.mechanism:
-            case "none":
-                return None
-            case "tree-full" | "banded" | "dense":
-                if matrix is None:
-                    raise InputError(f"privacy.mechanism='{self.mechanism}' needs its matrix; give what was designed.")
-                return matrix
-            case "independent":
-                return Independent()
-            case "tree" | "tree-variance-reduced":
-                return Tree(restarts=self.restarts, variance_reduced=self.mechanism == "tree-variance-reduced")
-            case "blt":
-                if self.blt is not None:
-                    return PUBLISHED_BLT[self.blt]
-                return Blt(theta=self.theta or (), omega=self.omega or ())
-            case "banded-toeplitz":
-                return BandedToeplitz(coefficients=self.coefficients or ())
-            case "banded-inverse":
-                return BandedInverse(coefficients=self.coefficients or ())
+        if self.mechanism is None:
+            return None
+        if self.mechanism.mechanism.matrix is None:
+            return self.mechanism.strategy(participation, self.objective)
+        if matrix is None:
+            raise InputError(f"privacy.mechanism='{self.mechanism_name}' needs its matrix; give what was designed.")
+        return matrix
 
 
 class ClippingSection(Section):

@@ -209,11 +209,10 @@ def policies(outcomes: Sequence[PolicyOutcome]) -> Figure:
         panels=(
             Panel(
                 marks=(*(_policy(number, each) for number, each in enumerate(outcomes)), Rule(at=0.0)),
-                x=Axis("users whose accuracy fell", percent=True),
+                x=Axis("users whose accuracy fell", percent=True, low=0),
                 y=Axis("mean change of accuracy"),
             ),
         ),
-        legend="below",
     )
 
 
@@ -272,9 +271,7 @@ def _figure_3(strategies: Sequence[Strategy], table: Mapping[str, Any], label: s
     slices = [name.replace(" to ", "\nto ").replace(" and", "\nand") for name in table["slices"]]
     return Panel(
         marks=tuple(marks),
-        x=Axis(
-            label, ticks=tuple((float(at), name) for at, name in enumerate(slices)), low=-0.5, high=len(slices) - 0.5
-        ),
+        x=Axis(label, ticks=tuple((float(at), name) for at, name in enumerate(slices))),
         y=Axis("mean change of accuracy"),
     )
 

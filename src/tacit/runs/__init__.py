@@ -1,6 +1,5 @@
 """The run folder: the only format in which a run is written, and all that those who look at it may read."""
 
-from tacit.runs.folder import Metric, Run, Step
-from tacit.runs.metadata import Metadata, TrainingMetadata
+from tacit.runs.folder import Metric, RoundRow, Run
 
-__all__ = ["Metadata", "Metric", "Run", "Step", "TrainingMetadata"]
+__all__ = ["Metric", "RoundRow", "Run"]

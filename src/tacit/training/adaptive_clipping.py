@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import InputError
 from tacit.mechanisms import NoiseState, NoiseStream, stream_for
-from tacit.privacy import Guarantee, Independent, Tree
+from tacit.privacy import Guarantee
 from tacit.privacy.composition import BIT_NORM, bit_noise_multiplier, update_noise_multiplier
 from tacit.statements import NoisedSum
 from tacit.statements.ledger import CLIP_ESTIMATE
@@ -54,13 +54,11 @@ class AdaptiveClipping:
         """
         if planned.strategy is None:
             return replace(planned, clip_norm=self.initial), replace(planned, clip_norm=BIT_NORM)
-        restarts = planned.strategy.restarts if isinstance(planned.strategy, Tree) else ()
-        reached = any(at < planned.participation.rounds for at in restarts)
-        if not reached and not isinstance(planned.strategy, Independent):
+        if not any(map(planned.strategy.starts_afresh, range(planned.participation.rounds))):
             raise InputError(
                 f"a {planned.strategy.kind} strategy that never starts afresh cannot change its clip norm; adaptive "
-                "[clipping] needs mechanism='tree' with privacy.restarts before the last round (paper 1: 128, 1152, "
-                "...), or 'independent'."
+                "[clipping] needs the mechanism 'tree' with privacy.mechanism.restarts before the last round (paper "
+                "1: 128, 1152, ...), or 'independent'."
             )
         stddev = report_goal / 20 if self.bit_stddev is None else self.bit_stddev
         updates = update_noise_multiplier(planned.noise_multiplier, stddev)

@@ -1,5 +1,0 @@
-"""`python -m tacit` is the command `tacit`."""
-
-from tacit.cli import main
-
-main()

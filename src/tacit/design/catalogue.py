@@ -1,0 +1,385 @@
+"""Every mechanism by its one name: what may be said of it, and how its strategy is made.
+
+Recipes, `tacit design`, `tacit account`, plans and the contract tests go through MECHANISMS; a factorization of one's
+own is a line in it, or `name = "package.module:MECHANISM"` in a recipe (docs/extending.md).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from tacit.design.banded import design_banded
+from tacit.design.blt import design_blt, design_robust_blt
+from tacit.design.dense import design_dense, full_tree, full_tree_losses
+from tacit.design.losses import Objective
+from tacit.design.mechanism import ChosenMechanism, Mechanism, Parameters, checked_least, imported
+from tacit.design.toeplitz import (
+    banded_inverse_square_root,
+    banded_square_root,
+    design_banded_inverse,
+    design_banded_toeplitz,
+    design_lambda_cgd,
+)
+from tacit.errors import InputError, TacitError
+from tacit.privacy.participation import Participation
+from tacit.privacy.strategy import (
+    PUBLISHED_BLT,
+    Banded,
+    BandedInverse,
+    BandedToeplitz,
+    Blt,
+    Dense,
+    Independent,
+    Matrix,
+    Strategy,
+    Tree,
+)
+from tacit.progress import Progress
+
+BUFFERS = 4  # of a designed BLT, as in production (arXiv:2408.08868, Section 5)
+FEW = 4  # bands where memory must be small
+
+# -- parameters --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeParameters(Parameters):
+    """Trees begin again where they are told to."""
+
+    restarts: Annotated[tuple[int, ...], "Rounds at which a new tree begins, counted from 0: 128,1152."] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class BltParameters(Parameters):
+    """Numbers of one's own, or how many buffers."""
+
+    ways: ClassVar = (("theta", "omega"), ("buffers",))
+    theta: Annotated[tuple[float, ...] | None, "Decays of the buffers, in (0, 1]: 0.99,0.7."] = None
+    omega: Annotated[tuple[float, ...] | None, "With their weights, above 0: 0.1,0.2."] = None
+    buffers: Annotated[
+        int | None, f"Or how many buffers of the model's size the noise keeps, to be designed; left out, {BUFFERS}."
+    ] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checked_least("buffers", self.buffers)
+
+    @property
+    def is_wish(self) -> bool:
+        """Unless the numbers are given."""
+        return self.theta is None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BandsParameters(Parameters):
+    """How many bands, of what is a closed form or a matrix."""
+
+    bands: Annotated[int | None, "Coefficients that are not zero; left out, as many as the separation."] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checked_least("bands", self.bands)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoefficientsParameters(Parameters):
+    """The coefficients of the first column."""
+
+    coefficients: Annotated[
+        tuple[float, ...] | None, "The coefficients, from the diagonal down: 1.0,0.5,0.375; left out, designed."
+    ] = None
+
+    @property
+    def is_wish(self) -> bool:
+        """Unless the numbers are given."""
+        return self.coefficients is None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BandedParameters(CoefficientsParameters):
+    """The coefficients, or how many."""
+
+    ways: ClassVar = (("coefficients",), ("bands",))
+    bands: Annotated[
+        int | None, "Or how many, to be designed: so many vectors of the model's size, less one, are kept."
+    ] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checked_least("bands", self.bands)
+
+
+@dataclass(frozen=True, kw_only=True)
+class InverseParameters(BandedParameters):
+    """The coefficients of the inverse, or how many, and of which kind."""
+
+    falling: Annotated[bool, "Design only C that falls: an exact sensitivity."] = False
+
+
+# -- strategies --------------------------------------------------------------------------------------------------------
+
+
+def _width(served: Participation, bands: int | None) -> int:
+    """As many bands as the separation where nobody says how many."""
+    return min(served.min_separation, served.rounds) if bands is None else bands
+
+
+def _tree(served: Participation, objective: Objective, given: TreeParameters, progress: Progress) -> Strategy:
+    return Tree(restarts=given.restarts)
+
+
+def _reduced(served: Participation, objective: Objective, given: TreeParameters, progress: Progress) -> Strategy:
+    return Tree(restarts=given.restarts, variance_reduced=True)
+
+
+def _blt(served: Participation, objective: Objective, given: BltParameters, progress: Progress) -> Strategy:
+    if given.theta is not None and given.omega is not None:
+        return Blt(theta=given.theta, omega=given.omega)
+    return design_blt(served, buffers=BUFFERS if given.buffers is None else given.buffers, objective=objective)
+
+
+def _robust_blt(several: Sequence[Participation], objective: Objective, given: BltParameters) -> Strategy:
+    return design_robust_blt(several, buffers=BUFFERS if given.buffers is None else given.buffers, objective=objective)
+
+
+def _toeplitz(served: Participation, objective: Objective, given: BandedParameters, progress: Progress) -> Strategy:
+    if given.coefficients is not None:
+        return BandedToeplitz(coefficients=given.coefficients)
+    return design_banded_toeplitz(served, bands=_width(served, given.bands), objective=objective)
+
+
+def _inverse(served: Participation, objective: Objective, given: InverseParameters, progress: Progress) -> Strategy:
+    if given.coefficients is not None:
+        return BandedInverse(coefficients=given.coefficients)
+    bands = min(BUFFERS + 1, served.rounds) if given.bands is None else given.bands
+    return design_banded_inverse(served, bands=bands, objective=objective, falling=given.falling)
+
+
+def _lambda(served: Participation, objective: Objective, given: CoefficientsParameters, progress: Progress) -> Strategy:
+    if given.coefficients is None:
+        return design_lambda_cgd(served, objective=objective)
+    if len(given.coefficients) > 2:
+        raise InputError(
+            f"{len(given.coefficients)} coefficients were given, and lambda-cgd takes back a share of one seed; give 1 "
+            "and minus that share, or take banded-inverse."
+        )
+    return BandedInverse(coefficients=given.coefficients)
+
+
+def _root(served: Participation, objective: Objective, given: BandsParameters, progress: Progress) -> Strategy:
+    return banded_square_root(_width(served, given.bands))
+
+
+def _inverse_root(served: Participation, objective: Objective, given: BandsParameters, progress: Progress) -> Strategy:
+    return banded_inverse_square_root(_width(served, given.bands))
+
+
+def _banded(served: Participation, objective: Objective, given: BandsParameters, progress: Progress) -> Matrix:
+    bands = served.min_separation if given.bands is None else given.bands
+    return design_banded(served, bands=bands, objective=objective, progress=progress)
+
+
+def _dense(served: Participation, objective: Objective, given: Parameters, progress: Progress) -> Matrix:
+    return design_dense(served, progress=progress)
+
+
+def _full_tree(served: Participation, objective: Objective, given: Parameters, progress: Progress) -> Matrix:
+    return full_tree(served.rounds)
+
+
+# -- what a comparison tries -------------------------------------------------------------------------------------------
+
+
+def _widths(mechanism: Mechanism, served: Participation) -> Sequence[Parameters]:
+    """Four bands, and as many as the separation."""
+    wide = _width(served, None)
+    return [mechanism.given({"bands": bands}) for bands in sorted({min(FEW, served.rounds), wide})]
+
+
+def _few(mechanism: Mechanism, served: Participation) -> Sequence[Parameters]:
+    return [mechanism.given({"bands": min(FEW, served.rounds)})]
+
+
+def _wide(mechanism: Mechanism, served: Participation) -> Sequence[Parameters]:
+    return [mechanism.given({"bands": _width(served, None)})]
+
+
+def _buffers(mechanism: Mechanism, served: Participation) -> Sequence[Parameters]:
+    return [BltParameters(buffers=buffers) for buffers in (2, 3, BUFFERS)]
+
+
+def _once(mechanism: Mechanism, served: Participation) -> Sequence[Parameters]:
+    """Only where clients come once."""
+    return [Parameters()] if served.effective.max_participations == 1 else []
+
+
+def _not(mechanism: Mechanism, served: Participation) -> Sequence[Parameters]:
+    return []
+
+
+# -- the catalogue -----------------------------------------------------------------------------------------------------
+
+INDEPENDENT = Mechanism.fixed(
+    "independent",
+    Independent(),
+    "fresh noise every round",
+    "Fresh noise every round: what all the others are measured against.",
+    adapts=True,
+)
+TREE = Mechanism(
+    name="tree",
+    says="binary tree, as released",
+    explains="Binary-tree aggregation, one seed for each node.",
+    build=_tree,
+    parameters=TreeParameters,
+    examples=(TreeParameters(), TreeParameters(restarts=(5,))),
+    adapts=True,
+)
+TREE_VARIANCE_REDUCED = Mechanism(
+    name="tree-variance-reduced",
+    says="the same, Honaker's estimate",
+    explains="Binary-tree aggregation, estimated from all nodes below a node and not from one (Honaker).",
+    build=_reduced,
+    parameters=TreeParameters,
+    examples=(TreeParameters(), TreeParameters(restarts=(5,))),
+    adapts=True,
+)
+TREE_FULL = Mechanism(
+    name="tree-full",
+    says="the nodes, decoded at best",
+    explains="TreeAgg-Full: the tree's nodes with their best decoder, a dense matrix; for these rounds only.",
+    build=_full_tree,
+    matrix=Dense,
+    cost=lambda strategy, served: full_tree_losses(served),
+)
+BLT = Mechanism(
+    name="blt",
+    says=f"{BUFFERS} buffers, designed here",
+    explains="A buffered linear Toeplitz mechanism: a few buffers, any number of rounds.",
+    build=_blt,
+    parameters=BltParameters,
+    examples=(BltParameters(buffers=2), BltParameters(theta=(0.9, 0.5), omega=(0.1, 0.3))),
+    compared=_buffers,
+    build_robust=_robust_blt,
+)
+PUBLISHED = tuple(
+    Mechanism.fixed(
+        f"blt-{name}",
+        blt,
+        f"published, for b = {name[1:]}",
+        f"The published BLT that was designed for a separation of {name[1:]} and 2,000 rounds.",
+        compared=_not,
+    )
+    for name, blt in PUBLISHED_BLT.items()
+)
+BANDED_TOEPLITZ = Mechanism(
+    name="banded-toeplitz",
+    says="b bands, designed here",
+    explains="BandToep: the best so many falling coefficients of C; any number of rounds.",
+    build=_toeplitz,
+    parameters=BandedParameters,
+    # Beyond the separation the others come out as zeros.
+    examples=(BandedParameters(bands=3), BandedParameters(bands=7), BandedParameters(coefficients=(1.0, 0.5, 0.25))),
+    compared=_widths,
+)
+SQUARE_ROOT = Mechanism(
+    name="square-root",
+    says="b bands, in closed form",
+    explains="BSR: C begins like the square root of the prefix sums; a closed form.",
+    build=_root,
+    parameters=BandsParameters,
+    examples=(BandsParameters(bands=4), BandsParameters()),
+    compared=_widths,
+)
+INVERSE_SQUARE_ROOT = Mechanism(
+    name="inverse-square-root",
+    says="b bands of C^-1, in closed form",
+    explains="BISR: C inverse begins like the inverse of the square root; a closed form.",
+    build=_inverse_root,
+    parameters=BandsParameters,
+    examples=(BandsParameters(bands=3),),
+    compared=_widths,
+)
+BANDED_INVERSE = Mechanism(
+    name="banded-inverse",
+    says=f"{BUFFERS + 1} bands of C^-1, designed here",
+    explains="BandInvMF: the best so many coefficients of C inverse; any number of rounds.",
+    build=_inverse,
+    parameters=InverseParameters,
+    examples=(InverseParameters(bands=4, falling=True), InverseParameters(coefficients=(1.0, -0.5))),
+    compared=_few,
+)
+LAMBDA_CGD = Mechanism(
+    name="lambda-cgd",
+    says="takes back part of the last noise",
+    explains="DP-lambdaCGD: take back a share of the last seed, the best share; one seed drawn again, nothing kept.",
+    build=_lambda,
+    parameters=CoefficientsParameters,
+    examples=(CoefficientsParameters(),),
+)
+BANDED = Mechanism(
+    name="banded",
+    says="b bands, every entry free",
+    explains="BandMF: a banded matrix with every entry free; for these rounds only. Takes seconds to minutes.",
+    build=_banded,
+    parameters=BandsParameters,
+    examples=(BandsParameters(),),
+    compared=_wide,
+    matrix=Banded,
+    objective="rms",
+)
+DENSE = Mechanism(
+    name="dense",
+    says="the optimal matrix for one participation",
+    explains="The optimal matrix (rms) where clients come once; for these rounds only. Takes seconds.",
+    build=_dense,
+    compared=_once,
+    matrix=Dense,
+    objective="rms",
+)
+
+MECHANISMS: dict[str, Mechanism] = {
+    each.name: each
+    for each in (
+        INDEPENDENT,
+        TREE,
+        TREE_VARIANCE_REDUCED,
+        BLT,
+        *PUBLISHED,
+        BANDED_TOEPLITZ,
+        SQUARE_ROOT,
+        INVERSE_SQUARE_ROOT,
+        BANDED_INVERSE,
+        LAMBDA_CGD,
+        TREE_FULL,
+        BANDED,
+        DENSE,
+    )
+}
+"""Every mechanism by its name; one's own may be added."""
+
+
+def mechanism_named(name: str) -> Mechanism:
+    """The mechanism of that name, or at `package.module:NAME`; InputError where there is none."""
+    if ":" in name:
+        return imported(name)
+    if name not in MECHANISMS:
+        raise InputError(f"mechanism {name!r} is none of {', '.join(MECHANISMS)}.")
+    return MECHANISMS[name]
+
+
+def chosen(
+    values: Mapping[str, Any], *, error: type[TacitError] = InputError, where: str = "mechanism"
+) -> ChosenMechanism:
+    """The mechanism that plain values say: its `name`, and its parameters beside it.
+
+    Raises: `error` naming the key that is unknown or of the wrong kind; InputError where they contradict each other.
+    """
+    name = values.get("name")
+    if not isinstance(name, str):
+        raise error(f"{where} has {'no' if name is None else 'a wrong'} name; give one of {', '.join(MECHANISMS)}.")
+    mechanism = mechanism_named(name)
+    parameters = mechanism.given(
+        {key: value for key, value in values.items() if key != "name"}, error=error, where=where
+    )
+    return ChosenMechanism(mechanism=mechanism, parameters=parameters, path=name if ":" in name else None)

@@ -1,0 +1,192 @@
+"""What an entry of the catalogue is: a mechanism by its one name, what may be said of it, and how its strategy is made.
+
+The same entry serves recipes, commands, plans and comparisons, so none of them knows any mechanism by itself.
+"""
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache, partial
+from typing import Any, ClassVar, Self
+
+from tacit.design.losses import Losses, Objective, losses
+from tacit.errors import InputError, TacitError
+from tacit.privacy.participation import Participation
+from tacit.privacy.strategy import Matrix, Strategy
+from tacit.progress import Progress, silent
+from tacit.records import from_plain
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameters:
+    """What may be said of a mechanism: each field is a key of a recipe and an option of a command.
+
+    A field's type is `Annotated` with what it means, in a few words. Fields that are None were not given.
+    """
+
+    ways: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    """The ways to say which strategy of its family it is: at most one of them, whole."""
+
+    def __post_init__(self) -> None:
+        begun = [way for way in self.ways if any(getattr(self, name) is not None for name in way)]
+        if len(begun) > 1:
+            choices = ", or ".join(" with ".join(way) for way in self.ways)
+            raise InputError(f"{choices} say which strategy it is, and several are given; give one of them.")
+        if begun and any(getattr(self, name) is None for name in begun[0]):
+            raise InputError(f"{' and '.join(begun[0])} come together; give both.")
+
+    @property
+    def is_wish(self) -> bool:
+        """Whether the strategy is still to be designed: searched for, so that another machine could find other last
+        digits. A run keeps the numbers that were found.
+        """
+        return False
+
+    def settled(self, strategy: Strategy) -> Self:
+        """The same wish with the numbers of the strategy that was designed for it."""
+        return type(self)(**strategy.numbers())
+
+    def to_plain(self) -> dict[str, Any]:
+        """What was given, and what has a default, for TOML."""
+        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in given.items()
+            if value is not None
+        }
+
+
+def checked_least(name: str, value: int | None, least: int = 1) -> None:
+    """InputError unless a number was left out or is at least `least`."""
+    if value is not None and value < least:
+        raise InputError(f"{name}={value} is below {least}; give at least {least}, or leave it out.")
+
+
+Build = Callable[[Participation, Objective, Any, Progress], Strategy]
+"""(who takes part, the loss to minimise, the parameters, who listens) -> the strategy, or InputError."""
+
+
+def only_default(mechanism: "Mechanism", participation: Participation) -> Sequence[Parameters]:
+    """What a comparison tries of most mechanisms: the defaults."""
+    return (mechanism.parameters(),)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mechanism:
+    """A mechanism by name; see `tacit.design.catalogue`."""
+
+    name: str
+    """The one name: in recipes, commands, plans and tables."""
+    says: str
+    """What it is, in a few words, for tables."""
+    explains: str
+    """What it is, in a sentence, for help."""
+    build: Build
+    parameters: type[Parameters] = Parameters
+    examples: tuple[Parameters, ...] = (Parameters(),)
+    """What the contract tests make of it."""
+    compared: "Callable[[Mechanism, Participation], Sequence[Parameters]]" = only_default
+    """What a comparison tries of it for a participation."""
+    matrix: type[Matrix] | None = None
+    """The class of its strategies where they are matrices for the rounds of one run: slow to design, and too many
+    numbers for a recipe. Such a run keeps its matrix in a file.
+    """
+    objective: Objective = "max"
+    """The loss that it is designed for where nobody says which."""
+    adapts: bool = False
+    """Whether its noise can start afresh during a run, which is when a clip norm may change."""
+    cost: Callable[[Strategy, Participation], Losses] = losses
+    build_robust: "Callable[[Sequence[Participation], Objective, Any], Strategy] | None" = None
+    """One strategy for several participations; None where there is no such design."""
+
+    @classmethod
+    def fixed(cls, name: str, strategy: Strategy, says: str = "", explains: str = "", **more: Any) -> "Mechanism":
+        """One strategy whatever the participation."""
+        return cls(name=name, says=says, explains=explains, build=partial(_always, strategy), **more)
+
+    def given(self, values: Mapping[str, Any], *, error: type[TacitError] = InputError, where: str = "") -> Parameters:
+        """Its parameters from plain values. Raises: `error` naming the key, InputError where they contradict."""
+        names = [each.name for each in fields(self.parameters)]
+        foreign = sorted(values.keys() - set(names))
+        if foreign:
+            raise error(
+                f"{where or 'parameter'}{'.' if where else ' '}{foreign[0]} does not belong to mechanism "
+                f"'{self.name}', which takes {', '.join(names) or 'nothing'}; drop it."
+            )
+        return from_plain(self.parameters, dict(values), error=error, where=where)
+
+    def strategy(
+        self,
+        participation: Participation,
+        objective: Objective | None = None,
+        parameters: Parameters | None = None,
+        progress: Progress = silent,
+    ) -> Strategy:
+        """The strategy for this participation; one that was made before is remembered, but for matrices."""
+        wanted, given = objective or self.objective, self.parameters() if parameters is None else parameters
+        if self.matrix is not None:
+            return self.build(participation, wanted, given, progress)
+        return _built(self.build, participation, wanted, given)
+
+
+@lru_cache(maxsize=4096)
+def _built(build: Build, participation: Participation, objective: Objective, parameters: Parameters) -> Strategy:
+    return build(participation, objective, parameters, silent)
+
+
+def _always(
+    strategy: Strategy, participation: Participation, objective: Objective, parameters: Parameters, progress: Progress
+) -> Strategy:
+    return strategy
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChosenMechanism:
+    """A mechanism and what is said of it: what a recipe's `[privacy.mechanism]` holds."""
+
+    mechanism: Mechanism
+    parameters: Parameters
+    path: str | None = field(default=None)
+    """`package.module:NAME`, where it is not in the catalogue."""
+
+    @property
+    def name(self) -> str:
+        """The name by which it was asked for."""
+        return self.path or self.mechanism.name
+
+    @property
+    def is_wish(self) -> bool:
+        """Whether the strategy is still to be designed."""
+        return self.mechanism.matrix is not None or self.parameters.is_wish
+
+    def strategy(
+        self, participation: Participation, objective: Objective | None = None, progress: Progress = silent
+    ) -> Strategy:
+        """The strategy for this participation, designed where it is a wish. InputError where there is none."""
+        return self.mechanism.strategy(participation, objective, self.parameters, progress)
+
+    def settled(self, participation: Participation, objective: Objective | None = None) -> "ChosenMechanism":
+        """The same with the numbers of the strategy designed for `participation`, where they are few; a matrix stays
+        a wish.
+        """
+        if not self.parameters.is_wish or self.mechanism.matrix is not None:
+            return self
+        return replace(self, parameters=self.parameters.settled(self.strategy(participation, objective)))
+
+    def to_plain(self) -> dict[str, Any]:
+        """Its name and what was given, for TOML; `catalogue.chosen` reads it."""
+        return {"name": self.name, **self.parameters.to_plain()}
+
+
+def imported(path: str) -> Mechanism:
+    """The mechanism at `package.module:NAME`; InputError where there is none."""
+    module, _, name = path.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InputError(
+            f"mechanism {path!r} cannot be had ({error}); give package.module:NAME of a Mechanism."
+        ) from None
+    if not isinstance(found, Mechanism):
+        raise InputError(f"{path!r} is a {type(found).__name__} and no Mechanism; see docs/extending.md.")
+    return found
