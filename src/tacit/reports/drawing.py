@@ -171,8 +171,9 @@ def _error_bars(axes: "Axes", mark: ErrorBars, colour: str, name: str) -> None:
 
 
 def _distances(values: Reals, low: Reals, high: Reals) -> list[list[float]]:
-    below = [value - end for value, end in zip(values, low, strict=True)]
-    above = [end - value for value, end in zip(values, high, strict=True)]
+    """How far the ends are away; 0 where a value lies beyond one, as an estimate below the least possible does."""
+    below = [max(value - end, 0.0) for value, end in zip(values, low, strict=True)]
+    above = [max(end - value, 0.0) for value, end in zip(values, high, strict=True)]
     return [below, above]
 
 

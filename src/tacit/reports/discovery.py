@@ -1,0 +1,121 @@
+"""The report of a discovery: the words that were found, how often they are typed, and what that promises.
+
+Two parts that are never mixed: what randomized reports say, with the guarantee of the statement, and what only a
+simulation knows. The first is also in files of its own, called released, which may be published.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tacit.reports.figure import Axis, ErrorBars, Figure, Panel, Points
+from tacit.reports.page import Block, FigureOf, Heading, Page, Paragraph, StatementOf, Table, Tiles
+from tacit.reports.release import simulation_blocks
+from tacit.statements import Statement
+
+EXACT = (
+    "SIMULATION ONLY: counted in the text of simulated users; no server would have these numbers, and nothing is "
+    "promised for them."
+)
+EXACT_KEYS = ("run", "seed", "simulation")  # of the record: what may not be published
+KIND = "report of a discovery"
+MOST = 100  # words in the table of a page; words.csv has all
+
+
+def page(figures: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], statement: Statement) -> Page:
+    """The report; `figures` are those of result.json, `rows` the words in the order found, as in words.csv."""
+    simulated = [*simulation_blocks(EXACT), Table(_simulated(figures["simulation"]))]
+    return Page(
+        kind=KIND,
+        title=f"{figures['words']:,} new words",
+        blocks=(*_shown(figures, rows), *simulated, StatementOf(statement)),
+        record={**figures, "found": rows},
+    )
+
+
+def released_page(figures: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], statement: Statement) -> Page:
+    """The same with nothing exact in it, for the files called released."""
+    return Page(
+        kind=f"{KIND}, released",
+        title=f"{figures['words']:,} new words",
+        blocks=(*_shown(figures, rows), StatementOf(statement)),
+        record={**{name: value for name, value in figures.items() if name not in EXACT_KEYS}, "found": rows},
+    )
+
+
+def figure(figures: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> Figure | None:
+    """How often each word is typed, the most frequent first; None where nothing was found.
+
+    Where no users were kept apart for counting, the votes that found each word, which a threshold has passed.
+    """
+    if not rows:
+        return None
+    at, of = range(1, len(rows) + 1), rows[0].get("of_reports")
+    if of is None:
+        votes = Points(x=at, y=sorted((row["votes"] for row in rows), reverse=True), size=3.5)
+        return Figure(
+            name="words-released",
+            title="Votes for each word",
+            alt="The votes that found each word, the most voted for first.",
+            panels=(Panel(marks=(votes,), x=Axis("word, by its votes", whole=True), y=Axis("votes", low=0)),),
+        )
+    counted = sorted(rows, key=lambda row: (-row["count"], row["word"]))
+    bars = ErrorBars(
+        x=at,
+        y=[row["count"] for row in counted],
+        low=[row["low"] for row in counted],
+        high=[row["high"] for row in counted],
+        mark="o",
+        size=3.5,
+    )
+    return Figure(
+        name="words-released",
+        title="How often each word is typed",
+        alt=f"The estimated count of each word among {of:,} reports with its {figures['confidence']:.0%} interval, the "
+        "most frequent first.",
+        panels=(Panel(marks=(bars,), x=Axis("word, by its count", whole=True), y=Axis(f"of {of:,} reports", low=0)),),
+    )
+
+
+def _shown(figures: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> list[Block]:
+    drawn = figure(figures, rows)
+    return [Tiles(_tiles(figures)), *([FigureOf(drawn)] if drawn else []), Heading("The words"), *_words(rows)]
+
+
+def _tiles(figures: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    tiles = [("words found", f"{figures['words']:,}"), ("users asked, each once", f"{figures['users']:,}")]
+    if figures["coverage"] is not None:
+        covered = figures["coverage"]
+        name = f"of unknown words typed, {covered['low']:.1%} to {covered['high']:.1%}"
+        tiles.append((name, f"{covered['value']:.1%}"))
+    return tuple(tiles)
+
+
+def _words(rows: Sequence[Mapping[str, Any]]) -> list[Block]:
+    if not rows:
+        return [Paragraph("None was found.")]
+    counted = rows[0].get("of_reports") is not None
+    best = sorted(rows, key=lambda row: (-row["count" if counted else "votes"], row["word"]))[:MOST]
+    head = ("word", "pass", "layer", "votes", *(("count", "interval") if counted else ()))
+    cells = [
+        (
+            row["word"],
+            f"{row['pass']}",
+            f"{row['layer']}",
+            f"{row['votes']:,.0f}",
+            *((f"{row['count']:,.0f}", f"{row['low']:,.0f} to {row['high']:,.0f}") if counted else ()),
+        )
+        for row in best
+    ]
+    rest = len(rows) - len(best)
+    more = [Paragraph(f"And {rest:,} more, in words.csv.", soft=True)] if rest else []
+    return [Table(tuple(cells), head), *more]
+
+
+def _simulated(found: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    return (
+        ("clients", f"{found['clients']:,}"),
+        ("of all unknown words typed are found", f"{found['coverage']:.1%}"),
+        ("the same, had the most typed been known", f"{found['largest_coverage']:.1%}"),
+        ("words found that nobody typed", f"{found['words_nobody_typed']:,}"),
+        *((f"left out: words typed that are {name}", f"{count:,}") for name, count in found["words_left_out"].items()),
+    )
