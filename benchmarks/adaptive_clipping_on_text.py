@@ -104,7 +104,7 @@ def alarms(measures: Sequence[Mapping[str, float]]) -> list[tuple[int, ClippingF
 
 def as_if_adaptive(run: Played) -> list[dict[str, float]]:
     """A fixed clip norm as an estimate that never moves."""
-    norm = run.facts["guarantee"]["clip_norm"]
+    norm = run.metadata.guarantee["clip_norm"]
     return [{"clip_norm": norm, "clip_estimate": norm, **each} for each in run.measures]
 
 
@@ -117,7 +117,7 @@ def report(asked: argparse.Namespace, runs: dict[str, Played]) -> None:
             test_top1=run.last(TEST),
             loss=last["loss"],
             clipped=last["clipped"],
-            clip_norm=last.get("clip_norm", run.facts["guarantee"]["clip_norm"]),
+            clip_norm=last.get("clip_norm", run.metadata.guarantee["clip_norm"]),
             clip_estimate=last.get("clip_estimate"),
             alarms=[{"after_rounds": rounds, "name": failure.name} for rounds, failure in alarms(run.measures)],
             says=[failure.advice for _, failure in alarms(run.measures)][:1],
@@ -170,7 +170,7 @@ def table(asked: argparse.Namespace, runs: dict[str, Played]) -> str:
             said[kind] = words[0]
         told = ", ".join(f"{each[1].name}, after {each[0]} rounds" if each else "none" for each in first)
         lines.append(
-            f"| {kind} | {among[0].facts['guarantee']['noise_multiplier']:.3g} | {begun}; {ended} "
+            f"| {kind} | {among[0].metadata.guarantee['noise_multiplier']:.3g} | {begun}; {ended} "
             f"| {shown(estimates, '.3g') if estimates else 'fixed'} "
             f"| {shown([run.measures[-1]['clipped'] for run in among], '.0%')} "
             f"| {shown([run.last(TEST) for run in among], '.2%')} | {told} |"

@@ -21,9 +21,10 @@ from typing import Any, NamedTuple
 from scipy.stats import t as student
 
 from tacit.recipe import Recipe
-from tacit.runs import Run
+from tacit.runs import Run, TrainingMetadata
+from tacit.statements.accounts import trained
 
-TACIT = (sys.executable, "-c", "from tacit.cli import main; main()")
+TACIT = (sys.executable, "-m", "tacit")
 SAID_EVERY = 60.0  # seconds between two lines of progress
 
 
@@ -40,7 +41,7 @@ class Played:
     """What the folder of a finished cell says."""
 
     folder: Path
-    facts: Mapping[str, Any]
+    metadata: TrainingMetadata
     measures: tuple[Mapping[str, float], ...]  # of each round: loss, clipped, clip_norm, ...
     curves: Mapping[str, Mapping[int, float]]  # "validation_top1_accuracy" -> {rounds played: value}
     client_seconds: float
@@ -125,9 +126,9 @@ def read_folder(folder: Path) -> Played:
     with Run.open(folder) as run:
         curves: dict[str, dict[int, float]] = {}
         for metric in run.metrics():
-            curves.setdefault(f"{metric.split}_{metric.name}", {})[metric.round] = metric.value
+            curves.setdefault(f"{metric.split}_{metric.name}", {})[metric.step] = metric.value
         seconds = sum(seconds for _, _, seconds in run.times())
-        return Played(folder, run.facts(), tuple(row.measures for row in run.rounds()), curves, seconds)
+        return Played(folder, trained(run), tuple(row.measures for row in run.steps()), curves, seconds)
 
 
 def finished(each: Cell, runs: Path) -> bool:
@@ -136,10 +137,10 @@ def finished(each: Cell, runs: Path) -> bool:
     if not (folder / "run.db").is_file():
         return False
     with Run.open(folder) as run:
-        facts = run.facts()
-    if changed := each.recipe.differences(Recipe.from_toml(facts["asked"])):
+        asked, done = trained(run).asked, run.finished
+    if changed := each.recipe.differences(Recipe.from_toml(asked)):
         raise SystemExit(f"'{folder}' was begun otherwise ({'; '.join(changed)}); give another --runs.")
-    return bool(facts["finished"])
+    return done
 
 
 def _started(each: Cell, runs: Path, workers: int) -> subprocess.Popen[bytes]:
@@ -157,7 +158,7 @@ def _rounds(folder: Path) -> int:
     if not (folder / "run.db").is_file():
         return 0
     with Run.open(folder) as run:
-        return run.rounds_done
+        return run.steps_done
 
 
 def spread(values: Sequence[float]) -> Spread:

@@ -65,7 +65,7 @@ def measure(folder: Path, clients: int, count: int) -> dict[str, Any]:
     try:
         with begin(recipe, folder / f"run-{clients}") as run:
             carry_on(run, hardware=Hardware(), progress=watcher, until=count)
-            state = run.last_checkpoint.stat().st_size if run.last_checkpoint else 0
+            state = run.last_file.stat().st_size if run.last_file else 0
     finally:
         loop.leaves, loop.save_checkpoint = leaves, save
     (after, cpu_after, saving_after), (before, cpu_before, saving_before) = watcher.spent[-1], watcher.spent[0]

@@ -116,13 +116,13 @@ def recipe_of(name: str, asked: argparse.Namespace) -> Path:
 def run_recipe(name: str, asked: argparse.Namespace) -> None:
     """The run folder of a recipe: made, or carried to its end."""
     folder = folder_of(name, asked)
-    tacit = [sys.executable, "-c", "from tacit.cli import main; main()"]
+    tacit = [sys.executable, "-m", "tacit"]
     if not folder.exists():
         recipe = str(recipe_of(name, asked))
         command = ["train", recipe, "--out", str(folder), "--data", str(asked.cache), "--seed", str(asked.seed)]
     else:
         with Run.open(folder) as run:
-            if run.fact("finished"):
+            if run.finished:
                 return
         command = ["resume", str(folder)]
     subprocess.run([*tacit, *command], check=True)
@@ -131,9 +131,9 @@ def run_recipe(name: str, asked: argparse.Namespace) -> None:
 def of_run(folder: Path) -> dict[str, object]:
     """The last accuracies of a run folder, and how long its rounds took."""
     with Run.open(folder) as run:
-        last = run.rounds_done
-        found = {(m.split, m.name): m.value for m in run.metrics() if m.round == last}
-        curve = {m.round: round(m.value, 5) for m in run.metrics() if m.split == "validation" and m.name == TOP1}
+        last = run.steps_done
+        found = {(m.split, m.name): m.value for m in run.metrics() if m.step == last}
+        curve = {m.step: round(m.value, 5) for m in run.metrics() if m.split == "validation" and m.name == TOP1}
         return {
             "what": folder.name,
             "rounds": last,
@@ -156,7 +156,7 @@ def draw(folders: list[Path], out: Path) -> None:
     figure, axes = pyplot.subplots(figsize=(7, 4.2), layout="constrained")
     for folder in folders:
         with Run.open(folder) as run:
-            points = sorted((m.round, m.value) for m in run.metrics() if m.split == "validation" and m.name == TOP1)
+            points = sorted((m.step, m.value) for m in run.metrics() if m.split == "validation" and m.name == TOP1)
         axes.plot(*zip(*points, strict=True), marker="o", markersize=3, label=folder.name.removeprefix("blogs-"))
     axes.set_xlabel("rounds")
     axes.set_ylabel("top-1 in-vocabulary accuracy, validation clients")

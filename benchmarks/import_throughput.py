@@ -47,8 +47,8 @@ def write_synthetic(folder: Path, words: int) -> tuple[Path, Path]:
 def measure(clients: str, public: list[str], folder: Path) -> dict[str, object]:
     """One import in a fresh process."""
     origins = [argument for path in public for argument in ("--vocabulary-from", path)]
-    code = "from tacit.cli.data import app; app()"
-    command = [sys.executable, "-c", code, "import", clients, "--out", str(folder / "cache"), *origins, "--json"]
+    out = str(folder / "cache")
+    command = [sys.executable, "-m", "tacit", "data", "import", clients, "--out", out, *origins, "--json"]
     begin = time.perf_counter()
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     seconds = time.perf_counter() - begin

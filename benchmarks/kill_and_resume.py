@@ -15,6 +15,7 @@ import json
 import multiprocessing
 import os
 import random
+import runpy
 import sys
 import tempfile
 import time
@@ -58,9 +59,7 @@ def tacit(*arguments: str) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     sys.argv = ["tacit", *arguments]
-    from tacit.cli import main
-
-    main()
+    runpy.run_module("tacit", run_name="__main__")
 
 
 def start(run: Path, recipe: Path) -> Any:
@@ -105,12 +104,12 @@ def what_happened(path: Path) -> dict[str, Any]:
     with Run.open(path) as run:
         return {
             "model": {file.name: file.read_bytes() for file in (path / "model").iterdir()},
-            "digests": [(row.round, row.checkpoint, row.digest) for row in run.rounds()],
-            "ledger": [json.dumps([row.releases, row.measures]) for row in run.rounds()],
+            "digests": [(row.step, row.file, row.digest) for row in run.steps()],
+            "ledger": [json.dumps([row.releases, row.measures]) for row in run.steps()],
             "participations": [column.tolist() for column in run.participations()],
-            "metrics": [(m.round, m.split, m.name, m.value) for m in run.metrics()],
-            "finished": run.fact("finished"),
-            "key and checkpoints": [(path / "noise.key").exists(), len(list((path / "checkpoints").iterdir()))],
+            "metrics": [(m.step, m.split, m.name, m.value) for m in run.metrics()],
+            "finished": run.finished,
+            "key and checkpoints": [(path / "noise.key").exists(), len(list((path / "steps").iterdir()))],
         }
 
 
@@ -121,15 +120,15 @@ def stage(run: Path) -> str:
     import sqlite3
 
     with closing(sqlite3.connect(run / "run.db")) as database:
-        done = database.execute("SELECT COUNT(*) FROM rounds").fetchone()[0]
-        finished = database.execute("SELECT value FROM facts WHERE name = 'finished'").fetchone()[0]
-    if finished == "true":
+        done = database.execute("SELECT COUNT(*) FROM steps").fetchone()[0]
+        finished = database.execute("SELECT value FROM notes WHERE name = 'finished'").fetchone()
+    if finished is not None:
         return "after the last step that counts"
     if done == ROUNDS:
         return "after the last round"
-    if any((run / "checkpoints").glob(".*.draft")):
+    if any((run / "steps").glob(".*.draft")):
         return "while a checkpoint was written"
-    newest = max((file.name for file in (run / "checkpoints").glob("round-*")), default="")
+    newest = max((file.name for file in (run / "steps").glob("round-*")), default="")
     return "between a checkpoint and its row" if newest > f"round-{done - 1:06d}.z" else "between two rounds"
 
 
@@ -143,7 +142,7 @@ def kill_sometime(process: Any, run: Path, draw: random.Random, usual: float) ->
     """SIGKILL at a random instant; False when the process had ended before."""
     kind = draw.choice(["time", "begin", "round", "round", "commit", "last", "finish"])
     round = ROUNDS - 1 if kind == "last" else draw.randrange(ROUNDS)
-    checkpoint = f"checkpoints/round-{round:06d}.safetensors"
+    checkpoint = f"steps/round-{round:06d}.safetensors"
     model = "model/model.safetensors"
     wait_for, most = {
         "time": (None, usual),

@@ -19,7 +19,6 @@ from pathlib import Path
 import numpy as np
 from slopes import slope_of
 
-from tacit.cli.console import plain
 from tacit.compute import Hardware
 from tacit.evaluation.deltas import Deltas, summarise
 from tacit.evaluation.gate import difference, judged, policy_change
@@ -29,6 +28,7 @@ from tacit.evaluation.personalization import Strategy, TemporalSplit
 from tacit.evaluation.queries import Questionnaire
 from tacit.jobs.personalize import Evaluated, Promise, Work, evaluate_clients, findings, open_or_begin, write_report
 from tacit.privacy import gaussian
+from tacit.records import json_ready
 
 BATCHES, RATES = (5, 10, 20), (0.01, 0.1, 1.0)
 # Paper 5, Table 1: mean change of accuracy (its accuracy counts all tokens, ours in-vocabulary words).
@@ -66,7 +66,7 @@ def main() -> None:
     numbers = asked.clients * len(asked.cache) if len(asked.clients) == 1 else asked.clients
     for seed, (cache, clients) in enumerate(zip(asked.cache, numbers, strict=True), start=asked.seed):
         for figure in one_cache(asked, cache, clients, seed, hardware):
-            line = json.dumps(plain({"cache": cache.name, **figure}))
+            line = json.dumps(json_ready({"cache": cache.name, **figure}))
             print(line, flush=True)
             if asked.out:
                 with asked.out.open("a") as file:
@@ -99,7 +99,7 @@ def one_cache(asked: argparse.Namespace, cache: Path, clients: int, seed: int, h
         evaluate_clients(work, run, hardware, lambda done, of: print(f"# {done} of {of} clients", flush=True))
         found = findings(work, run)
         write_report(work, run, found)
-        run.set_fact("finished", True)
+        run.finish()
         run.destroy_noise_key()
     spent = {"seconds": time.perf_counter() - began, "cpu_seconds": time.process_time() - processor}
     return [

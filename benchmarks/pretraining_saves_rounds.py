@@ -130,7 +130,7 @@ def price(run: Played, rounds: int) -> float:
     """zCDP of the first rounds alone under the planned separation, at LARGER reports and as much noise on the mean."""
     if not rounds:
         return 0.0
-    recipe = Recipe.from_toml(run.facts["recipe"])
+    recipe = Recipe.from_toml(run.metadata.recipe)
     prefix = Participation.worst_case(rounds=rounds, min_separation=recipe.rounds.min_separation)
     whole = recipe.guarantee()
     scale = LARGER / recipe.rounds.report_goal
@@ -163,7 +163,7 @@ def report(asked: argparse.Namespace, runs: dict[str, Played]) -> None:
                 "accuracy",
                 embeddings=kind,
                 start=start,
-                parameters=among[0].facts["parameters"],
+                parameters=among[0].metadata.parameters,
                 seeds=len(among),
                 first=[run.curves[TOP1][0] for run in among],
                 last=spread([last(run) for run in among])._asdict(),
@@ -224,7 +224,7 @@ def table(asked: argparse.Namespace, runs: dict[str, Played]) -> str:
     for kind in KINDS:
         for start, among in zip(STARTS, zip(*pairs(asked, runs, kind), strict=True), strict=False):
             begun, ended = (percent([value(run) for run in among]) for value in (before, last))
-            lines.append(f"| {kind} | {among[0].facts['parameters']:,} | {start} | {begun} | {ended} |")
+            lines.append(f"| {kind} | {among[0].metadata.parameters:,} | {start} | {begun} | {ended} |")
     lines += [
         "",
         f"| embeddings | target, top-1 | rounds, pre-trained | rounds, random | ratio | zCDP at {LARGER:,} reports, "

@@ -103,7 +103,7 @@ class Found(NamedTuple):
     @classmethod
     def of(cls, run: Played) -> "Found":
         """Raises: SystemExit where the rehearsed simulation is not what the run's log says, which would be a bug."""
-        recipe = Recipe.from_toml(run.facts["recipe"])
+        recipe = Recipe.from_toml(run.metadata.recipe)
         simulated = again(run, recipe)
         with Run.open(run.folder) as folder:
             accounts, statement = accounts_of(folder), statement_of(folder)
@@ -144,7 +144,7 @@ def again(run: Played, recipe: Recipe) -> Simulation:
     key = key_from_seed(recipe.run.seed)
     seed = int.from_bytes(seed_for(key, "population")[:7], "little")
     rules = recipe.population.rules(recipe.rounds.report_goal)
-    return simulate(Population(devices=run.facts["population"]), rules, rounds=recipe.rounds.rounds, seed=seed)
+    return simulate(Population(devices=run.metadata.population), rules, rounds=recipe.rounds.rounds, seed=seed)
 
 
 def table(found: dict[str, Found]) -> str:

@@ -104,7 +104,7 @@ class Found:
 
     def zcdp(self, goal: int) -> tuple[float, float]:
         """(of the run, of LARGER reports with the same noise on the mean), as planned."""
-        recipe = Recipe.from_toml(self.runs[f"private-{goal}-{self.seeds[0]}"].facts["recipe"])
+        recipe = Recipe.from_toml(self.runs[f"private-{goal}-{self.seeds[0]}"].metadata.recipe)
         own = recipe.guarantee().zcdp
         return own, own * (goal / LARGER) ** 2
 

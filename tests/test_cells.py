@@ -7,6 +7,7 @@ from benchmarks.cells import cell, chosen, finished, paired, play, read, small, 
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from tests.made_runs import training_metadata
 
 from tacit.runs import Run
 
@@ -46,10 +47,11 @@ def test_cells_are_chosen_by_name() -> None:
 def test_a_folder_of_another_recipe_is_not_taken_for_a_cell(tmp_path: Path) -> None:
     asked = cell("one", SECTIONS, cache=Path("nowhere"), seed=1)
     assert not finished(asked, tmp_path)
-    facts = {"asked": asked.recipe.to_toml(), "finished": True}
-    Run.create(tmp_path / "one", asked.recipe.to_toml(), facts, bytes(16)).close()
+    recipe = asked.recipe.to_toml()
+    with Run.create(tmp_path / "one", recipe, training_metadata(asked=recipe, recipe=recipe), bytes(16)) as run:
+        run.finish()
     assert finished(asked, tmp_path)
-    assert read([asked], tmp_path)["one"].facts["finished"]
+    assert read([asked], tmp_path)["one"].folder == tmp_path / "one"
     with pytest.raises(SystemExit, match=r"run\.seed is 1, not 2"):
         finished(cell("one", SECTIONS, cache=Path("nowhere"), seed=2), tmp_path)
 

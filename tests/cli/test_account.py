@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.made_runs import training_metadata
 from typer.testing import CliRunner
 
 from tacit.cli.account import app
 from tacit.privacy import Blt, Guarantee, Independent, Participation, Tree
 from tacit.privacy.strategy import BandedInverse, BandedToeplitz, Dense, Strategy
-from tacit.runs import RoundRow, Run
+from tacit.records import to_plain
+from tacit.runs import Run, Step
 from tacit.statements import NoisedSum
 from tacit.statements.text_central import account_command
 from tacit.statements.verify import verify
@@ -143,7 +145,9 @@ def test_wrong_input_is_one_line_and_exit_code_two(line: str, complaint: str) ->
 
 
 def test_the_statement_of_a_run_verifies(tmp_path: Path) -> None:
-    run = Run.create(tmp_path / "run", 'name = "made by hand"\n', RUN_FACTS, b"k" * 16)
+    promised = {"strategy": Tree().to_record(), "clip_norm": 1.0, "noise_multiplier": 2.0}
+    metadata = training_metadata(guarantee=promised, delta=1e-8)
+    run = Run.create(tmp_path / "run", 'name = "made by hand"\n', metadata, b"k" * 16)
     with run:
         for round in range(4):
             release = NoisedSum(
@@ -155,9 +159,7 @@ def test_the_statement_of_a_run_verifies(tmp_path: Path) -> None:
                 reports=5,
                 dropped=0,
             )
-            row = RoundRow(
-                round=round, checkpoint="c", digest="0" * 64, release=release.to_record(), measures={"loss": 1.0}
-            )
+            row = Step(step=round, file="c", digest="0" * 64, releases=(to_plain(release),), measures={"loss": 1.0})
             run.commit(row, clients=np.arange(5) + 5 * (round % 2), finished=float(round), seconds=1.0)
     path = tmp_path / "statement.json"
     shown = account(f"run {shlex.quote(str(tmp_path / 'run'))} --delta 1e-7 --statement {shlex.quote(str(path))}")
@@ -165,20 +167,6 @@ def test_the_statement_of_a_run_verifies(tmp_path: Path) -> None:
     assert record["realised"]["epsilon"] == shown["epsilon"]
     assert record["delta"] == 1e-7
     assert all(line.holds for line in verify(record))
-
-
-RUN_FACTS: dict[str, Any] = {
-    "vocabulary": {"kind": "public", "description": "100 words"},
-    "population": 10,
-    "report_goal": 5,
-    "participation": {"rounds": 4, "min_separation": 2, "max_participations": 2},
-    "guarantee": {"strategy": Tree().to_record(), "clip_norm": 1.0, "noise_multiplier": 2.0},
-    "delta": 1e-8,
-    "key_source": "operating system",
-    "stands_in_for": None,
-    "evaluation": {"every": 2, "clients": 1, "test_clients": 1},
-    "finished": True,
-}
 
 
 @pytest.mark.parametrize(

@@ -83,8 +83,8 @@ def released(world: tuple[Path, Path, Path], tmp_path_factory: pytest.TempPathFa
 def test_a_release_has_its_ledger_row(released: tuple[Path, Any, list[Any]]) -> None:
     out, found, command = released
     with Run.open(out) as opened:
-        ledger = Ledger(tuple(release_from(row.release) for row in opened.rounds()))
-        assert opened.fact("finished") and not (out / "noise.key").exists()
+        ledger = Ledger(tuple(release_from(row.releases[0]) for row in opened.steps()))
+        assert opened.finished and not (out / "noise.key").exists()
     once = Participation(rounds=1, min_separation=1, max_participations=1)
     promise = found["promise"]
     assert ledger.composition(once).zcdp == promise["zcdp"] and promise["epsilon"] == pytest.approx(9.0)
@@ -114,7 +114,7 @@ def test_what_is_released_is_near_what_is_exact_and_no_more(released: tuple[Path
 def what_was_found(out: Path) -> tuple[str, str, list[Any]]:
     with Run.open(out) as opened:
         report = (out / "report" / "report.json").read_text().replace(str(out), "RUN")
-        return report, opened.recipe, [(row.digest, dict(row.release)) for row in opened.rounds()]
+        return report, opened.settings, [(row.digest, dict(row.releases[0])) for row in opened.steps()]
 
 
 @pytest.mark.parametrize("killed", ["in the second group", "in a line", "at the release", "at the report"])
@@ -155,7 +155,7 @@ def test_the_same_command_shows_a_finished_run_and_another_is_refused(
     again = run(*command, "--out", out, "--json")
     assert again == found and what_was_found(out) == before
     assert "sentences was 64 and is now 8" in run(*command, "--out", out, "--sentences", "8", fails=True)
-    recipe = (out / "recipe.toml").read_text()
+    recipe = (out / "settings.toml").read_text()
     for name in ("sha256", "split", "clients", "sentences", "words"):
         assert f"{name} = " in recipe, "what a release means can be read from its folder"
 

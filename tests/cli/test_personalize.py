@@ -65,10 +65,10 @@ def test_people_with_habits_gain_and_are_counted(gated: tuple[Path, Any]) -> Non
 def test_the_ledger_holds_the_release_and_nothing_else_pays(gated: tuple[Path, Any]) -> None:
     out, found = gated
     with Run.open(out) as opened:
-        rows = opened.rounds()
+        rows = opened.steps()
         rounds, clients = opened.participations()
-        assert opened.fact("finished") and not (out / "noise.key").exists()
-    ledger = Ledger(tuple(release_from(row.release) for row in rows))
+        assert opened.finished and not (out / "noise.key").exists()
+    ledger = Ledger(tuple(release_from(row.releases[0]) for row in rows))
     once = Participation.realised(2, rounds, clients)
     assert (once.max_participations, once.min_separation) == (1, 2)
     promise = found["promise"]
@@ -115,7 +115,7 @@ def test_a_fixed_seed_is_said_at_once(world: tuple[Path, Path], gated: tuple[Pat
 def test_a_release_that_was_changed_is_not_reported(world: tuple[Path, Path], tmp_path: Path, price: str) -> None:
     options = (*GRID, "--clients", "12", price, "8")
     run(world, tmp_path / "r", *options)
-    file = tmp_path / "r" / "checkpoints" / "release-000000.json"
+    file = tmp_path / "r" / "steps" / "release-000000.json"
     rows = json.loads(file.read_text())
     next(iter(rows.values()))["counts"][0] = 9999
     file.write_text(json.dumps(rows))
@@ -156,7 +156,7 @@ def test_commands_for_runs_that_train_name_the_right_one(gated: tuple[Path, Any]
 def what_was_found(out: Path) -> tuple[str, str, list[dict[str, Any]]]:
     report = (out / "report" / "report.json").read_text().replace(str(out), "RUN")
     with Run.open(out) as opened:
-        return report, opened.recipe, [dict(row.release) for row in opened.rounds()]
+        return report, opened.settings, [dict(row.releases[0]) for row in opened.steps()]
 
 
 @pytest.mark.parametrize("killed_after", ["clients", "torn line", "file of the release", "first ledger row"])
@@ -214,7 +214,7 @@ def test_without_a_price_nothing_is_released(world: tuple[Path, Path], tmp_path:
     page = (tmp_path / "r" / "report" / "report.md").read_text()
     assert "NOTHING WAS RELEASED" in page and not list((tmp_path / "r" / "report").glob("*released*"))
     with Run.open(tmp_path / "r") as opened:
-        assert opened.rounds_done == 0
+        assert opened.steps_done == 0
 
 
 def test_devices_may_randomise_their_own_reports(world: tuple[Path, Path], tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_devices_may_randomise_their_own_reports(world: tuple[Path, Path], tmp_p
     parts = sliced["released"]["by_slice"]["tokens"]["strategies"]["B=5, L=1"]
     assert 20 < sum(part["users"] for part in parts) < 60, "users of all that were asked"
     with Run.open(tmp_path / "r") as opened:
-        assert opened.rounds_done == 0, "the ledger holds what an aggregator noised"
+        assert opened.steps_done == 0, "the ledger holds what an aggregator noised"
 
 
 def test_a_model_of_other_words_is_refused(world: tuple[Path, Path], tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import re
 import shlex
 import sqlite3
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import pytest
 import typer
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.made_runs import training_metadata
 from typer.testing import CliRunner
 
 from tacit.cli import account
@@ -24,10 +25,12 @@ from tacit.errors import AccountingError
 from tacit.privacy import Blt, Guarantee, Independent, Participation, Tree
 from tacit.privacy.rounding import rounded_up
 from tacit.privacy.strategy import PUBLISHED_BLT, Strategy
+from tacit.records import to_plain
 from tacit.reports.page import parts
 from tacit.reports.summary import summarise
 from tacit.reports.training import write_report
-from tacit.runs import Metric, RoundRow, Run
+from tacit.runs import Metric, Run, Step
+from tacit.runs.metadata import CacheUsed
 from tacit.statements import Ledger, NoisedSum
 from tacit.statements.accounts import CURVE_POINTS, Accounts, accounts_of, spent, statement_of
 from tacit.statements.verify import verify
@@ -66,51 +69,48 @@ def write_run(
     every: int = 5,
     separation: int = SEPARATION,
     name: str = "made by hand",
+    finished: bool | None = None,
     **changed: Any,
 ) -> Path:
     """A run folder in which client c comes every `separation` rounds, but for the cohort of the last."""
     done, noise = rounds if done is None else done, noise if strategy else 0.0
     served = Participation.worst_case(rounds, SEPARATION)
-    facts: dict[str, Any] = {
-        "versions": {"tacit": "0.1.0", "jax": "0.10", "numpy": "2", "python": "3.11"},
-        "created": 1_790_000_000.0,
-        "data": {
-            "cache": "caches/made",
-            "source": "made <by> hand",
-            "vocabulary_sha256": "ab" * 32,
-            "vocabulary_size": 104,
-            "cache_digest": "cd" * 32,
-        },
-        "vocabulary": {"kind": "public", "description": "100 words of public text"},
-        "population": 100,
-        "report_goal": REPORT_GOAL,
-        "participation": {
-            "rounds": rounds,
-            "min_separation": served.min_separation,
-            "max_participations": served.max_participations,
-        },
-        "guarantee": {
-            "strategy": None if strategy is None else strategy.to_record(),
-            "clip_norm": 1.0,
-            "noise_multiplier": noise,
-        },
-        "delta": DELTA,
-        "key_source": "operating system",
-        "parameters": 1234,
-        "stands_in_for": None,
-        "evaluation": {"every": every, "clients": 10, "test_clients": 20, "sentences": 64},
-        "finished": done == rounds,
-        **changed,
-    }
+    metadata = training_metadata(
+        **{
+            "versions": {"tacit": "0.1.0", "jax": "0.10", "numpy": "2", "python": "3.11"},
+            "created": 1_790_000_000.0,
+            "data": CacheUsed(
+                cache="caches/made",
+                source="made <by> hand",
+                vocabulary_sha256="ab" * 32,
+                vocabulary_size=104,
+                cache_digest="cd" * 32,
+            ),
+            "vocabulary": {"kind": "public", "description": "100 words of public text"},
+            "population": 100,
+            "report_goal": REPORT_GOAL,
+            "participation": asdict(served),
+            "guarantee": {
+                "strategy": None if strategy is None else strategy.to_record(),
+                "clip_norm": 1.0,
+                "noise_multiplier": noise,
+            },
+            "delta": DELTA,
+            "evaluation": {"every": every, "clients": 10, "test_clients": 20, "sentences": 64},
+            **changed,
+        }
+    )
     recipe = f'name = "{name}"\n[rounds]\nrounds = {rounds}\nreport_goal = {REPORT_GOAL}\n'
-    with Run.create(path, recipe, facts, b"k" * 16) as run:
+    with Run.create(path, recipe, metadata, b"k" * 16) as run:
+        if done == rounds if finished is None else finished:
+            run.finish()
         measure(run, 0, "validation")
         for round in range(done):
-            row = RoundRow(
-                round=round,
-                checkpoint=f"round-{round:06d}.safetensors",
+            row = Step(
+                step=round,
+                file=f"round-{round:06d}.safetensors",
                 digest="0" * 64,
-                release=release(round, strategy, noise, dropped=round % 2).to_record(),
+                releases=(to_plain(release(round, strategy, noise, dropped=round % 2)),),
                 measures={"loss": 6.0 - round / 10, "clipped": 0.5},
             )
             clients = np.arange(REPORT_GOAL) + REPORT_GOAL * (round % separation)
@@ -126,7 +126,7 @@ def measure(run: Run, rounds: int, split: str) -> None:
     values = {"top1_accuracy": 0.01 * rounds**0.5, "top3_accuracy": 0.02 * rounds**0.5, "oov_rate": 0.1}
     values |= {"cross_entropy": 6.0, "words": 1000.0, "clients": 10.0}
     values |= {f"client_accuracy_q{quartile}": 0.1 for quartile in (25, 50, 75)}
-    run.record_metrics([Metric(round=rounds, split=split, name=k, value=v) for k, v in values.items()])
+    run.record_metrics([Metric(step=rounds, split=split, name=k, value=v) for k, v in values.items()])
 
 
 RUNS: dict[str, dict[str, Any]] = {
@@ -269,7 +269,7 @@ def test_the_commands_of_the_statement_work_when_pasted(kind: str, tmp_path: Pat
 
 def test_account_run_measures_what_happened(tmp_path: Path) -> None:
     path = write_run(tmp_path / "run", strategy=Tree(), separation=2)
-    (path / "recipe.toml").unlink()  # the ledger, the log and the facts are enough
+    (path / "settings.toml").unlink()  # the ledger, the log and the facts are enough
     shown = values_of("account", "run", path, "--delta", "1e-6")
     assert (shown["planned"]["rounds_between"], shown["planned"]["max_participations"]) == (4, 4)
     assert (shown["realised"]["rounds_between"], shown["realised"]["max_participations"]) == (1, 10)
@@ -352,12 +352,11 @@ def write_adaptive_run(path: Path, **changed: Any) -> Path:
         for round in range(20):
             norm = 1.0 if round < 8 else 2.5
             bits = replace(release(round, tree, 8.0), what="clip estimate", clip_norm=0.5)
-            row = RoundRow(
-                round=round,
-                checkpoint=f"round-{round:06d}.safetensors",
+            row = Step(
+                step=round,
+                file=f"round-{round:06d}.safetensors",
                 digest="0" * 64,
-                release=replace(release(round, tree, 6.0), clip_norm=norm).to_record(),
-                also=(bits.to_record(),),
+                releases=(to_plain(replace(release(round, tree, 6.0), clip_norm=norm)), to_plain(bits)),
                 measures={"loss": 6.0, "clipped": 0.5, "clip_norm": norm, "clip_estimate": 1 + round / 10},
             )
             clients = np.arange(REPORT_GOAL) + REPORT_GOAL * (round % SEPARATION)
@@ -410,8 +409,9 @@ def test_the_statement_of_adaptive_clipping_verifies_and_names_the_clip_norms(tm
 
 def test_a_release_that_was_not_asked_for_is_not_accounted(tmp_path: Path) -> None:
     path = write_adaptive_run(tmp_path / "run")
-    with Run.open(path) as run:
-        run.set_fact("also_released", {})
+    with sqlite3.connect(path / "run.db") as database:
+        database.execute("UPDATE metadata SET value = '{}' WHERE name = 'also_released'")
+    database.close()
     result = invoke("account", "run", path)
     assert result.exit_code == 2 and "was asked to release ['model update']" in result.stderr
 
@@ -422,7 +422,7 @@ def test_failing_adaptive_clipping_stands_among_the_labels(tmp_path: Path) -> No
         for round in range(20):
             measures = {"loss": 4.0 if round < 2 else 60.0 + round % 3, "clipped": 1.0, "clip_norm": 1.0}
             measures["clip_estimate"] = 1.0 + round
-            database.execute("UPDATE rounds SET measures = ? WHERE round = ?", (json.dumps(measures), round))
+            database.execute("UPDATE steps SET measures = ? WHERE step = ?", (json.dumps(measures), round))
     database.close()
     assert "ADAPTIVE CLIPPING FAILED, clip norm exploding" in values_of("report", path)["labels"]
     assert "begin a new run with a smaller clipping.initial" in (path / "report" / "report.md").read_text()
@@ -471,14 +471,14 @@ def ruin_text(path: Path) -> None:
 def ruin_foreign(path: Path) -> None:
     path.mkdir()
     with sqlite3.connect(path / "run.db") as database:
-        database.execute("CREATE TABLE facts (name TEXT, value TEXT)")
-        database.execute("INSERT INTO facts VALUES ('format', '\"tacit run 99\"')")
+        database.execute("CREATE TABLE metadata (name TEXT, value TEXT)")
+        database.execute("INSERT INTO metadata VALUES ('format', '\"tacit run 99\"')")
     database.close()
 
 
 def ruin_recipe(path: Path) -> None:
     write_run(path, strategy=Tree())
-    (path / "recipe.toml").write_text("name = ")
+    (path / "settings.toml").write_text("name = ")
 
 
 def ruin_facts(path: Path) -> None:

@@ -91,7 +91,7 @@ def test_a_profile_is_a_table_or_a_part_of_the_object(cache: Cache, tmp_path: Pa
         assert said in result.stdout
     again = tacit("resume", tmp_path / "run", "--json", "--profile")
     with Run.open(tmp_path / "run") as run:
-        (kept,) = run.fact("profile")
+        (kept,) = run.notes["profile"]
     assert json.loads(again.stdout)["profile"] == kept
     assert "profile" not in json.loads(tacit("resume", finished, "--json", "--profile").stdout), "it was not counted"
 
@@ -115,7 +115,7 @@ def test_another_cache_and_seed_from_the_command_line(cache: Cache, tmp_path: Pa
     assert result.exit_code == 0, result.output
     assert what_happened(tmp_path / "run") == what_happened(finished)
     with Run.open(tmp_path / "run") as run:
-        assert run.fact("key_source") == "fixed seed 3"
+        assert run.metadata.key_source == "fixed seed 3"
 
 
 def test_a_finished_run_is_resumed_by_writing_its_report_again(finished: Path) -> None:
@@ -141,7 +141,7 @@ def test_a_full_disk_stops_in_one_line_and_resuming_loses_nothing(
         real, seen = os.fsync, [0]
 
         def full(descriptor: int) -> None:
-            if "checkpoints/.round-" in os.readlink(f"/proc/self/fd/{descriptor}"):
+            if "steps/.round-" in os.readlink(f"/proc/self/fd/{descriptor}"):
                 seen[0] += 1
                 if seen[0] >= nth:
                     raise OSError(28, "No space left on device")
@@ -151,8 +151,8 @@ def test_a_full_disk_stops_in_one_line_and_resuming_loses_nothing(
         said = refusal(train(written(tmp_path, cache), tmp_path / "run"))
     assert "No space left on device" in said and "what was complete before is safe" in said and "tacit resume" in said
     with Run.open(tmp_path / "run") as run:
-        assert run.rounds_done == nth - 1
-    assert not list((tmp_path / "run" / "checkpoints").glob("*.draft"))
+        assert run.steps_done == nth - 1
+    assert not list((tmp_path / "run" / "steps").glob("*.draft"))
     result = tacit("resume", tmp_path / "run", "--json", "--workers", 1)
     assert result.exit_code == 0, result.output
     assert what_happened(tmp_path / "run") == what_happened(finished)
@@ -220,5 +220,5 @@ def test_a_run_that_another_process_trains_is_refused(cache: Cache, tmp_path: Pa
             text=True,
         )
     assert second.returncode == 2 and second.stdout == ""
-    assert f"is being trained by process {os.getpid()}" in second.stderr
+    assert f"is being worked on by process {os.getpid()}" in second.stderr
     assert second.stderr.count("\n") == 1

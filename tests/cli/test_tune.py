@@ -84,9 +84,9 @@ def test_trials_are_ordinary_runs_and_the_rest_follows_from_them(finished: Path)
         run_folder = finished / "runs" / record["trial"]
         assert (run_folder / "report" / "report.html").is_file()
         with Run.open(run_folder) as run:
-            assert run.fact("finished")
+            assert run.finished
             (accuracy,) = [
-                m.value for m in run.metrics() if (m.round, m.split, m.name) == (8, "validation", "top1_accuracy")
+                m.value for m in run.metrics() if (m.step, m.split, m.name) == (8, "validation", "top1_accuracy")
             ]
             realised = accounts_of(run).realised
             assert realised is not None and len(realised.sequences) == 2, "updates and counts, both paid for"
@@ -175,7 +175,7 @@ def test_killed_and_continued_it_ends_the_same(
         with pytest.raises(Killed):
             tune(recipe, tmp_path / "tuned", "1,2")
     with Run.open(tmp_path / "tuned" / "runs" / "lr1-q0.5-try1") as run:
-        assert run.rounds_done == (3 if when == "in the first trial" else 8)
+        assert run.steps_done == (3 if when == "in the first trial" else 8)
     assert not (tmp_path / "tuned" / "production.toml").exists()
     result = tune(recipe, tmp_path / "tuned", "1,2")
     assert result.exit_code == 0, result.output

@@ -86,19 +86,19 @@ def test_a_run_leaves_what_it_promised(cache: Cache, tmp_path: Path) -> None:
             *((rounds, "validation") for rounds in (0, 4, 8, 9)),
             (9, "test"),
         ]
-        assert run.rounds_done == 9 and run.fact("finished") is True
+        assert run.steps_done == 9 and run.finished is True
         rounds, clients = run.participations()
         happened = Participation.realised(9, rounds, clients)
         assert happened.min_separation >= 3 and happened.max_participations <= 3
         assert set(clients) <= set(cache.clients("train"))
         assert {metric.name for metric in run.metrics()} >= {"top1_accuracy", "cross_entropy", "oov_rate"}
-        assert Recipe.from_toml(run.recipe) == recipe(cache)
-        assert run.fact("key_source") == "fixed seed 3"
+        assert Recipe.from_toml(run.settings) == recipe(cache)
+        assert run.metadata.key_source == "fixed seed 3"
         with pytest.raises(RunError, match="noise key destroyed"):
             _ = run.noise_key
     files = {file.name for file in (tmp_path / "run" / "model").iterdir()}
     assert files == {"model.safetensors", "settings.json", "vocabulary.json"}
-    assert list((tmp_path / "run" / "checkpoints").iterdir()) == [], "noise buffers must not outlive the run"
+    assert list((tmp_path / "run" / "steps").iterdir()) == [], "noise buffers must not outlive the run"
 
 
 def test_training_learns(cache: Cache, tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_an_interrupted_run_ends_as_an_uninterrupted_one(
     for stop in stops:
         go_on(tmp_path / "run", until=stop)
         with Run.open(tmp_path / "run") as run:
-            assert run.rounds_done == stop
+            assert run.steps_done == stop
     go_on(tmp_path / "run")
     assert what_happened(tmp_path / "run") == uninterrupted(mechanism)
 
@@ -160,7 +160,7 @@ def test_other_seeds_and_fresh_keys_give_other_runs(
         seen.add(what_happened(tmp_path / name)["rounds"][-1][2])
     assert len(seen) == 4
     with Run.open(tmp_path / "fresh") as run:
-        assert run.fact("key_source") == "operating system"
+        assert run.metadata.key_source == "operating system"
 
 
 # -- stopped where it hurts --------------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ def test_stopped_in_the_finishing_steps(
     go_on(tmp_path / "run")
     assert what_happened(tmp_path / "run") == uninterrupted("blt")
     assert not (tmp_path / "run" / "noise.key").exists()
-    assert list((tmp_path / "run" / "checkpoints").iterdir()) == []
+    assert list((tmp_path / "run" / "steps").iterdir()) == []
 
 
 @pytest.mark.parametrize("rounds", [0, 4, 8, 9])
@@ -222,8 +222,8 @@ def test_a_look_that_a_kill_cut_short_is_taken_again(
         with pytest.raises(Killed):
             go_on(tmp_path / "run")
         with Run.open(tmp_path / "run") as run:
-            assert run.rounds_done >= rounds
-            measured = {metric.round for metric in run.metrics()}
+            assert run.steps_done >= rounds
+            measured = {metric.step for metric in run.metrics()}
             assert (rounds in measured) == (when == "after")
     heard = go_on(tmp_path / "run")
     assert ((rounds, "validation") in heard.evaluations) == (when == "before")
@@ -236,7 +236,7 @@ def test_a_profile_says_where_the_time_went_and_changes_no_bit(
     with begin(recipe(cache), tmp_path / "run") as run:
         carry_on(run, hardware=ONE, until=4)
         carry_on(run, hardware=Hardware(workers=2))
-        counted = run.fact("profile")
+        counted = run.notes["profile"]
     assert what_happened(tmp_path / "run") == uninterrupted("blt")
     assert [spent["workers"]["count"] for spent in counted] == [1, 2]
     for spent in counted:
@@ -254,7 +254,7 @@ def test_a_profile_says_nothing_of_the_workers_of_a_cluster(
     monkeypatch.setattr("tacit.training.workers_ray.open_cluster", lambda *_, **__: nullcontext(cores()))
     with begin(recipe(cache), tmp_path / "run") as run:
         carry_on(run, hardware=ONE, until=1, cluster="auto")
-        (counted,) = run.fact("profile")
+        (counted,) = run.notes["profile"]
     assert "workers" not in counted and counted["phases"]["training"] > 0
     rows = list(profile_table(counted).columns[0].cells)
     assert "training" in rows and "disk writing" in rows and not any("workers" in str(row) for row in rows)
@@ -265,7 +265,7 @@ def test_what_a_killed_process_left_half_written_is_no_part_of_the_model(
 ) -> None:
     with begin(recipe(cache, "none"), tmp_path / "run") as run:
         (run.path / "model" / ".model.safetensors.4711.draft").write_bytes(b"half")
-        (run.path / "checkpoints" / ".round-000003.safetensors.4711.draft").write_bytes(b"half")
+        (run.path / "steps" / ".round-000003.safetensors.4711.draft").write_bytes(b"half")
     go_on(tmp_path / "run")
     assert what_happened(tmp_path / "run") == uninterrupted("none")
 
@@ -276,10 +276,10 @@ def test_a_designed_mechanism_is_designed_once(cache: Cache, tmp_path: Path, mon
     monkeypatch.setattr("tacit.design.catalogue.design_blt", None)  # designing again would fail
     go_on(tmp_path / "run")
     with Run.open(tmp_path / "run") as run:
-        kept = Recipe.from_toml(run.recipe).privacy
+        kept = Recipe.from_toml(run.settings).privacy
         strategy = kept.strategy(asked.rounds.participation())
         assert not kept.is_wish and isinstance(strategy, Blt) and len(strategy.theta) == 2
-        assert run.rounds()[0].release["strategy_record"] == strategy.to_record()
+        assert run.steps()[0].releases[0]["strategy_record"] == strategy.to_record()
         assert planned_in_all(run).zcdp == pytest.approx(3.0)
 
 
@@ -300,8 +300,8 @@ def test_a_matrix_is_designed_and_kept_once(
     values = str(matrix.to_record()["values"])
     with Run.open(tmp_path / "run") as run:
         assert matrix_of(run) == matrix == strategy_from_file(run.path / "strategy.json")
-        assert Recipe.from_toml(run.recipe) == asked
-        assert all(row.release["strategy_record"] == ledger_record(matrix) for row in run.rounds())
+        assert Recipe.from_toml(run.settings) == asked
+        assert all(row.releases[0]["strategy_record"] == ledger_record(matrix) for row in run.steps())
         assert planned_in_all(run).zcdp == pytest.approx(3.0)
         figures, statement = run_figures(run), statement_of(run)
         report = write_report(summarise(run))
@@ -356,8 +356,8 @@ def test_a_diverged_run_keeps_the_rounds_before(cache: Cache, tmp_path: Path) ->
         with pytest.raises(TrainingError, match="round 1: none of 6 clients' updates was finite"):
             go_on(tmp_path / "run")
         with Run.open(tmp_path / "run") as run:
-            assert run.rounds_done == 1
-            assert run.last_checkpoint is not None and run.last_checkpoint.exists()
+            assert run.steps_done == 1
+            assert run.last_file is not None and run.last_file.exists()
             assert len(run.noise_key) == 16
 
 
@@ -370,9 +370,9 @@ def test_a_run_whose_last_step_diverges_says_so(cache: Cache, tmp_path: Path) ->
 
 def test_two_trainers_on_one_folder(cache: Cache, tmp_path: Path) -> None:
     with begin(recipe(cache), tmp_path / "run") as run, run.locked():
-        with pytest.raises(RunError, match="is being trained by process"):
+        with pytest.raises(RunError, match="is being worked on by process"):
             go_on(tmp_path / "run")
-        assert run.rounds_done == 0
+        assert run.steps_done == 0
 
 
 # -- what is refused -------------------------------------------------------------------------------------------------
@@ -416,7 +416,7 @@ def test_a_run_stays_in_the_precision_it_began_in(
 def test_an_edited_recipe_is_refused_with_the_difference(cache: Cache, tmp_path: Path) -> None:
     begin(recipe(cache), tmp_path / "run").close()
     go_on(tmp_path / "run", until=2)
-    path = tmp_path / "run" / "recipe.toml"
+    path = tmp_path / "run" / "settings.toml"
     text = path.read_text()
     path.write_text(text.replace("momentum = 0.9", "momentum = 0.5").replace("seed = 3", ""))
     with pytest.raises(RunError) as refused:
@@ -426,7 +426,7 @@ def test_an_edited_recipe_is_refused_with_the_difference(cache: Cache, tmp_path:
     path.write_text(text + "\n# a remark changes nothing\n")
     go_on(tmp_path / "run", until=3)
     with Run.open(tmp_path / "run") as run:
-        assert run.rounds_done == 3
+        assert run.steps_done == 3
 
 
 def test_another_recipe_for_an_existing_run_is_refused_with_the_difference(cache: Cache, tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """The run folder: whole or not there, one trainer, rounds in order, a key that is destroyed."""
 
 import fcntl
-import json
 import os
 import resource
 import sqlite3
@@ -12,28 +11,29 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.made_runs import training_metadata
 
-from tacit.errors import RunError
-from tacit.runs import Metric, RoundRow, Run
-from tacit.runs.folder import FORMAT
+from tacit.errors import InputError, RunError
+from tacit.runs import Metric, Run, Step, TrainingMetadata
+from tacit.runs.metadata import TuningMetadata
 
 KEY = bytes(range(16))
-FACTS = {"population": 40, "data": {"cache": "somewhere"}, "finished": False}
+METADATA = training_metadata(population=40)
 
 
 def create(path: Path) -> Run:
-    return Run.create(path, 'name = "tiny"\n', FACTS, KEY)
+    return Run.create(path, 'name = "tiny"\n', METADATA, KEY)
 
 
-def row(round: int, **changes: Any) -> RoundRow:
+def row(round: int, **changes: Any) -> Step:
     values: dict[str, Any] = {
-        "round": round,
-        "checkpoint": f"round-{round:06d}.safetensors",
+        "step": round,
+        "file": f"round-{round:06d}.safetensors",
         "digest": "0" * 64,
-        "release": {"what": "model update", "round": round},
+        "releases": ({"what": "model update", "round": round},),
         "measures": {"loss": 4.0 - round, "clipped": 0.5},
     }
-    return RoundRow(**{**values, **changes})
+    return Step(**{**values, **changes})
 
 
 def commit(run: Run, round: int, clients: list[int]) -> None:
@@ -47,15 +47,10 @@ def content(path: Path) -> dict[str, bytes]:
 
 def test_a_round_with_several_releases_keeps_all_of_them_in_order(tmp_path: Path) -> None:
     with create(tmp_path / "a") as run:
-        beside = ({"what": "clip estimate", "round": 0}, {"what": "gaussian sum: x", "round": 0})
-        run.commit(row(0, also=beside), clients=np.array([1]), finished=1.0, seconds=0.5)
+        several = tuple({"what": what, "round": 0} for what in ("model update", "clip estimate", "gaussian sum: x"))
+        run.commit(row(0, releases=several), clients=np.array([1]), finished=1.0, seconds=0.5)
         commit(run, 1, [2])
-        several, one = run.rounds()
-        assert several == row(0, also=beside) and one == row(1)
-        assert [each["what"] for each in several.releases] == ["model update", "clip estimate", "gaussian sum: x"]
-        assert one.releases == (one.release,)
-        found = run._database.execute("SELECT release FROM rounds WHERE round = 1").fetchone()[0]
-        assert json.loads(found) == one.release, "one release is written as in run folders of earlier versions"
+        assert run.steps() == [row(0, releases=several), row(1)]
 
 
 # -- birth -----------------------------------------------------------------------------------------------------------
@@ -63,13 +58,13 @@ def test_a_round_with_several_releases_keeps_all_of_them_in_order(tmp_path: Path
 
 def test_a_new_folder_holds_what_it_was_given(tmp_path: Path) -> None:
     with create(tmp_path / "runs" / "a") as run:
-        assert run.recipe == 'name = "tiny"\n'
+        assert run.settings == 'name = "tiny"\n'
+        assert (run.path / "settings.toml").read_text() == 'kind = "train"\nname = "tiny"\n'
         assert run.noise_key == KEY
-        assert run.facts() == {"format": FORMAT, **FACTS}
-        assert run.fact("population") == 40
-        assert run.rounds_done == 0 and run.rounds() == [] and run.last_checkpoint is None
+        assert run.metadata == METADATA and run.kind == "train" and run.notes == {}
+        assert run.steps_done == 0 and run.steps() == [] and run.last_file is None
         assert [column.tolist() for column in run.participations()] == [[], []]
-    assert {file.name for file in (tmp_path / "runs" / "a").iterdir()} >= {"checkpoints", "model", "report", "run.db"}
+    assert {file.name for file in (tmp_path / "runs" / "a").iterdir()} >= {"steps", "model", "report", "run.db"}
     assert [file.name for file in (tmp_path / "runs").iterdir()] == ["a"], "no draft stays"
 
 
@@ -96,7 +91,7 @@ def test_the_folder_one_stands_in_may_become_a_run(tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path / "here")
     create(Path()).close()
     with Run.open(tmp_path / "here") as run:
-        assert run.rounds_done == 0
+        assert run.steps_done == 0
 
 
 def test_what_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,8 +108,9 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from tacit.runs import folder
+from tests.made_runs import training_metadata
 folder.sync_folder = lambda path: os.kill(os.getpid(), signal.SIGKILL)
-folder.Run.create(Path(sys.argv[1]), "", {}, bytes(16))
+folder.Run.create(Path(sys.argv[1]), "", training_metadata(), bytes(16))
 """
 
 
@@ -141,14 +137,14 @@ def test_opening_reads_what_was_written(tmp_path: Path) -> None:
     with create(tmp_path / "a") as run:
         commit(run, 0, [5, 3])
         commit(run, 1, [4])
-        run.record_metrics([Metric(round=0, split="validation", name="top1", value=0.125)])
+        run.record_metrics([Metric(step=0, split="validation", name="top1", value=0.125)])
     with Run.open(tmp_path / "a") as run:
-        assert run.rounds() == [row(0), row(1)]
-        assert run.rounds_done == 2
-        assert run.last_checkpoint == tmp_path / "a" / "checkpoints" / "round-000001.safetensors"
+        assert run.steps() == [row(0), row(1)]
+        assert run.steps_done == 2
+        assert run.last_file == tmp_path / "a" / "steps" / "round-000001.safetensors"
         assert [column.tolist() for column in run.participations()] == [[0, 0, 1], [3, 5, 4]]
         assert run.times() == [(0, 1000.0, 0.5), (1, 1001.0, 0.5)]
-        assert run.metrics() == [Metric(round=0, split="validation", name="top1", value=0.125)]
+        assert run.metrics() == [Metric(step=0, split="validation", name="top1", value=0.125)]
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
@@ -169,10 +165,13 @@ def foreign(path: Path, *statements: str) -> None:
     ("statements", "message"),
     [
         (["CREATE TABLE songs (title TEXT)"], "is not a run of tacit's"),
-        (["CREATE TABLE facts (name TEXT, value TEXT)"], "has the format 'unknown'"),
-        (["CREATE TABLE facts (name, value)", "INSERT INTO facts VALUES ('format', 'a cake')"], "is not a run of"),
+        (["CREATE TABLE metadata (name TEXT, value TEXT)"], "has the format 'unknown'"),
         (
-            ["CREATE TABLE facts (name, value)", "INSERT INTO facts VALUES ('format', '\"tacit run 9\"')"],
+            ["CREATE TABLE metadata (name, value)", "INSERT INTO metadata VALUES ('format', 'a cake')"],
+            "is not a run of",
+        ),
+        (
+            ["CREATE TABLE metadata (name, value)", "INSERT INTO metadata VALUES ('format', '\"tacit run 9\"')"],
             "'tacit run 9'",
         ),
     ],
@@ -192,13 +191,38 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
         Run.open(tmp_path)
 
 
-def test_a_fact_that_nobody_wrote_is_missed(tmp_path: Path) -> None:
+def test_what_is_learnt_later_is_noted_and_metadata_stays(tmp_path: Path) -> None:
     with create(tmp_path / "a") as run:
-        with pytest.raises(RunError, match="has no fact 'weather'"):
-            run.fact("weather")
-        run.set_fact("weather", ["rain"])
-        run.set_fact("finished", True)
-        assert run.fact("weather") == ["rain"] and run.fact("finished") is True
+        assert not run.finished
+        run.note("weather", ["rain"])
+        run.finish()
+        assert run.notes == {"weather": ["rain"], "finished": True} and run.finished
+    with Run.open(tmp_path / "a") as run:
+        assert run.metadata == METADATA and run.finished
+
+
+def test_metadata_that_is_damaged_or_of_another_kind_is_named(tmp_path: Path) -> None:
+    create(tmp_path / "a").close()
+    foreign(tmp_path / "a" / "run.db", "DELETE FROM metadata WHERE name = 'population'")
+    with Run.open(tmp_path / "a") as run, pytest.raises(RunError, match="lacks 'population'"):
+        _ = run.metadata
+    foreign(tmp_path / "a" / "run.db", "UPDATE metadata SET value = '\"bake\"' WHERE name = 'kind'")
+    with Run.open(tmp_path / "a") as run, pytest.raises(RunError, match="unknown kind 'bake'"):
+        _ = run.kind
+
+
+def test_settings_of_another_kind_than_the_run_are_refused(tmp_path: Path) -> None:
+    with create(tmp_path / "a") as run:
+        (run.path / "settings.toml").write_text('kind = "tune"\nname = "tiny"\n')
+        with pytest.raises(RunError, match=r'settings.toml\' does not begin with kind = "train"'):
+            _ = run.settings
+
+
+def test_a_run_of_another_kind_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    with create(tmp_path / "a") as run:
+        assert run.of_kind(TrainingMetadata, "nothing").population == 40
+        with pytest.raises(InputError, match=r"a run of `tacit train`, which is none of `tacit tune`; use .*a instead"):
+            run.of_kind(TuningMetadata, "use {run} instead")
 
 
 # -- rounds ----------------------------------------------------------------------------------------------------------
@@ -208,12 +232,12 @@ def test_a_fact_that_nobody_wrote_is_missed(tmp_path: Path) -> None:
 def test_a_round_out_of_order_is_refused_and_leaves_nothing(tmp_path: Path, round: int) -> None:
     with create(tmp_path / "a") as run:
         commit(run, 0, [1])
-        with pytest.raises(RunError, match=rf"round {round} of .* cannot be released: round 1 is the next"):
+        with pytest.raises(RunError, match=rf"step {round} of .* cannot be released: step 1 is the next"):
             commit(run, round, [7])
-        assert run.rounds() == [row(0)]
+        assert run.steps() == [row(0)]
         assert run.participations()[1].tolist() == [1]
         commit(run, 1, [2])
-        assert run.rounds_done == 2
+        assert run.steps_done == 2
 
 
 def test_a_round_is_done_as_a_whole_or_not(tmp_path: Path) -> None:
@@ -221,15 +245,15 @@ def test_a_round_is_done_as_a_whole_or_not(tmp_path: Path) -> None:
     with create(tmp_path / "a") as run:
         with pytest.raises(sqlite3.IntegrityError):
             commit(run, 0, [1, 1])
-        assert run.rounds() == [] and run.times() == []
+        assert run.steps() == [] and run.times() == []
         commit(run, 0, [1])
 
 
 def test_measuring_twice_keeps_one_number(tmp_path: Path) -> None:
     with create(tmp_path / "a") as run:
         for value in (0.5, 0.5, 0.25):
-            run.record_metrics([Metric(round=3, split="test", name="top1", value=value)])
-        assert run.metrics() == [Metric(round=3, split="test", name="top1", value=0.25)]
+            run.record_metrics([Metric(step=3, split="test", name="top1", value=value)])
+        assert run.metrics() == [Metric(step=3, split="test", name="top1", value=0.25)]
 
 
 # A process that may write no file of more than 40 kB: what a full disk does to SQLite.
@@ -238,13 +262,13 @@ import resource, sys
 import numpy as np
 from pathlib import Path
 from tacit.errors import RunError
-from tacit.runs import Run, RoundRow
+from tacit.runs import Run, Step
 with Run.open(Path(sys.argv[1])) as run:
     resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
     try:
         while True:
-            n = run.rounds_done
-            row = RoundRow(round=n, checkpoint="c", digest="d", release={"what": "x" * 2000}, measures={})
+            n = run.steps_done
+            row = Step(step=n, file="c", digest="d", releases=({"what": "x" * 2000},))
             run.commit(row, clients=np.arange(5), finished=0.0, seconds=0.0)
     except RunError as error:
         print(n, error)
@@ -258,7 +282,7 @@ def test_a_full_disk_is_one_line_and_loses_no_committed_round(tmp_path: Path) ->
     done, message = said.stdout.split(" ", 1)
     assert "run.db' cannot be written" in message and "tacit resume" in message
     with Run.open(tmp_path / "a") as run:
-        assert run.rounds_done == int(done) > 0
+        assert run.steps_done == int(done) > 0
         assert len(run.participations()[0]) == 5 * int(done)
         commit(run, int(done), [1])
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 40_000
@@ -282,7 +306,7 @@ def test_a_second_process_is_refused_and_told_who_trains(tmp_path: Path) -> None
         with run.locked():
             second = lock_elsewhere(tmp_path / "a", "pass")
             assert second.returncode != 0
-            assert f"RunError: '{tmp_path}/a' is being trained by process {os.getpid()}" in second.stderr
+            assert f"RunError: '{tmp_path}/a' is being worked on by process {os.getpid()}" in second.stderr
         assert lock_elsewhere(tmp_path / "a", "pass").returncode == 0
 
 
@@ -307,11 +331,3 @@ def test_the_key_is_destroyed_once_and_for_all(tmp_path: Path) -> None:
             _ = run.noise_key
         assert copy.read_bytes() != KEY, "the blocks themselves were written over"
     assert KEY not in b"".join(content(tmp_path).values())
-
-
-def test_facts_are_json(tmp_path: Path) -> None:
-    create(tmp_path / "a").close()
-    database = sqlite3.connect(tmp_path / "a" / "run.db")
-    values = dict(database.execute("SELECT name, value FROM facts").fetchall())
-    database.close()
-    assert json.loads(values["data"]) == {"cache": "somewhere"}

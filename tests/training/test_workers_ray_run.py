@@ -45,7 +45,7 @@ def test_a_run_on_a_cluster_is_the_run_on_one_machine(nodes: Nodes, tmp_path: Pa
     finished(tacit("train", str(recipe), "--out", str(here), "--json"))
     nodes.add()
     killed = tacit("train", str(recipe), "--out", str(there), "--json", "--cluster", nodes.address)
-    while killed.poll() is None and not list(there.glob("checkpoints/round-*.safetensors")):
+    while killed.poll() is None and not list(there.glob("steps/round-*.safetensors")):
         time.sleep(0.01)
     killed.kill()
     killed.communicate()

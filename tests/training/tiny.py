@@ -158,11 +158,9 @@ def what_happened(path: Path) -> dict[str, Any]:
     with Run.open(path) as run:
         files = {file.name: file.read_bytes() for file in sorted((path / "model").iterdir())}
         return {
-            "rounds": [
-                (r.round, r.checkpoint, r.digest, json.dumps(r.releases), json.dumps(r.measures)) for r in run.rounds()
-            ],
+            "rounds": [(r.step, r.file, r.digest, json.dumps(r.releases), json.dumps(r.measures)) for r in run.steps()],
             "participations": [column.tolist() for column in run.participations()],
-            "metrics": [(m.round, m.split, m.name, m.value) for m in run.metrics()],
+            "metrics": [(m.step, m.split, m.name, m.value) for m in run.metrics()],
             "files": files,
-            "finished": run.fact("finished"),
+            "finished": run.finished,
         }

@@ -9,10 +9,10 @@ from rich.table import Table
 from tacit.cli.account_options import Json
 from tacit.cli.console import complaints, console, print_json, speaks_plainly
 from tacit.errors import InputError
-from tacit.jobs.evaluation_promise import kind_of, promise_of, say_promise
+from tacit.jobs.evaluation_promise import promise_of, say_promise
 from tacit.privacy.rounding import rounded_up
 from tacit.privacy.strategy import Record
-from tacit.runs import Run
+from tacit.runs import Run, TrainingMetadata
 from tacit.statements import Statement
 from tacit.statements.accounts import reading, run_figures, statement_of
 from tacit.statements.statement import WEAKER
@@ -33,11 +33,11 @@ def account_run(
     if delta is not None and not 0 < delta < 1:
         raise InputError(f"--delta {delta} is not a probability between 0 and 1; give for example 1e-10.")
     with Run.open(run) as found, reading(found):
-        if kind_of(found) is not None:
+        if found.kind != TrainingMetadata.kind:
             _account_evaluation(found, delta, statement, as_json=as_json)
             return
         figures = run_figures(found, delta)
-        stated = statement_of(found, delta) if found.rounds_done or statement is not None else None
+        stated = statement_of(found, delta) if found.steps_done or statement is not None else None
         if statement is not None and stated is not None:
             statement.write_text(stated.to_json(), "utf-8")
     if as_json:
@@ -64,7 +64,7 @@ def _account_evaluation(run: Run, delta: float | None, statement: Path | None, *
             f"new words; what it promises stands in {run.path}/report/released.md."
         )
     if as_json:
-        print_json({"run": str(run.path), "of": kind_of(run), "finished": run.fact("finished"), "promise": promise})
+        print_json({"run": str(run.path), "of": run.kind, "finished": run.finished, "promise": promise})
         return
     say_promise(promise)
     if promise["kind"] == "central":

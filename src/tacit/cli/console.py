@@ -6,15 +6,15 @@ meant for eyes goes to standard error or is left out. A TacitError becomes one l
 
 import functools
 import json
-import math
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 import typer
 from rich.console import Console
 
 from tacit.errors import TacitError
+from tacit.records import json_ready
 
 console = Console(highlight=False, soft_wrap=True, emoji=False)  # "400:100:3" is no emoji
 complaints = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
@@ -25,22 +25,28 @@ R = TypeVar("R")
 FAILED = 2  # the exit code of every refusal
 
 
+class Recorded(Protocol):
+    """A result of a job."""
+
+    def to_record(self) -> Mapping[str, Any]:
+        """What `--json` prints."""
+        ...
+
+
+Result = TypeVar("Result", bound=Recorded)
+
+
+def say(result: Result, as_json: bool, show: Callable[[Result], None]) -> None:
+    """One JSON object of the result on standard output, or what `show` prints of it for people."""
+    if as_json:
+        print_json(result.to_record())
+    else:
+        show(result)
+
+
 def print_json(values: Mapping[str, Any]) -> None:
-    """One JSON object on one line of standard output; see `plain`."""
-    sys.stdout.write(json.dumps(plain(values), ensure_ascii=False) + "\n")
-
-
-def plain(value: Any) -> Any:
-    """The same value for JSON, which has neither infinities (strings here) nor what is not a number (null)."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
-    if hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
-        return plain(value.item())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else str(value)
-    return value
+    """One JSON object on one line of standard output; see `json_ready`."""
+    sys.stdout.write(json.dumps(json_ready(values), ensure_ascii=False) + "\n")
 
 
 def speaks_plainly(command: Callable[P, R]) -> Callable[P, R]:
@@ -51,16 +57,17 @@ def speaks_plainly(command: Callable[P, R]) -> Callable[P, R]:
         try:
             return command(*args, **kwargs)
         except TacitError as error:
-            complaints.print(f"[bold red]error:[/] {_escape(str(error))}", soft_wrap=True)
+            complaints.print(f"[bold red]error:[/] {escaped(str(error))}", soft_wrap=True)
             raise typer.Exit(FAILED) from error
         except OSError as error:
-            complaints.print(f"[bold red]error:[/] {_escape(_os_sentence(error))}", soft_wrap=True)
+            complaints.print(f"[bold red]error:[/] {escaped(_os_sentence(error))}", soft_wrap=True)
             raise typer.Exit(FAILED) from error
 
     return wrapped
 
 
-def _escape(text: str) -> str:
+def escaped(text: str) -> str:
+    """Text whose brackets are no markup."""
     return text.replace("[", "\\[")
 
 

@@ -10,12 +10,13 @@ import typer
 from rich.table import Table
 
 from tacit.cli.account_options import Limits
-from tacit.cli.console import complaints, console, plain, print_json, speaks_plainly
+from tacit.cli.console import complaints, console, print_json, speaks_plainly
 from tacit.design.blt import design_blt, design_robust_blt, spread
 from tacit.design.losses import Losses, Objective, checked_objective, losses
 from tacit.errors import InputError
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Record, Strategy
+from tacit.records import json_ready
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -197,7 +198,7 @@ def show(
 
 def _write(record: Record, out: Path | None) -> None:
     if out is not None:
-        out.write_text(json.dumps(plain(record)) + "\n", encoding="utf-8")
+        out.write_text(json.dumps(json_ready(record)) + "\n", encoding="utf-8")
 
 
 def _print(figures: Record) -> None:

@@ -84,7 +84,7 @@ def _carry_out(work: "Work", out: Path | None, workers: int, *, quiet: bool) -> 
         with client_progress(quiet=quiet) as told:
             counted = count_clients(work, asked, hardware, told, kept=Lines(run.path / COUNTS))
         record = release_and_report(work, asked, run, counted)
-        run.set_fact("finished", True)
+        run.finish()
         run.destroy_noise_key()
     return record
 

@@ -4,7 +4,27 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, get_type_hints
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from tacit.cli.console import speaks_plainly
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
+RunFolder = Annotated[Path, typer.Argument(help="A run folder, finished or not.")]
+Delta = Annotated[float, typer.Option(help="The delta at which epsilon is given.")]
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        help="Fix all randomness: whoever knows the seed can take the noise away (the statement says so first)."
+    ),
+]
+
+
+def command(function: Callable[..., None]) -> Callable[..., None]:
+    """A command of the house: groups of options are filled in, and whatever is refused is one line and exit code 2."""
+    return speaks_plainly(with_options(function))
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:

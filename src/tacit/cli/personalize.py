@@ -183,7 +183,7 @@ def _carry_out(work: "Work", out: Path, workers: int, as_json: bool) -> None:
             evaluate_clients(work, run, hardware, told)
         found = findings(work, run)
         record, files = write_report(work, run, found)
-        run.set_fact("finished", True)
+        run.finish()
         run.destroy_noise_key()
     if as_json:
         print_json({**record, "report": str(files.markdown)})

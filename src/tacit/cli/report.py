@@ -10,10 +10,9 @@ import typer
 from rich.table import Table
 
 from tacit.cli.console import complaints, console, print_json, speaks_plainly
-from tacit.jobs.evaluation_promise import must_train
 from tacit.reports.comparison import Comparison, comparison
 from tacit.reports.summary import summarise
-from tacit.runs import Run
+from tacit.runs import Run, TrainingMetadata
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 
@@ -24,7 +23,7 @@ def report(run: Annotated[Path, typer.Argument(help="A run folder, finished or n
     from tacit.reports.training import headline, tiles, write_report
 
     with Run.open(run) as found:
-        must_train(found, "its report is {run}/report/report.md, which the same `{command}` writes again")
+        found.of_kind(TrainingMetadata, "its report is {run}/report/report.md, which the same `{command}` writes again")
         summary = summarise(found)
         files = write_report(summary)
     if as_json:
@@ -51,7 +50,7 @@ def compare(
     """Two runs side by side: accuracy, privacy, settings that differ, and a figure of both curves."""
     with Run.open(a) as first, Run.open(b) as second:
         for each in (first, second):
-            must_train(each, "compare models on clients' text with `tacit evaluate A B --data CACHE`")
+            each.of_kind(TrainingMetadata, "compare models on clients' text with `tacit evaluate A B --data CACHE`")
         left, right = summarise(first), summarise(second)
     both = comparison(left, right)
     from tacit.reports.drawing import render

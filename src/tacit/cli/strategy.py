@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tacit.cli.console import complaints, console, plain, print_json, speaks_plainly
+from tacit.cli.console import complaints, console, print_json, speaks_plainly
 from tacit.cli.options import with_options
 from tacit.cli.plan_options import Delta, Json, Target, whole
 from tacit.design.catalogue import MECHANISMS
@@ -21,6 +21,7 @@ from tacit.planning.production_tuning import Tuned
 from tacit.planning.steps import Goal, Step
 from tacit.privacy.encoding import Encoding
 from tacit.privacy.strategy import Record
+from tacit.records import json_ready
 
 if TYPE_CHECKING:
     from tacit.jobs.production_files import Origin
@@ -312,7 +313,7 @@ def _written(
             "production.toml": annotated_toml(recipe, reasons, _head(production)),
             "statement.md": statement.markdown(),
             "statement.json": statement.to_json(),
-            "strategy.json": json.dumps(plain(record), indent=1, ensure_ascii=False) + "\n",
+            "strategy.json": json.dumps(json_ready(record), indent=1, ensure_ascii=False) + "\n",
         },
     )
     return record

@@ -14,12 +14,12 @@ from tacit.cli.account_run import say_if_weaker
 from tacit.cli.console import complaints, console, print_json, speaks_plainly
 from tacit.cli.progress import TrainingProgress
 from tacit.errors import RecipeError
-from tacit.jobs.evaluation_promise import must_train
 from tacit.privacy.rounding import rounded_up
 from tacit.reports.summary import summarise
 from tacit.reports.training import write_report
-from tacit.runs import Run
-from tacit.statements.accounts import statement_of
+from tacit.runs import Run, TrainingMetadata
+from tacit.runs.folder import SETTINGS
+from tacit.statements.accounts import statement_of, trained
 
 if TYPE_CHECKING:
     from tacit.compute import Hardware
@@ -105,8 +105,10 @@ def resume(
     hardware = Hardware(workers=workers, chunk=chunk, products=products)  # type: ignore[arg-type]
     hardware.apply()
     with Run.open(run) as found:
-        must_train(found, "the `{command}` that began it goes on with it, given the same options and --out {run}")
-        if found.fact("finished"):
+        found.of_kind(
+            TrainingMetadata, "the `{command}` that began it goes on with it, given the same options and --out {run}"
+        )
+        if found.finished:
             complaints.print(f"'{run}' is finished already; its report is written again.", soft_wrap=True)
         finish(found, hardware, cluster=cluster, profile=profile, json=json)
 
@@ -118,7 +120,7 @@ def finish(
     from tacit.jobs.train import carry_on
     from tacit.recipe import Recipe
 
-    recipe = Recipe.from_toml(run.recipe, where=str(run.path / "recipe.toml"))
+    recipe = Recipe.from_toml(run.settings, where=str(run.path / SETTINGS))
     with TrainingProgress(recipe.privacy.delta, quiet=json) as progress:
         carry_on(run, hardware=hardware, progress=progress, cluster=cluster)
     paths = write_report(summarise(run))
@@ -135,7 +137,7 @@ def print_outcome(run: Run, report: Path, *, profile: bool = False, json: bool =
         realised = of.get("in_all", of)["realised"]  # of everything together, where updates are not all
         return f"zCDP {rounded_up(realised['zcdp'])}, epsilon {rounded_up(realised['epsilon'])}"
 
-    spent = run.facts().get("profile", [None])[-1] if profile else None  # a finished run may have none
+    spent = run.notes.get("profile", [None])[-1] if profile else None  # a finished run may have none
     if json:
         counted = {} if spent is None else {"profile": spent}
         print_json({"run": str(run.path), "report": str(report), "test": metrics, "privacy": figures, **counted})
@@ -144,12 +146,12 @@ def print_outcome(run: Run, report: Path, *, profile: bool = False, json: bool =
         f"accuracy on {metrics['clients']:.0f} clients never trained on: top-1 {metrics['top1_accuracy']:.2%}, "
         f"top-3 {metrics['top3_accuracy']:.2%} (in-vocabulary words; {metrics['oov_rate']:.1%} of words are not)"
     )
-    if run.fact("guarantee")["strategy"] is None:
+    if trained(run).guarantee["strategy"] is None:
         console.print("privacy: NON-PRIVATE, no noise was added")
     else:
         console.print(
             f"privacy: {price(figures)} at delta {figures['delta']:g}, per client, under what happened in "
-            f"{run.rounds_done} rounds"
+            f"{run.steps_done} rounds"
         )
         say_if_weaker(stated)
         if further := figures.get("extrapolated"):

@@ -19,10 +19,10 @@ from tacit.cli.train import Chunk, Json, Multiply, Workers
 from tacit.errors import InputError, RunError, TrainingError
 from tacit.jobs.tune import TrialOutcome, existing_trials, outcome_of, refuse_other_trials, run_trials
 from tacit.jobs.tune_recipes import Asked, TrialName, planned, production_recipe, trial_base
+from tacit.jobs.tuning_result import FILES, Tuning, TuningCost, status_of, write_tuning
 from tacit.planning.tuning import Choice, choose, grid
 from tacit.privacy.rounding import rounded_up
 from tacit.recipe import Recipe
-from tacit.reports.tuning import FILES, Tuning, TuningCost, status_of, write_tuning
 
 LARGE = 6500  # paper 1's report goal in production
 AROUND = (0.5, 1.0, 2.0)  # times the recipe's server learning rate, where no list is given

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from tacit.cli.console import plain
 from tacit.data.unknown_words import TypedWords
 from tacit.discovery.campaign_folder import CampaignFolder
 from tacit.discovery.rounds import Discovery
 from tacit.discovery.settings import Campaign
 from tacit.keyboard.vocabulary import Vocabulary
 from tacit.privacy.guarantee import OPERATING_SYSTEM
+from tacit.records import json_ready
 from tacit.statements import DiscoveryFacts, Statement
 from tacit.statements.statement import statement as statement_of
 
@@ -116,6 +116,6 @@ def write_outcome(folder: CampaignFolder, outcome: Outcome) -> None:
     writer.writerows(outcome.rows)
     folder.write_result(WORDS, text.getvalue())
     record = {**outcome.summary, "found": outcome.rows}
-    folder.write_result(RESULT, json.dumps(plain(record), ensure_ascii=False, indent=1) + "\n")
+    folder.write_result(RESULT, json.dumps(json_ready(record), ensure_ascii=False, indent=1) + "\n")
     folder.write_result(f"{STATEMENT}.json", outcome.statement.to_json())
     folder.write_result(f"{STATEMENT}.md", outcome.statement.markdown())

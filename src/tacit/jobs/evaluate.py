@@ -27,7 +27,7 @@ from tacit.evaluation.fairness import (
 from tacit.evaluation.histograms import UNCHANGED, Histogram, mean_from, quantile_from, share_from, worst_share_from
 from tacit.evaluation.intervals import complement
 from tacit.evaluation.release import exactly
-from tacit.jobs import histograms as evaluation_folder
+from tacit.jobs.begin import begin, key_for, of_this_process
 from tacit.jobs.evaluation_promise import Promise, promise_of
 from tacit.jobs.histograms import Lines, released_step, weights_digest
 from tacit.keyboard.metrics import Counts
@@ -35,6 +35,7 @@ from tacit.keyboard.model_folder import TrainedModel, load_model
 from tacit.reports import evaluation as report
 from tacit.reports.page import write
 from tacit.runs import Run
+from tacit.runs.metadata import EvaluationMetadata
 
 AT_ONCE = 64  # clients whose sentences are in memory together
 COUNTS = Path("simulation") / "counts.jsonl"
@@ -96,8 +97,13 @@ def ask(work: Work) -> Asked:
 
 def open_or_begin(work: Work, asked: Asked, out: Path) -> Run:
     """A new run folder, or the one at `out`; RunError where that was begun with other settings."""
-    facts = {"kind": "evaluation", "source": asked.cache.manifest.source, "asked": len(asked.clients)}
-    return evaluation_folder.open_or_begin(out, asked.settings, facts, promise=work.promise, seed=work.seed)
+    metadata = EvaluationMetadata(
+        **of_this_process(work.seed),
+        source=asked.cache.manifest.source,
+        asked=len(asked.clients),
+        delta=work.promise.delta,
+    )
+    return begin(out, asked.settings, metadata, key_for(work.seed))
 
 
 def count_clients(

@@ -62,7 +62,7 @@ class Price:
 
 def asked_promise(run: Run) -> Promise:
     """What the run was begun with."""
-    return Promise(**tomllib.loads(run.recipe)["promise"])
+    return Promise(**tomllib.loads(run.settings)["promise"])
 
 
 def promise_of(run: Run, delta: float | None = None) -> dict[str, Any]:
@@ -71,10 +71,10 @@ def promise_of(run: Run, delta: float | None = None) -> dict[str, Any]:
     delta: left out, the one asked for. Where nothing is released yet, the kind is "nothing".
     """
     asked = asked_promise(run)
-    ledger = Ledger(tuple(release_from(row.release) for row in run.rounds()))
+    ledger = Ledger(tuple(release_from(each) for row in run.steps() for each in row.releases))
     if asked.kind == "nothing" or (asked.kind == "central" and not ledger.releases):
         return {"kind": "nothing"}
-    facts = {"kind": asked.kind, "unit": "client", "adjacency": "zero-out", "key_source": run.fact("key_source")}
+    facts = {"kind": asked.kind, "unit": "client", "adjacency": "zero-out", "key_source": run.metadata.key_source}
     if asked.kind == "local":
         return {**facts, "epsilon": asked.epsilon, "delta": 0.0}
     rounds, clients = run.participations()
@@ -91,12 +91,6 @@ def promise_of(run: Run, delta: float | None = None) -> dict[str, Any]:
     }
 
 
-def kind_of(run: Run) -> str | None:
-    """ "evaluation" or "personalization"; None of a run that trains."""
-    kind: str | None = run.facts().get("kind")
-    return kind
-
-
 def say_promise(promise: Mapping[str, Any]) -> None:
     """One line for people of what `promise_of` found; a second where the noise can be taken away."""
     if promise["kind"] == "nothing":
@@ -106,15 +100,3 @@ def say_promise(promise: Mapping[str, Any]) -> None:
     console.print(f"RELEASED ({promise['kind']}): {price}, per client")
     if promise["key_source"] != OPERATING_SYSTEM:
         console.print(f"FIXED SEED: randomness came from {promise['key_source']}; who knows it can take the noise away")
-
-
-COMMANDS = {"evaluation": "tacit evaluate", "personalization": "tacit personalize"}
-
-
-def must_train(run: Run, otherwise: str) -> None:
-    """InputError where the run evaluates: `otherwise` says what to do, in words of its `{command}` and `{run}`."""
-    kind = kind_of(run)
-    if kind is not None:
-        command = COMMANDS.get(kind, f"tacit (of the kind '{kind}')")
-        advice = otherwise.format(command=command, run=run.path)
-        raise InputError(f"'{run.path}' is a run of `{command}`, which trains nothing; {advice}.")

@@ -1,8 +1,8 @@
 """The run folder of an evaluation on devices, resumable at every line.
 
-    RUN/recipe.toml                     what was asked
+    RUN/settings.toml                   what was asked
     RUN/simulation/*.jsonl              each device's report, EXACT: only a simulation has it, without any promise
-    RUN/checkpoints/release-000000.json the noised histograms of a step, and in run.db the ledger row that names them
+    RUN/steps/release-000000.json       the noised histograms of a step, and in run.db the ledger row that names them
     RUN/report/                         for people; what of it may be published is in files called released
 
 A killed process leaves whole lines, and at most one torn one that is computed again. The noise of a step follows from
@@ -12,32 +12,26 @@ the run's key, so a step that is done again before its row is committed gives th
 import hashlib
 import json
 import os
-import platform
-import time
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 from numpy.typing import NDArray
 
-import tacit
 from tacit.errors import RunError
 from tacit.evaluation.histograms import Histogram
 from tacit.evaluation.release import Question, guarantee_for, release, release_locally
 from tacit.files import write_whole
 from tacit.jobs.evaluation_promise import Promise
 from tacit.keyboard.model_folder import WEIGHTS
-from tacit.mechanisms import fresh_key
 from tacit.randomizers import SubsetSelection
 from tacit.records import to_plain
-from tacit.runs import RoundRow, Run
-from tacit.training import generator_for, key_from_seed
+from tacit.runs import Run, Step
+from tacit.training import generator_for
 
-LOCAL = "released_locally"  # the fact that has the digests of releases which no ledger row names
+LOCAL = "released_locally"  # the note that has the digests of releases which no ledger row names
 
 
 def weights_digest(model: Path) -> str:
@@ -47,45 +41,6 @@ def weights_digest(model: Path) -> str:
 
 
 # -- the folder --------------------------------------------------------------------------------------------------------
-
-
-def open_or_begin(out: Path, settings: str, facts: Mapping[str, Any], *, promise: Promise, seed: int | None) -> Run:
-    """A new run folder, or the one at `out` where it has the same settings.
-
-    Raises: RunError where `out` was begun with other settings, naming the first that differs, or is another thing.
-    """
-    if (out / "run.db").is_file():
-        run = Run.open(out)
-        difference = first_difference(tomllib.loads(run.recipe), tomllib.loads(settings))
-        if difference:
-            run.close()
-            raise RunError(f"'{out}' was begun with other settings ({difference}); give those, or another --out.")
-        return run
-    common = {
-        "versions": {
-            "tacit": tacit.__version__,
-            "jax": jax.__version__,
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-        },
-        "created": time.time(),
-        "delta": promise.delta,
-        "key_source": "operating system" if seed is None else f"fixed seed {seed}",
-        "finished": False,
-    }
-    return Run.create(out, settings, {**common, **facts}, fresh_key() if seed is None else key_from_seed(seed))
-
-
-def first_difference(old: Mapping[str, Any], new: Mapping[str, Any], path: str = "") -> str | None:
-    """The first setting that differs, as `name was X and is now Y`; None where none does."""
-    for name in sorted(old.keys() | new.keys()):
-        before, now, where = old.get(name), new.get(name), f"{path}{name}"
-        if isinstance(before, Mapping) and isinstance(now, Mapping):
-            if found := first_difference(before, now, f"{where}."):
-                return found
-        elif before != now:
-            return f"{where} was {before} and is now {now}"
-    return None
 
 
 # -- lines -------------------------------------------------------------------------------------------------------------
@@ -142,7 +97,7 @@ def released_step(
     clients: numbers of those asked in this step. Hold the run's lock while the run is not finished. Raises: RunError
     where what is on disk is not what was released.
     """
-    path = run.path / "checkpoints" / f"release-{step:06d}.json"
+    path = run.path / "steps" / f"release-{step:06d}.json"
     digest = _digest_of(run, step, path.name)
     if digest is not None:
         return _read_release(path, {each.name: each for each in questions}, digest)
@@ -153,27 +108,21 @@ def released_step(
         )
         content = _release_file(histograms)
         write_whole(path, content)
-        run.set_fact(LOCAL, {**run.facts().get(LOCAL, {}), path.name: hashlib.sha256(content).hexdigest()})
+        run.note(LOCAL, {**run.notes.get(LOCAL, {}), path.name: hashlib.sha256(content).hexdigest()})
         return histograms
     guarantee = guarantee_for(len(questions), zcdp=promise.zcdp, steps=steps)
     histograms, row = release(questions, guarantee, step=step, generator=generator)
     content = _release_file(histograms)
     write_whole(path, content)
-    done = RoundRow(
-        round=step,
-        checkpoint=path.name,
-        digest=hashlib.sha256(content).hexdigest(),
-        release=to_plain(row),
-        measures={},
-    )
-    run.commit(done, clients=np.sort(clients), finished=time.time(), seconds=0.0)
+    done = Step(step=step, file=path.name, digest=hashlib.sha256(content).hexdigest(), releases=(to_plain(row),))
+    run.commit(done, clients=np.sort(clients))
     return histograms
 
 
 def _digest_of(run: Run, step: int, name: str) -> str | None:
     """SHA-256 of the file that the step released; None where it has released nothing yet."""
-    done = {row.round: row.digest for row in run.rounds()}
-    locally: Mapping[str, str] = run.facts().get(LOCAL, {})
+    done = {row.step: row.digest for row in run.steps()}
+    locally: Mapping[str, str] = run.notes.get(LOCAL, {})
     return done.get(step, locally.get(name))
 
 

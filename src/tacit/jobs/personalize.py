@@ -22,7 +22,7 @@ from tacit.evaluation.intervals import UNKNOWN, complement, mean_of, quantile_of
 from tacit.evaluation.personalization import ClientOutcome, SkippedClient, Strategy, TemporalSplit, personalize_clients
 from tacit.evaluation.queries import Answers, Questionnaire
 from tacit.evaluation.release import Question, exactly
-from tacit.jobs import histograms as evaluation_folder
+from tacit.jobs.begin import begin, key_for, of_this_process
 from tacit.jobs.evaluation_promise import Promise, promise_of
 from tacit.jobs.histograms import Lines, released_step, weights_digest
 from tacit.keyboard.model_folder import load_model
@@ -30,6 +30,7 @@ from tacit.reports import personalization as report
 from tacit.reports.page import ReportFiles, write
 from tacit.reports.personalization import GAIN
 from tacit.runs import Run
+from tacit.runs.metadata import PersonalizationMetadata
 
 FEWEST = 2  # clients of a group that have a spread, hence an interval
 EXACT = (
@@ -100,13 +101,10 @@ def open_or_begin(work: Work, out: Path) -> Run:
     cache = Cache.open(work.data)
     settings = work.to_toml(_check_model(work, cache), cache.manifest.digest)
     asked = asked_clients(work, cache)
-    facts = {
-        "kind": "personalization",
-        "source": cache.manifest.source,
-        "strategies": [str(each) for each in work.strategies],
-        "asked": len(asked),
-    }
-    return evaluation_folder.open_or_begin(out, settings, facts, promise=work.promise, seed=work.seed)
+    metadata = PersonalizationMetadata(
+        **of_this_process(work.seed), source=cache.manifest.source, asked=len(asked), delta=work.promise.delta
+    )
+    return begin(out, settings, metadata, key_for(work.seed))
 
 
 def asked_clients(work: Work, cache: Cache) -> NDArray[np.int64]:

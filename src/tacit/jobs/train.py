@@ -5,8 +5,6 @@ instant. Resuming is `carry_on` on a folder found on disk, so an interrupted run
 """
 
 import json
-import platform
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -19,7 +17,6 @@ from jax import Array
 from jax.flatten_util import ravel_pytree
 from numpy.typing import NDArray
 
-import tacit
 from tacit.cli.console import complaints
 from tacit.compute import Hardware
 from tacit.compute.cores import Cores
@@ -27,6 +24,7 @@ from tacit.compute.profile import Profile, phase
 from tacit.data import Cache
 from tacit.errors import InputError, RunError
 from tacit.evaluation.accuracy import HeldOut, evaluate
+from tacit.jobs.begin import cache_used, of_this_process
 from tacit.keyboard.language_model import LanguageModel, next_word_loss, parameter_count
 from tacit.keyboard.model_folder import TrainedModel, load_first_model, write_model
 from tacit.keyboard.vocabulary import Vocabulary
@@ -35,8 +33,10 @@ from tacit.population.devices import Population
 from tacit.population.simulated_cohorts import SimulatedCohorts
 from tacit.progress import Progress, silent
 from tacit.recipe import Recipe
-from tacit.runs import Run
-from tacit.statements.accounts import guarantee_record, matrix_of
+from tacit.runs import Run, TrainingMetadata
+from tacit.runs.folder import SETTINGS
+from tacit.runs.metadata import FirstModelUsed
+from tacit.statements.accounts import guarantee_record, matrix_of, trained
 from tacit.statements.ledger import CLIP_ESTIMATE
 from tacit.training import Learner, RoundPlan, SimulatedCollector, generator_for, key_from_seed
 from tacit.training.client import ClientWork, precision_of
@@ -67,41 +67,30 @@ def begin(recipe: Recipe, out: Path) -> Run:
     _sampler(recipe, plan, len(clients), key).init(len(clients), report_goal=plan.report_goal)  # refuses here
     settings = recipe.model.settings(vocabulary.size)
     first = _first_model(recipe, vocabulary)
-    facts = {
-        "versions": {
-            "tacit": tacit.__version__,
-            "jax": jax.__version__,
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-        },
-        "created": time.time(),
-        "asked": asked.to_toml(),
-        "recipe": recipe.to_toml(),
-        "data": {
-            "cache": str(recipe.data.cache.resolve()),
-            "source": cache.manifest.source,
-            "vocabulary_sha256": vocabulary.sha256,
-            "vocabulary_size": vocabulary.size,
-            "cache_digest": cache.manifest.digest,
-        },
-        "vocabulary": asdict(vocabulary.provenance),
-        "population": len(clients),
-        "report_goal": plan.report_goal,
-        "participation": asdict(plan.guarantee.participation),
-        "guarantee": guarantee_record(plan.updates),
-        "also_released": {} if plan.counts is None else {CLIP_ESTIMATE: guarantee_record(plan.counts)},
-        "delta": recipe.privacy.delta,
-        "key_source": "operating system" if seed is None else f"fixed seed {seed}",
-        "parameters": parameter_count(settings),
-        "first_model": first
-        and {"path": str(first.path.resolve()), "public_text": first.public_text, "digest": first.digest},
-        "stands_in_for": recipe.privacy.stands_in_for,
-        "simulated": None if recipe.population is None else recipe.population.model_dump(),
-        "evaluation": recipe.evaluation.model_dump(),
-        "finished": False,
-    }
+    metadata = TrainingMetadata(
+        **of_this_process(seed),
+        asked=asked.to_toml(),
+        recipe=recipe.to_toml(),
+        data=cache_used(cache),
+        vocabulary=asdict(vocabulary.provenance),
+        population=len(clients),
+        report_goal=plan.report_goal,
+        participation=asdict(plan.guarantee.participation),
+        guarantee=guarantee_record(plan.updates),
+        also_released={} if plan.counts is None else {CLIP_ESTIMATE: guarantee_record(plan.counts)},
+        delta=recipe.privacy.delta,
+        parameters=parameter_count(settings),
+        first_model=None if first is None else _used(first),
+        stands_in_for=recipe.privacy.stands_in_for,
+        simulated=None if recipe.population is None else recipe.population.model_dump(),
+        evaluation=recipe.evaluation.model_dump(),
+    )
     kept = None if matrix is None else json.dumps(matrix.to_record())
-    return Run.create(out, recipe.to_toml(), facts, key, strategy=kept)
+    return Run.create(out, recipe.to_toml(), metadata, key, strategy=kept)
+
+
+def _used(first: TrainedModel) -> FirstModelUsed:
+    return FirstModelUsed(path=str(first.path.resolve()), public_text=first.public_text, digest=first.digest)
 
 
 def carry_on(
@@ -115,13 +104,13 @@ def carry_on(
     """Do the rounds that the run lacks and, after the last, test and release the model.
 
     until: stop after so many rounds, as if killed there. cluster: the address of the Ray cluster whose workers train
-    the clients; None: this machine's. Where the time went is added to the fact "profile". Raises: RunError when another
+    the clients; None: this machine's. Where the time went is added to the note "profile". Raises: RunError when another
     process trains this run, its recipe was changed since it began, its cache is not the one it began with, or this
     processor cannot compute in the precision it began in.
     """
     with run.locked(), Profile().counting() as profile:
         recipe = _same_recipe(run)
-        if run.fact("finished"):
+        if run.finished:
             _tidy(run)
             return
         with phase("start"):
@@ -159,17 +148,17 @@ def carry_on(
                 until=until,
                 progress=progress,
             )
-        if run.rounds_done == plan.rounds:
+        if run.steps_done == plan.rounds:
             with phase("evaluation"):
                 tested = evaluated("test", recipe.evaluation.test_clients)(model)
-            record_evaluation(run, run.rounds_done, "test", tested, progress)
+            record_evaluation(run, run.steps_done, "test", tested, progress)
             with phase("release"):
                 words = cache.vocabulary_path.read_bytes()
                 write_model(run.path / "model", _network(recipe, cache), learner.unravel(model), words)
-            run.set_fact("finished", True)
+            run.finish()
             _tidy(run)
-        earlier = run.facts().get("profile", [])
-        run.set_fact("profile", [*earlier, profile.to_record(0 if cluster else len(cores.devices))])
+        earlier = run.notes.get("profile", [])
+        run.note("profile", [*earlier, profile.to_record(0 if cluster else len(cores.devices))])
 
 
 @contextmanager
@@ -210,7 +199,8 @@ def _refuse_an_existing_run(recipe: Recipe, out: Path) -> None:
     if not (out / "run.db").is_file():
         return
     with Run.open(out) as run:
-        begun = Recipe.from_toml(run.facts().get("asked", run.recipe), where=str(out / "recipe.toml"))
+        training = run.of_kind(TrainingMetadata, "choose another --out")
+        begun = Recipe.from_toml(training.asked, where=str(out / SETTINGS))
     if changed := begun.differences(recipe):
         raise RunError(
             f"'{out}' exists already and was begun with another recipe ({'; '.join(changed)}); choose another --out, "
@@ -219,9 +209,9 @@ def _refuse_an_existing_run(recipe: Recipe, out: Path) -> None:
 
 
 def _same_recipe(run: Run) -> Recipe:
-    where = run.path / "recipe.toml"
-    recipe = Recipe.from_toml(run.recipe, where=str(where))
-    begun = Recipe.from_toml(run.facts().get("recipe", run.recipe))  # a run of an earlier version has no such fact
+    where = run.path / SETTINGS
+    recipe = Recipe.from_toml(run.settings, where=str(where))
+    begun = Recipe.from_toml(trained(run).recipe)
     if changed := begun.differences(recipe):
         raise RunError(
             f"'{where}' was changed since the run began ({'; '.join(changed)}), and a run has one recipe from its "
@@ -231,9 +221,9 @@ def _same_recipe(run: Run) -> Recipe:
 
 
 def _same_cache(run: Run) -> Cache:
-    data = run.fact("data")
-    cache = Cache.open(Path(data["cache"]))
-    if cache.manifest.digest != data["cache_digest"]:
+    data = trained(run).data
+    cache = Cache.open(Path(data.cache))
+    if cache.manifest.digest != data.cache_digest:
         raise RunError(
             f"the cache '{cache.path}' is not the one that '{run.path}' began with (its text differs); "
             "put the old cache back, or start a new run."
@@ -244,9 +234,9 @@ def _same_cache(run: Run) -> Cache:
 def _same_precision(run: Run, work: ClientWork, platform: str) -> None:
     """What the recipe asks for is used where there are units for it; a run is in one precision to its end."""
     computes = precision_of(work, platform)
-    began = run.facts().get("precision")
+    began = run.notes.get("precision")
     if began is None:
-        run.set_fact("precision", computes)
+        run.note("precision", computes)
     elif began != computes:
         raise RunError(
             f"'{run.path}' began in {began} and this processor computes it in {computes}, which is another result; "
@@ -267,15 +257,15 @@ def _network(recipe: Recipe, cache: Cache) -> LanguageModel:
 
 
 def _learner(run: Run, recipe: Recipe, cache: Cache) -> Learner:
-    network, begun = _network(recipe, cache), run.facts().get("first_model")
+    network, begun = _network(recipe, cache), trained(run).first_model
     if begun is None:
         seed = int(generator_for(run.noise_key, "initial model").integers(2**31))
         first = network.init(jax.random.key(seed))
     else:
-        found = load_first_model(Path(begun["path"]), network, Vocabulary.load(cache.vocabulary_path))
-        if found.digest != begun["digest"]:
+        found = load_first_model(Path(begun.path), network, Vocabulary.load(cache.vocabulary_path))
+        if found.digest != begun.digest:
             raise RunError(
-                f"the model in '{begun['path']}' is not the one that '{run.path}' began from (its weights differ); "
+                f"the model in '{begun.path}' is not the one that '{run.path}' began from (its weights differ); "
                 "put the old one back, or start a new run."
             )
         first = found.parameters
@@ -299,5 +289,5 @@ def _evaluate(
 def _tidy(run: Run) -> None:
     """Destroy what could take the noise away again: the key, and the noise buffers in the checkpoints."""
     run.destroy_noise_key()
-    for checkpoint in (run.path / "checkpoints").iterdir():
+    for checkpoint in (run.path / "steps").iterdir():
         checkpoint.unlink()

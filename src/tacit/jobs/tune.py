@@ -17,13 +17,15 @@ from tacit.cli.console import complaints
 from tacit.errors import RunError, TrainingError
 from tacit.jobs.tune_recipes import TrialName, trial_recipe
 from tacit.planning.tuning import Measured, Trial
+from tacit.privacy.guarantee import OPERATING_SYSTEM
 from tacit.progress import Advanced, Evaluated, Event
 from tacit.recipe import Recipe
 from tacit.reports.summary import summarise
 from tacit.reports.training import write_report
 from tacit.runs import Run
 from tacit.runs.diagnostics import clipping_failure
-from tacit.statements.accounts import accounts_of, reading
+from tacit.runs.folder import SETTINGS
+from tacit.statements.accounts import accounts_of, reading, trained
 
 if TYPE_CHECKING:  # JAX would come with it
     from tacit.compute import Hardware
@@ -77,7 +79,7 @@ def refuse_other_trials(folder: Path, base: Recipe) -> None:
     """RunError naming the keys in which the trials begun in the folder are other experiments than those asked now."""
     for name in existing_trials(folder):
         with Run.open(folder / "runs" / str(name)) as run:
-            begun = Recipe.from_toml(run.facts().get("asked", run.recipe), where=str(run.path / "recipe.toml"))
+            begun = Recipe.from_toml(trained(run).asked, where=str(run.path / SETTINGS))
         if changed := begun.differences(trial_recipe(base, name)):
             raise RunError(
                 f"the trials in '{folder}' were begun with other settings ({'; '.join(changed)}), and only trials that "
@@ -90,27 +92,27 @@ def outcome_of(folder: Path, name: TrialName) -> TrialOutcome:
     """What the run folder of a trial says now. Raises: RunError, UnknownRelease."""
     path = folder / "runs" / str(name)
     with Run.open(path) as run, reading(run):
-        facts, rows, accounts = run.facts(), run.rounds(), accounts_of(run)
-        last = {m.name: m.value for m in run.metrics() if m.split == "validation" and m.round == len(rows)}
+        rows, accounts = run.steps(), accounts_of(run)
+        last = {m.name: m.value for m in run.metrics() if m.split == "validation" and m.step == len(rows)}
         measures = [row.measures for row in rows]
-        planned = int(facts["participation"]["rounds"])
+        planned = accounts.participation.rounds
         found = clipping_failure(measures) if len(rows) == planned else None
         failure, reason = (None, None) if found is None else (found.name, found.meaning)
-        if DIVERGED in facts:
-            failure, reason = DIVERGED, str(facts[DIVERGED])
+        if DIVERGED in run.notes:
+            failure, reason = DIVERGED, str(run.notes[DIVERGED])
         realised = accounts.realised
         return TrialOutcome(
             name=name,
             path=path,
             planned_rounds=planned,
             rounds=len(rows),
-            metrics=last if facts["finished"] else {},
+            metrics=last if run.finished else {},
             clip_norms=tuple(each["clip_norm"] for each in measures),
             clip_estimates=tuple(each["clip_estimate"] for each in measures),
             zcdp=0.0 if realised is None else realised.zcdp,
             epsilon=0.0 if realised is None else realised.epsilon(accounts.delta),
             delta=accounts.delta,
-            fixed_seed=facts["key_source"] != "operating system",
+            fixed_seed=run.metadata.key_source != OPERATING_SYSTEM,
             failure=failure,
             reason=reason,
         )
@@ -138,9 +140,8 @@ def _carry_trial(
 
     path = folder / "runs" / str(name)
     with Run.open(path) if (path / "run.db").is_file() else begin(recipe, path) as run:
-        facts = run.facts()
-        progress.done(run.rounds_done)
-        ended = facts["finished"] or DIVERGED in facts
+        progress.done(run.steps_done)
+        ended = run.finished or DIVERGED in run.notes
         if ended and (path / "report" / "report.html").is_file():
             return
         try:
@@ -148,9 +149,9 @@ def _carry_trial(
                 carry_on(run, hardware=hardware, progress=progress.heard)
         except TrainingError as error:
             with run.locked():
-                run.set_fact(DIVERGED, str(error))
+                run.note(DIVERGED, str(error))
                 run.destroy_noise_key()  # nobody will carry it on, so this and the buffers go as at a run's end
-                for checkpoint in (path / "checkpoints").iterdir():
+                for checkpoint in (path / "steps").iterdir():
                     checkpoint.unlink()
         write_report(summarise(run))
 

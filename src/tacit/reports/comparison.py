@@ -144,11 +144,11 @@ def _warnings(a: RunSummary, b: RunSummary) -> list[str]:
         weak = [label.name for label in summary.labels]
         if weak:
             found.append(f"{summary.name} ({summary.path.name}): {', '.join(weak)}")
-    if a.facts["data"]["cache_digest"] != b.facts["data"]["cache_digest"]:
+    if a.metadata.data.cache_digest != b.metadata.data.cache_digest:
         found.append("the two runs read different caches, so their accuracies are on different text")
-    if a.facts["data"]["vocabulary_sha256"] != b.facts["data"]["vocabulary_sha256"]:
+    if a.metadata.data.vocabulary_sha256 != b.metadata.data.vocabulary_sha256:
         found.append("the two runs have different vocabularies, so their accuracies count different words")
-    if a.facts["evaluation"] != b.facts["evaluation"]:
+    if a.metadata.evaluation != b.metadata.evaluation:
         found.append("the two runs were evaluated on different numbers of clients or sentences")
     if a.accounts.delta != b.accounts.delta:
         found.append(f"epsilon is at delta {a.accounts.delta:g} in A and {b.accounts.delta:g} in B")

@@ -210,7 +210,7 @@ def _percent() -> "Formatter":
     """Shares of one as percentages, with as many digits as they need."""
     from matplotlib.ticker import FuncFormatter
 
-    return FuncFormatter(lambda share, _: f"{100 * share:.6g}%")
+    return FuncFormatter(lambda share, _: f"{100 * share:.6g}%".replace("-", "\N{MINUS SIGN}"))
 
 
 def _logarithmic(axis: "XAxis | YAxis") -> None:

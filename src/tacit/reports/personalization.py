@@ -209,10 +209,11 @@ def policies(outcomes: Sequence[PolicyOutcome]) -> Figure:
         panels=(
             Panel(
                 marks=(*(_policy(number, each) for number, each in enumerate(outcomes)), Rule(at=0.0)),
-                x=Axis("users whose accuracy fell", percent=True, low=0),
+                x=Axis("users whose accuracy fell", percent=True),
                 y=Axis("mean change of accuracy"),
             ),
         ),
+        legend="below",
     )
 
 
@@ -271,7 +272,9 @@ def _figure_3(strategies: Sequence[Strategy], table: Mapping[str, Any], label: s
     slices = [name.replace(" to ", "\nto ").replace(" and", "\nand") for name in table["slices"]]
     return Panel(
         marks=tuple(marks),
-        x=Axis(label, ticks=tuple((float(at), name) for at, name in enumerate(slices))),
+        x=Axis(
+            label, ticks=tuple((float(at), name) for at, name in enumerate(slices)), low=-0.5, high=len(slices) - 0.5
+        ),
         y=Axis("mean change of accuracy"),
     )
 

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import RunError
-from tacit.runs import Run
+from tacit.runs import Run, TrainingMetadata
 from tacit.runs.diagnostics import clipping_failure
+from tacit.runs.folder import SETTINGS
 from tacit.statements import Statement
 from tacit.statements.accounts import (
     Accounts,
@@ -26,6 +27,7 @@ from tacit.statements.accounts import (
     resume_command,
     spent,
     statement_facts,
+    trained,
 )
 from tacit.statements.ledger import MODEL_UPDATE
 from tacit.statements.statement import Label, statement
@@ -74,8 +76,9 @@ class RunSummary:
 
     path: Path
     name: str
-    facts: Mapping[str, Any]
-    settings: Mapping[str, Any]  # "section.key" of recipe.toml
+    metadata: TrainingMetadata
+    finished: bool
+    settings: Mapping[str, Any]  # "section.key" of settings.toml
     created: str
     resume: str
     accounts: Accounts
@@ -93,10 +96,6 @@ class RunSummary:
     @property
     def planned_rounds(self) -> int:
         return self.accounts.participation.rounds
-
-    @property
-    def finished(self) -> bool:
-        return bool(self.facts["finished"])
 
     @property
     def private(self) -> bool:
@@ -129,15 +128,16 @@ def _summarise(run: Run) -> RunSummary:
     test: dict[int, dict[str, float]] = {}
     for metric in run.metrics():
         if metric.split == "validation":
-            curves.setdefault(metric.name, {})[metric.round] = metric.value
+            curves.setdefault(metric.name, {})[metric.step] = metric.value
         elif metric.split == "test":
-            test.setdefault(metric.round, {})[metric.name] = metric.value
+            test.setdefault(metric.step, {})[metric.name] = metric.value
     settings = _settings(run)
     stated = _statement(run, accounts)
     return RunSummary(
         path=run.path,
         name=str(settings.get("name", run.path.name)),
-        facts=run.facts(),
+        metadata=trained(run),
+        finished=run.finished,
         settings=settings,
         created=created(run),
         resume=resume_command(run),
@@ -158,7 +158,7 @@ def _statement(run: Run, accounts: Accounts) -> Statement:
 
 def _unfinished(run: Run, accounts: Accounts) -> tuple[Label, ...]:
     released, planned = accounts.released, accounts.participation.rounds
-    if run.fact("finished"):
+    if run.finished:
         return ()
     if not released:
         meaning = f"none of {planned:,} rounds is done and nothing was released; begin with `{resume_command(run)}`."
@@ -168,12 +168,12 @@ def _unfinished(run: Run, accounts: Accounts) -> tuple[Label, ...]:
 
 
 def _failed(run: Run) -> tuple[Label, ...]:
-    failure = clipping_failure([row.measures for row in run.rounds()])
+    failure = clipping_failure([row.measures for row in run.steps()])
     return () if failure is None else (Label(f"ADAPTIVE CLIPPING FAILED, {failure.name}", failure.advice),)
 
 
 def _rounds(run: Run, accounts: Accounts) -> Rounds:
-    rows, released = run.rounds()[: accounts.released], accounts.released
+    rows, released = run.steps()[: accounts.released], accounts.released
     seconds = [seconds for round, _, seconds in run.times() if round < released]
     updates = [each for each in accounts.ledger.noised_sums if each.what == MODEL_UPDATE]
     estimates = [row.measures["clip_estimate"] for row in rows if "clip_estimate" in row.measures]
@@ -189,11 +189,11 @@ def _rounds(run: Run, accounts: Accounts) -> Rounds:
 
 
 def _settings(run: Run) -> dict[str, Any]:
-    """recipe.toml, flattened: {"name": ..., "rounds.report_goal": ...}."""
-    path = run.path / "recipe.toml"
+    """settings.toml, flattened: {"name": ..., "rounds.report_goal": ...}."""
     try:
-        recipe = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        recipe = tomllib.loads(run.settings)
+    except tomllib.TOMLDecodeError as error:
+        path = run.path / SETTINGS
         raise RunError(f"'{path}' cannot be read ({error}); restore it from a copy of the run.") from error
     flat: dict[str, Any] = {}
     for key, value in recipe.items():

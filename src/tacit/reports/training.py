@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tacit.privacy import gaussian
 from tacit.privacy.rounding import rounded_up
+from tacit.records import to_plain
 from tacit.reports.figure import BLUE, ORANGE, Above, Axis, Bars, Figure, Line, Mark, Panel, Points, Steps
 from tacit.reports.page import (
     Block,
@@ -132,7 +133,7 @@ def _record(summary: RunSummary, shown: tuple[Figure, ...]) -> dict[str, Any]:
     rounds = summary.rounds
     return {
         **headline(summary),
-        "facts": dict(summary.facts),
+        "metadata": to_plain(summary.metadata),
         "settings": dict(summary.settings),
         "curves": {
             name: [{"round": at, "value": value} for at, value in sorted(series.items())]
@@ -242,19 +243,19 @@ def _value(value: Any) -> str:
 
 def _origin(summary: RunSummary) -> tuple[tuple[str, str], ...]:
     """Where model, words and numbers come from."""
-    facts = summary.facts
-    data, versions = facts["data"], facts["versions"]
+    training = summary.metadata
+    data, versions = training.data, training.versions
     return (
         ("run folder", str(summary.path)),
         ("begun", summary.created),
-        ("clients' text", str(data["source"])),
-        ("training clients", f"{facts['population']:,}"),
-        ("vocabulary", f"{data['vocabulary_size']:,} words ({facts['vocabulary']['kind']})"),
-        ("vocabulary from", facts["vocabulary"]["description"]),
-        ("model parameters", f"{facts['parameters']:,}"),
-        ("keys from", facts["key_source"]),
-        ("cache digest", data["cache_digest"]),
-        ("vocabulary digest", data["vocabulary_sha256"]),
+        ("clients' text", data.source),
+        ("training clients", f"{training.population:,}"),
+        ("vocabulary", f"{data.vocabulary_size:,} words ({training.vocabulary['kind']})"),
+        ("vocabulary from", training.vocabulary["description"]),
+        ("model parameters", f"{training.parameters:,}"),
+        ("keys from", training.key_source),
+        ("cache digest", data.cache_digest),
+        ("vocabulary digest", data.vocabulary_sha256),
         ("versions", ", ".join(f"{name} {version}" for name, version in versions.items())),
     )
 

@@ -1,230 +1,172 @@
-"""What a tuning leaves: trials.csv, tuning.json, the figure, production.toml, and what it cost in privacy."""
+"""The report of a tuning: what its trials say, what is chosen, and what that costs in privacy."""
 
-import csv
-import io
-import json
 import math
-import textwrap
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from tacit.cli.console import plain
-from tacit.files import write_whole
-from tacit.jobs.tune import TrialOutcome
-from tacit.jobs.tune_recipes import planned
-from tacit.planning.tuning import Choice, Measured, at_the_edge
-from tacit.privacy import gaussian
+import numpy as np
+
+from tacit.planning.tuning import Choice, Measured, Trial
 from tacit.privacy.rounding import rounded_up
-from tacit.privacy.strategy import Record
-from tacit.recipe import Recipe
-from tacit.reports.drawing import render
-from tacit.reports.tuning_figures import figure
+from tacit.reports.figure import HUES, RED, Axis, Figure, Line, Mark, Panel, Points, Rule
+from tacit.reports.page import Block, FigureOf, Heading, Page, Paragraph, Table
 
-FILES = ("trials.csv", "tuning.json", "tuning.png", "tuning.svg", "production.toml")
-PAPER = "we do not account for privacy cost of modest amount of hyperparameter tuning"  # arXiv:2305.18465, Section 3
-
-
-@dataclass(frozen=True, kw_only=True)
-class TuningCost:
-    """What all trials cost together, and what becomes of it.
-
-    zcdp: the sum of what each trial released (zCDP composes by addition; an upper bound, because the client with the
-    worst case of one trial need not be that of another). public: why nobody of the production population is concerned,
-    in the user's words; None: the trials read the same clients.
-    """
-
-    trials: int
-    zcdp: float
-    delta: float
-    public: str | None
-    fixed_seed: bool
-
-    @classmethod
-    def of(cls, outcomes: Sequence[TrialOutcome], public: str | None) -> "TuningCost":
-        """Of all trials that released anything, failed and unfinished ones too."""
-        return cls(
-            trials=len(outcomes),
-            zcdp=math.fsum(each.zcdp for each in outcomes),
-            delta=outcomes[0].delta,
-            public=public,
-            fixed_seed=any(each.fixed_seed for each in outcomes),
-        )
-
-    @property
-    def epsilon(self) -> float:
-        """Of all trials together."""
-        return gaussian.epsilon(self.zcdp, self.delta)
-
-    def words(self) -> str:
-        """What must stand beside the production run's own figures."""
-        if self.public is not None:
-            return (
-                f"The trials are excluded from the production run's privacy statement, because what they were tuned on "
-                f"is not its clients' text: {self.public}. That is the word of whoever ran this, nothing checks it."
-            )
-        if not math.isfinite(self.zcdp):
-            price = f"The {self.trials} trials added no noise, so no figure bounds what they tell"
-        else:
-            price = (
-                f"The {self.trials} trials cost zCDP {rounded_up(self.zcdp)} together (epsilon "
-                f"{rounded_up(self.epsilon)} at delta {self.delta:g}) to clients that trained in all of them"
-            )
-        seed = ", had their seed not been fixed: whoever knows it can take the noise away" if self.fixed_seed else ""
-        return (
-            f"{price}{seed}. The production run's privacy statement does not include that, as arXiv:2305.18465 does "
-            f'not ("{PAPER}", Section 3); where production trains the same clients, its zCDP and this one add. The '
-            "validation clients, whose accuracies were compared without noise, have no guarantee."
-        )
-
-    def to_record(self) -> Record:
-        """Plain values for JSON."""
-        return {
-            "trials": self.trials,
-            "zcdp": self.zcdp,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "fixed_seed": self.fixed_seed,
-            "excluded_as_public": self.public,
-            "in_production_statement": False,
-            "words": self.words(),
-        }
+HEAD = ("trial", "server rate", "quantile", "accuracy", "cross-entropy", "clip estimate", "zCDP", "status")
+ROOM = 10  # labels of an axis at most
+SHOWN: dict[Measured, str] = {"accuracy": "top-1 accuracy", "cross-entropy": "cross-entropy, nats"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tuning:
-    """The outcome of all trials: `choice` and `production` are None where every one failed."""
-
-    outcomes: tuple[TrialOutcome, ...]
-    by: Measured
-    cost: TuningCost
-    choice: Choice | None
-    production: Recipe | None
-    trial_report_goal: int
-    trial_noise_multiplier: float
-
-    @property
-    def edge(self) -> tuple[str, ...]:
-        """See `at_the_edge`."""
-        if self.choice is None:
-            return ()
-        return at_the_edge(self.choice, [each.trial(self.by) for each in self.outcomes])
-
-    def production_record(self) -> Record | None:
-        """What production would promise as planned, alone and after the trials on the same clients."""
-        if self.production is None or self.choice is None:
-            return None
-        recipe = self.production
-        promise, limits = planned(recipe), recipe.rounds
-        both = promise.zcdp + self.cost.zcdp
-        delta = recipe.privacy.delta
-        same = {"zcdp": both, "epsilon": gaussian.epsilon(both, delta)}
-        return {
-            "recipe": "production.toml",
-            "report_goal": limits.report_goal,
-            "noise_multiplier": promise.noise_multiplier,
-            "clip_norm": promise.clip_norm,
-            "server_learning_rate": recipe.server.learning_rate,
-            "mechanism": recipe.privacy.mechanism_name,
-            "clients_needed": limits.report_goal * promise.participation.effective.min_separation,
-            "planned": {"zcdp": promise.zcdp, "epsilon": promise.epsilon(delta), "delta": delta},
-            "with_trials_on_the_same_clients": None if self.cost.public is not None else same,
-        }
-
-    def to_record(self) -> Record:
-        """tuning.json."""
-        chosen = self.choice
-        return {
-            "format": "tacit tuning 1",
-            "chosen_by": self.by,
-            "chosen": None
-            if chosen is None
-            else {
-                "server_learning_rate": chosen.setting.server_learning_rate,
-                "quantile": chosen.setting.quantile,
-                "score": chosen.score,
-                "trials": chosen.trials,
-                "clip_norm": chosen.clip_norm,
-                "clip_norm_is": "the median of the estimates after the last quarter of the rounds, three digits",
-                "clip_norm_drift": chosen.drift,
-                "clip_norm_settled": chosen.settled,
-                "at_the_edge": list(self.edge),
-            },
-            "trial_report_goal": self.trial_report_goal,
-            "trial_noise_multiplier": self.trial_noise_multiplier,
-            "production": self.production_record(),
-            "privacy_of_tuning": self.cost.to_record(),
-            "trials": [trial_record(each) for each in self.outcomes],
-        }
-
-
-def trial_record(each: TrialOutcome) -> Record:
-    """A row of trials.csv."""
-    return {
-        "trial": str(each.name),
-        "server_learning_rate": each.name.setting.server_learning_rate,
-        "quantile": each.name.setting.quantile,
-        "number": each.name.number,
-        "rounds": each.rounds,
-        "top1_accuracy": each.metrics.get("top1_accuracy"),
-        "cross_entropy": each.metrics.get("cross_entropy"),
-        "clip_norm": each.clip_norms[-1] if each.clip_norms else None,
-        "clip_estimate": each.clip_estimates[-1] if each.clip_estimates else None,
-        "zcdp": each.zcdp,
-        "epsilon": each.epsilon,
-        "delta": each.delta,
-        "status": status_of(each),
-        "reason": each.reason,
-    }
-
-
-def status_of(each: TrialOutcome) -> str:
-    """In a few words."""
-    if each.failure is not None:
-        return f"FAILED: {each.failure}"
-    return "finished" if each.metrics else "unfinished"
-
-
-def write_tuning(out: Path, tuning: Tuning) -> None:
-    """All files of the folder; production.toml only where something was chosen."""
-    records = [trial_record(each) for each in tuning.outcomes]
-    table = io.StringIO()
-    rows = csv.DictWriter(table, list(records[0]), lineterminator="\n")
-    rows.writeheader()
-    rows.writerows(records)
-    drawn = figure(tuning.outcomes, tuning.choice, tuning.by)
-    written = {
-        "trials.csv": table.getvalue().encode(),
-        "tuning.png": render(drawn, "png"),
-        "tuning.svg": render(drawn, "svg"),
-        "tuning.json": (json.dumps(plain(tuning.to_record()), indent=1, ensure_ascii=False) + "\n").encode(),
-    }
-    if tuning.production is not None:
-        written["production.toml"] = production_text(tuning).encode()
-    for name, content in written.items():
-        write_whole(out / name, content)
-    if tuning.production is None:
-        (out / "production.toml").unlink(missing_ok=True)  # of an earlier choice, which no longer holds
-
-
-def production_text(tuning: Tuning) -> str:
-    """The recipe, and above it in comments where its values come from and what its statement leaves out."""
-    assert tuning.production is not None and tuning.choice is not None
-    setting, record = tuning.choice.setting, tuning.production_record() or {}
-    noise = (
-        "mechanism 'none' adds none, and promises nothing"
-        if tuning.production.privacy.mechanism is None
-        else "grown with the report goal, so that the noise on the mean stays as it was asked"
+def page(record: Mapping[str, Any], trials: Sequence[Trial], choice: Choice | None, by: Measured) -> Page:
+    """What a tuning found; `record` is that of tuning.json."""
+    return Page(
+        kind="report of a tuning",
+        title="What the trials say",
+        blocks=(
+            Paragraph(_tried(record)),
+            FigureOf(figure(trials, choice, by)),
+            Table(tuple(map(_row, record["trials"])), HEAD),
+            *(Paragraph(f"{each['trial']} failed: {each['reason']}") for each in record["trials"] if each["reason"]),
+            *_chosen(record),
+            Heading("What the tuning cost in privacy"),
+            Paragraph(record["privacy_of_tuning"]["words"]),
+        ),
+        record=record,
     )
-    lines = [
-        f"Written by `tacit tune`: the best of {tuning.cost.trials} trials with {tuning.trial_report_goal} reports a "
-        "round (arXiv:2305.18465, Section 2.5 (6)).",
-        f"server.learning_rate: the best held-out {tuning.by} ({tuning.choice.score:.4g}), at quantile "
-        f"{setting.quantile:g}.",
-        "privacy.clip_norm: the median of that setting's estimates after the last quarter of its rounds, fixed.",
-        f"noise: {noise}.",
-        f"population: at least {record['clients_needed']:,} clients at this min_separation; raise it where more come.",
-        f"privacy of the tuning: {tuning.cost.words()}",
+
+
+def _tried(record: Mapping[str, Any]) -> str:
+    noise = record["trial_noise_multiplier"]
+    return f"{len(record['trials'])} trials with {record['trial_report_goal']:,} reports a round, " + (
+        f"noise multiplier {noise:g}." if noise else "no noise."
+    )
+
+
+def _row(trial: Mapping[str, Any]) -> tuple[str, ...]:
+    accuracy, nats, estimate = trial["top1_accuracy"], trial["cross_entropy"], trial["clip_estimate"]
+    return (
+        trial["trial"],
+        f"{trial['server_learning_rate']:g}",
+        f"{trial['quantile']:g}",
+        "–" if accuracy is None else f"{accuracy:.2%}",
+        "–" if nats is None else _nats(nats),
+        "–" if estimate is None else f"{estimate:.3g}",
+        rounded_up(trial["zcdp"]),
+        trial["status"],
+    )
+
+
+def _nats(value: float) -> str:
+    """Three decimals; of a model that was destroyed, its size only."""
+    return f"{value:.3f}" if value < 1000 else f"{value:.0e}"
+
+
+def _chosen(record: Mapping[str, Any]) -> list[Block]:
+    """The chosen setting, and production with it."""
+    chosen, production = record["chosen"], record["production"]
+    if chosen is None:
+        return [Heading("Chosen"), Paragraph("Nothing: every trial failed.")]
+    said = [
+        f"Server learning rate {chosen['server_learning_rate']:g}, clip norm {chosen['clip_norm']:g} (the median of "
+        f"its estimates over the last quarter of the rounds, quantile {chosen['quantile']:g})."
     ]
-    comments = (textwrap.fill(line, 118, initial_indent="# ", subsequent_indent="#   ") for line in lines)
-    return "\n".join(comments) + "\n\n" + tuning.production.to_toml()
+    if not chosen["clip_norm_settled"]:
+        said.append(
+            f"Its estimates still moved by a factor of {chosen['clip_norm_drift']:.3g} in those rounds: try more "
+            "rounds before relying on it."
+        )
+    said += [
+        f"It is {edge} that was tried: a better one may lie beyond; add some to the list."
+        for edge in chosen["at_the_edge"]
+    ]
+    blocks: list[Block] = [Heading("Chosen"), *map(Paragraph, said)]
+    if production is not None:
+        planned = production["planned"]
+        noise = (
+            f"noise multiplier {production['noise_multiplier']:.4g}, {production['mechanism']}; planned zCDP "
+            f"{rounded_up(planned['zcdp'])}, epsilon {rounded_up(planned['epsilon'])} at delta {planned['delta']:g}"
+            if production["mechanism"] != "none"
+            else "NON-PRIVATE, no noise"
+        )
+        blocks.append(
+            Paragraph(f"Production (`production.toml`): {production['report_goal']:,} reports a round, {noise}.")
+        )
+    return blocks
+
+
+# -- the figure --------------------------------------------------------------------------------------------------------
+
+
+def figure(trials: Sequence[Trial], choice: Choice | None, by: Measured) -> Figure:
+    """Above, the score of each trial against its server learning rate; below, its clip norm estimates."""
+    quantiles = sorted({each.setting.quantile for each in trials})
+    hues = {quantile: at % HUES for at, quantile in enumerate(quantiles)}
+    return Figure(
+        name="tuning",
+        title="What the trials say",
+        alt=f"The {by} of validation clients against the server learning rate, a line per quantile, and the estimates "
+        "of the clip norm over the rounds of each trial.",
+        panels=(_scores(trials, choice, by, hues), _estimates(trials, choice, hues)),
+    )
+
+
+def _scores(trials: Sequence[Trial], choice: Choice | None, by: Measured, hues: dict[float, int]) -> Panel:
+    """Every trial a point, the mean of equal ones a line; failed ones are crosses at the foot."""
+    marks: list[Mark] = []
+    for quantile, hue in hues.items():
+        of: dict[float, list[float]] = {}
+        for each in trials:
+            if each.setting.quantile == quantile and math.isfinite(each.score) and each.failure is None:
+                of.setdefault(each.setting.server_learning_rate, []).append(each.score)
+        rates = sorted(of)
+        means = [float(np.mean(of[rate])) for rate in rates]
+        marks.append(Line(x=rates, y=means, hue=hue, label=f"quantile {quantile:g}", dots=False))
+        each_rate = [rate for rate in rates for _ in of[rate]]
+        marks.append(Points(x=each_rate, y=[score for rate in rates for score in of[rate]], hue=hue))
+    failed = [each.setting.server_learning_rate for each in trials if each.failure is not None]
+    if failed:
+        marks.append(Points(x=failed, y=[0.0] * len(failed), mark="x", hue=RED, label="failed", at_foot=True))
+    if choice is not None:
+        at, hue = choice.setting.server_learning_rate, hues[choice.setting.quantile]
+        marks.append(Points(x=[at], y=[choice.score], size=13, hollow=True, hue=hue, label="chosen"))
+    tried = sorted({each.setting.server_learning_rate for each in trials})
+    return Panel(
+        marks=tuple(marks),
+        x=Axis("server learning rate", log=True, ticks=_ticks(tried), margin=0.08),
+        y=Axis(f"{SHOWN[by]}, validation", percent=by == "accuracy", margin=0.15),
+    )
+
+
+def _ticks(rates: Sequence[float]) -> tuple[tuple[float, str], ...]:
+    """What was tried, where there is room for each; else as any logarithmic axis."""
+    if len(rates) == 1 or np.diff(np.log(rates)).min() > np.log(rates[-1] / rates[0]) / ROOM:
+        return tuple((rate, f"{rate:g}") for rate in rates)
+    return ()
+
+
+def _estimates(trials: Sequence[Trial], choice: Choice | None, hues: dict[float, int]) -> Panel:
+    """The chosen setting's trials in full colour, the others lightly; and what becomes of them."""
+    chosen = None if choice is None else choice.setting
+    marks: list[Mark] = []
+    for each in sorted(trials, key=lambda trial: trial.setting == chosen):
+        marked, failed = each.setting == chosen, each.failure is not None
+        marks.append(
+            Line(
+                x=range(1, len(each.clip_estimates) + 1),
+                y=each.clip_estimates,
+                hue=RED if failed else hues[each.setting.quantile],
+                faint=not marked,
+                width=1.6 if marked else 1.0,
+                label="failed" if failed else "chosen" if marked else "other trials",
+                dots=False,
+            )
+        )
+    low = high = None
+    if choice is not None:
+        marks.append(Rule(at=choice.clip_norm, stroke=1, width=1.2, label=f"fixed at {choice.clip_norm:g}"))
+        held = [value for each in trials if each.failure is None for value in each.clip_estimates]
+        low, high = min(held) / 2, max(held) * 4  # what exploded leaves the picture: the rest is to be read
+    return Panel(
+        marks=tuple(marks),
+        x=Axis("round", whole=True),
+        y=Axis("clip norm estimate", log=True, low=low, high=high),
+    )

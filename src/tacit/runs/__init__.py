@@ -1,5 +1,6 @@
 """The run folder: the only format in which a run is written, and all that those who look at it may read."""
 
-from tacit.runs.folder import Metric, RoundRow, Run
+from tacit.runs.folder import Metric, Run, Step
+from tacit.runs.metadata import Metadata, TrainingMetadata
 
-__all__ = ["Metric", "RoundRow", "Run"]
+__all__ = ["Metadata", "Metric", "Run", "Step", "TrainingMetadata"]

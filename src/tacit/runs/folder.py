@@ -1,77 +1,83 @@
-"""The run folder: the only format in which a run is written, and all that those who look at it may read.
+"""The run folder: the only format in which a run of any kind is written, and all that others may read of it.
 
     runs/NAME/
-      recipe.toml     what was asked
+      settings.toml   what was asked: kind = "train" | "discover" | "evaluate" | ..., then the settings
       strategy.json   the strategy matrix, where the recipe asks for one: rows of the ledger name it by its digest
-      run.db          SQLite (WAL): facts, rounds with the ledger, participations, metrics, times
-      checkpoints/    the state after the last rounds, as safetensors
+      run.db          SQLite (WAL): metadata, steps with the ledger, participations, metrics, times, notes
+      steps/          the state or the output after the last steps, one file a step
       model/          the released model and its vocabulary
       report/         what people read
       noise.key       the key of the noise while the run is unfinished; destroyed when it ends
-      lock            held by the one process that trains
+      lock            held by the one process that works on it
 
-A round is done when its row is committed, and its row is committed after the checkpoint it names is on disk: a
-process killed at any instant leaves the round either done or not begun. One row holds the ledger entry and the name of
-the checkpoint, so the state and what was released can never disagree.
+A step is a training round, a layer of a discovery, a released set of histograms, or an evaluation of a pre-training.
+It is done when its row is committed, and its row is committed after the file it names is on disk: a process killed at
+any instant leaves the step either done or not begun. One row holds the ledger entries and the digest of the file, so
+the state and what was released can never disagree.
 """
 
 import fcntl
+import functools
 import json
 import os
 import re
 import secrets
 import shutil
 import sqlite3
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import RunError
+from tacit.errors import InputError, RunError
 from tacit.files import sync_folder
+from tacit.records import from_plain, to_plain
+from tacit.runs.metadata import METADATA, Metadata, TrainingMetadata
 
-FORMAT = "tacit run 1"
+M = TypeVar("M", bound=Metadata)
+
+FORMAT = "tacit run 2"
+NOBODY: NDArray[np.int64] = np.zeros(0, np.int64)
 PATIENCE = 30.0  # seconds that a writer waits for another to finish its transaction
 
+SETTINGS = "settings.toml"
+_KIND = re.compile(r'\Akind = "([a-z]+)"\n')
+
 _SCHEMA = """
-CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE rounds (round INTEGER PRIMARY KEY, checkpoint TEXT NOT NULL, digest TEXT NOT NULL,
-                     release TEXT NOT NULL, measures TEXT NOT NULL);
-CREATE TABLE participations (round INTEGER NOT NULL, client INTEGER NOT NULL,
-                             PRIMARY KEY (round, client)) WITHOUT ROWID;
-CREATE TABLE metrics (round INTEGER NOT NULL, split TEXT NOT NULL, name TEXT NOT NULL, value REAL NOT NULL,
-                      PRIMARY KEY (round, split, name)) WITHOUT ROWID;
-CREATE TABLE times (round INTEGER PRIMARY KEY, finished REAL NOT NULL, seconds REAL NOT NULL);
+CREATE TABLE metadata (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE steps (step INTEGER PRIMARY KEY, file TEXT NOT NULL, digest TEXT NOT NULL,
+                    releases TEXT NOT NULL, measures TEXT NOT NULL);
+CREATE TABLE participations (step INTEGER NOT NULL, client INTEGER NOT NULL,
+                             PRIMARY KEY (step, client)) WITHOUT ROWID;
+CREATE TABLE metrics (step INTEGER NOT NULL, split TEXT NOT NULL, name TEXT NOT NULL, value REAL NOT NULL,
+                      PRIMARY KEY (step, split, name)) WITHOUT ROWID;
+CREATE TABLE times (step INTEGER PRIMARY KEY, finished REAL NOT NULL, seconds REAL NOT NULL);
 """
 
 
 @dataclass(frozen=True, kw_only=True)
-class RoundRow:
-    """One finished round: what was released (the ledger entries), the checkpoint after it, and what was measured."""
+class Step:
+    """One finished step: the file after it, what was released (the ledger entries), and what was measured."""
 
-    round: int
-    checkpoint: str
-    digest: str  # SHA-256 of the whole state after the round: model, optimizer, noise, clock, clip norm
-    release: Mapping[str, Any]
-    measures: Mapping[str, float]
-    also: tuple[Mapping[str, Any], ...] = ()  # what was released beside it in the same round
-
-    @property
-    def releases(self) -> tuple[Mapping[str, Any], ...]:
-        """All of the round: what the ledger of the run is made of."""
-        return (self.release, *self.also)
+    step: int
+    file: str  # its name in `steps/`
+    digest: str  # SHA-256: of a round, of the whole state after it (model, optimizer, noise, clock, clip norm)
+    releases: tuple[Mapping[str, Any], ...] = ()
+    measures: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """One number of an evaluation after `round` rounds (0: the initial model)."""
+    """One number of an evaluation after so many steps (0: the initial model)."""
 
-    round: int
+    step: int
     split: str
     name: str
     value: float
@@ -88,11 +94,12 @@ class Run:
 
     @classmethod
     def create(
-        cls, path: Path, recipe: str, facts: Mapping[str, Any], noise_key: bytes, *, strategy: str | None = None
+        cls, path: Path, settings: str, metadata: Metadata, noise_key: bytes, *, strategy: str | None = None
     ) -> Self:
         """A new run folder; all of it exists when this returns, or none of it under its name.
 
-        strategy: the JSON of a strategy that the recipe does not say in numbers.
+        settings: TOML of what was asked. metadata: what the run records of itself, whose class is the kind of run.
+        strategy: the JSON of a strategy that the settings do not say in numbers.
 
         Raises: RunError when `path` is there already.
         """
@@ -108,7 +115,7 @@ class Run:
         draft.mkdir()
         try:
             with _held(draft), _writing(path):
-                _write_draft(draft, recipe, {"format": FORMAT, **facts}, noise_key, strategy)
+                _write_draft(draft, f'kind = "{metadata.kind}"\n{settings}', metadata, noise_key, strategy)
                 if path.exists():
                     path.rmdir()  # empty, as checked above
                 draft.rename(path)
@@ -127,7 +134,7 @@ class Run:
             )
         database = sqlite3.connect(path / "run.db", timeout=PATIENCE)
         try:
-            found = database.execute("SELECT value FROM facts WHERE name = 'format'").fetchone()
+            found = database.execute("SELECT value FROM metadata WHERE name = 'format'").fetchone()
             kind = json.loads(found[0]) if found else "unknown"
             if kind != FORMAT:
                 raise RunError(
@@ -163,7 +170,7 @@ class Run:
                 file.seek(0)
                 owner = file.read().strip() or "unknown"
                 raise RunError(
-                    f"'{self.path}' is being trained by process {owner}, and a run has one trainer at a time; "
+                    f"'{self.path}' is being worked on by process {owner}, and a run has one process at a time; "
                     "wait for it, or stop it and run `tacit resume` again."
                 ) from None
             file.truncate(0)
@@ -173,42 +180,44 @@ class Run:
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
-    def commit(self, row: RoundRow, *, clients: NDArray[np.int64], finished: float, seconds: float) -> None:
-        """Make a round done: its ledger entry, its checkpoint's name and who took part, in one transaction.
+    def commit(
+        self, step: Step, *, clients: NDArray[np.int64] = NOBODY, finished: float | None = None, seconds: float = 0.0
+    ) -> None:
+        """Make a step done: its ledger entries, the name of its file and who took part, in one transaction.
 
-        clients: (participants,) numbers of the clients. Raises: RunError when the round is not the next one, or
-        cannot be written (a full disk, say).
+        clients: (participants,) numbers of the clients. finished: Unix seconds (left out: now). Raises: RunError when
+        the step is not the next one, or cannot be written (a full disk, say).
         """
         with _writing(self.path), self._database as database:
-            if row.round != self.rounds_done:
+            if step.step != self.steps_done:
                 raise RunError(
-                    f"round {row.round} of '{self.path}' cannot be released: round {self.rounds_done} is the next; "
+                    f"step {step.step} of '{self.path}' cannot be released: step {self.steps_done} is the next; "
                     "two processes wrote to one run, resume it with one."
                 )
             database.execute(
-                "INSERT INTO rounds VALUES (?, ?, ?, ?, ?)",
-                (
-                    row.round,
-                    row.checkpoint,
-                    row.digest,
-                    _sorted_json(row.releases if row.also else row.release),
-                    _sorted_json(row.measures),
-                ),
+                "INSERT INTO steps VALUES (?, ?, ?, ?, ?)",
+                (step.step, step.file, step.digest, _sorted_json(step.releases), _sorted_json(step.measures)),
             )
-            database.executemany("INSERT INTO participations VALUES (?, ?)", [(row.round, int(c)) for c in clients])
-            database.execute("INSERT INTO times VALUES (?, ?, ?)", (row.round, finished, seconds))
+            database.executemany("INSERT INTO participations VALUES (?, ?)", [(step.step, int(c)) for c in clients])
+            when = time.time() if finished is None else finished
+            database.execute("INSERT INTO times VALUES (?, ?, ?)", (step.step, when, seconds))
 
     def record_metrics(self, metrics: list[Metric]) -> None:
         """Write an evaluation; measuring the same model twice replaces the same numbers by themselves."""
         with _writing(self.path), self._database as database:
             database.executemany(
                 "INSERT OR REPLACE INTO metrics VALUES (?, ?, ?, ?)",
-                [(m.round, m.split, m.name, m.value) for m in metrics],
+                [(m.step, m.split, m.name, m.value) for m in metrics],
             )
 
-    def set_fact(self, name: str, value: Any) -> None:
+    def note(self, name: str, value: Any) -> None:
+        """Keep what was learnt after the run began: JSON under a name, in place of what was there."""
         with _writing(self.path), self._database as database:
-            database.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, json.dumps(value)))
+            database.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, json.dumps(value)))
+
+    def finish(self) -> None:
+        """Nothing of it is left to be done."""
+        self.note("finished", True)
 
     def destroy_noise_key(self) -> None:
         """Forget the key: whoever has it could subtract the noise from the released rounds."""
@@ -223,8 +232,54 @@ class Run:
     # -- reading ---------------------------------------------------------------------------------------------------
 
     @property
-    def recipe(self) -> str:
-        return (self.path / "recipe.toml").read_text(encoding="utf-8")
+    def kind(self) -> str:
+        """Of run: "train", "discover", "evaluate", "personalize", "pretrain" or "tune"."""
+        return self.metadata.kind
+
+    @property
+    def settings(self) -> str:
+        """What was asked, as TOML. Raises: RunError where the file is gone or of another kind than the run."""
+        path = self.path / SETTINGS
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise RunError(f"'{path}' cannot be read ({error}); restore it from a copy of the run.") from error
+        found = _KIND.match(text)
+        if found is None or found[1] != self.kind:
+            raise RunError(f"'{path}' does not begin with kind = \"{self.kind}\"; restore it from a copy.")
+        return text[found.end() :]
+
+    @functools.cached_property
+    def metadata(self) -> Metadata:
+        """What the run recorded of itself when it began. Raises: RunError (damaged, or of another version)."""
+        rows = self._database.execute("SELECT * FROM metadata WHERE name != 'format'")
+        record = {name: json.loads(value) for name, value in rows}
+        cls = METADATA.get(record.get("kind", ""))
+        if cls is None:
+            raise RunError(
+                f"'{self.path}' is of the unknown kind {record.get('kind')!r}; use the version that wrote it."
+            )
+        return from_plain(cls, record, error=RunError, where=f"the metadata of '{self.path}'")
+
+    def of_kind(self, cls: type[M], otherwise: str) -> M:
+        """The metadata, where the run is of the kind of `cls`.
+
+        otherwise: what to do with a run of another kind, in words of its `{command}` and `{run}`. Raises: InputError.
+        """
+        if isinstance(self.metadata, cls):
+            return self.metadata
+        advice = otherwise.format(command=f"tacit {self.kind}", run=self.path)
+        wanted = "trains nothing" if cls is TrainingMetadata else f"is none of `tacit {cls.kind}`"
+        raise InputError(f"'{self.path}' is a run of `tacit {self.kind}`, which {wanted}; {advice}.")
+
+    @property
+    def finished(self) -> bool:
+        return bool(self.notes.get("finished", False))
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """What was learnt after the run began, by name."""
+        return {name: json.loads(value) for name, value in self._database.execute("SELECT * FROM notes ORDER BY name")}
 
     @property
     def strategy(self) -> dict[str, Any] | None:
@@ -247,51 +302,42 @@ class Run:
             ) from None
 
     @property
-    def rounds_done(self) -> int:
-        return int(self._database.execute("SELECT COUNT(*) FROM rounds").fetchone()[0])
+    def steps_done(self) -> int:
+        return int(self._database.execute("SELECT COUNT(*) FROM steps").fetchone()[0])
 
-    def fact(self, name: str) -> Any:
-        """Raises: RunError when the run does not know it."""
-        found = self._database.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
-        if found is None:
-            raise RunError(f"'{self.path}' has no fact '{name}'; it was written by another version or damaged.")
-        return json.loads(found[0])
-
-    def facts(self) -> dict[str, Any]:
-        return {name: json.loads(value) for name, value in self._database.execute("SELECT * FROM facts ORDER BY name")}
-
-    def rounds(self) -> list[RoundRow]:
-        rows = self._database.execute("SELECT round, checkpoint, digest, release, measures FROM rounds ORDER BY round")
-        return [_round_row(*row) for row in rows]
+    def steps(self) -> list[Step]:
+        rows = self._database.execute("SELECT step, file, digest, releases, measures FROM steps ORDER BY step")
+        return [
+            Step(step=number, file=file, digest=digest, releases=tuple(json.loads(of)), measures=json.loads(measures))
+            for number, file, digest, of, measures in rows
+        ]
 
     def participations(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(rounds, clients), each (participations,), ordered by round: the log that post-hoc accounting measures."""
-        rows = self._database.execute("SELECT round, client FROM participations ORDER BY round, client").fetchall()
+        """(steps, clients), each (participations,), ordered by step: the log that post-hoc accounting measures."""
+        rows = self._database.execute("SELECT step, client FROM participations ORDER BY step, client").fetchall()
         both = np.asarray(rows, np.int64).reshape(-1, 2)
         return both[:, 0], both[:, 1]
 
     def metrics(self) -> list[Metric]:
-        rows = self._database.execute("SELECT round, split, name, value FROM metrics ORDER BY split, name, round")
-        return [Metric(round=r, split=s, name=n, value=v) for r, s, n, v in rows]
+        rows = self._database.execute("SELECT step, split, name, value FROM metrics ORDER BY split, name, step")
+        return [Metric(step=r, split=s, name=n, value=v) for r, s, n, v in rows]
 
     def times(self) -> list[tuple[int, float, float]]:
-        """(round, when it finished in Unix seconds, its seconds) of each round."""
-        return [
-            tuple(row) for row in self._database.execute("SELECT round, finished, seconds FROM times ORDER BY round")
-        ]
+        """(step, when it finished in Unix seconds, its seconds) of each step."""
+        return [tuple(row) for row in self._database.execute("SELECT step, finished, seconds FROM times ORDER BY step")]
 
     @property
-    def last_checkpoint(self) -> Path | None:
-        """The checkpoint that the last done round names; None before the first round."""
-        found = self._database.execute("SELECT checkpoint FROM rounds ORDER BY round DESC LIMIT 1").fetchone()
-        return None if found is None else self.path / "checkpoints" / str(found[0])
+    def last_file(self) -> Path | None:
+        """The file that the last done step names; None before the first step."""
+        found = self._database.execute("SELECT file FROM steps ORDER BY step DESC LIMIT 1").fetchone()
+        return None if found is None else self.path / "steps" / str(found[0])
 
 
-def _write_draft(draft: Path, recipe: str, facts: Mapping[str, Any], key: bytes, strategy: str | None) -> None:
+def _write_draft(draft: Path, settings: str, metadata: Metadata, key: bytes, strategy: str | None) -> None:
     """All of a new run folder, on disk when this returns."""
-    for folder in ("checkpoints", "model", "report"):
+    for folder in ("steps", "model", "report"):
         (draft / folder).mkdir()
-    files = [("recipe.toml", recipe.encode(), 0o666), ("noise.key", key, 0o600)]
+    files = [(SETTINGS, settings.encode(), 0o666), ("noise.key", key, 0o600)]
     kept = [] if strategy is None else [("strategy.json", strategy.encode(), 0o666)]
     for name, content, mode in files + kept:
         descriptor = os.open(draft / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
@@ -299,11 +345,12 @@ def _write_draft(draft: Path, recipe: str, facts: Mapping[str, Any], key: bytes,
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
+    rows = {"format": FORMAT, **to_plain(metadata)}
     with closing(sqlite3.connect(draft / "run.db", timeout=PATIENCE)) as database:
         _make_durable(database)
         database.executescript(_SCHEMA)
         with database:
-            database.executemany("INSERT INTO facts VALUES (?, ?)", [(k, json.dumps(v)) for k, v in facts.items()])
+            database.executemany("INSERT INTO metadata VALUES (?, ?)", [(k, json.dumps(v)) for k, v in rows.items()])
     sync_folder(draft)
 
 
@@ -342,20 +389,6 @@ def _writing(path: Path) -> Iterator[None]:
             f"'{path}/run.db' cannot be written ({error}); what was complete before is safe: free space or give the "
             "right to write, and run the same command again, or `tacit resume`."
         ) from error
-
-
-def _round_row(round: int, checkpoint: str, digest: str, releases: str, measures: str) -> RoundRow:
-    """One release is written as an object, several as a list of them."""
-    found = json.loads(releases)
-    first, *also = found if isinstance(found, list) else [found]
-    return RoundRow(
-        round=round,
-        checkpoint=checkpoint,
-        digest=digest,
-        release=first,
-        measures=json.loads(measures),
-        also=tuple(also),
-    )
 
 
 def _sorted_json(values: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> str:

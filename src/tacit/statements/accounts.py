@@ -6,7 +6,7 @@ Everything is computed from the folder alone: what was released stands in the le
 
 import shlex
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ from tacit.errors import AccountingError, RunError, UnknownRelease
 from tacit.privacy import Guarantee, Participation
 from tacit.privacy.composition import Composition, ReleasedSequence
 from tacit.privacy.strategy import Banded, Dense, Record, Strategy, strategy_from_record
-from tacit.runs import Run
+from tacit.runs import Run, TrainingMetadata
 from tacit.statements.facts import Extrapolation, SideRelease, TrainingFacts
 from tacit.statements.ledger import CLIP_ESTIMATE, MODEL_UPDATE, Ledger, ledger_record, release_from, strategy_of
 from tacit.statements.statement import Statement, statement
@@ -87,14 +87,18 @@ def reading(run: Run) -> Iterator[None]:
         ) from error
 
 
+def trained(run: Run) -> TrainingMetadata:
+    """What `tacit train` recorded of a run. Raises: InputError for another kind."""
+    return run.of_kind(TrainingMetadata, "give a run of `tacit train`")
+
+
 def accounts_of(run: Run, delta: float | None = None) -> Accounts:
     """Planned and realised guarantee at `delta` (left out: the recipe's).
 
     A run that is being trained may be read: rounds released after the first look are left out.
-    Raises: UnknownRelease where the ledger holds what the accountant does not understand or what the run was not
-    asked to release, RunError where the folder lacks a fact.
+    Raises: UnknownRelease where the ledger holds what the accountant does not understand or nobody asked for.
     """
-    rows = run.rounds()
+    rows = run.steps()
     ledger = Ledger(tuple(release_from(each) for row in rows for each in row.releases), matrix=_kept_matrix(run))
     released = len(rows)
     round_of, client_of = run.participations()
@@ -110,7 +114,7 @@ def accounts_of(run: Run, delta: float | None = None) -> Accounts:
         ledger=ledger,
         round_of=round_of,
         client_of=client_of,
-        delta=run.fact("delta") if delta is None else delta,
+        delta=trained(run).delta if delta is None else delta,
     )
 
 
@@ -126,8 +130,9 @@ def _check_sequences(planned: Composition, realised: Composition) -> None:
 
 def planned_in_all(run: Run) -> Composition:
     """What the run was asked to promise, before its first round: the model updates first, then what goes with them."""
-    participation = Participation(**run.fact("participation"))
-    asked = {MODEL_UPDATE: run.fact("guarantee"), **run.facts().get("also_released", {})}  # only of adaptive clipping
+    training = trained(run)
+    participation = Participation(**training.participation)
+    asked = {MODEL_UPDATE: training.guarantee, **training.also_released}
     matrix = _kept_matrix(run)
     return Composition(
         tuple(
@@ -142,17 +147,16 @@ def matrix_of(run: Run) -> Banded | Dense | None:
 
     Raises: UnknownRelease where it is lost, or not the one that the run began with.
     """
-    strategy = strategy_of(run.fact("guarantee")["strategy"], _kept_matrix(run))
+    strategy = strategy_of(trained(run).guarantee["strategy"], _kept_matrix(run))
     return strategy if isinstance(strategy, Banded | Dense) else None
 
 
 def _kept_matrix(run: Run) -> Banded | Dense | None:
-    record = run.strategy
-    strategy = None if record is None else strategy_from_record(record)
+    strategy = None if run.strategy is None else strategy_from_record(run.strategy)
     return strategy if isinstance(strategy, Banded | Dense) else None
 
 
-def _guarantee(participation: Participation, asked: Record, matrix: Banded | Dense | None) -> Guarantee:
+def _guarantee(participation: Participation, asked: Mapping[str, Any], matrix: Banded | Dense | None) -> Guarantee:
     return Guarantee(
         participation=participation,
         strategy=strategy_of(asked["strategy"], matrix),
@@ -260,7 +264,7 @@ def run_figures(run: Run, delta: float | None = None) -> Record:
     larger = extrapolation_of(run, accounts.planned)
     extrapolated: Record | None = None
     if larger is not None and accounts.realised is not None:
-        factor = larger.report_goal / int(run.fact("report_goal"))
+        factor = larger.report_goal / trained(run).report_goal
         scaled = {
             name: figures_of(each.with_noise(factor), accounts.delta)
             for name, each in (("planned", accounts.planned), ("realised", accounts.realised))
@@ -269,7 +273,7 @@ def run_figures(run: Run, delta: float | None = None) -> Record:
     strategy = accounts.strategy
     return {
         "run": str(run.path),
-        "finished": run.fact("finished"),
+        "finished": run.finished,
         "private": accounts.planned.private,
         "strategy": ledger_record(strategy),
         "released_rounds": accounts.released,
@@ -299,8 +303,8 @@ def statement_of(run: Run, delta: float | None = None) -> Statement:
 def statement_facts(run: Run, accounts: Accounts, realised: Composition) -> TrainingFacts:
     """What the statement is made from, as the folder has it."""
     (planned, *sides), (happened, *beside) = accounts.planned.sequences, realised.sequences
-    report_goal = int(run.fact("report_goal"))
-    vocabulary: dict[str, str] = run.fact("vocabulary")
+    training = trained(run)
+    report_goal, vocabulary = training.report_goal, training.vocabulary
     return TrainingFacts(
         planned=planned.guarantee,
         realised=happened.guarantee,
@@ -310,7 +314,7 @@ def statement_facts(run: Run, accounts: Accounts, realised: Composition) -> Trai
         ),
         clip_norms=_clip_norms(accounts.planned, happened),
         delta=accounts.delta,
-        population=run.fact("population"),
+        population=training.population,
         report_goal=report_goal,
         cohort_rule=_cohort_rule(run, accounts.participation, report_goal),
         vocabulary_kind=vocabulary["kind"],
@@ -322,7 +326,7 @@ def statement_facts(run: Run, accounts: Accounts, realised: Composition) -> Trai
         looked_at=_looked_at(run),
         public_data=PUBLIC_DATA[vocabulary["kind"]] + _first_text(run),
         verify_command=account_run_command(run, accounts.delta),
-        key_source=run.fact("key_source"),
+        key_source=training.key_source,
         unit="client",
         aggregation="simulated in the clear",
         extrapolation=extrapolation_of(run, accounts.planned),
@@ -331,7 +335,7 @@ def statement_facts(run: Run, accounts: Accounts, realised: Composition) -> Trai
 
 def _cohort_rule(run: Run, limits: Participation, report_goal: int) -> str:
     """How the limits are kept: by the draw, or by the timers of a simulated population."""
-    simulated = run.facts().get("simulated")
+    simulated = trained(run).simulated
     if simulated is None:
         return (
             f"each round draws exactly {report_goal:,} clients uniformly among those who came fewer than "
@@ -354,10 +358,10 @@ def _clip_norms(planned: Composition, updates: ReleasedSequence) -> tuple[tuple[
 
 def extrapolation_of(run: Run, planned: Composition) -> Extrapolation | None:
     """The larger cohort that the run stands in for; None where it stands for itself, or adds no noise."""
-    larger, report_goal = run.fact("stands_in_for"), int(run.fact("report_goal"))
+    larger, report_goal = trained(run).stands_in_for, trained(run).report_goal
     if larger is None or larger <= report_goal or not planned.private:
         return None
-    return Extrapolation.scaled(planned.sequences[0].guarantee, report_goal=report_goal, to=int(larger))
+    return Extrapolation.scaled(planned.sequences[0].guarantee, report_goal=report_goal, to=larger)
 
 
 def account_run_command(run: Run, delta: float) -> str:
@@ -372,16 +376,16 @@ def resume_command(run: Run) -> str:
 
 def created(run: Run) -> str:
     """When the run began, in UTC, to the minute."""
-    return datetime.fromtimestamp(run.fact("created"), UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return datetime.fromtimestamp(run.metadata.created, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def _first_text(run: Run) -> tuple[str, ...]:
-    first = run.facts().get("first_model")  # a run of an earlier version has no such fact
-    return () if first is None else (f"the text that the first model was trained on ({first['public_text']})",)
+    first = trained(run).first_model
+    return () if first is None else (f"the text that the first model was trained on ({first.public_text})",)
 
 
 def _looked_at(run: Run) -> tuple[str, ...]:
-    asked: dict[str, Any] = run.fact("evaluation")
+    asked = trained(run).evaluation
     return (
         f"the text of up to {asked['clients']:,} validation clients every {asked['every']:,} rounds and of "
         f"up to {asked['test_clients']:,} test clients at the end (accuracies without noise; none of these "

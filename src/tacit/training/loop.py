@@ -19,7 +19,7 @@ from tacit.compute.profile import WRITING, beside, phase
 from tacit.errors import TrainingError
 from tacit.progress import Advanced, Evaluated, Progress, StageBegan, StageEnded, Warned, silent
 from tacit.records import to_plain
-from tacit.runs import Metric, RoundRow, Run
+from tacit.runs import Metric, Run, Step
 from tacit.runs.diagnostics import clipping_failure
 from tacit.training.checkpoint import forget_old_checkpoints, leaves, load_checkpoint, save_checkpoint
 from tacit.training.collect import Collector
@@ -47,7 +47,7 @@ class PeriodicEvaluation:
     ) -> None:
         """evaluate(model) gives the metrics of a flat model; it is called in a thread of its own."""
         self._run, self._evaluate, self._every, self._rounds, self._progress = run, evaluate, every, rounds, progress
-        self._known = {metric.round for metric in run.metrics() if metric.split == "validation"}
+        self._known = {metric.step for metric in run.metrics() if metric.split == "validation"}
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="evaluation")
         self._begun: tuple[int, Future[Mapping[str, float]]] | None = None
 
@@ -86,7 +86,7 @@ def record_evaluation(run: Run, rounds: int, split: str, metrics: Mapping[str, f
             f"after {rounds} rounds the model's {split} metrics are no numbers: it has diverged; start another run "
             "with a lower server.learning_rate or client.learning_rate."
         )
-    run.record_metrics([Metric(round=rounds, split=split, name=n, value=v) for n, v in metrics.items()])
+    run.record_metrics([Metric(step=rounds, split=split, name=n, value=v) for n, v in metrics.items()])
     progress(Evaluated(rounds, split, metrics))
 
 
@@ -107,7 +107,7 @@ def run_rounds(
     row is committed when its checkpoint is on disk, and its checkpoint kept until its model is evaluated.
     price: computes what so many rounds cost, for those who listen. Raises: what `run_round` and `Run.commit` do.
     """
-    key, done = run.noise_key, run.rounds_done
+    key, done = run.noise_key, run.steps_done
     watching = _Watching(run, plan.rounds, progress, price)
     state = _found(run, start, plan, collector, evaluation)
     with ThreadPoolExecutor(1, thread_name_prefix="disk") as disk:
@@ -138,12 +138,12 @@ def _found(
     with phase("start"):
         state = initial_state(start, plan, collector)
     evaluation.begin(0, state.model)
-    for row in run.rounds()[-KEPT:]:
-        path, last = run.path / "checkpoints" / row.checkpoint, row.round == run.rounds_done - 1
-        if last or (evaluation.due(row.round + 1) and path.exists()):
+    for row in run.steps()[-KEPT:]:
+        path, last = run.path / "steps" / row.file, row.step == run.steps_done - 1
+        if last or (evaluation.due(row.step + 1) and path.exists()):
             with phase("start"):
                 state = load_checkpoint(path, state, row.digest)
-            evaluation.begin(row.round + 1, state.model)
+            evaluation.begin(row.step + 1, state.model)
     return state
 
 
@@ -164,7 +164,7 @@ class _Pending:
 
         def write() -> str:
             with beside(WRITING):
-                return save_checkpoint(run.path / "checkpoints" / name, taken)
+                return save_checkpoint(run.path / "steps" / name, taken)
 
         return cls(written=disk.submit(copy_context().run, write), checkpoint=name, state=state, outcome=outcome)
 
@@ -172,17 +172,16 @@ class _Pending:
         """Raises: what the writing raised (OSError on a full disk); the round is not done then."""
         with phase("checkpoint"):
             digest = self.written.result()
-        row = RoundRow(
-            round=self.outcome.round,
-            checkpoint=self.checkpoint,
+        row = Step(
+            step=self.outcome.round,
+            file=self.checkpoint,
             digest=digest,
-            release=to_plain(self.outcome.release),
+            releases=tuple(to_plain(each) for each in (self.outcome.release, *self.outcome.also)),
             measures=self.outcome.measures,
-            also=tuple(to_plain(each) for each in self.outcome.also),
         )
         with phase("commit"):
             run.commit(row, clients=self.outcome.clients, finished=time.time(), seconds=self.outcome.seconds)
-            forget_old_checkpoints(run.path / "checkpoints", keep=KEPT)
+            forget_old_checkpoints(run.path / "steps", keep=KEPT)
 
 
 class _Watching:
@@ -190,10 +189,10 @@ class _Watching:
 
     def __init__(self, run: Run, rounds: int, progress: Progress, price: PriceSoFar | None) -> None:
         self._progress, self._price = progress, None if progress is silent else price
-        self._measures = [row.measures for row in run.rounds()]
+        self._measures = [row.measures for row in run.steps()]
         self._seconds, self._trained = 0.0, 0
         self._warned: set[str] = set()
-        progress(StageBegan(STAGE, rounds, run.rounds_done))
+        progress(StageBegan(STAGE, rounds, run.steps_done))
 
     def computed(self, outcome: RoundOutcome) -> None:
         self._seconds += outcome.seconds

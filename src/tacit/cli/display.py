@@ -1,0 +1,154 @@
+"""What a person sees while a job works: the only display, which listens to the events of all jobs.
+
+On a terminal a bar for each stage, which moves; elsewhere (a log file, CI) a line each tenth of a stage, or
+after ten seconds without one; with `--json` nothing but warnings. All of it goes to standard error.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from tacit.cli.console import complaints, escaped
+from tacit.progress import Advanced, Evaluated, Event, Progress, StageBegan, StageEnded, Warned
+
+if TYPE_CHECKING:  # half of what `tacit --help` would load
+    from rich.progress import Progress as Bars
+    from rich.progress import TaskID
+
+TENTHS = 10
+PATIENCE = 10.0  # seconds without a line, where no bar moves
+
+
+def _epsilon(figures: Mapping[str, float]) -> str:
+    from tacit.privacy.rounding import rounded_up
+
+    if math.isinf(figures["zcdp"]):
+        return "NON-PRIVATE"
+    price = f"zCDP {rounded_up(figures['zcdp'])}"
+    if "epsilon" not in figures:
+        return price
+    at = f" (delta {figures['delta']:g})" if "delta" in figures else ""
+    return f"{price}  epsilon {rounded_up(figures['epsilon'])}{at}"
+
+
+def _clip_norm(figures: Mapping[str, float]) -> str:
+    return f"clip norm {figures['clip_norm']:.3g} (estimate {figures['clip_estimate']:.3g})"
+
+
+# What is said of which figures, in this order; a figure that no line names is not shown.
+SHOWN: tuple[tuple[frozenset[str], Callable[[Mapping[str, float]], str]], ...] = (
+    (frozenset({"top1_accuracy"}), lambda of: f"accuracy {of['top1_accuracy']:.2%}"),
+    (frozenset({"clients_per_second"}), lambda of: f"{of['clients_per_second']:.1f} clients/s"),
+    (frozenset({"day"}), lambda of: f"day {of['day']:.1f}"),
+    (frozenset({"zcdp"}), _epsilon),
+    (frozenset({"clip_norm", "clip_estimate"}), _clip_norm),
+    (frozenset({"prefixes"}), lambda of: f"{of['prefixes']:,.0f} prefixes alive"),
+    (frozenset({"users"}), lambda of: f"{of['users']:,.0f} users"),
+    (frozenset({"words"}), lambda of: f"{of['words']:,.0f} words"),
+)
+
+
+def shown(figures: Mapping[str, float]) -> str:
+    """The figures as one line for people."""
+    return "  ".join(said(figures) for names, said in SHOWN if names <= figures.keys())
+
+
+class Display:
+    """A listener that draws; enter it before the first event."""
+
+    def __init__(self, bars: "Bars | None") -> None:
+        self._bars = bars  # None: lines
+        self._tasks: dict[str, TaskID] = {}
+        self._totals: dict[str, int | None] = {}
+        self._figures: dict[str, dict[str, float]] = {}
+        self._said: dict[str, tuple[int, float]] = {}  # of each stage: tenths, and when
+
+    def __call__(self, event: Event) -> None:
+        """Draw one event."""
+        match event:
+            case StageBegan():
+                self._begin(event)
+            case Advanced():
+                self._advance(event)
+            case Evaluated():
+                self._evaluated(event)
+            case StageEnded() if self._bars is not None and event.stage in self._tasks:
+                self._bars.stop_task(self._tasks[event.stage])
+            case Warned():
+                complaints.print(f"[bold yellow]warning:[/] {escaped(event.message)}", soft_wrap=True)
+            case _:
+                pass
+
+    def _begin(self, event: StageBegan) -> None:
+        self._totals[event.stage], self._figures[event.stage] = event.total, {}
+        self._said[event.stage] = (self._tenths(event.stage, event.done), time.monotonic())
+        if self._bars is not None:
+            task = self._bars.add_task(event.stage, total=event.total, completed=event.done, shown="")
+            self._tasks[event.stage] = task
+
+    def _advance(self, event: Advanced) -> None:
+        if event.stage not in self._totals:
+            self._begin(StageBegan(event.stage))
+        figures = self._figures[event.stage]
+        figures |= event.figures
+        if self._bars is not None:
+            self._bars.update(self._tasks[event.stage], completed=event.done, shown=shown(figures))
+            return
+        tenths, when = self._said[event.stage]
+        now, total = self._tenths(event.stage, event.done), self._totals[event.stage]
+        if now > tenths or time.monotonic() - when > PATIENCE:
+            self._said[event.stage] = (now, time.monotonic())
+            of = "" if total is None else f" of {total:,}"
+            complaints.print(f"{event.stage}: {event.done:,}{of}  {shown(figures)}".rstrip(), markup=False)
+
+    def _evaluated(self, event: Evaluated) -> None:
+        """The accuracy stands behind the bar of whatever is under way; a line of its own where no bar moves."""
+        stage = next(reversed(self._totals), None)
+        figures = self._figures[stage] if stage is not None else {}
+        figures |= {name: value for name, value in event.metrics.items() if name == "top1_accuracy"}
+        if self._bars is not None and stage is not None:
+            self._bars.update(self._tasks[stage], shown=shown(figures))
+        elif self._bars is None:
+            total = self._totals.get(stage) if stage is not None else None
+            of = "" if total is None else f"/{total}"
+            complaints.print(f"round {event.rounds}{of} ({event.split}): {shown(figures)}", markup=False)
+
+    def _tenths(self, stage: str, done: int) -> int:
+        total = self._totals[stage]
+        return done * TENTHS // total if total else 0
+
+
+def _warnings(event: Event) -> None:
+    if isinstance(event, Warned):
+        Display(None)(event)
+
+
+@contextmanager
+def display(quiet: bool = False) -> Iterator[Progress]:
+    """Who listens to a job: bars on a terminal, lines elsewhere; with `quiet`, warnings only."""
+    if quiet:
+        yield _warnings
+    elif not complaints.is_terminal:
+        yield Display(None)
+    else:
+        with _bars() as bars:
+            yield Display(bars)
+
+
+def _bars() -> "Bars":
+    """What is done, of how many, since when and for how long still."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    return Bars(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[shown]}", markup=False),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(elapsed_when_finished=False),
+        console=complaints,
+    )

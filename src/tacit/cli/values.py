@@ -1,0 +1,93 @@
+"""Text of options to values: the only place where a command reads more than Typer does.
+
+Each parser takes the text and the name of its option, and raises an InputError that says both and how to write it.
+"""
+
+import math
+import re
+from fractions import Fraction
+
+from tacit.errors import InputError
+
+SUFFIXES = {"k": 1e3, "M": 1e6, "G": 1e9}
+SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+
+
+def parts(text: str) -> list[str]:
+    """What stands between commas, without spaces; nothing of an empty text."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def number(text: str, name: str) -> float:
+    """`--name 0.5`."""
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"--{name} {text!r} is no number.") from None
+
+
+def numbers(text: str, name: str, example: str = "0.99,0.7") -> tuple[float, ...]:
+    """`--name 0.99,0.7`; none of an empty text."""
+    try:
+        return tuple(float(part) for part in parts(text))
+    except ValueError as error:
+        raise InputError(f"--{name} {text!r} is not a list of numbers; write for example {example}.") from error
+
+
+def whole_number(text: str, name: str) -> int:
+    """`--name 5`."""
+    try:
+        return int(text)
+    except ValueError:
+        raise InputError(f"--{name} {text!r} is no whole number.") from None
+
+
+def rounds(text: str, name: str) -> tuple[int, ...]:
+    """`--name 128,1152`; none of an empty text."""
+    try:
+        return tuple(int(part) for part in parts(text))
+    except ValueError as error:
+        raise InputError(f"--{name} {text!r} is not a list of rounds; write for example 128,1152.") from error
+
+
+def count(text: str, name: str) -> int:
+    """4210000, 4_210_000, 4.21e6 or 4.21M as a whole number of at least 1."""
+    digits, unit = (text[:-1], SUFFIXES[text[-1]]) if text[-1:] in SUFFIXES else (text, 1.0)
+    try:
+        value = float(digits) * unit
+        if value < 1:
+            raise ValueError
+        return round(value)
+    except (ValueError, OverflowError):
+        raise InputError(f"--{name} {text!r} is no number of at least 1; write 4210000, 4.21M or 4.21e6.") from None
+
+
+def seconds(text: str, name: str = "timer") -> float:
+    """The seconds of "48h", "90m", "2d", "1.5h", "30s" or "1w"; above 0."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhdw])\s*", text)
+    if found is None:
+        raise InputError(f"--{name} {text!r} is no duration; write a number and a unit (s, m, h, d, w): 48h, 90m, 2d.")
+    value = float(found[1]) * SECONDS[found[2]]
+    if not 0 < value < math.inf:
+        raise InputError(f"--{name} {text!r} keeps nobody from coming at once; give a time above 0.")
+    return value
+
+
+def k_and_delta(text: str, name: str = "k-anonymity") -> tuple[int, float]:
+    """`--k-anonymity 20,1e-6`."""
+    k, _, delta = text.partition(",")
+    try:
+        return int(k), float(delta)
+    except ValueError as error:
+        raise InputError(f"--{name} {text!r} is not k,delta; write for example 20,1e-3.") from error
+
+
+def from_to_step(text: str, name: str) -> tuple[float, ...]:
+    """The cuts of `--name -0.1:0.2:0.01`, in exact fractions, so that 0.02 is the cut it looks like."""
+    try:
+        first, last, step = (Fraction(part) for part in text.split(":"))
+    except ValueError:
+        raise InputError(f"--{name} {text!r} cannot be read; write FROM:TO:STEP, such as -0.1:0.2:0.01.") from None
+    if step <= 0 or first >= last:
+        raise InputError(f"--{name} {text!r} has no cuts; write FROM:TO:STEP with FROM below TO and STEP above 0.")
+    return tuple(float(first + k * step) for k in range(int((last - first) / step) + 1))

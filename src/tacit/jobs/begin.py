@@ -1,0 +1,68 @@
+"""What every run records when it begins, and how a run that is there already is found again."""
+
+import platform
+import time
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from tacit.data import Cache
+from tacit.errors import InputError, RunError
+from tacit.mechanisms import fresh_key
+from tacit.records import first_difference
+from tacit.runs import Metadata, Run
+from tacit.runs.metadata import CacheUsed
+from tacit.training import key_from_seed
+
+DECIDE_A_BIT = ("tacit", "jax", "numpy")  # packages of which a run's bits depend
+
+
+def of_this_process(seed: int | None) -> dict[str, Any]:
+    """The metadata that every run has: versions, time, and who draws the noise key."""
+    return {
+        "versions": {**{name: version(name) for name in DECIDE_A_BIT}, "python": platform.python_version()},
+        "created": time.time(),
+        "key_source": "operating system" if seed is None else f"fixed seed {seed}",
+    }
+
+
+def cache_used(cache: Cache) -> CacheUsed:
+    """The cache as a run records it."""
+    return CacheUsed(
+        cache=str(cache.path.resolve()),
+        source=cache.manifest.source,
+        vocabulary_sha256=cache.manifest.vocabulary.sha256,
+        vocabulary_size=cache.manifest.vocabulary.size,
+        cache_digest=cache.manifest.digest,
+    )
+
+
+def key_for(seed: int | None) -> bytes:
+    """The noise key of a new run: from the operating system, or of a fixed seed, which the metadata then says.
+
+    Raises: InputError for a seed below 0.
+    """
+    if seed is not None and seed < 0:
+        raise InputError(f"seed={seed} must be 0 or more; leave it out for a key from the operating system.")
+    return fresh_key() if seed is None else key_from_seed(seed)
+
+
+def begin(out: Path, settings: str, metadata: Metadata, key: bytes, *, strategy: str | None = None) -> Run:
+    """A new run folder, or the one at `out` where it has the same settings.
+
+    Raises: RunError where `out` was begun with other settings, naming the first that differs, or is another thing.
+    """
+    if not (out / "run.db").is_file():
+        return Run.create(out, settings, metadata, key, strategy=strategy)
+    run = Run.open(out)
+    if difference := difference_of(run, metadata.kind, settings):
+        run.close()
+        raise RunError(f"'{out}' was begun with other settings ({difference}); give those, or another --out.")
+    return run
+
+
+def difference_of(run: Run, kind: str, settings: str) -> str | None:
+    """What was another when the run began, as `name was X and is now Y`; None where nothing was. settings: TOML."""
+    begun, asked = ({"kind": of, **tomllib.loads(text)} for of, text in ((run.kind, run.settings), (kind, settings)))
+    return first_difference(begun, asked)

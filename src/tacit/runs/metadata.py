@@ -1,0 +1,118 @@
+"""What each kind of run records of itself when it begins: written once, read typed, never changed.
+
+What is learnt later (that it finished, where its time went) is a note of the run instead.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metadata:
+    """What every run records."""
+
+    kind: ClassVar[str]
+    versions: Mapping[str, str]  # of tacit, Python and the packages that decide a bit
+    created: float  # Unix seconds
+    key_source: str  # who drew the noise key: "operating system", or "fixed seed N"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CacheUsed:
+    """The cache of clients' text that a run trains on."""
+
+    cache: str
+    source: str
+    vocabulary_sha256: str
+    vocabulary_size: int
+    cache_digest: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstModelUsed:
+    """The model of public text that a run began from."""
+
+    path: str
+    public_text: str | None
+    digest: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingMetadata(Metadata):
+    """Of a run of `tacit.train`."""
+
+    kind: ClassVar[str] = "train"
+    asked: str  # the recipe as it was given, in TOML
+    recipe: str  # the same with the mechanism's numbers filled in
+    data: CacheUsed
+    vocabulary: Mapping[str, str]  # kind and description of where it comes from
+    population: int  # training clients
+    report_goal: int
+    participation: Mapping[str, int]  # as planned
+    guarantee: Mapping[str, Any]  # of the model updates, as `statements.accounts` writes it
+    also_released: Mapping[str, Mapping[str, Any]]  # sequences beside the updates, the same
+    delta: float
+    parameters: int  # of the model
+    first_model: FirstModelUsed | None
+    stands_in_for: int | None  # the report goal of the larger cohort whose signal-to-noise it has
+    simulated: Mapping[str, Any] | None  # the simulated population
+    evaluation: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscoveryMetadata(Metadata):
+    """Of a run of `tacit.discover`."""
+
+    kind: ClassVar[str] = "discover"
+    assignment: int  # decides who is asked in which layer
+    delta: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationMetadata(Metadata):
+    """Of a run of `tacit.evaluate`."""
+
+    kind: ClassVar[str] = "evaluate"
+    source: str  # of the clients' text
+    asked: int  # clients
+    delta: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PersonalizationMetadata(Metadata):
+    """Of a run of `tacit.personalize`."""
+
+    kind: ClassVar[str] = "personalize"
+    source: str  # of the clients' text
+    asked: int  # clients
+    delta: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainingMetadata(Metadata):
+    """Of a run of `tacit.pretrain`: public text, so nothing is promised."""
+
+    kind: ClassVar[str] = "pretrain"
+    data: CacheUsed
+    parameters: int  # of the model
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuningMetadata(Metadata):
+    """Of a run of `tacit.tune`, whose trials are runs below it."""
+
+    kind: ClassVar[str] = "tune"
+
+
+METADATA: Mapping[str, type[Metadata]] = {
+    each.kind: each
+    for each in (
+        TrainingMetadata,
+        DiscoveryMetadata,
+        EvaluationMetadata,
+        PersonalizationMetadata,
+        PretrainingMetadata,
+        TuningMetadata,
+    )
+}

@@ -1,0 +1,70 @@
+"""What a person sees while a job works: lines where no terminal is, bars where one is, warnings always."""
+
+from collections.abc import Iterator
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from tacit.cli import display as displays
+from tacit.cli.display import display, shown
+from tacit.progress import Advanced, Evaluated, StageBegan, StageEnded, Warned
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> StringIO:
+    """Standard error, no terminal."""
+    text = StringIO()
+    monkeypatch.setattr(displays, "complaints", Console(file=text, width=200, highlight=False))
+    return text
+
+
+def events() -> Iterator[object]:
+    yield StageBegan("training", 40)
+    for done in range(1, 41):
+        yield Advanced("training", done, {"clients_per_second": 12.0, "zcdp": 0.5, "epsilon": 3.0, "delta": 1e-6})
+        if done == 20:
+            yield Evaluated(20, "validation", {"top1_accuracy": 0.125, "words": 9.0})
+    yield Warned("no progress", "lower [clipping] initial")
+    yield StageEnded("training")
+
+
+def test_a_line_for_each_tenth_and_each_evaluation(seen: StringIO) -> None:
+    with display() as progress:
+        for event in events():
+            progress(event)  # type: ignore[arg-type]
+    lines = seen.getvalue().splitlines()
+    assert len(lines) == 10 + 1 + 1
+    assert lines[0] == "training: 4 of 40  12.0 clients/s  zCDP 0.5  epsilon 3 (delta 1e-06)"
+    assert lines[5].startswith("round 20/40 (validation): accuracy 12.50%  12.0 clients/s  zCDP 0.5")
+    assert lines[-1] == "warning: lower [clipping] initial"
+
+
+def test_quiet_says_warnings_only(seen: StringIO) -> None:
+    with display(quiet=True) as progress:
+        for event in events():
+            progress(event)  # type: ignore[arg-type]
+    assert seen.getvalue() == "warning: lower [clipping] initial\n"
+
+
+def test_bars_on_a_terminal_show_figures_and_leave_the_screen_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = StringIO()
+    terminal = Console(file=text, width=160, force_terminal=True, color_system=None, highlight=False)
+    monkeypatch.setattr(displays, "complaints", terminal)
+    with display() as progress:
+        for event in events():
+            progress(event)  # type: ignore[arg-type]
+    assert "40/40" in text.getvalue() and "12.0 clients/s" in text.getvalue() and "accuracy 12.50%" in text.getvalue()
+
+
+def test_no_noise_is_called_non_private_and_unknown_figures_are_left_out() -> None:
+    assert shown({"zcdp": float("inf"), "epsilon": float("inf"), "loss": 3.0}) == "NON-PRIVATE"
+    assert shown({"clip_norm": 1.0, "clip_estimate": 0.5}) == "clip norm 1 (estimate 0.5)"
+
+
+def test_a_stage_without_a_total_is_counted(seen: StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(displays, "PATIENCE", -1.0)
+    with display() as progress:
+        progress(StageBegan("reading"))
+        progress(Advanced("reading", 1200))
+    assert seen.getvalue() == "reading: 1,200\n"
