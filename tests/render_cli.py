@@ -15,12 +15,15 @@ Made from the command itself by `make docs`; a test compares the two. Every comm
 """
 
 
-def render_cli_help(app: typer.Typer) -> str:
+def render_cli_help() -> str:
     """The whole page: one section for each command, groups before what they hold, as `--help` has them."""
-    sections = [OPENING]
-    for path, command in commands(typer.main.get_command(app), "tacit"):
-        sections.append(f"\n## `{path}`\n\n```text\n{plain_help(command, path)}\n```\n")
-    return "".join(sections)
+    from tacit.cli import COMMANDS, app, command
+
+    found = [("tacit", typer.main.get_command(app))]
+    for name in COMMANDS:
+        found += commands(command(name), f"tacit {name}")
+    sections = [f"\n## `{path}`\n\n```text\n{plain_help(each, path)}\n```\n" for path, each in found]
+    return "".join([OPENING, *sections])
 
 
 def commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
@@ -44,9 +47,7 @@ def plain_help(command: Any, path: str) -> str:
 
 def main() -> None:
     """Write docs/cli.md."""
-    from tacit.cli import app
-
-    PAGE.write_text(render_cli_help(app), encoding="utf-8")
+    PAGE.write_text(render_cli_help(), encoding="utf-8")
 
 
 if __name__ == "__main__":
