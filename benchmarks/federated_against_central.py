@@ -35,6 +35,7 @@ RECIPES = Path(__file__).resolve().parent.parent / "recipes"
 RATES = (1e-3, 2e-3, 4e-3)  # Adam's learning rates that the central baseline may choose from
 SWEEP = 16  # each rate is tried on this part of the sentences
 TOP1 = "top1_accuracy"
+RECORDED = {"top1": TOP1, "top3": "top3_accuracy", "nats": "cross_entropy"}
 
 
 def main() -> None:
@@ -211,7 +212,7 @@ def central(recipe, cache, sentences, splits, asked, cores, say) -> None:
     def accuracy(rate: float) -> float:
         counts = evaluate(network, trained(rate, sentences // SWEEP), splits["validation"], cores=cores).total
         say(what="central sweep", rate=rate, sentences=sentences // SWEEP, **figures(counts))
-        return counts.top1_accuracy
+        return counts.value(TOP1)
 
     best = asked.central_rate or max(RATES, key=accuracy)
 
@@ -230,7 +231,7 @@ def central(recipe, cache, sentences, splits, asked, cores, say) -> None:
 
 
 def figures(counts: Counts) -> dict[str, float]:
-    return {"top1": counts.top1_accuracy, "top3": counts.top3_accuracy, "nats": counts.cross_entropy}
+    return {name: counts.value(metric) for name, metric in RECORDED.items()}
 
 
 if __name__ == "__main__":

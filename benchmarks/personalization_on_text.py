@@ -24,9 +24,10 @@ from tacit.evaluation.deltas import Deltas, summarise
 from tacit.evaluation.gate import difference, judged, policy_change
 from tacit.evaluation.histograms import Buckets
 from tacit.evaluation.intervals import Estimate, mean_of
-from tacit.evaluation.personalization import Strategy, TemporalSplit
-from tacit.evaluation.queries import Questionnaire
+from tacit.evaluation.personalization import FineTuning, TemporalSplit
+from tacit.evaluation.queries import Queries
 from tacit.jobs.personalize import Evaluated, Promise, Work, evaluate_clients, findings, open_or_begin, write_report
+from tacit.keyboard.metrics import TOP1
 from tacit.privacy import gaussian
 from tacit.records import json_ready
 
@@ -74,7 +75,7 @@ def main() -> None:
 
 
 def one_cache(asked: argparse.Namespace, cache: Path, clients: int, seed: int, hardware: Hardware) -> list[dict]:
-    strategies = tuple(Strategy(batch_size=b, learning_rate=r) for b in BATCHES for r in RATES)
+    strategies = tuple(FineTuning(batch_size=b, learning_rate=r) for b in BATCHES for r in RATES)
     names = tuple(map(str, strategies))
     tokens = Buckets(tuple(float(cut) for cut in asked.tokens.split(",")))
     work = Work(
@@ -84,7 +85,7 @@ def one_cache(asked: argparse.Namespace, cache: Path, clients: int, seed: int, h
         clients=clients,
         strategies=strategies,
         split=TemporalSplit(gate=0.125),
-        questionnaire=Questionnaire(strategies=names, tokens=tokens),
+        queries=Queries(strategies=names, tokens=tokens),
         harm_weight=2.0,
         promise=Promise(
             kind="central",
@@ -114,17 +115,17 @@ def one_cache(asked: argparse.Namespace, cache: Path, clients: int, seed: int, h
 
 def table_1(deltas: Deltas, names: Sequence[str]) -> list[dict]:
     """Table 1, and the shares of Figure 2."""
-    baseline = deltas.baseline["top1"]
+    baseline = deltas.baseline[TOP1]
     rows: list[dict] = [{"figure": "baseline", "mean": mean_of(baseline), "paper": 0.166}]
     for column, name in enumerate(names):
-        found = summarise(deltas.change["top1"][:, column], baseline)
+        found = summarise(deltas.change[TOP1][:, column], baseline)
         rows.append({"figure": f"change, {name}", "paper": PAPER[name], **found.as_row()})
     return rows
 
 
 def against_the_best(deltas: Deltas, names: Sequence[str]) -> list[dict]:
     """Each strategy's mean change less that of the paper's best, by the same clients."""
-    change = deltas.change["top1"]
+    change = deltas.change[TOP1]
     best = change[:, names.index(BEST)]
     return [
         {"figure": f"{name} less {BEST}", "mean": mean_of(change[:, column] - best), "paper": PAPER[name] - PAPER[BEST]}
@@ -139,7 +140,7 @@ def who_gains(deltas: Deltas, names: Sequence[str]) -> list[dict]:
     The accuracy before is measured twice. On the test part, as in the paper: then a client whose baseline had bad luck
     there has a change that looks good by the same luck. And on the gate's part, which shares no word with the change.
     """
-    change = deltas.change["top1"][:, names.index(BEST)]
+    change = deltas.change[TOP1][:, names.index(BEST)]
     assert deltas.gate_baseline is not None
     known = ~np.isnan(deltas.gate_baseline)
     return [
@@ -147,7 +148,7 @@ def who_gains(deltas: Deltas, names: Sequence[str]) -> list[dict]:
             "figure": "change per doubling of train tokens",
             "slope": slope_of(np.log2(np.maximum(deltas.tokens, 1)), change),
         },
-        {"figure": "change per unit of accuracy before, test part", "slope": slope_of(deltas.baseline["top1"], change)},
+        {"figure": "change per unit of accuracy before, test part", "slope": slope_of(deltas.baseline[TOP1], change)},
         {
             "figure": "change per unit of accuracy before, gate's part",
             "slope": slope_of(deltas.gate_baseline[known], change[known]),
@@ -164,7 +165,7 @@ def by_few_tokens(deltas: Deltas, names: Sequence[str], tokens: Buckets) -> list
             continue
         for batch in BATCHES:
             high, low = (names.index(f"B={batch}, L={rate:g}") for rate in (1.0, 0.1))
-            change = deltas.change["top1"][mine]
+            change = deltas.change[TOP1][mine]
             figure = f"B={batch}: L=1 less L=0.1, {label} tokens"
             rows.append({"figure": figure, "users": int(mine.sum()), "mean": mean_of(change[:, high] - change[:, low])})
     return rows

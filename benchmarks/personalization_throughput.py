@@ -43,21 +43,22 @@ from tacit.data import Cache, ClientText, VocabularyRecord, build_cache  # noqa:
 from tacit.evaluation.personalization import (  # noqa: E402
     WORDS,
     ClientOutcome,
-    Strategy,
+    FineTuning,
     TemporalSplit,
     personalize_client,
     personalize_clients,
 )
 from tacit.keyboard.cifg import Cifg, CifgParameters  # noqa: E402
 from tacit.keyboard.cifg_loss import loss  # noqa: E402
-from tacit.keyboard.cifg_ragged import Weights  # noqa: E402
-from tacit.keyboard.metrics import Counts, count  # noqa: E402
+from tacit.keyboard.language_model import count  # noqa: E402
+from tacit.keyboard.metrics import Counts  # noqa: E402
+from tacit.keyboard.on_device import HeldModel, Step, held  # noqa: E402
 from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD, SPECIALS  # noqa: E402
 
 NETWORK = Cifg(tied=True)
 BATCHES, RATES = (5, 10, 20), (0.01, 0.1, 1.0)
-GRID = [Strategy(batch_size=size, learning_rate=rate) for size in BATCHES for rate in RATES]
-ONE_RATE = [Strategy(batch_size=size) for size in BATCHES]
+GRID = [FineTuning(batch_size=size, learning_rate=rate) for size in BATCHES for rate in RATES]
+ONE_RATE = [FineTuning(batch_size=size) for size in BATCHES]
 SPLIT = TemporalSplit()
 POPULATION = 5_000
 
@@ -76,12 +77,12 @@ def main() -> None:
 
 def measure(cache: Cache, clients: list[int], pairs: int) -> None:
     model = NETWORK.init(jax.random.key(0))
-    start = Weights.of(model)
-    personalize_client(start, cache, clients[0], ONE_RATE, SPLIT, WORDS)  # compiles
+    start, grid, one_rate = held(NETWORK, model), steps(GRID), steps(ONE_RATE)
+    personalize_client(start, cache, clients[0], one_rate, SPLIT, WORDS)  # compiles
 
     peaks, seconds, work, tokens, outcomes = [peak()], 0.0, 0.0, 0, []
     for client in clients:
-        took, outcome = timed(lambda client=client: personalize_client(start, cache, client, GRID, SPLIT, WORDS))
+        took, outcome = timed(lambda client=client: personalize_client(start, cache, client, grid, SPLIT, WORDS))
         if not isinstance(outcome, ClientOutcome):
             continue
         seconds += took
@@ -110,12 +111,16 @@ def measure(cache: Cache, clients: list[int], pairs: int) -> None:
     against_naive(model, start, cache, clients[:pairs])
 
 
+def steps(grid: list[FineTuning]) -> list[tuple[FineTuning, Step]]:
+    return [(how, how.step(NETWORK)) for how in grid]
+
+
 def scaling(model: CifgParameters, cache: Cache, clients: list[int]) -> None:
     walls, outcomes = [], []
     for workers in (1, os.cpu_count() or 1):
         cores = Cores(Hardware(workers=workers))
         began = time.perf_counter()
-        outcomes.append(personalize_clients(model, cache, clients, ONE_RATE, SPLIT, cores=cores))
+        outcomes.append(personalize_clients(NETWORK, model, cache, clients, ONE_RATE, SPLIT, cores=cores))
         walls.append(time.perf_counter() - began)
     show(
         "workers",
@@ -125,11 +130,11 @@ def scaling(model: CifgParameters, cache: Cache, clients: list[int]) -> None:
     )
 
 
-def against_naive(model: CifgParameters, start: Weights, cache: Cache, clients: list[int]) -> None:
+def against_naive(model: CifgParameters, start: HeldModel, cache: Cache, clients: list[int]) -> None:
     naive(model, cache, clients[0])  # compiles
     ratios, slow = [], []
     for client in clients:
-        fast, _ = timed(lambda client=client: personalize_client(start, cache, client, ONE_RATE, SPLIT, WORDS))
+        fast, _ = timed(lambda client=client: personalize_client(start, cache, client, steps(ONE_RATE), SPLIT, WORDS))
         took, _ = timed(lambda client=client: naive(model, cache, client))
         ratios.append(took / fast)
         slow.append(took / len(ONE_RATE))
@@ -196,7 +201,7 @@ def peak() -> float:
     return max(2 * 1024**3 / timed(lambda: matrix @ matrix)[0] for _ in range(5))
 
 
-def arithmetic(outcome: ClientOutcome, grid: list[Strategy]) -> float:
+def arithmetic(outcome: ClientOutcome, grid: list[FineTuning]) -> float:
     """Multiplications and additions of the products that cannot be left out; exponentials and updates count nothing.
 
     A word forward is its gates (2E x 3H), its projection (H x E) and, where it is predicted, its scores (E x V); a word

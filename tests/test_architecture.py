@@ -29,7 +29,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "evaluation": {"privacy", "statements", "keyboard", "data", "randomizers", "compute"},
     "recipe": {"privacy", "design", "keyboard", "population", "training", "compute"},
     "planning": {"privacy", "design", "population", "recipe"},
-    "reports": {"privacy", "statements", "runs", "evaluation", "planning", "population"},
+    "reports": {"privacy", "statements", "runs", "keyboard", "evaluation", "planning", "population"},
     "secure_aggregation": {"privacy"},
     "audit": {"privacy", "statements", "mechanisms", "training", "data", "keyboard"},
 }

@@ -52,7 +52,7 @@ def test_people_with_habits_gain_and_are_counted(gated: tuple[Path, Any]) -> Non
     _, found = gated
     exact = found["simulation_only"]
     assert (found["asked"], exact["evaluated"], sum(exact["skipped"].values())) == (40, 36, 4)
-    assert exact["strategies"]["B=5, L=1"]["top1"]["mean"][0] > 0.05
+    assert exact["strategies"]["B=5, L=1"]["top1_accuracy"]["mean"][0] > 0.05
     assert [each["name"] for each in exact["policies"]] == [
         "one strategy",
         "one strategy, gate",
@@ -125,11 +125,11 @@ def test_a_release_that_was_changed_is_not_reported(world: tuple[Path, Path], tm
 
 
 def test_fine_tuning_that_diverges_everywhere_is_a_loss_and_no_crash(world: tuple[Path, Path], tmp_path: Path) -> None:
-    options = ("--batch-size", "5", "--workers", "1", "--metrics", "top1,cross_entropy", "--epsilon", "50")
+    options = ("--batch-size", "5", "--workers", "1", "--metrics", "top1_accuracy,cross_entropy", "--epsilon", "50")
     found = run(world, tmp_path / "r", *options, "--learning-rate", "1.0,1e30", "--seed", "1", "--json")
     lost = found["simulation_only"]["strategies"]["B=5, L=1e+30"]
     assert lost["cross_entropy"]["mean"] == [None, "-inf", "inf"] and lost["cross_entropy"]["diverged"] == 36
-    assert lost["cross_entropy"]["losing"]["0.0"][0] == 1.0 and lost["top1"]["mean"][0] < 0
+    assert lost["cross_entropy"]["losing"]["0.0"][0] == 1.0 and lost["top1_accuracy"]["mean"][0] < 0
     won, told = (found[part]["strategies"]["B=5, L=1"] for part in ("simulation_only", "released"))
     assert won["cross_entropy"]["mean"][1] > 0.05 and told["cross_entropy"]["mean"][1] > 0, "gains are positive in both"
     assert not (tmp_path / "r" / "noise.key").exists()

@@ -7,16 +7,24 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tests.evaluation.typists import typists_and_model
+from tests.keyboard.counting import nats, whole
 from tests.keyboard.gru import KIND, Gru
 from tests.training.tiny import tiny_cache, tiny_recipe
 
+from tacit.compute import Hardware
+from tacit.compute.cores import Cores
+from tacit.data import Cache
 from tacit.errors import InputError, RecipeError
+from tacit.evaluation.accuracy import HeldOut, evaluate
+from tacit.evaluation.personalization import FineTuning, TemporalSplit, personalize_clients
 from tacit.keyboard.cifg import Cifg
 from tacit.keyboard.language_model import (
     MODELS,
     HasLoss,
     HasSgdStep,
     LanguageModel,
+    count,
     cross_entropy,
     kind_of,
     leaves,
@@ -27,7 +35,9 @@ from tacit.keyboard.language_model import (
     settings_of,
     sgd_step,
 )
+from tacit.keyboard.metrics import counts_of
 from tacit.keyboard.model_folder import SETTINGS, load_model, write_model
+from tacit.keyboard.on_device import HasOnDeviceTraining, Padded, Step, held
 from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD
 from tacit.recipe import Recipe
 
@@ -40,6 +50,11 @@ SMALL: list[LanguageModel] = [
 SENTENCES = np.array(
     [[BOS, 5, OOV, 59, EOS, PAD], [BOS, 7, 7, 8, 9, EOS], [BOS, EOS, PAD, PAD, PAD, PAD], [PAD] * 6], np.int32
 )
+
+
+@pytest.fixture(scope="module")
+def typists(tmp_path_factory: pytest.TempPathFactory) -> Cache:
+    return Cache.open(typists_and_model(tmp_path_factory.mktemp("typists"), 6)[0])
 
 
 def test_every_kind_is_among_the_small_ones() -> None:
@@ -110,6 +125,69 @@ class TestEveryNetwork:
         assert jax.tree.all(jax.tree.map(jnp.array_equal, found.parameters, parameters))
         assert jax.tree.structure(found.parameters) == jax.tree.structure(parameters)
 
+    @pytest.mark.parametrize("group", ["all", "output"])
+    @pytest.mark.parametrize("proximal", [0.0, 0.3])
+    def test_its_way_on_a_device_is_the_padded_one(self, network: LanguageModel, group: str, proximal: float) -> None:
+        """Two steps over batches of two, then the ranks: the same but for rounding."""
+        parameters = network.init(jax.random.key(5))
+        step = Step(network.groups()[group], 0.5, proximal)
+        text, left = SENTENCES[:3], []
+        for start in (held(network, parameters), Padded(network, parameters)):
+            before, model, batches = start.rank(start.batches(text, 2)), start.copy(), start.batches(text, 2)
+            memory = start.memory(batches)
+            losses = [model.descend(batch, start, step, memory) for batch in batches]
+            assert model.finite and [batch.tokens for batch in batches] == [9, 1]
+            after = [counts_of(each, np).host() for each in (before, model.rank(batches), start.rank(batches))]
+            assert after[0] == after[2], "the global model stays as it is"
+            left.append((losses, after))
+        (losses, after), (slow_losses, slow) = left
+        assert losses == pytest.approx(slow_losses, rel=1e-4)
+        for fast, padded in zip(after, slow, strict=True):
+            assert whole(fast) == whole(padded)
+            assert nats(fast) == pytest.approx(nats(padded), rel=1e-4)
+        assert nats(after[1]) != nats(after[0])
+
+    def test_ranks_on_a_device_are_those_of_an_evaluation(self, network: LanguageModel) -> None:
+        parameters = network.init(jax.random.key(6))
+        model = held(network, parameters)
+        found = counts_of(model.rank(model.batches(SENTENCES[:3], 2)), np).host()
+        counted = count(network, parameters, jnp.asarray(SENTENCES)).host()
+        assert whole(found) == whole(counted) and nats(found) == pytest.approx(nats(counted), rel=1e-5)
+
+    def test_clients_are_evaluated_and_personalised_with_it(
+        self, network: LanguageModel, typists: Cache, tmp_path: Path
+    ) -> None:
+        parameters, cores = network.init(jax.random.key(7)), Cores(Hardware(workers=1))
+        clients = typists.clients("test")[:3]
+        held_out = HeldOut.read(typists, clients, sentences=6, words=6)
+        found = evaluate(network, parameters, held_out, cores=cores)
+        assert found.metrics()["clients"] == 3
+        outcome = personalize_clients(
+            network,
+            parameters,
+            typists,
+            clients,
+            [FineTuning(learning_rate=0.5), FineTuning(learning_rate=1e30)],
+            TemporalSplit(),
+            cores=cores,
+            words=6,
+        )
+        learnt = [each.test.personalised[0].value("cross_entropy") for each in outcome.outcomes]
+        before = [each.test.baseline.value("cross_entropy") for each in outcome.outcomes]
+        assert np.mean(learnt) < np.mean(before)
+        assert {each.diverged for each in outcome.outcomes} == {(False, True)}
+        again = personalize_clients(
+            network,
+            parameters,
+            typists,
+            clients[::-1],
+            outcome.strategies,
+            TemporalSplit(),
+            cores=Cores(Hardware(workers=2)),
+            words=6,
+        )
+        assert again.outcomes[::-1] == outcome.outcomes
+
     def test_a_recipe_says_it_in_full(self, network: LanguageModel, tmp_path: Path) -> None:
         own = {key: value for key, value in settings_of(network).items() if key != "vocabulary"}
         recipe = tiny_recipe(tmp_path)
@@ -124,7 +202,8 @@ class TestEveryNetwork:
 
 def test_fast_paths_are_found() -> None:
     assert isinstance(SMALL[0], HasLoss) and isinstance(SMALL[0], HasSgdStep)
-    assert not isinstance(Gru(), HasLoss | HasSgdStep)
+    assert isinstance(SMALL[0], HasOnDeviceTraining)
+    assert not isinstance(Gru(), HasLoss | HasSgdStep | HasOnDeviceTraining)
 
 
 @pytest.mark.parametrize(

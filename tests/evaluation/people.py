@@ -1,9 +1,10 @@
 """Made-up reports of devices whose truth is known: what tests of the server's part of personalization run on."""
 
 import numpy as np
+from tests.keyboard.counting import counted
 
 from tacit.evaluation.personalization import ClientOutcome, Comparison, Paired
-from tacit.keyboard.metrics import Counts
+from tacit.keyboard.metrics import TOP1, Counts
 
 
 def comparison(draw: np.random.Generator, *, words: int, accuracy: float, shifts: tuple[float, ...]) -> Comparison:
@@ -56,8 +57,8 @@ def diverged(outcome: ClientOutcome) -> ClientOutcome:
     from dataclasses import replace
 
     def lost(part: Comparison) -> Comparison:
-        broken = Counts(*part.baseline[:4], top1=0, top3=0, nats=float("inf"))
-        right, words = int(part.baseline.top1), int(part.baseline.predicted)
+        right, words = int(part.baseline.sums[TOP1]), int(part.baseline.predicted)
+        broken = counted(words=words, predicted=words, nats=float("inf"))
         pair = Paired(0, right, 0, words - right)
         return Comparison(
             baseline=part.baseline, personalised=(broken,) * len(part.paired), paired=(pair,) * len(part.paired)
@@ -68,4 +69,4 @@ def diverged(outcome: ClientOutcome) -> ClientOutcome:
 
 
 def _counts(words: int, hits: int) -> Counts:
-    return Counts(words=words, oov=0, ends=0, predicted=words, top1=hits, top3=min(words, 2 * hits), nats=6.0 * words)
+    return counted(words=words, predicted=words, top1=hits, top3=min(words, 2 * hits), nats=6.0 * words)

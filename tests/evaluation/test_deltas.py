@@ -6,10 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.evaluation.people import diverged, people
+from tests.keyboard.counting import counted
+from tests.keyboard.counting import nats as nats_of
 
 from tacit.errors import InputError
 from tacit.evaluation.deltas import Deltas, summarise
-from tacit.keyboard.metrics import Counts
+from tacit.keyboard.metrics import TOP1
 
 
 def test_arrays_say_what_the_reports_say() -> None:
@@ -18,23 +20,26 @@ def test_arrays_say_what_the_reports_say() -> None:
     for row, report in enumerate(reports):
         words = report.test.baseline.predicted
         for column, own in enumerate(report.test.personalised):
-            assert deltas.change["top1"][row, column] == (own.top1 - report.test.baseline.top1) / words
+            assert deltas.change[TOP1][row, column] == (own.sums[TOP1] - report.test.baseline.sums[TOP1]) / words
             pair = report.test.paired[column]
             assert (
-                deltas.test.gained[row, column] - deltas.test.lost[row, column] == own.top1 - report.test.baseline.top1
+                deltas.test.gained[row, column] - deltas.test.lost[row, column]
+                == own.sums[TOP1] - report.test.baseline.sums[TOP1]
             )
             assert deltas.test.gained[row, column] == pair.only_personalised
-        assert deltas.baseline["top1"][row] == report.test.baseline.top1_accuracy
+        assert deltas.baseline[TOP1][row] == report.test.baseline.value(TOP1)
         assert deltas.tokens[row] == report.train_tokens
     some = deltas.of_clients(np.array([3, 5]))
-    assert some.clients.tolist() == [3, 5] and np.array_equal(some.change["top3"], deltas.change["top3"][[3, 5]])
+    assert some.clients.tolist() == [3, 5] and np.array_equal(
+        some.change["top3_accuracy"], deltas.change["top3_accuracy"][[3, 5]]
+    )
     assert some.gate is not None and deltas.gate is not None
     assert np.array_equal(some.gate.lost, deltas.gate.lost[[3, 5]])
 
 
 def test_a_client_without_a_known_word_is_counted_and_not_judged() -> None:
     reports = people(5)
-    mute = replace(reports[2], test=replace(reports[2].test, baseline=Counts(words=9, oov=9)))
+    mute = replace(reports[2], test=replace(reports[2].test, baseline=counted(words=9, oov=9)))
     deltas = Deltas.of([*reports[:2], mute, *reports[3:]])
     assert (len(deltas), deltas.unmeasured) == (4, 1)
     with pytest.raises(InputError, match="none of the 1 clients"):
@@ -50,9 +55,9 @@ def test_half_a_gate_is_refused() -> None:
 def test_a_diverged_model_is_a_loss_and_no_crash() -> None:
     reports = people(30)
     deltas = Deltas.of([diverged(reports[0]), *reports[1:]])
-    accuracy = summarise(deltas.change["top1"][:, 0], deltas.baseline["top1"])
+    accuracy = summarise(deltas.change[TOP1][:, 0], deltas.baseline[TOP1])
     assert accuracy.diverged == 0 and accuracy.clients == 30
-    assert deltas.change["top1"][0, 0] == -deltas.baseline["top1"][0]
+    assert deltas.change[TOP1][0, 0] == -deltas.baseline[TOP1][0]
     nats = summarise(deltas.change["cross_entropy"][:, 0], deltas.baseline["cross_entropy"])
     assert nats.diverged == 1 and np.isfinite(nats.mean.value)
     assert nats.losing[0.0].value == pytest.approx(1 / 30)
@@ -76,7 +81,8 @@ def test_what_nobody_had_right_before_has_no_relative_change() -> None:
 
 def test_a_gain_is_positive_of_every_metric() -> None:
     report = people(1)[0]
-    fewer_nats = report.test.baseline._replace(nats=report.test.baseline.nats - 10.0)
+    before = report.test.baseline
+    fewer_nats = before._replace(sums={**before.sums, "cross_entropy": nats_of(before) - 10.0})
     better = replace(report, test=replace(report.test, personalised=(fewer_nats,) * 3))
     change = Deltas.of([better]).change["cross_entropy"][0, 0]
     assert change == pytest.approx(10.0 / report.test.baseline.predicted)

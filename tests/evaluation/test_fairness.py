@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+from tests.keyboard.counting import counted
 
 from tacit.errors import InputError
 from tacit.evaluation.fairness import (
-    accuracy_question,
+    accuracy_query,
     advantage_of,
-    change_question,
-    questions_about,
+    change_query,
+    queries_about,
     shared_vocabulary,
     spread_of,
 )
@@ -18,12 +19,12 @@ from tacit.keyboard.metrics import Counts
 
 
 def typists(accuracies: list[float], words: int = 200) -> list[Counts]:
-    return [Counts(words=words, predicted=words, top1=round(a * words), top3=words, nats=1.0) for a in accuracies]
+    return [counted(words=words, predicted=words, top1=round(a * words), top3=words, nats=1.0) for a in accuracies]
 
 
 def test_a_spread_names_quantiles_and_the_worst_tenth() -> None:
     accuracies = [k / 100 for k in range(100)]
-    found = spread_of([*typists(accuracies), Counts(words=3, oov=3)])
+    found = spread_of([*typists(accuracies), counted(words=3, oov=3)])
     assert (found.clients, found.unmeasured) == (100, 1)
     assert found.pooled == pytest.approx(0.495) and found.mean.value == pytest.approx(0.495)
     assert found.worst_decile.value == pytest.approx(np.mean(accuracies[:10]))
@@ -42,15 +43,15 @@ def test_models_are_compared_client_by_client() -> None:
 
 def test_questions_say_what_the_counts_say() -> None:
     draw = np.random.default_rng(2)
-    mute = Counts(words=3, oov=3)
+    mute = counted(words=3, oov=3)
     models = [[*typists(draw.uniform(0.1, 0.5, 200).round(2).tolist()), mute] for _ in range(3)]
-    asked = questions_about(models)
+    asked = queries_about(models)
     assert len(asked) == 2 * 3 - 1 and {each.chosen.size for each in asked} == {201}
     found = exactly(asked)
     assert all(each.silent == 1 and each.reporting == 200 for each in found.values())
     for at, clients in enumerate(models):
-        assert abs(mean_from(found[accuracy_question(at)]).value - spread_of(clients).mean.value) < 0.0051
-    change, slow = found[change_question(2)], advantage_of(models[2][:-1], models[0][:-1])
+        assert abs(mean_from(found[accuracy_query(at)]).value - spread_of(clients).mean.value) < 0.0051
+    change, slow = found[change_query(2)], advantage_of(models[2][:-1], models[0][:-1])
     assert share_from(change, UNCHANGED).value == slow.better.value
     assert 1 - share_from(change, 0.0).value == pytest.approx(slow.worse.value)
 
@@ -59,7 +60,7 @@ def test_what_cannot_be_compared_is_refused() -> None:
     with pytest.raises(InputError, match="different words"):
         advantage_of(typists([0.1, 0.2]), typists([0.1, 0.2], words=100))
     with pytest.raises(InputError, match="a spread needs two"):
-        spread_of([Counts(words=3, oov=3), *typists([0.2])])
+        spread_of([counted(words=3, oov=3), *typists([0.2])])
     shared_vocabulary({"a": "x" * 64, "b": "x" * 64})
     with pytest.raises(InputError, match="b has the vocabulary y"):
         shared_vocabulary({"a": "x" * 64, "b": "y" * 64})

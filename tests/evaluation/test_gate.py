@@ -13,8 +13,8 @@ from tacit.errors import InputError
 from tacit.evaluation.deltas import Deltas, Pairs
 from tacit.evaluation.gate import (
     LEVELS,
+    GateRule,
     Policy,
-    Rule,
     accepted,
     chance_of_gains,
     deployed_change,
@@ -25,6 +25,7 @@ from tacit.evaluation.gate import (
     worth_of,
 )
 from tacit.evaluation.histograms import Buckets, Cells, Histogram
+from tacit.keyboard.metrics import TOP1
 
 BINS = Buckets.steps(-20, 30, 200).with_unchanged_apart()
 TOKENS = Buckets((1000.0, 2500.0))
@@ -47,11 +48,11 @@ def test_where_nothing_changed_a_level_is_its_error_rate_at_most() -> None:
         assert level / 3 < np.mean(chance <= level) <= level * 1.05
 
 
-def candidates(deltas: Deltas, levels: tuple[float, ...] = LEVELS) -> dict[Rule, Histogram]:
+def candidates(deltas: Deltas, levels: tuple[float, ...] = LEVELS) -> dict[GateRule, Histogram]:
     cells = Cells(slices=TOKENS, bins=BINS)
     found = {}
-    for strategy, level in product(range(deltas.change["top1"].shape[1]), levels):
-        rule = Rule(strategy=strategy, level=level)
+    for strategy, level in product(range(deltas.change[TOP1].shape[1]), levels):
+        rule = GateRule(strategy=strategy, level=level)
         counts = np.bincount(cells.of(deltas.tokens, deployed_change(deltas, rule)), minlength=cells.size)
         found[rule] = Histogram.of(cells, counts, 0.0, len(deltas))
     return found
@@ -81,7 +82,7 @@ def test_a_gate_protects_people_it_was_not_designed_on(halves: tuple[Deltas, Del
 
 def test_judging_is_the_slow_loop(halves: tuple[Deltas, Deltas]) -> None:
     _, fresh = halves
-    policy = Policy(name="p", buckets=TOKENS, rules=(Rule(strategy=1, level=0.2), None, Rule(strategy=0)))
+    policy = Policy(name="p", buckets=TOKENS, rules=(GateRule(strategy=1, level=0.2), None, GateRule(strategy=0)))
     slow = []
     for row in range(len(fresh)):
         tokens = fresh.tokens[row]
@@ -91,7 +92,7 @@ def test_judging_is_the_slow_loop(halves: tuple[Deltas, Deltas]) -> None:
             assert fresh.gate is not None
             gained, lost = (int(side[row, rule.strategy]) for side in (fresh.gate.gained, fresh.gate.lost))
             chance = binomtest(gained, gained + lost, 0.5, alternative="greater").pvalue if gained + lost else 1.0
-            change = float(fresh.change["top1"][row, rule.strategy]) if chance <= rule.level else 0.0
+            change = float(fresh.change[TOP1][row, rule.strategy]) if chance <= rule.level else 0.0
         slow.append(change)
     assert policy_change(policy, fresh).tolist() == slow
     found = judged(policy, fresh)
@@ -128,7 +129,7 @@ def test_small_gains_weigh_as_much_as_small_losses() -> None:
 def test_a_rule_that_noise_alone_recommends_is_not_followed() -> None:
     draw = np.random.default_rng(3)
     cells = Cells(slices=Buckets(), bins=BINS)
-    rules = [Rule(strategy=number) for number in range(3)]
+    rules = [GateRule(strategy=number) for number in range(3)]
     chosen = 0
     for _ in range(200):
         noised = {rule: Histogram.of(cells, 5 * draw.standard_normal(cells.size), 25.0, 100) for rule in rules}
@@ -143,7 +144,7 @@ def test_a_rule_that_noise_alone_recommends_is_not_followed() -> None:
 def test_a_bucket_of_few_people_follows_the_others() -> None:
     """Five people cannot say that another strategy is theirs; a hundred can."""
     cells = Cells(slices=Buckets((1000.0,)), bins=BINS)
-    common, other = Rule(strategy=0), Rule(strategy=1)
+    common, other = GateRule(strategy=0), GateRule(strategy=1)
 
     def counted(few: list[float], many: list[float]) -> Histogram:
         tokens = np.array([500.0] * len(few) + [2000.0] * len(many))
@@ -168,6 +169,6 @@ def test_a_gate_without_text_or_sense_is_refused() -> None:
     with pytest.raises(InputError, match="needs text of its own"):
         accepted(Deltas.of(people(3, gate=False)), 0.5)
     with pytest.raises(InputError, match=r"level 0 must be in \(0, 1\]"):
-        Rule(strategy=0, level=0.0)
+        GateRule(strategy=0, level=0.0)
     with pytest.raises(InputError, match="1 rules for 3 buckets"):
         Policy(name="p", buckets=TOKENS, rules=(None,))

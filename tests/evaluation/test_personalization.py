@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.keyboard import numpy_model as twin
+from tests.keyboard.counting import nats, whole
 
 from tacit.compute import Hardware
 from tacit.compute.cores import Cores
@@ -24,20 +25,21 @@ from tacit.evaluation.fine_tuning import fine_tune
 from tacit.evaluation.personalization import (
     NOTHING_KNOWN,
     ClientOutcome,
+    FineTuning,
     Paired,
     SkippedClient,
-    Strategy,
     TemporalSplit,
     personalize_clients,
 )
-from tacit.evaluation.ranking import rank
 from tacit.evaluation.splits import Parts, Unsplit
 from tacit.keyboard import cifg_loss
 from tacit.keyboard import cifg_ragged_loops as compiled
 from tacit.keyboard.cifg import Cifg, CifgParameters
+from tacit.keyboard.cifg_on_device import CifgOnDevice
 from tacit.keyboard.cifg_ragged import Weights, batches_of
 from tacit.keyboard.cifg_ragged_loops import BLOCK, WIDE
-from tacit.keyboard.metrics import Counts, count
+from tacit.keyboard.language_model import count
+from tacit.keyboard.metrics import TOP1, Counts, counts_of
 from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD
 
 Sentences = NDArray[np.int32]
@@ -72,7 +74,7 @@ def texts(draw: st.DrawFn) -> Sentences:
 # -- one device ------------------------------------------------------------------------------------------------------
 
 
-def twin_fine_tune(model: CifgParameters, sentences: Sentences, strategy: Strategy) -> tuple[twin.Model, int, float]:
+def twin_fine_tune(model: CifgParameters, sentences: Sentences, strategy: FineTuning) -> tuple[twin.Model, int, float]:
     """SGD as the paper says it: (the parameters, tokens seen, nats per token), float64, sentence by sentence."""
     trained = {
         "all": twin.Model._fields,
@@ -106,15 +108,29 @@ def as_twin(weights: Weights, like: CifgParameters) -> twin.Model:
     return twin.Model(weights.embedding, weights.kernel, weights.bias, weights.projection, output, weights.output_bias)
 
 
-def tune(model: CifgParameters, sentences: Sentences, strategy: Strategy) -> Any:
-    start, batches = Weights.of(model), batches_of(sentences, strategy.batch_size)
-    return fine_tune(
-        start, batches, strategy, np.empty(len(start.table) * max(len(batch.ids) for batch in batches), np.float32)
-    )
+def network_of(model: CifgParameters) -> Cifg:
+    vocabulary, width = model.embedding.shape
+    return Cifg(vocabulary=vocabulary, embedding=width, units=len(model.projection), tied=not model.output.size)
+
+
+def tune(model: CifgParameters, sentences: Sentences, strategy: FineTuning) -> Any:
+    start = CifgOnDevice.of(model)
+    batches = start.batches(sentences, strategy.batch_size)
+    return fine_tune(start, batches, strategy, strategy.step(network_of(model)), start.memory(batches))
+
+
+def counts_by(held: CifgOnDevice, sentences: Sentences, size: int) -> Counts:
+    return counts_of(held.rank(held.batches(sentences, size)), np).host()
+
+
+def assert_same(found: Counts, slow: tuple[float, ...], rel: float) -> None:
+    """The twin's numbers: (words, oov, ends, predicted, top1, top3, nats)."""
+    assert whole(found) == slow[:-1]
+    assert nats(found) == pytest.approx(slow[-1], rel=rel, abs=1e-5)
 
 
 grid = st.builds(
-    Strategy,
+    FineTuning,
     batch_size=st.integers(1, 5),
     learning_rate=st.sampled_from([0.05, 0.3]),
     max_tokens=st.sampled_from([1, 9, 10_000]),
@@ -126,7 +142,7 @@ grid = st.builds(
 
 @both
 @given(sentences=texts(), strategy=grid, seed=st.integers(0, 99))
-def test_fine_tuning_is_the_twins(tied: bool, sentences: Sentences, strategy: Strategy, seed: int) -> None:
+def test_fine_tuning_is_the_twins(tied: bool, sentences: Sentences, strategy: FineTuning, seed: int) -> None:
     model = small(tied, seed)
     made = tune(model, sentences, strategy)
     theta, seen, loss = twin_fine_tune(model, sentences, strategy)
@@ -135,18 +151,16 @@ def test_fine_tuning_is_the_twins(tied: bool, sentences: Sentences, strategy: St
     assert not made.diverged
     for name, slow in theta._asdict().items():
         np.testing.assert_allclose(
-            getattr(as_twin(made.weights, model), name), slow, rtol=2e-4, atol=2e-5, err_msg=name
+            getattr(as_twin(made.model.weights, model), name), slow, rtol=2e-4, atol=2e-5, err_msg=name
         )
 
 
 @both
 @given(sentences=texts(), seed=st.integers(0, 99))
 def test_ranks_and_counts_are_the_twins(tied: bool, sentences: Sentences, seed: int) -> None:
-    model, text = small(tied, seed), batches_of(sentences, 4)
-    found = rank(Weights.of(model), text).counts(text)
-    slow = Counts(*twin.counts(twin.of(model), sentences, ends=False))
-    assert tuple(found)[:-1] == tuple(slow)[:-1]
-    assert found.nats == pytest.approx(slow.nats, rel=1e-4, abs=1e-5)
+    model = small(tied, seed)
+    slow = twin.counts(twin.of(model), sentences, ends=False)
+    assert_same(counts_by(CifgOnDevice.of(model), sentences, 4), slow, rel=1e-4)
 
 
 @both
@@ -158,43 +172,38 @@ def test_a_vocabulary_of_several_blocks_and_a_wide_batch_are_the_twins(tied: boo
     for sentence in sentences:
         length = int(random.integers(2, 10))
         sentence[:length] = [BOS, *random.integers(OOV, vocabulary, length - 2), EOS]
-    text = batches_of(sentences, len(sentences))
-    fast, slow = rank(Weights.of(model), text).counts(text), Counts(*twin.counts(twin.of(model), sentences, ends=False))
-    assert tuple(fast)[:-1] == tuple(slow)[:-1]
-    assert fast.nats == pytest.approx(slow.nats, rel=1e-5)
-    strategy = Strategy(batch_size=len(sentences), learning_rate=0.5)
+    slow = twin.counts(twin.of(model), sentences, ends=False)
+    assert_same(counts_by(CifgOnDevice.of(model), sentences, len(sentences)), slow, rel=1e-5)
+    strategy = FineTuning(batch_size=len(sentences), learning_rate=0.5)
     made = tune(model, sentences, strategy)
     theta, _, loss = twin_fine_tune(model, sentences, strategy)
     assert made.loss == pytest.approx(loss, rel=1e-5)
     for name, leaf in theta._asdict().items():
-        fast_leaf = getattr(as_twin(made.weights, model), name)
+        fast_leaf = getattr(as_twin(made.model.weights, model), name)
         np.testing.assert_allclose(fast_leaf, leaf, rtol=1e-4, atol=2e-6, err_msg=name)
 
 
 def test_one_step_is_that_of_the_network_that_is_trained_federated() -> None:
     model = small(tied=True)
     sentences = np.array([[BOS, 5, OOV, 7, EOS], [BOS, 8, EOS, PAD, PAD]], np.int32)
-    made = tune(model, sentences, Strategy(batch_size=2, learning_rate=0.5))
+    made = tune(model, sentences, FineTuning(batch_size=2, learning_rate=0.5))
     slope = jax.jit(jax.grad(cifg_loss.loss))(model, jnp.asarray(sentences))
     moved_model = jax.tree.map(lambda p, g: p - 0.5 * g, model, slope)
     moved = Weights.of(moved_model)
     for name, leaf in moved._asdict().items():
-        np.testing.assert_allclose(getattr(made.weights, name), leaf, rtol=1e-4, atol=2e-6, err_msg=name)
-    text = batches_of(sentences, 2)
-    fast, counted = (
-        rank(made.weights, text).counts(text),
-        jax.jit(partial(count, SMALL))(moved_model, jnp.asarray(sentences)).host(),
-    )
-    assert tuple(fast)[:-1] == tuple(counted)[:-1]
+        np.testing.assert_allclose(getattr(made.model.weights, name), leaf, rtol=1e-4, atol=2e-6, err_msg=name)
+    padded = jax.jit(partial(count, SMALL))(moved_model, jnp.asarray(sentences)).host()
+    assert whole(counts_by(made.model, sentences, 2)) == whole(padded)
 
 
 def test_the_global_model_stays_as_it_is() -> None:
-    start = Weights.of(small(tied=True))
+    start, how = CifgOnDevice.of(small(tied=True)), FineTuning(proximal=0.1)
     kept = start.copy()
-    sentences = np.array([[BOS, 5, 6, EOS]], np.int32)
-    made = fine_tune(start, batches_of(sentences, 5), Strategy(proximal=0.1), np.empty(100, np.float32))
-    assert all(np.array_equal(one, other) for one, other in zip(start, kept, strict=True))
-    assert made.weights.tied and not np.array_equal(made.weights.table, start.table)
+    batches = start.batches(np.array([[BOS, 5, 6, EOS]], np.int32), 5)
+    made = fine_tune(start, batches, how, how.step(SMALL), start.memory(batches)).model
+    assert isinstance(made, CifgOnDevice)
+    assert all(np.array_equal(one, other) for one, other in zip(start.weights, kept.weights, strict=True))
+    assert made.weights.tied and not np.array_equal(made.weights.table, start.weights.table)
 
 
 @given(x=st.floats(-32.0, 40.0, width=32))
@@ -221,7 +230,7 @@ def test_batches_hold_every_word_once_and_no_padding() -> None:
 
 def test_a_rate_beyond_all_bounds_is_a_loss_and_no_crash() -> None:
     sentences = np.array([[BOS, 5, 6, 7, EOS], [BOS, 8, 9, 4, EOS]] * 3, np.int32)
-    made = tune(small(tied=True), sentences, Strategy(batch_size=1, learning_rate=1e30))
+    made = tune(small(tied=True), sentences, FineTuning(batch_size=1, learning_rate=1e30))
     assert made.diverged and made.loss == math.inf
     assert made.tokens < 24, "it stops where it has diverged"
 
@@ -229,9 +238,9 @@ def test_a_rate_beyond_all_bounds_is_a_loss_and_no_crash() -> None:
 # -- a population ----------------------------------------------------------------------------------------------------
 
 GRID = (
-    Strategy(batch_size=2, learning_rate=0.2),
-    Strategy(batch_size=3, learning_rate=0.05, epochs=2),
-    Strategy(batch_size=2, learning_rate=1e30),
+    FineTuning(batch_size=2, learning_rate=0.2),
+    FineTuning(batch_size=3, learning_rate=0.05, epochs=2),
+    FineTuning(batch_size=2, learning_rate=1e30),
 )
 SPLIT = TemporalSplit(gate=0.25)
 
@@ -290,7 +299,7 @@ def run(cache: Cache, *, workers: int = 1, model: CifgParameters | None = None, 
     values: dict[str, Any] = {"strategies": GRID, "split": SPLIT, "words": WORDS, **changes}
     model = small(tied=True) if model is None else model
     cores = Cores(Hardware(workers=workers))
-    return personalize_clients(model, cache, cache.clients("test"), **values, cores=cores)
+    return personalize_clients(network_of(model), model, cache, cache.clients("test"), **values, cores=cores)
 
 
 def test_a_device_counts_the_global_and_its_own_model_as_the_twin_does(cache: Cache) -> None:
@@ -304,14 +313,10 @@ def test_a_device_counts_the_global_and_its_own_model_as_the_twin_does(cache: Ca
     assert outcome.train_tokens == (train[:, 1:] != PAD).sum()
     for rows, comparison in ((parts.gate, outcome.gate), (parts.test, outcome.test)):
         text = cache.padded(outcome.client, rows, WORDS + 1)
-        slow = Counts(*twin.counts(twin.of(model), text, ends=False))
-        assert tuple(comparison.baseline)[:-1] == tuple(slow)[:-1]
-        assert comparison.baseline.nats == pytest.approx(slow.nats, rel=1e-4)
+        assert_same(comparison.baseline, twin.counts(twin.of(model), text, ends=False), rel=1e-4)
         for number, strategy in enumerate(GRID[:2]):
             theta, seen, loss = twin_fine_tune(model, train, strategy)
-            slow = Counts(*twin.counts(theta, text, ends=False))
-            assert tuple(comparison.personalised[number])[:-1] == tuple(slow)[:-1]
-            assert comparison.personalised[number].nats == pytest.approx(slow.nats, rel=1e-3)
+            assert_same(comparison.personalised[number], twin.counts(theta, text, ends=False), rel=1e-3)
             assert outcome.tokens_seen[number] == seen
             assert outcome.training_loss[number] == pytest.approx(loss, rel=1e-4)
 
@@ -321,19 +326,19 @@ def test_pairs_are_of_the_same_words(cache: Cache) -> None:
         for comparison in (outcome.test, outcome.gate):
             for own, paired in zip(comparison.personalised, comparison.paired, strict=True):
                 assert sum(paired) == comparison.baseline.predicted == own.predicted
-                assert paired.both + paired.only_baseline == comparison.baseline.top1
-                assert paired.both + paired.only_personalised == own.top1
+                assert paired.both + paired.only_baseline == comparison.baseline.sums[TOP1]
+                assert paired.both + paired.only_personalised == own.sums[TOP1]
 
 
 def test_who_diverges_has_nothing_right_and_is_flagged(cache: Cache) -> None:
     for outcome in run(cache).outcomes:
         assert outcome.diverged == (False, False, True)
         lost = outcome.test.personalised[2]
-        assert (lost.top1, lost.top3, lost.nats) == (0, 0, math.inf)
+        assert whole(lost)[4:] == (0, 0) and nats(lost) == math.inf
         assert lost.predicted == outcome.test.baseline.predicted
         assert outcome.test.paired[2] == Paired(
-            only_baseline=outcome.test.baseline.top1,
-            neither=outcome.test.baseline.predicted - outcome.test.baseline.top1,
+            only_baseline=outcome.test.baseline.sums[TOP1],
+            neither=outcome.test.baseline.predicted - outcome.test.baseline.sums[TOP1],
         )
 
 
@@ -379,8 +384,8 @@ def test_learning_its_owners_text_helps(cache: Cache) -> None:
     """Trained on a long epoch of the very text, the loss falls; trained uphill, it would rise."""
     client = cache.padded(0, np.arange(30), WORDS + 1)
     model = small(tied=False)
-    before = tune(model, client, Strategy(batch_size=5, learning_rate=1e-6))
-    after = tune(model, client, Strategy(batch_size=5, learning_rate=0.3, epochs=20, max_tokens=10**6))
+    before = tune(model, client, FineTuning(batch_size=5, learning_rate=1e-6))
+    after = tune(model, client, FineTuning(batch_size=5, learning_rate=0.3, epochs=20, max_tokens=10**6))
     assert after.loss < 0.9 * before.loss
 
 
@@ -399,29 +404,33 @@ def test_bad_input_names_the_way_out(cache: Cache, tmp_path: Path) -> None:
         ({"batch_size": 0}, "batch_size=0 must be at least 1"),
         ({"learning_rate": float("nan")}, "learning_rate=nan"),
         ({"proximal": -1.0}, "proximal=-1.0"),
-        ({"layers": "some"}, "one of all, output, biases"),
     ],
 )
 def test_a_wrong_strategy_is_refused(wrong: dict[str, Any], says: str) -> None:
     with pytest.raises(InputError, match=says):
-        Strategy(**wrong)
+        FineTuning(**wrong)
+
+
+def test_layers_are_the_networks(cache: Cache) -> None:
+    with pytest.raises(InputError, match="layers='some' is unknown; it is one of all, output, biases"):
+        run(cache, strategies=(FineTuning(layers="some"),))
 
 
 def test_a_strategy_is_named_as_the_paper_names_it() -> None:
-    assert str(Strategy()) == "B=5, L=0.1"
-    assert str(Strategy(layers="biases", proximal=0.01)) == "B=5, L=0.1, biases only, mu=0.01"
+    assert str(FineTuning()) == "B=5, L=0.1"
+    assert str(FineTuning(layers="biases", proximal=0.01)) == "B=5, L=0.1, biases only, mu=0.01"
 
 
 @given(a=st.floats(1e-9, 1e9), b=st.floats(1e-9, 1e9))
 def test_strategies_that_differ_have_different_names(a: float, b: float) -> None:
     for name in ("learning_rate", "proximal"):
-        here, there = (str(Strategy(**{name: number})) for number in (a, b))  # type: ignore[arg-type]
+        here, there = (str(FineTuning(**{name: number})) for number in (a, b))  # type: ignore[arg-type]
         assert (here == there) == (a == b)
-    near = str(Strategy(learning_rate=0.1000001))
-    assert near == "B=5, L=0.1000001" and str(Strategy(learning_rate=1.0)) == "B=5, L=1"
+    near = str(FineTuning(learning_rate=0.1000001))
+    assert near == "B=5, L=0.1000001" and str(FineTuning(learning_rate=1.0)) == "B=5, L=1"
 
 
 def test_epochs_without_end_stop_at_the_tokens() -> None:
     sentences = np.array([[BOS, 5, 6, 7, EOS]], np.int32)
-    made = tune(small(tied=False), sentences, Strategy(epochs=10**12, max_tokens=10))
+    made = tune(small(tied=False), sentences, FineTuning(epochs=10**12, max_tokens=10))
     assert made.tokens == 12 and not made.diverged

@@ -8,10 +8,11 @@ from tests.evaluation.people import diverged, people
 
 from tacit.errors import InputError
 from tacit.evaluation.deltas import Deltas
-from tacit.evaluation.gate import Rule, deployed_change, policy_change
+from tacit.evaluation.gate import GateRule, deployed_change, policy_change
 from tacit.evaluation.histograms import Buckets, mean_from, share_from
-from tacit.evaluation.queries import BASELINE, Answers, Questionnaire
+from tacit.evaluation.queries import BASELINE, Answers, Queries
 from tacit.evaluation.release import exactly
+from tacit.keyboard.metrics import TOP1
 
 STRATEGIES = ("B=5, L=0.1", "B=5, L=1")
 
@@ -21,13 +22,13 @@ def deltas() -> Deltas:
     return Deltas.of(people(80, (0.03, -0.02)))
 
 
-def asking(**changes: object) -> Questionnaire:
+def asking(**changes: object) -> Queries:
     given = {"strategies": STRATEGIES, "tokens": Buckets((1000.0, 2500.0)), **changes}
-    return Questionnaire(**given)  # type: ignore[arg-type]
+    return Queries(**given)  # type: ignore[arg-type]
 
 
 def test_everybody_asked_is_in_one_cell_of_every_histogram(deltas: Deltas) -> None:
-    asked = asking(metrics=("top1", "cross_entropy"), slices=("tokens", "baseline", "joint"))
+    asked = asking(metrics=(TOP1, "cross_entropy"), slices=("tokens", "baseline", "joint"))
     questions = [*asked.about_strategies(deltas, 5), *asked.about_rules(deltas, 5)]
     assert len({each.name for each in questions}) == len(questions) == 1 + 2 * 2 * 3 + 2 * 3
     for each in questions:
@@ -41,13 +42,13 @@ def test_answers_say_what_the_arrays_say(deltas: Deltas) -> None:
     designed = exactly([*asked.about_strategies(halves[0], 1), *asked.about_rules(halves[0], 1)])
     policies = asked.policies(designed, harm_weight=1.0)
     judged = exactly([*asked.about_strategies(halves[1], 2), *asked.about_policies(policies, halves[1], 2)])
-    answers = Answers(questionnaire=asked, steps=(designed, judged), policies=policies)
-    change = deltas.change["top1"]
+    answers = Answers(queries=asked, steps=(designed, judged), policies=policies)
+    change = deltas.change[TOP1]
     for column, strategy in enumerate(STRATEGIES):
-        whole = answers.change_of_all("top1", strategy)
+        whole = answers.change_of_all(TOP1, strategy)
         assert (whole.reporting, whole.asked, whole.silent) == (80, 83, 3)
         assert share_from(whole, 0.02).value == np.mean(change[:, column] >= 0.02)
-        by = answers.change("top1", strategy, "tokens")
+        by = answers.change(TOP1, strategy, "tokens")
         for number in range(3):
             mine = asked.slice_of("tokens", deltas) == number
             assert by.slice(number).reporting == mine.sum()
@@ -56,8 +57,8 @@ def test_answers_say_what_the_arrays_say(deltas: Deltas) -> None:
     for policy in policies:
         found = share_from(answers.policy(policy.name), 0.0).value
         assert found == np.mean(policy_change(policy, halves[1]) >= 0)
-    gated = designed["change of top1 by tokens, B=5, L=1, gate 0.5"]
-    own = deployed_change(halves[0], Rule(strategy=1, level=0.5))
+    gated = designed["change of top1_accuracy by tokens, B=5, L=1, gate 0.5"]
+    own = deployed_change(halves[0], GateRule(strategy=1, level=0.5))
     assert share_from(gated, 0.01).value == np.mean(own >= 0.01)
 
 
@@ -65,10 +66,12 @@ def test_exact_and_counted_changes_point_the_same_way() -> None:
     """Nats saved are a gain in the array and in the histogram, and a diverged device is in the lowest bin."""
     reports = people(60, (0.03, -0.02))
     for at, report in enumerate(reports[:50]):
-        fewer = report.test.baseline._replace(nats=report.test.baseline.nats * (1 - 0.001 * at))
+        before = report.test.baseline
+        nats = before.sums["cross_entropy"] * (1 - 0.001 * at)
+        fewer = before._replace(sums={**before.sums, "cross_entropy": nats})
         reports[at] = replace(report, test=replace(report.test, personalised=(fewer, fewer)))
     reports = [*reports[:50], *map(diverged, reports[50:])]
-    deltas, asked = Deltas.of(reports), asking(metrics=("top1", "cross_entropy"), levels=(1.0,))
+    deltas, asked = Deltas.of(reports), asking(metrics=(TOP1, "cross_entropy"), levels=(1.0,))
     exact = deltas.change["cross_entropy"][:, 0]
     name = "change of cross_entropy by tokens, B=5, L=0.1"
     counted = exactly(asked.about_strategies(deltas, 0))[name]
@@ -80,7 +83,7 @@ def test_exact_and_counted_changes_point_the_same_way() -> None:
 
 def test_joint_slices_are_both_at_once(deltas: Deltas) -> None:
     asked = asking(slices=("tokens", "joint"))
-    joint = exactly(asked.about_strategies(deltas, 0))["change of top1 by joint, B=5, L=1"]
+    joint = exactly(asked.about_strategies(deltas, 0))["change of top1_accuracy by joint, B=5, L=1"]
     tokens, baseline = asked.slice_of("tokens", deltas), asked.slice_of("baseline", deltas)
     labels = asked.labels("joint")
     for number, label in enumerate(labels):
@@ -92,17 +95,17 @@ def test_joint_slices_are_both_at_once(deltas: Deltas) -> None:
 def test_without_a_slice_there_is_one_histogram_of_everybody(deltas: Deltas) -> None:
     asked = asking(slices=(), levels=(1.0,))
     steps = (exactly(asked.about_strategies(deltas, 0)),)
-    answers = Answers(questionnaire=asked, steps=steps, policies=())
+    answers = Answers(queries=asked, steps=steps, policies=())
     assert len(steps[0]) == 3
-    assert answers.change_of_all("top1", STRATEGIES[0]).reporting == 80
+    assert answers.change_of_all(TOP1, STRATEGIES[0]).reporting == 80
 
 
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"metrics": ("top1", "perplexity")}, "metric 'perplexity' is unknown"),
+        ({"metrics": (TOP1, "perplexity")}, "metric 'perplexity' is unknown"),
         ({"slices": ("country",)}, "slice 'country' is unknown"),
-        ({"metrics": ("top3",)}, "top1 is what policies"),
+        ({"metrics": ("top3_accuracy",)}, "top1_accuracy is what policies"),
         ({"slices": ("baseline",)}, "goes by train tokens"),
         ({"strategies": ("B=5, L=0.1", "B=5, L=0.1")}, "two strategies have one name"),
     ],

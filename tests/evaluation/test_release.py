@@ -8,38 +8,44 @@ import pytest
 from scipy.stats import kstest
 
 from tacit.errors import InputError
-from tacit.evaluation.histograms import Buckets, Cells
-from tacit.evaluation.release import Question, exactly, guarantee_for, release, release_locally
+from tacit.evaluation.histograms import Buckets, Cells, Histogram
+from tacit.evaluation.release import HistogramQuery, cells_of, exactly, guarantee_for, release, release_locally
+from tacit.privacy.local_guarantee import LocalGuarantee
 from tacit.privacy.participation import Participation
-from tacit.statements.ledger import Ledger
+from tacit.randomizers import KaryRandomizedResponse
+from tacit.statements import Ledger, LocalReports
 
 CELLS = Cells(slices=Buckets((10.0,)), bins=Buckets.steps(-5, 5, 100))
 
 
-def questions(count: int, clients: int, seed: int = 0) -> list[Question]:
+def queries(count: int, clients: int, seed: int = 0) -> list[HistogramQuery]:
     draw = np.random.default_rng(seed)
     return [
-        Question(name=f"q{number}", cells=CELLS, chosen=draw.integers(0, CELLS.size, clients))
+        HistogramQuery(name=f"q{number}", cells=CELLS, chosen=draw.integers(0, CELLS.size, clients))
         for number in range(count)
     ]
 
 
-def without(question: Question, client: int) -> np.ndarray:
+def without(query: HistogramQuery, client: int) -> np.ndarray:
     """The counts if this client's contribution were zero."""
-    return question.counts - np.bincount([question.chosen[client]], minlength=question.cells.size)
+    return query.counts - np.bincount([query.chosen[client]], minlength=query.cells.size)
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 46])
 def test_one_client_moves_everything_released_by_exactly_the_clip_norm(count: int) -> None:
-    asked = questions(count, 30)
+    asked = queries(count, 30)
     for client in range(30):
         moved = sum(float(np.sum((each.counts - without(each, client)) ** 2)) for each in asked)
         assert math.sqrt(moved) == guarantee_for(count, zcdp=0.3).clip_norm
 
 
+def seeds(asked: Sequence[HistogramQuery], seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(cells_of(asked))
+
+
 def noise_of(zcdp: float, count: int = 60) -> np.ndarray:
-    asked = questions(count, 500)
-    released, _ = release(asked, guarantee_for(count, zcdp=zcdp), step=0, generator=np.random.default_rng(11))
+    asked = queries(count, 500)
+    released, _ = release(asked, guarantee_for(count, zcdp=zcdp), step=0, seeds=seeds(asked, 11))
     exact = exactly(asked)
     return np.concatenate([(released[name].counts - exact[name].counts).ravel() for name in released])
 
@@ -55,9 +61,9 @@ def test_noise_scale_is_accepted_and_a_wrong_one_rejected() -> None:
 
 
 def test_the_declared_error_bars_are_those_of_the_noise() -> None:
-    asked = questions(20, 500)
+    asked = queries(20, 500)
     guarantee = guarantee_for(20, zcdp=0.01)
-    released, row = release(asked, guarantee, step=0, generator=np.random.default_rng(3))
+    released, row = release(asked, guarantee, step=0, seeds=seeds(asked, 3))
     declared = np.sqrt(released["q0"].variance)
     assert declared == pytest.approx(guarantee.seed_stddev, rel=1e-3)
     assert (row.clip_norm, row.reports, row.dropped) == (math.sqrt(20), 500, 0)
@@ -70,7 +76,8 @@ def test_the_ledger_gives_the_promise_again() -> None:
     for step, count in enumerate((46, 31)):
         guarantee = guarantee_for(count, zcdp=zcdp, steps=2)
         assert guarantee.zcdp == pytest.approx(zcdp)
-        _, row = release(questions(count, 50), guarantee, step=step, generator=np.random.default_rng(step))
+        asked = queries(count, 50)
+        _, row = release(asked, guarantee, step=step, seeds=seeds(asked, step))
         rows.append(row)
     once = Participation(rounds=2, min_separation=2, max_participations=1)
     assert Ledger(tuple(rows)).composition(once).zcdp == pytest.approx(zcdp)
@@ -80,47 +87,34 @@ def test_the_ledger_gives_the_promise_again() -> None:
 
 def test_a_guarantee_for_fewer_histograms_is_refused() -> None:
     with pytest.raises(InputError, match="3 histograms need a guarantee with clip norm 1"):
-        release(questions(3, 10), guarantee_for(2, zcdp=1.0), step=0, generator=np.random.default_rng(0))
+        release(queries(3, 10), guarantee_for(2, zcdp=1.0), step=0, seeds=seeds(queries(3, 10), 0))
+    with pytest.raises(InputError, match="75 cells need one seed each"):
+        release(queries(3, 10), guarantee_for(3, zcdp=1.0), step=0, seeds=np.zeros(3))
     with pytest.raises(InputError, match="at least one"):
         guarantee_for(0, zcdp=1.0)
 
 
-def test_questions_of_one_step_go_to_the_same_clients() -> None:
+def test_queries_of_one_step_go_to_the_same_clients() -> None:
     with pytest.raises(InputError, match=r"\[10, 11\] clients"):
-        exactly([*questions(1, 10), *questions(1, 11)])
+        exactly([*queries(1, 10), *queries(1, 11)])
     with pytest.raises(InputError, match="in none of them"):
-        Question(name="beyond", cells=CELLS, chosen=np.array([CELLS.size]))
+        HistogramQuery(name="beyond", cells=CELLS, chosen=np.array([CELLS.size]))
 
 
-class KaryResponse:
-    """k-ary randomized response, told plainly: the truth with probability p, else any other value."""
-
-    def __init__(self, domain: int, epsilon: float) -> None:
-        self.domain, self.epsilon = domain, epsilon
-        self.p = math.exp(epsilon) / (math.exp(epsilon) + domain - 1)
-        self.q = (1 - self.p) / (domain - 1)
-
-    def sample_votes(self, holders: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-        rows = np.full((self.domain, self.domain), self.q)
-        np.fill_diagonal(rows, self.p)
-        return sum(generator.multinomial(int(n), row) for n, row in zip(holders, rows, strict=True))
-
-    def estimate(self, votes: np.ndarray, reports: int) -> np.ndarray:
-        return (votes - reports * self.q) / (self.p - self.q)
-
-    def variance(self, reports: int, count: float = 0.0) -> float:
-        spread = count * self.p * (1 - self.p) + (reports - count) * self.q * (1 - self.q)
-        return spread / (self.p - self.q) ** 2
-
-
-def local(asked: Sequence[Question], seed: int) -> dict:
-    return release_locally(asked, lambda size: KaryResponse(size, 3.0), generator=np.random.default_rng(seed))
+def local(asked: Sequence[HistogramQuery], seed: int) -> tuple[dict[str, Histogram], tuple[LocalReports, ...]]:
+    return release_locally(
+        asked,
+        lambda size: KaryRandomizedResponse(size, 3.0),
+        step=0,
+        first_user=0,
+        generator=np.random.default_rng(seed),
+    )
 
 
 def test_local_reports_are_unbiased_and_each_device_answers_once() -> None:
     skewed = np.minimum(np.random.default_rng(0).geometric(0.3, 3000) - 1, CELLS.size - 1)
-    asked = [Question(name=name, cells=CELLS, chosen=skewed) for name in ("a", "b", "c")]
-    found = [local(asked, seed) for seed in range(150)]
+    asked = [HistogramQuery(name=name, cells=CELLS, chosen=skewed) for name in ("a", "b", "c")]
+    found = [local(asked, seed)[0] for seed in range(150)]
     assert sum(each.asked for each in found[0].values()) == 3000
     truth = exactly(asked)["a"].counts / 3
     estimates = np.array([each["a"].counts for each in found])
@@ -130,3 +124,19 @@ def test_local_reports_are_unbiased_and_each_device_answers_once() -> None:
     spread = estimates.std(axis=0, ddof=1) / declared
     # who answers which question is drawn, too: that adds to large cells, and is sampling, not noise
     assert 0.8 < np.median(spread) < 1.25
+
+
+def test_local_reports_stand_in_the_ledger_with_one_report_a_client() -> None:
+    """Two steps, other clients in each: whoever sees every report learns epsilon of each client, once."""
+    _, first = local(queries(3, 100), 1)
+    _, second = release_locally(
+        queries(2, 50),
+        lambda size: KaryRandomizedResponse(size, 3.0),
+        step=1,
+        first_user=100,
+        generator=np.random.default_rng(2),
+    )
+    assert [row.users for row in first] == [34, 33, 33] and [row.first_user for row in second] == [100, 125]
+    once = Participation(rounds=2, min_separation=2, max_participations=1)
+    guarantee = Ledger((*first, *second)).account(once)
+    assert isinstance(guarantee, LocalGuarantee) and guarantee.user_epsilon == 3.0

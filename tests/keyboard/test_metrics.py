@@ -1,5 +1,6 @@
 """Accuracy and cross-entropy against the slow twin that sorts all suggestions of every word."""
 
+import json
 import math
 from functools import partial
 
@@ -10,11 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.keyboard import numpy_model as twin
+from tests.keyboard.counting import counted, nats, whole
 from tests.keyboard.test_cifg import BATCH, SMALL, Sentences, batches, lively
 
 from tacit.keyboard.cifg import CifgParameters
 from tacit.keyboard.cifg_loss import loss
-from tacit.keyboard.metrics import Counts, count
+from tacit.keyboard.language_model import count
+from tacit.keyboard.metrics import METRICS, Counts, Metric
 from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD
 
 counting = {
@@ -34,9 +37,9 @@ def with_bias(model: CifgParameters, bias: list[float]) -> CifgParameters:
 def test_counts_are_the_twins(ends: bool, sentences: Sentences, tied: bool, seed: int) -> None:
     model = lively(SMALL[tied], seed)
     fast = counting[tied, ends](model, sentences).host()
-    slow = Counts(*twin.counts(twin.of(model), sentences, ends=ends))
-    assert fast[:-1] == slow[:-1]
-    assert fast.nats == pytest.approx(slow.nats, rel=2e-5, abs=1e-6)
+    *slow, slow_nats = twin.counts(twin.of(model), sentences, ends=ends)
+    assert whole(fast) == tuple(slow)
+    assert nats(fast) == pytest.approx(slow_nats, rel=2e-5, abs=1e-6)
 
 
 @choices
@@ -47,18 +50,18 @@ def test_counts_are_the_twins(ends: bool, sentences: Sentences, tied: bool, seed
 def test_ties_go_to_the_smaller_id(ends: bool, bias: list[float], sentences: Sentences) -> None:
     model = with_bias(lively(SMALL[False]), bias)
     fast = counting[False, ends](model, sentences).host()
-    assert fast[:-1] == twin.counts(twin.of(model), sentences, ends=ends)[:-1]
+    assert whole(fast) == twin.counts(twin.of(model), sentences, ends=ends)[:-1]
 
 
 def test_what_never_counts() -> None:
     """Padding, beginnings and unknown words are no targets; ends only if asked for."""
     sentences = np.array([[BOS, OOV, OOV, EOS, PAD], [BOS, BOS, EOS, PAD, PAD]], np.int32)
     counts = count(SMALL[False], lively(SMALL[False]), jnp.asarray(sentences)).host()
-    assert counts == Counts(words=2, oov=2, ends=2)
-    assert counts.oov_rate == 1.0
-    assert math.isnan(counts.top1_accuracy)
+    assert counts == counted(words=2, oov=2, ends=2)
+    assert counts.value("oov_rate") == 1.0
+    assert math.isnan(counts.value("top1_accuracy"))
     assert count(SMALL[False], lively(SMALL[False]), jnp.asarray(sentences), ends=True).predicted == 2
-    assert counting[False, False](lively(SMALL[False]), np.zeros((2, 6), np.int32)).host() == Counts()
+    assert counting[False, False](lively(SMALL[False]), np.zeros((2, 6), np.int32)).host() == counted()
 
 
 def test_special_tokens_are_never_suggested() -> None:
@@ -66,36 +69,51 @@ def test_special_tokens_are_never_suggested() -> None:
     specials_first = with_bias(lively(SMALL[False]), [9, 9, 9, 9, 1, 2, 3, 0, 0, 0, 0])
     sentence = jnp.array([[BOS, 6, 5, 4, 7, EOS]], jnp.int32)
     words = count(SMALL[False], specials_first, sentence).host()
-    assert (words.predicted, words.top1, words.top3) == (4, 1, 3)
+    assert whole(words)[3:] == (4, 1, 3)
     ends = count(SMALL[False], specials_first, sentence, ends=True).host()
-    assert (ends.predicted, ends.top1, ends.top3) == (5, 1, 3)  # EOS first, then 6 and 5
+    assert whole(ends)[3:] == (5, 1, 3)  # EOS first, then 6 and 5
     # From the full softmax: what the special tokens took is lost.
     normalizer = math.log(sum(math.exp(score) for score in [9, 9, 9, 9, 1, 2, 3, 0, 0, 0, 0]))
-    assert words.nats == pytest.approx(4 * normalizer - 6, rel=1e-5)
-    assert words.cross_entropy == pytest.approx(words.nats / 4)
+    assert nats(words) == pytest.approx(4 * normalizer - 6, rel=1e-5)
+    assert words.value("cross_entropy") == pytest.approx(nats(words) / 4)
 
 
 def test_counts_add_up() -> None:
     model = lively(SMALL[False])
     apart = sum((count(SMALL[False], model, jnp.asarray(row[None])).host() for row in BATCH), start=Counts())
     together = count(SMALL[False], model, jnp.asarray(BATCH)).host()
-    assert apart[:-1] == together[:-1]
-    assert apart.nats == pytest.approx(together.nats, rel=1e-6)
+    assert whole(apart) == whole(together)
+    assert nats(apart) == pytest.approx(nats(together), rel=1e-6)
     assert together.words == 6
-    assert together.oov_rate == pytest.approx(1 / 6)
-    assert together.top3_accuracy == together.top3 / together.predicted >= together.top1_accuracy
+    assert together.value("oov_rate") == pytest.approx(1 / 6)
+    top3 = together.value("top3_accuracy")
+    assert top3 == together.sums["top3_accuracy"] / together.predicted >= together.value("top1_accuracy")
 
 
 def test_sums_of_many_batches_do_not_overflow() -> None:
-    many = Counts(*[jnp.int32(2**31 - 1)] * 6)._replace(nats=jnp.float32(2**24)).host()
-    twice = many + many + Counts(nats=1.0)
-    assert twice.words == 2**32 - 2
-    assert twice.nats == 2**25 + 1
+    most = jnp.int32(2**31 - 1)
+    many = Counts(most, most, most, {"top1_accuracy": most, "cross_entropy": jnp.float32(2**24)}).host()
+    twice = many + many + counted(nats=1.0)
+    assert twice.words == twice.sums["top1_accuracy"] == 2**32 - 2
+    assert nats(twice) == 2**25 + 1
+
+
+def test_a_row_of_json_says_it_all() -> None:
+    counts = counted(words=9, oov=1, ends=2, predicted=8, top1=3, top3=5, nats=math.inf)
+    assert Counts.from_row(json.loads(json.dumps(counts.to_row(), allow_nan=False))) == counts
+
+
+@pytest.mark.parametrize("metric", METRICS.values(), ids=lambda metric: metric.title)
+def test_a_metric_says_which_way_is_better_and_where_its_changes_are_cut(metric: Metric) -> None:
+    assert metric.better in (1, -1, 0) and metric.gain(2.0, 3.0) == metric.better
+    assert metric.gain(1.0, metric.worst) < 0 or not metric.better
+    first, last, per_unit = metric.changes
+    assert first < 0 < last and per_unit > 0
 
 
 def test_cross_entropy_of_known_words_is_the_training_loss() -> None:
     """Where nothing is excluded, metric and loss are one number."""
     model, sentence = lively(SMALL[True]), jnp.array([[BOS, 4, 8, 10, EOS]], jnp.int32)
-    assert count(SMALL[True], model, sentence, ends=True).cross_entropy == pytest.approx(
+    assert count(SMALL[True], model, sentence, ends=True).value("cross_entropy") == pytest.approx(
         float(loss(model, sentence)), rel=1e-6
     )

@@ -16,11 +16,12 @@ from tacit.cli.console import complaints, console, print_json, speaks_plainly
 from tacit.cli.options import with_options
 from tacit.errors import InputError
 from tacit.jobs.evaluation_promise import Price, say_promise
+from tacit.keyboard.metrics import TOP1
 
 if TYPE_CHECKING:  # JAX would come with them
     from tacit.evaluation.histograms import Buckets
-    from tacit.evaluation.personalization import Strategy, TemporalSplit
-    from tacit.evaluation.queries import Questionnaire
+    from tacit.evaluation.personalization import FineTuning, TemporalSplit
+    from tacit.evaluation.queries import Queries
     from tacit.jobs.personalize import Work
 
 GATE_SHARE = 0.125  # of the text before test: of time:0.8 it leaves 70% to train on, 10% to the gate
@@ -40,20 +41,17 @@ class Grid:
     )
     proximal: Annotated[float, typer.Option(help="Weight of the pull to the global model; 0 is none.")] = 0.0
 
-    def strategies(self) -> "tuple[Strategy, ...]":
+    def strategies(self) -> "tuple[FineTuning, ...]":
         """The grid. Raises: InputError for what is no number or unknown."""
-        from tacit.evaluation.fine_tuning import PARAMETERS
-        from tacit.evaluation.personalization import Strategy
+        from tacit.evaluation.personalization import FineTuning
 
-        if self.layers not in PARAMETERS:
-            raise InputError(f"--layers {self.layers} is unknown; choose of {', '.join(PARAMETERS)}.")
         grid = tuple(
-            Strategy(
+            FineTuning(
                 batch_size=_whole(size, "--batch-size"),
                 learning_rate=_real(rate, "--learning-rate"),
                 max_tokens=self.max_tokens,
                 epochs=self.epochs,
-                layers=self.layers,  # type: ignore[arg-type]  # checked above
+                layers=self.layers,
                 proximal=self.proximal,
             )
             for size, rate in product(_listed(self.batch_size), _listed(self.learning_rate))
@@ -85,13 +83,13 @@ class Gate:
 
     def levels(self) -> tuple[float, ...]:
         """The gates that are compared. Raises: InputError for what is none."""
-        from tacit.evaluation.gate import LEVELS, OPEN, Rule
+        from tacit.evaluation.gate import LEVELS, OPEN, GateRule
 
         if not (self.harm_weight >= 0 and math.isfinite(self.harm_weight)):
             raise InputError(f"--harm-weight {self.harm_weight:g} must be 0 or more; 1 counts losses like gains.")
         if self.gate in ("none", "auto"):
             return (OPEN,) if self.gate == "none" else LEVELS
-        level = Rule(strategy=0, level=_real(self.gate, "--gate")).level
+        level = GateRule(strategy=0, level=_real(self.gate, "--gate")).level
         return (OPEN,) if level == OPEN else (OPEN, level)
 
     def temporal(self) -> "TemporalSplit":
@@ -117,20 +115,20 @@ class Counted:
     token_buckets: Annotated[str, typer.Option(help="Cuts between buckets of train tokens.")] = "1000,2000,4000"
     baseline_buckets: Annotated[str, typer.Option(help="Cuts between buckets of accuracy before.")] = "0.1,0.15,0.2"
     delta_buckets: Annotated[str, typer.Option(help="Cuts of changes of accuracy, FROM:TO:STEP.")] = "-0.1:0.2:0.01"
-    metrics: Annotated[str, typer.Option(help="Whose changes: top1, top3, cross_entropy.")] = "top1"
+    metrics: Annotated[str, typer.Option(help="Whose changes: top1_accuracy, top3_accuracy, cross_entropy.")] = TOP1
 
-    def questionnaire(self, strategies: "tuple[Strategy, ...]", levels: tuple[float, ...]) -> "Questionnaire":
+    def queries(self, strategies: "tuple[FineTuning, ...]", levels: tuple[float, ...]) -> "Queries":
         """Raises: InputError where a name is unknown or cuts make no buckets."""
-        from tacit.evaluation.queries import CHANGES, Questionnaire
+        from tacit.evaluation.queries import Queries, changes
 
         change = _steps(self.delta_buckets)
-        return Questionnaire(
+        return Queries(
             strategies=tuple(map(str, strategies)),
             metrics=tuple(_listed(self.metrics)),
             slices=tuple(_listed(self.slices)),
             tokens=_cuts(self.token_buckets, "--token-buckets"),
             baseline=_cuts(self.baseline_buckets, "--baseline-buckets"),
-            changes={"top1": change, "top3": change, "cross_entropy": CHANGES["cross_entropy"]},
+            changes=changes(change),
             levels=levels,
         )
 
@@ -164,7 +162,7 @@ def personalize(
         clients=clients,
         strategies=strategies,
         split=gating.temporal(),
-        questionnaire=counted.questionnaire(strategies, gating.levels()),
+        queries=counted.queries(strategies, gating.levels()),
         harm_weight=gating.harm_weight,
         promise=price.promise(),
         seed=seed,
@@ -195,8 +193,8 @@ def _carry_out(work: "Work", out: Path, workers: int, as_json: bool) -> None:
 def _say(record: Any) -> None:
     promise, exact = record["promise"], record["simulation_only"]
     console.print(f"SIMULATION ONLY: {exact['evaluated']:,} of {record['asked']:,} clients evaluated")
-    best = max(exact["strategies"], key=lambda name: exact["strategies"][name]["top1"]["mean"].value)
-    row = exact["strategies"][best]["top1"]
+    best = max(exact["strategies"], key=lambda name: exact["strategies"][name][TOP1]["mean"].value)
+    row = exact["strategies"][best][TOP1]
     relative = "unknown" if math.isnan(row["relative"].value) else f"{row['relative'].value:+.1%}"
     console.print(
         f"SIMULATION ONLY: best {best}: accuracy {row['mean'].value:+.4f} ({row['mean'].low:+.4f} to "

@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 from tacit.errors import InputError
 from tacit.evaluation.intervals import UNKNOWN, Estimate, mean_of, quantile_of, ratio_of_means, share_of
 from tacit.evaluation.personalization import ClientOutcome, Comparison, Paired
-from tacit.keyboard.metrics import Counts
-
-METRICS = ("top1", "top3", "cross_entropy")
+from tacit.keyboard.metrics import METRICS, TOP1, Counts, changing
 
 Reals = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -37,7 +35,7 @@ class Pairs:
 
 @dataclass(frozen=True, kw_only=True)
 class Deltas:
-    """n clients under the global model and what each of S strategies changed for them."""
+    """n clients under the global model and what each of S ways to fine-tune changed for them."""
 
     clients: Whole  # (n,) their numbers
     tokens: Whole  # (n,) in the part that was trained on
@@ -65,15 +63,15 @@ class Deltas:
         return cls(
             clients=np.array([each.client for each in kept], np.int64),
             tokens=np.array([each.train_tokens for each in kept], np.int64),
-            baseline={metric: np.array([_level(each.baseline, metric) for each in tests]) for metric in METRICS},
+            baseline={metric: np.array([each.baseline.value(metric) for each in tests]) for metric in changing()},
             change={
                 metric: np.array([[_change(each.baseline, own, metric) for own in each.personalised] for each in tests])
-                for metric in METRICS
+                for metric in changing()
             },
             diverged=np.array([each.diverged for each in kept], np.bool_),
             test=Pairs.of(tests),
             gate=Pairs.of(gates) if gates else None,
-            gate_baseline=np.array([each.baseline.top1_accuracy for each in gates]) if gates else None,
+            gate_baseline=np.array([each.baseline.value(TOP1) for each in gates]) if gates else None,
             unmeasured=len(outcomes) - len(kept),
         )
 
@@ -131,16 +129,9 @@ def summarise(change: Reals, baseline: Reals, *, thresholds: Sequence[float] = (
     )
 
 
-def _level(counts: Counts, metric: str) -> float:
-    return (
-        counts.cross_entropy if metric == "cross_entropy" else float(getattr(counts, metric)) / float(counts.predicted)
-    )
-
-
 def _change(baseline: Counts, own: Counts, metric: str) -> float:
     """One division, so that a change of 2 in 100 is the very number 0.02 and falls on the right side of a cut."""
-    gained = baseline.nats - own.nats if metric == "cross_entropy" else getattr(own, metric) - getattr(baseline, metric)
-    return float(gained) / float(baseline.predicted)
+    return float(METRICS[metric].gain(baseline.sums[metric], own.sums[metric])) / float(baseline.over(metric))
 
 
 def _whole(paired: Sequence[Sequence[Paired]], name: str) -> Whole:

@@ -14,8 +14,8 @@ from tacit.errors import InputError
 from tacit.evaluation.histograms import Buckets, Cells
 from tacit.evaluation.intervals import Estimate, mean_of, quantile_of, share_of, worst_share_of
 from tacit.evaluation.queries import ACCURACY
-from tacit.evaluation.release import Question
-from tacit.keyboard.metrics import Counts
+from tacit.evaluation.release import HistogramQuery
+from tacit.keyboard.metrics import TOP1, Counts
 
 Reals = NDArray[np.float64]
 CHANGE = Buckets.steps(-20, 20, 100).with_unchanged_apart()  # of accuracy, from one model to another
@@ -59,9 +59,9 @@ def spread_of(clients: Sequence[Counts]) -> Spread:
     return Spread(
         clients=measured.size,
         unmeasured=len(clients) - measured.size,
-        pooled=total.top1_accuracy,
-        top3=total.top3_accuracy,
-        cross_entropy=total.cross_entropy,
+        pooled=total.value(TOP1),
+        top3=total.value("top3_accuracy"),
+        cross_entropy=total.value("cross_entropy"),
         mean=mean_of(measured),
         quantiles={q: quantile_of(measured, q) for q in QUANTILES},
         worst_decile=worst_share_of(measured, 0.1),
@@ -83,37 +83,37 @@ def advantage_of(ours: Sequence[Counts], theirs: Sequence[Counts]) -> Advantage:
     )
 
 
-def questions_about(models: Sequence[Sequence[Counts]]) -> list[Question]:
+def queries_about(models: Sequence[Sequence[Counts]]) -> list[HistogramQuery]:
     """What is counted over the same clients by several models: the accuracy of each, and the change by each further
     model against the first.
     """
     accuracies = [accuracies_of(clients) for clients in models]
-    values = [(accuracy_question(at), ACCURACY, each) for at, each in enumerate(accuracies)]
-    values += [(change_question(at), CHANGE, each - accuracies[0]) for at, each in enumerate(accuracies) if at]
-    return [_question(name, bins, of_each) for name, bins, of_each in values]
+    values = [(accuracy_query(at), ACCURACY, each) for at, each in enumerate(accuracies)]
+    values += [(change_query(at), CHANGE, each - accuracies[0]) for at, each in enumerate(accuracies) if at]
+    return [_query(name, bins, of_each) for name, bins, of_each in values]
 
 
-def accuracy_question(model: int) -> str:
-    """The name of the question for the accuracy of the model with this place."""
-    return f"top1 of model {model + 1}"
+def accuracy_query(model: int) -> str:
+    """The name of the query for the accuracy of the model with this place."""
+    return f"{TOP1} of model {model + 1}"
 
 
-def change_question(model: int) -> str:
-    """The name of the question for what it changes against the first."""
-    return f"change of top1 by model {model + 1} against model 1"
+def change_query(model: int) -> str:
+    """The name of the query for what it changes against the first."""
+    return f"change of {TOP1} by model {model + 1} against model 1"
 
 
-def _question(name: str, bins: Buckets, values: Reals) -> Question:
+def _query(name: str, bins: Buckets, values: Reals) -> HistogramQuery:
     """Who typed no known word (nan) has no report."""
     cells = Cells(slices=Buckets(), bins=bins)
     chosen, there = np.full(len(values), cells.size - 1, np.int64), ~np.isnan(values)
     chosen[there] = cells.of(np.zeros(int(there.sum())), values[there])
-    return Question(name=name, cells=cells, chosen=chosen)
+    return HistogramQuery(name=name, cells=cells, chosen=chosen)
 
 
 def accuracies_of(clients: Sequence[Counts]) -> Reals:
     """Top-1 accuracy of each client (n,), nan without a known word."""
-    return np.array([each.top1_accuracy for each in clients], np.float64)
+    return np.array([each.value(TOP1) for each in clients], np.float64)
 
 
 def shared_vocabulary(digests: Mapping[str, str]) -> None:

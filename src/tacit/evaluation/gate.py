@@ -22,14 +22,15 @@ from tacit.errors import InputError
 from tacit.evaluation.deltas import Deltas, Pairs, Reals, Whole
 from tacit.evaluation.histograms import Buckets, Histogram, representatives
 from tacit.evaluation.intervals import Estimate, mean_of, share_of
+from tacit.keyboard.metrics import TOP1
 
 OPEN = 1.0  # the level of no gate
 LEVELS = (OPEN, 0.5, 0.2, 0.05)
-SURE = 0.05  # level at which harm on the test part counts as more than chance
+HARM_LEVEL = 0.05  # level at which harm on the test part counts as more than chance
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rule:
+class GateRule:
     """Fine-tune by this strategy (its place in the grid) and accept at this level."""
 
     strategy: int
@@ -46,7 +47,7 @@ class Policy:
 
     name: str
     buckets: Buckets
-    rules: tuple[Rule | None, ...]
+    rules: tuple[GateRule | None, ...]
 
     def __post_init__(self) -> None:
         if len(self.rules) != len(self.buckets):
@@ -94,9 +95,9 @@ def accepted(deltas: Deltas, level: float) -> NDArray[np.bool_]:
     return (chance_of_gains(deltas.gate) <= level) & ~deltas.diverged
 
 
-def deployed_change(deltas: Deltas, rule: Rule) -> Reals:
+def deployed_change(deltas: Deltas, rule: GateRule) -> Reals:
     """The change of top-1 accuracy (n,) if everybody followed the rule; 0 where the device rejects."""
-    return np.where(accepted(deltas, rule.level)[:, rule.strategy], deltas.change["top1"][:, rule.strategy], 0.0)
+    return np.where(accepted(deltas, rule.level)[:, rule.strategy], deltas.change[TOP1][:, rule.strategy], 0.0)
 
 
 def followed(policy: Policy, deltas: Deltas) -> tuple[NDArray[np.bool_], Whole]:
@@ -115,7 +116,7 @@ def followed(policy: Policy, deltas: Deltas) -> tuple[NDArray[np.bool_], Whole]:
 def policy_change(policy: Policy, deltas: Deltas) -> Reals:
     """The change of top-1 accuracy (n,) under a policy."""
     deploys, strategy = followed(policy, deltas)
-    own = deltas.change["top1"][np.arange(len(deltas)), strategy]
+    own = deltas.change[TOP1][np.arange(len(deltas)), strategy]
     return np.where(deploys, own, 0.0)
 
 
@@ -123,11 +124,11 @@ def judged(policy: Policy, deltas: Deltas) -> PolicyOutcome:
     """What the policy does to these users; judge only users on whom it was not chosen."""
     deploys, strategy = followed(policy, deltas)
     rows = np.arange(len(deltas))
-    own = np.where(strategy >= 0, deltas.change["top1"][rows, strategy], 0.0)
+    own = np.where(strategy >= 0, deltas.change[TOP1][rows, strategy], 0.0)
     change = np.where(deploys, own, 0.0)
     losses = Pairs(gained=deltas.test.lost, lost=deltas.test.gained)
-    surely = deploys & (change < 0) & (chance_of_gains(losses)[rows, strategy] <= SURE)
-    best = np.maximum(deltas.change["top1"].max(axis=1), 0.0)
+    surely = deploys & (change < 0) & (chance_of_gains(losses)[rows, strategy] <= HARM_LEVEL)
+    best = np.maximum(deltas.change[TOP1].max(axis=1), 0.0)
     users = len(deltas)
     return PolicyOutcome(
         name=policy.name,
@@ -167,7 +168,7 @@ def worth_of(histogram: Histogram, harm_weight: float) -> Worth:
 
 
 def design(
-    candidates: Mapping[Rule, Histogram], *, buckets: Buckets, harm_weight: float, gated: bool
+    candidates: Mapping[GateRule, Histogram], *, buckets: Buckets, harm_weight: float, gated: bool
 ) -> tuple[Policy, ...]:
     """The best policies of four kinds, from the design users' histograms of deployed changes sliced by train tokens.
 
@@ -187,27 +188,27 @@ def design(
     return tuple(found)
 
 
-def _one_rule(name: str, worth: Mapping[Rule, Worth], buckets: Buckets) -> Policy:
+def _one_rule(name: str, worth: Mapping[GateRule, Worth], buckets: Buckets) -> Policy:
     best = max(worth, key=lambda rule: float(worth[rule].utility.sum()))
     return Policy(name=name, buckets=buckets, rules=(best,) * len(buckets))
 
 
-def _rule_per_bucket(name: str, worth: Mapping[Rule, Worth], buckets: Buckets) -> Policy:
+def _rule_per_bucket(name: str, worth: Mapping[GateRule, Worth], buckets: Buckets) -> Policy:
     everywhere = max(worth, key=lambda rule: float(worth[rule].utility.sum()))
     whole = worth[everywhere]
     common = everywhere if whole.utility.sum() > whole.variance.sum() ** 0.5 else None
     nothing = Worth(np.zeros(len(buckets)), np.zeros(len(buckets)))
-    rules: list[Rule | None] = []
+    rules: list[GateRule | None] = []
     for bucket in range(len(buckets)):
 
-        def lead(rule: Rule | None, other: Rule | None, at: int = bucket) -> float:
+        def lead(rule: GateRule | None, other: GateRule | None, at: int = bucket) -> float:
             """How many standard deviations one is worth more than another in this bucket."""
             ours, theirs = (nothing if each is None else worth[each] for each in (rule, other))
             spread = float(ours.variance[at] + theirs.variance[at]) ** 0.5
             return float(ours.utility[at] - theirs.utility[at]) / spread if spread else 0.0
 
         best = max(worth, key=lambda rule: float(worth[rule].utility[bucket]))
-        own: Rule | None = best if worth[best].utility[bucket] > 0 else None
+        own: GateRule | None = best if worth[best].utility[bucket] > 0 else None
         rules.append(own if lead(own, common) > 1 else common)
     return Policy(name=name, buckets=buckets, rules=tuple(rules))
 

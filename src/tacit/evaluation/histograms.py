@@ -22,7 +22,7 @@ from tacit.evaluation.intervals import NORMAL, UNKNOWN, Estimate, share_of
 Reals = NDArray[np.float64]
 Whole = NDArray[np.int64]
 UNCHANGED = 1e-9  # below every change that is none: one word of a text, or a nat of one
-DROWNED = 3.0  # standard deviations of the noise that a count of clients must exceed to be divided by
+MAX_RELATIVE_NOISE = 3.0  # standard deviations of the noise that a count of clients must exceed to be divided by
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class Histogram:
     @property
     def drowned(self) -> bool:
         """Whether the noise leaves unknown if anybody is counted at all: then no share or mean can be read."""
-        return self.reporting <= DROWNED * math.sqrt(float(self.variance.sum()))
+        return self.reporting <= MAX_RELATIVE_NOISE * math.sqrt(float(self.variance.sum()))
 
     def whole(self) -> "Histogram":
         """All slices added into one."""

@@ -11,27 +11,27 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any, NamedTuple, Self
 
+import jax
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.errors import InputError
-from tacit.evaluation.fine_tuning import FineTuned, Strategy, fine_tune
-from tacit.evaluation.ranking import Ranked, rank
+from tacit.evaluation.fine_tuning import FineTuning, fine_tune
 from tacit.evaluation.splits import TemporalSplit, Unsplit
-from tacit.keyboard.cifg_parameters import CifgParameters
-from tacit.keyboard.cifg_ragged import Batch, Weights, batches_of, tokens_of
-from tacit.keyboard.metrics import Counts
+from tacit.keyboard.language_model import LanguageModel, Parameters
+from tacit.keyboard.metrics import KNOWN, METRICS, Counts, Words, counts_of
+from tacit.keyboard.on_device import HeldModel, Step, held
 from tacit.keyboard.vocabulary import PAD
 
 __all__ = [
     "ClientOutcome",
     "Comparison",
+    "FineTuning",
     "Paired",
     "PersonalizationOutcome",
     "SkippedClient",
-    "Strategy",
     "TemporalSplit",
     "personalize_clients",
 ]
@@ -55,7 +55,7 @@ class Paired(NamedTuple):
 class Comparison:
     """One part of one client's text under the global model and under each strategy's model, in the grid's order.
 
-    Where fine-tuning diverged, nothing is right: top1 and top3 are 0 and nats is inf.
+    Where fine-tuning diverged, nothing is right: every sum is the metric's `worst`.
     """
 
     baseline: Counts
@@ -65,8 +65,8 @@ class Comparison:
     def as_row(self) -> dict[str, Any]:
         """For JSON; `from_row` undoes it."""
         return {
-            "baseline": _numbers(self.baseline),
-            "personalised": [_numbers(counts) for counts in self.personalised],
+            "baseline": self.baseline.to_row(),
+            "personalised": [counts.to_row() for counts in self.personalised],
             "paired": [list(paired) for paired in self.paired],
         }
 
@@ -74,8 +74,8 @@ class Comparison:
     def from_row(cls, row: Mapping[str, Any]) -> Self:
         """What `as_row` gave."""
         return cls(
-            baseline=_counts(row["baseline"]),
-            personalised=tuple(_counts(each) for each in row["personalised"]),
+            baseline=Counts.from_row(row["baseline"]),
+            personalised=tuple(Counts.from_row(each) for each in row["personalised"]),
             paired=tuple(Paired(*each) for each in row["paired"]),
         )
 
@@ -142,7 +142,7 @@ class SkippedClient:
 class PersonalizationOutcome:
     """What the server would have of a population, in the order of the clients that were asked for."""
 
-    strategies: tuple[Strategy, ...]
+    strategies: tuple[FineTuning, ...]
     split: TemporalSplit
     outcomes: tuple[ClientOutcome, ...]
     skipped: tuple[SkippedClient, ...]
@@ -153,10 +153,11 @@ class PersonalizationOutcome:
 
 
 def personalize_clients(
-    model: CifgParameters,
+    network: LanguageModel,
+    parameters: Parameters,
     cache: Cache,
     clients: Sequence[int] | NDArray[np.int64],
-    strategies: Sequence[Strategy],
+    strategies: Sequence[FineTuning],
     split: TemporalSplit,
     *,
     cores: Cores,
@@ -172,20 +173,22 @@ def personalize_clients(
     Raises: InputError when model and cache have vocabularies of different sizes, the model is not finite, or there is
     nothing to do.
     """
-    start = Weights.of(model)
-    if len(start.table) != cache.manifest.vocabulary.size:
+    start = held(network, parameters)
+    if network.vocabulary != cache.manifest.vocabulary.size:
         raise InputError(
-            f"the model knows {len(start.table)} words and the cache {cache.manifest.vocabulary.size}: import the text "
-            "with the model's own vocabulary."
+            f"the model knows {network.vocabulary} words and the cache {cache.manifest.vocabulary.size}: import the "
+            "text with the model's own vocabulary."
         )
-    if not start.finite():
+    if not start.finite:
         raise InputError("the global model has parameters that are not finite numbers; nothing can be made of it.")
     if not strategies or words < 1:
         raise InputError(f"{len(strategies)} strategies on {words} words a sentence: give at least one of each.")
+    grid = [(how, how.step(network)) for how in strategies]
     reporting = Lock()
 
-    def one(_: Any, client: int) -> ClientOutcome | SkippedClient:
-        outcome = personalize_client(start, cache, client, strategies, split, words)
+    def one(device: Any, client: int) -> ClientOutcome | SkippedClient:
+        with jax.default_device(device):
+            outcome = personalize_client(start, cache, client, grid, split, words)
         if progress is not None:
             with reporting:
                 progress(outcome)
@@ -205,7 +208,12 @@ def personalize_clients(
 
 
 def personalize_client(
-    start: Weights, cache: Cache, client: int, strategies: Sequence[Strategy], split: TemporalSplit, words: int
+    start: HeldModel,
+    cache: Cache,
+    client: int,
+    grid: Sequence[tuple[FineTuning, Step]],
+    split: TemporalSplit,
+    words: int,
 ) -> ClientOutcome | SkippedClient:
     """What one device does.
 
@@ -216,72 +224,72 @@ def personalize_client(
     parts = split.parts(cache.timestamps(client))
     if isinstance(parts, Unsplit):
         return SkippedClient(client=client, reason=parts.value)
-    tests = [_longest_first(cache.padded(client, rows, words + 1)) for rows in (parts.test, parts.gate) if len(rows)]
-    baselines = [rank(start, text) for text in tests]
-    if not all((ranked.ranks >= 0).any() for ranked in baselines):
+    tests = [
+        start.batches(_longest_first(cache.padded(client, rows, words + 1)), TOGETHER)
+        for rows in (parts.test, parts.gate)
+        if len(rows)
+    ]
+    baselines = [start.rank(text) for text in tests]
+    if not all((ranked.kind == KNOWN).any() for ranked in baselines):
         return SkippedClient(client=client, reason=NOTHING_KNOWN)
     order = np.random.default_rng(client).permutation(parts.train)
     sentences = cache.padded(client, order, words + 1)
-    batches = {size: batches_of(sentences, size) for size in {strategy.batch_size for strategy in strategies}}
-    largest = max(len(batch.ids) for of_size in batches.values() for batch in of_size)
-    memory = np.empty(len(start.table) * largest, np.float32)
+    batches = {size: start.batches(sentences, size) for size in {how.batch_size for how, _ in grid}}
+    memory = start.memory([batch for of_size in batches.values() for batch in of_size])
 
-    tuned: list[FineTuned] = []
-    ranked: list[list[Ranked | None]] = []  # by strategy, by text; None for a model that is never deployed
-    for strategy in strategies:
-        made = fine_tune(start, batches[strategy.batch_size], strategy, memory)
-        found = [] if made.diverged else [rank(made.weights, text) for text in tests]
-        sound = bool(found) and all(each.finite for each in found)
-        tuned.append(made._replace(weights=start, diverged=not sound))
-        ranked.append([*found] if sound else [None] * len(tests))
-    comparisons = [
-        _compare(text, baseline, [of_strategy[at] for of_strategy in ranked])
-        for at, (text, baseline) in enumerate(zip(tests, baselines, strict=True))
-    ]
+    tuned: list[_Tuned] = []
+    for how, step in grid:
+        made = fine_tune(start, batches[how.batch_size], how, step, memory)
+        ranked = [] if made.diverged else [made.model.rank(text) for text in tests]
+        sound = bool(ranked) and all(bool(np.isfinite(each.nats).all()) for each in ranked)
+        tuned.append(_Tuned(made.tokens, made.loss, not sound, tuple(ranked) if sound else (None,) * len(tests)))
+    comparisons = [_compare(baseline, [each.ranked[at] for each in tuned]) for at, baseline in enumerate(baselines)]
     return ClientOutcome(
         client=client,
-        train_tokens=tokens_of(batches[strategies[0].batch_size]),
+        train_tokens=sum(batch.tokens for batch in batches[grid[0][0].batch_size]),
         test=comparisons[0],
         gate=comparisons[1] if len(comparisons) > 1 else None,
-        tokens_seen=tuple(made.tokens for made in tuned),
-        training_loss=tuple(made.loss for made in tuned),
-        diverged=tuple(made.diverged for made in tuned),
+        tokens_seen=tuple(each.tokens for each in tuned),
+        training_loss=tuple(each.loss for each in tuned),
+        diverged=tuple(each.diverged for each in tuned),
         undated=parts.undated,
     )
+
+
+class _Tuned(NamedTuple):
+    """What is kept of a fine-tuned model; the model itself is not."""
+
+    tokens: int
+    loss: float
+    diverged: bool
+    ranked: tuple[Words | None, ...]  # by text; None for a model that is never deployed
 
 
 NOTHING_KNOWN = "no word of a part it is tested on is in the vocabulary"
 
 
-def _longest_first(sentences: NDArray[np.int32]) -> list[Batch]:
+def _longest_first(sentences: NDArray[np.int32]) -> NDArray[np.int32]:
     """For testing, where the order is free: sentences of about one length together."""
     lengths = (sentences != PAD).sum(axis=1)
-    return batches_of(sentences[np.argsort(-lengths, kind="stable")], TOGETHER)
+    return sentences[np.argsort(-lengths, kind="stable")]
 
 
-def _compare(text: Sequence[Batch], baseline: Ranked, personalised: Sequence[Ranked | None]) -> Comparison:
-    known = baseline.ranks >= 0
-    right = baseline.ranks[known] == 0
-    nothing = baseline.counts(text)._replace(top1=0, top3=0, nats=float("inf"))
+def _compare(baseline: Words, personalised: Sequence[Words | None]) -> Comparison:
+    known = baseline.kind == KNOWN
+    right, counts = baseline.rank[known] == 0, counts_of(baseline, np).host()
+    nothing = counts._replace(
+        sums={name: metric.worst if metric.better else counts.sums[name] for name, metric in METRICS.items()}
+    )
     paired = []
     for each in personalised:
-        right_too = np.zeros_like(right) if each is None else each.ranks[known] == 0
+        right_too = np.zeros_like(right) if each is None else each.rank[known] == 0
         pairs = ((right & right_too), (right & ~right_too), (~right & right_too), (~right & ~right_too))
         paired.append(Paired(*(int(which.sum()) for which in pairs)))
     return Comparison(
-        baseline=baseline.counts(text),
-        personalised=tuple(nothing if each is None else each.counts(text) for each in personalised),
+        baseline=counts,
+        personalised=tuple(nothing if each is None else counts_of(each, np).host() for each in personalised),
         paired=tuple(paired),
     )
-
-
-def _numbers(counts: Counts) -> list[float | None]:
-    return [*(int(number) for number in counts[:-1]), _finite(float(counts.nats))]
-
-
-def _counts(numbers: list[Any]) -> Counts:
-    *whole, nats = numbers
-    return Counts(*whole)._replace(nats=_number(nats))
 
 
 def _finite(number: float) -> float | None:

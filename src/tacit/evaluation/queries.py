@@ -12,44 +12,46 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import InputError
-from tacit.evaluation.deltas import METRICS, Deltas
-from tacit.evaluation.gate import LEVELS, OPEN, Policy, Rule, deployed_change, design, policy_change
+from tacit.evaluation.deltas import Deltas
+from tacit.evaluation.gate import LEVELS, OPEN, GateRule, Policy, deployed_change, design, policy_change
 from tacit.evaluation.histograms import Buckets, Cells, Histogram, merged
-from tacit.evaluation.release import Question
+from tacit.evaluation.release import HistogramQuery
+from tacit.keyboard.metrics import METRICS, TOP1, changing
 
 SLICES = ("tokens", "baseline", "joint")
 EVERYBODY = "everybody"  # the only slice where none is asked for
-BASELINE = "baseline top1"
+BASELINE = f"baseline {TOP1}"
 ACCURACY = Buckets.steps(0, 60, 100)
-CHANGES: Mapping[str, Buckets] = {
-    "top1": Buckets.steps(-10, 20, 100).with_unchanged_apart(),
-    "top3": Buckets.steps(-10, 20, 100).with_unchanged_apart(),
-    "cross_entropy": Buckets.steps(-20, 20, 20).with_unchanged_apart(),
-}
 Reals = NDArray[np.float64]
 
 
+def changes(shares: Buckets | None = None) -> dict[str, Buckets]:
+    """The cuts of each metric's changes, its own or `shares` for those that are shares; who is unchanged is apart."""
+    cuts = {name: Buckets.steps(*METRICS[name].changes).with_unchanged_apart() for name in changing()}
+    return {name: shares if shares is not None and METRICS[name].unit == "share" else cuts[name] for name in cuts}
+
+
 @dataclass(frozen=True, kw_only=True)
-class Questionnaire:
+class Queries:
     """Which histograms are made. `levels` are the gates that design clients are asked about; (1.0,): no gate."""
 
     strategies: tuple[str, ...]
-    metrics: tuple[str, ...] = ("top1",)
+    metrics: tuple[str, ...] = (TOP1,)
     slices: tuple[str, ...] = ("tokens", "baseline")
     tokens: Buckets = field(default_factory=lambda: Buckets((1000.0, 2000.0, 4000.0)))
     baseline: Buckets = field(default_factory=lambda: Buckets((0.1, 0.15, 0.2)))
-    changes: Mapping[str, Buckets] = field(default_factory=lambda: CHANGES)
+    changes: Mapping[str, Buckets] = field(default_factory=lambda: changes())
     levels: tuple[float, ...] = LEVELS
 
     def __post_init__(self) -> None:
-        for name, given, known in (("metric", self.metrics, METRICS), ("slice", self.slices, SLICES)):
+        for name, given, known in (("metric", self.metrics, changing()), ("slice", self.slices, SLICES)):
             unknown = [each for each in given if each not in known]
             if unknown:
                 raise InputError(f"the {name} {unknown[0]!r} is unknown; choose of {', '.join(known)}.")
         if len(set(self.strategies)) < len(self.strategies):
             raise InputError("two strategies have one name, under which only one could be counted; name each once.")
-        if "top1" not in self.metrics:
-            raise InputError("top1 is what policies are chosen by; ask about it, and about others besides.")
+        if TOP1 not in self.metrics:
+            raise InputError(f"{TOP1} is what policies are chosen by; ask about it, and about others besides.")
         if self.gated and "tokens" not in self.slices:
             raise InputError("a gate's policy goes by train tokens; slice by tokens as well, or leave the gate out.")
 
@@ -66,45 +68,45 @@ class Questionnaire:
 
     def slice_of(self, which: str, deltas: Deltas) -> NDArray[np.int64]:
         """In which slice of a kind each client is (n,)."""
-        tokens, baseline = self.tokens.of(deltas.tokens), self.baseline.of(deltas.baseline["top1"])
+        tokens, baseline = self.tokens.of(deltas.tokens), self.baseline.of(deltas.baseline[TOP1])
         return {"tokens": tokens, "baseline": baseline, "joint": tokens * len(self.baseline) + baseline}[which]
 
     def cells(self, name: str) -> Cells:
         """The cells of the question called `name`."""
         return self._cells[name]
 
-    def about_strategies(self, deltas: Deltas, silent: int) -> list[Question]:
+    def about_strategies(self, deltas: Deltas, silent: int) -> list[HistogramQuery]:
         """The global model's accuracy, and each strategy's change of each metric by each slice."""
-        asked = [self._question(BASELINE, np.zeros(len(deltas)), deltas.baseline["top1"], silent)]
+        asked = [self._query(BASELINE, np.zeros(len(deltas)), deltas.baseline[TOP1], silent)]
         for metric in self.metrics:
             for column, strategy in enumerate(self.strategies):
                 for which in self._kinds:
                     name, change = _change_name(metric, strategy, which), deltas.change[metric][:, column]
-                    asked.append(self._question(name, self._sliced_by(which, deltas), change, silent))
+                    asked.append(self._query(name, self._sliced_by(which, deltas), change, silent))
         return asked
 
-    def about_rules(self, deltas: Deltas, silent: int) -> list[Question]:
+    def about_rules(self, deltas: Deltas, silent: int) -> list[HistogramQuery]:
         """What each strategy behind each gate would change, by train tokens; without a gate that is asked already."""
         return [
-            self._question(_rule_name(strategy, level), deltas.tokens, change, silent)
+            self._query(_rule_name(strategy, level), deltas.tokens, change, silent)
             for level in self.levels
             if level < OPEN
             for column, strategy in enumerate(self.strategies)
-            for change in [deployed_change(deltas, Rule(strategy=column, level=level))]
+            for change in [deployed_change(deltas, GateRule(strategy=column, level=level))]
         ]
 
-    def about_policies(self, policies: Sequence[Policy], deltas: Deltas, silent: int) -> list[Question]:
+    def about_policies(self, policies: Sequence[Policy], deltas: Deltas, silent: int) -> list[HistogramQuery]:
         """What each policy changes."""
         return [
-            self._question(_policy_name(each.name), np.zeros(len(deltas)), policy_change(each, deltas), silent)
+            self._query(_policy_name(each.name), np.zeros(len(deltas)), policy_change(each, deltas), silent)
             for each in policies
         ]
 
     def policies(self, answers: Mapping[str, Histogram], harm_weight: float) -> tuple[Policy, ...]:
         """The best policies by the design clients' answers; see `gate.design`."""
         candidates = {
-            Rule(strategy=column, level=level): answers[
-                _change_name("top1", strategy, "tokens") if level >= OPEN else _rule_name(strategy, level)
+            GateRule(strategy=column, level=level): answers[
+                _change_name(TOP1, strategy, "tokens") if level >= OPEN else _rule_name(strategy, level)
             ]
             for level in self.levels
             for column, strategy in enumerate(self.strategies)
@@ -119,7 +121,7 @@ class Questionnaire:
     def _cells(self) -> dict[str, Cells]:
         joint = Buckets(tuple(float(number) for number in range(1, len(self.tokens) * len(self.baseline))))
         by = {"tokens": self.tokens, "baseline": self.baseline, "joint": joint, EVERYBODY: Buckets()}
-        change = self.changes["top1"]
+        change = self.changes[TOP1]
         found = {BASELINE: Cells(slices=Buckets(), bins=ACCURACY)}
         for strategy in self.strategies:
             for metric in self.metrics:
@@ -133,15 +135,15 @@ class Questionnaire:
                 found[_policy_name(name)] = Cells(slices=Buckets(), bins=change)
         return found
 
-    def _question(self, name: str, sliced_by: ArrayLike, values: Reals, silent: int) -> Question:
+    def _query(self, name: str, sliced_by: ArrayLike, values: Reals, silent: int) -> HistogramQuery:
         cells = self.cells(name)
         nothing = np.full(silent, cells.size - 1, np.int64)
-        return Question(name=name, cells=cells, chosen=np.concatenate([cells.of(sliced_by, values), nothing]))
+        return HistogramQuery(name=name, cells=cells, chosen=np.concatenate([cells.of(sliced_by, values), nothing]))
 
     def _sliced_by(self, which: str, deltas: Deltas) -> Reals:
         if which == "joint":
             return self.slice_of(which, deltas).astype(np.float64)
-        by = {"tokens": deltas.tokens, "baseline": deltas.baseline["top1"], EVERYBODY: np.zeros(len(deltas))}
+        by = {"tokens": deltas.tokens, "baseline": deltas.baseline[TOP1], EVERYBODY: np.zeros(len(deltas))}
         return by[which].astype(np.float64)
 
 
@@ -149,7 +151,7 @@ class Questionnaire:
 class Answers:
     """The histograms of all groups of clients, exact or released, put together."""
 
-    questionnaire: Questionnaire
+    queries: Queries
     steps: tuple[Mapping[str, Histogram], ...]  # one mapping per group; the groups share no client
     policies: tuple[Policy, ...]  # chosen by the first step's answers, judged by the second's
 
@@ -164,7 +166,7 @@ class Answers:
 
     def change_of_all(self, metric: str, strategy: str) -> Histogram:
         """The same in one slice: of the kinds asked for, the average with the least noise."""
-        kinds = self.questionnaire.slices or (EVERYBODY,)
+        kinds = self.queries.slices or (EVERYBODY,)
         return merged([self.change(metric, strategy, which) for which in kinds])
 
     def policy(self, name: str) -> Histogram:
@@ -183,8 +185,8 @@ def _change_name(metric: str, strategy: str, which: str) -> str:
 
 
 def _rule_name(strategy: str, level: float) -> str:
-    return f"change of top1 by tokens, {strategy}, gate {level:g}"
+    return f"change of {TOP1} by tokens, {strategy}, gate {level:g}"
 
 
 def _policy_name(name: str) -> str:
-    return f"change of top1, policy {name}"
+    return f"change of {TOP1}, policy {name}"

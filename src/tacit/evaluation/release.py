@@ -20,15 +20,16 @@ from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Independent
 from tacit.randomizers import Randomizer
-from tacit.statements import NoisedSum
+from tacit.statements import LocalReports, NoisedSum
 from tacit.statements.local_releases import EVALUATION_HISTOGRAM
 
 Whole = NDArray[np.int64]
+Reals = NDArray[np.floating]
 ROUNDING = 1 / 12  # variance of rounding to a whole number, for noise much wider than one
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
+class HistogramQuery:
     """One histogram to be made: its name, its cells, and which of them each asked client is in."""
 
     name: str
@@ -45,10 +46,10 @@ class Question:
         return np.bincount(self.chosen, minlength=self.cells.size)
 
 
-def exactly(questions: Sequence[Question]) -> dict[str, Histogram]:
+def exactly(queries: Sequence[HistogramQuery]) -> dict[str, Histogram]:
     """The histograms without noise: simulation only, nothing is promised for them."""
-    _same_clients(questions)
-    return {each.name: Histogram.of(each.cells, each.counts, 0.0, each.chosen.size) for each in questions}
+    _same_clients(queries)
+    return {each.name: Histogram.of(each.cells, each.counts, 0.0, each.chosen.size) for each in queries}
 
 
 def guarantee_for(histograms: int, *, zcdp: float, steps: int = 1) -> Guarantee:
@@ -66,30 +67,33 @@ def guarantee_for(histograms: int, *, zcdp: float, steps: int = 1) -> Guarantee:
     )
 
 
+def cells_of(queries: Sequence[HistogramQuery]) -> int:
+    """How many cells the histograms have together: each needs noise of its own."""
+    return sum(each.cells.size for each in queries)
+
+
 def release(
-    questions: Sequence[Question], guarantee: Guarantee, *, step: int, generator: np.random.Generator
+    queries: Sequence[HistogramQuery], guarantee: Guarantee, *, step: int, seeds: Reals
 ) -> tuple[dict[str, Histogram], NoisedSum]:
     """The histograms with Gaussian noise of `guarantee.seed_stddev` in every cell, and what the ledger must hold.
 
-    Raises: InputError where the guarantee was made for another number of histograms, or the questions were put to
-    different clients.
+    seeds: standard normal numbers (cells_of(queries),) that nobody knows and nothing else uses. Raises: InputError
+    where the guarantee was made for another number of histograms, or the queries were put to different clients.
     """
-    asked = _same_clients(questions)
-    norm = math.sqrt(len(questions))
+    asked = _same_clients(queries)
+    norm = math.sqrt(len(queries))
     if guarantee.clip_norm != norm or not guarantee.private:
         raise InputError(
-            f"{len(questions)} histograms need a guarantee with clip norm {norm:g} and noise, and this one has "
-            f"{guarantee.clip_norm:g}; make it with guarantee_for({len(questions)}, ...)."
+            f"{len(queries)} histograms need a guarantee with clip norm {norm:g} and noise, and this one has "
+            f"{guarantee.clip_norm:g}; make it with guarantee_for({len(queries)}, ...)."
         )
+    if seeds.shape != (cells_of(queries),):
+        raise InputError(f"{cells_of(queries)} cells need one seed each, not an array of shape {seeds.shape}.")
     spread = guarantee.seed_stddev
+    noise = np.split(spread * seeds.astype(np.float64), np.cumsum([each.cells.size for each in queries])[:-1])
     released = {
-        each.name: Histogram.of(
-            each.cells,
-            np.rint(each.counts + spread * generator.standard_normal(each.cells.size)),
-            spread**2 + ROUNDING,
-            asked,
-        )
-        for each in questions
+        each.name: Histogram.of(each.cells, np.rint(each.counts + own), spread**2 + ROUNDING, asked)
+        for each, own in zip(queries, noise, strict=True)
     }
     return released, NoisedSum(
         round=step,
@@ -103,31 +107,56 @@ def release(
 
 
 def release_locally(
-    questions: Sequence[Question], randomizer: Callable[[int], Randomizer], *, generator: np.random.Generator
-) -> dict[str, Histogram]:
-    """The histograms from reports that every device randomised itself, so that nobody need be trusted.
+    queries: Sequence[HistogramQuery],
+    randomizer: Callable[[int], Randomizer],
+    *,
+    step: int,
+    first_user: int,
+    generator: np.random.Generator,
+) -> tuple[dict[str, Histogram], tuple[LocalReports, ...]]:
+    """The histograms from reports that every device randomised itself, so that nobody need be trusted, and what the
+    ledger must hold.
 
-    A device answers ONE question, drawn for it without looking at its answer, with all of its epsilon: of H questions
-    each then has 1/H of the clients, where answering all would leave each 1/H of epsilon. `randomizer` makes one for a
-    number of cells. Every device's report is epsilon-locally private, whoever sees it; the ledger holds what an
-    aggregator noises, and has no row for this. Variances are the randomizer's at the estimated count; the small
-    correlation between cells is left out.
+    A device answers ONE query, drawn for it without looking at its answer, with all of its epsilon: of H queries each
+    then has 1/H of the clients, where answering all would leave each 1/H of epsilon. `randomizer` makes one for a
+    number of cells; `first_user` users were asked in earlier steps. Every device's report is epsilon-locally private,
+    whoever sees it. Variances are the randomizer's at the estimated count; the small correlation between cells is left
+    out.
     """
-    asked = _same_clients(questions)
-    assigned = generator.permutation(asked) % len(questions)
+    asked = _same_clients(queries)
+    assigned = generator.permutation(asked) % len(queries)
     found: dict[str, Histogram] = {}
-    for number, each in enumerate(questions):
+    rows: list[LocalReports] = []
+    for number, each in enumerate(queries):
         mine = each.chosen[assigned == number]
         device = randomizer(each.cells.size)
         holders = np.bincount(mine, minlength=each.cells.size)
         estimates = device.estimate(device.sample_votes(holders, generator), mine.size)
         variances = [device.variance(mine.size, float(np.clip(count, 0, mine.size))) for count in estimates]
         found[each.name] = Histogram.of(each.cells, estimates, variances, mine.size)
-    return found
+        rows.append(
+            LocalReports(
+                what=EVALUATION_HISTOGRAM,
+                turn=step + 1,
+                layer=number + 1,
+                first_user=first_user + sum(row.users for row in rows),
+                users=int(mine.size),
+                contributions=1,
+                domain=each.cells.size,
+                local_epsilon=device.epsilon,
+                randomizer=device.name,
+                own_support=device.p,
+                other_support=device.q,
+                least_votes=0,
+                prefixes=0,
+                words=0,
+            )
+        )
+    return found, tuple(rows)
 
 
-def _same_clients(questions: Sequence[Question]) -> int:
-    asked = {each.chosen.size for each in questions}
+def _same_clients(queries: Sequence[HistogramQuery]) -> int:
+    asked = {each.chosen.size for each in queries}
     if len(asked) != 1:
-        raise InputError(f"questions were put to {sorted(asked)} clients; all of one step go to the same clients.")
+        raise InputError(f"queries were put to {sorted(asked)} clients; all of one step go to the same clients.")
     return asked.pop()

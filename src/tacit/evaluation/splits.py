@@ -22,7 +22,7 @@ from tacit.errors import InputError
 
 Times = NDArray[np.int64]
 Rows = NDArray[np.int64]
-Rule = Literal["time", "count", "date", "last"]
+SplitRule = Literal["time", "count", "date", "last"]
 
 
 class Unsplit(StrEnum):
@@ -55,7 +55,7 @@ class TemporalSplit:
     `gate`: share of the text before test, its latest, that is set aside for the gate; 0.0: two parts only.
     """
 
-    rule: Rule = "time"
+    rule: SplitRule = "time"
     value: float = 0.8
     gate: float = 0.0
     undated: Literal["drop", "order"] = "drop"
@@ -79,8 +79,8 @@ class TemporalSplit:
             if rule == "date":
                 day = datetime.strptime(value, "%Y-%m-%d").replace(tzinfo=UTC)
                 return cls(rule="date", value=day.timestamp(), gate=gate, undated=undated)
-            if rule in get_args(Rule):
-                return cls(rule=cast(Rule, rule), value=float(value), gate=gate, undated=undated)
+            if rule in get_args(SplitRule):
+                return cls(rule=cast(SplitRule, rule), value=float(value), gate=gate, undated=undated)
         except InputError:
             raise
         except ValueError as error:

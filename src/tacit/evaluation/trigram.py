@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 from tacit.data import Cache
 from tacit.errors import InputError
 from tacit.evaluation.accuracy import Evaluation, HeldOut
-from tacit.keyboard.metrics import SHOWN, Counts
-from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD, SPECIALS
+from tacit.keyboard.language_model import kinds_of
+from tacit.keyboard.metrics import END, KNOWN, METRICS, SHOWN, UNKNOWN, Counts, Words
+from tacit.keyboard.vocabulary import BOS, PAD, SPECIALS
 
 Ids = NDArray[np.int64]
 Reals = NDArray[np.float64]
@@ -123,32 +124,37 @@ class BackedOffTrigram:
         return np.concatenate(best)[of_two]
 
     def evaluate(self, held_out: HeldOut) -> Evaluation:
-        """Count as `evaluation.evaluate` counts for a network, with the exclusions of `keyboard.metrics`."""
+        """Count as `evaluation.evaluate` counts for a network, with the exclusions of `keyboard.metrics`.
+
+        Only the first SHOWN suggestions are ranked: every later word has the rank V, as if it were the last.
+        """
         clients, _, length = held_out.sentences.shape
         padded = held_out.sentences.reshape(-1, length).astype(np.int64)
         targets = padded[:, 1:].reshape(-1)
         v = padded[:, :-1].reshape(-1)
         u = np.pad(padded[:, :-2], ((0, 0), (1, 0)), constant_values=BOS).reshape(-1)
         client = np.repeat(np.arange(clients), len(targets) // max(clients, 1))
-        word = (targets != PAD) & (targets != BOS) & (targets != EOS)
-        known = np.flatnonzero(word & (targets != OOV))
+        kind = kinds_of(targets, np)
+        typed, known = (kind == KNOWN) | (kind == UNKNOWN), np.flatnonzero(kind == KNOWN)
         u, v, wanted = u[known], v[known], targets[known]
         hits = self.suggestions(u, v) == wanted[:, None]
-        nats = -np.log(self.probability(u, v, wanted))
+        words = Words(rank=np.full(len(targets), self.vocabulary), nats=np.zeros(len(targets)), kind=kind)
+        words.rank[known] = np.where(hits.any(axis=1), hits.argmax(axis=1), self.vocabulary)
+        words.nats[known] = -np.log(self.probability(u, v, wanted))
 
         def of_each(whose: Ids, weights: Any = None) -> list[float]:
             return np.bincount(whose, weights, minlength=clients).tolist()  # type: ignore[no-any-return]
 
-        columns = (
-            of_each(client[word]),
-            of_each(client[word & (targets == OOV)]),
-            of_each(client[targets == EOS]),
-            of_each(client[known]),
-            of_each(client[known[hits[:, 0]]]),
-            of_each(client[known[hits.any(axis=1)]]),
-            of_each(client[known], nats),
+        sums = {}
+        for name, metric in METRICS.items():
+            there, added = known if metric.over == "predicted" else np.flatnonzero(typed), metric.of(words)
+            whole = added.dtype == bool
+            sums[name] = of_each(client[there[added[there]]]) if whole else of_each(client[there], added[there])
+        columns = (of_each(client[typed]), of_each(client[kind == END]), of_each(client[known]))
+        each = tuple(
+            Counts(*row, sums={name: column[at] for name, column in sums.items()}).host()
+            for at, row in enumerate(zip(*columns, strict=True))
         )
-        each = tuple(Counts(*row).host() for row in zip(*columns, strict=True))
         return Evaluation(total=sum(each, Counts()), clients=each)
 
     def _after_one(self, v: Ids, w: Ids) -> Reals:

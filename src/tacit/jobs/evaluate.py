@@ -13,14 +13,13 @@ from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.errors import InputError
-from tacit.evaluation.accuracy import HeldOut, evaluate
-from tacit.evaluation.asking import first_asked
+from tacit.evaluation.accuracy import HeldOut, evaluate, first_asked
 from tacit.evaluation.fairness import (
     QUANTILES,
-    accuracy_question,
+    accuracy_query,
     advantage_of,
-    change_question,
-    questions_about,
+    change_query,
+    queries_about,
     shared_vocabulary,
     spread_of,
 )
@@ -116,7 +115,7 @@ def count_clients(
     cores, found = Cores(hardware), dict[int, list[Counts]]()
     if kept is not None:
         kept.drop_torn_line()
-        found = {row["client"]: [Counts(*each) for each in row["counts"]] for row in kept.rows()}
+        found = {row["client"]: [Counts.from_row(each) for each in row["counts"]] for row in kept.rows()}
     told(len(found), len(asked.clients))
     for start in range(0, len(asked.clients), AT_ONCE):
         group = [int(client) for client in asked.clients[start : start + AT_ONCE] if int(client) not in found]
@@ -127,7 +126,9 @@ def count_clients(
         new = {client: [of_model[at] for of_model in each] for at, client in enumerate(group)}
         found.update(new)
         if kept is not None:
-            kept.append({"client": client, "counts": [list(one) for one in counts]} for client, counts in new.items())
+            kept.append(
+                {"client": client, "counts": [one.to_row() for one in counts]} for client, counts in new.items()
+            )
         told(len(found), len(asked.clients))
     return {name: [found[int(client)][at] for client in asked.clients] for at, name in enumerate(work.names)}
 
@@ -142,10 +143,10 @@ def release_and_report(work: Work, asked: Asked, run: Run, counted: Counted) -> 
 
     Hold the run's lock. Raises: InputError before anything is released where too few clients can be counted.
     """
-    exact, questions = _exact(counted), questions_about(list(counted.values()))
+    exact, queries = _exact(counted), queries_about(list(counted.values()))
     released: Mapping[str, Histogram] | None = None
     if work.promise.kind != "nothing":
-        released = released_step(run, work.promise, questions, step=0, steps=1, clients=asked.clients)
+        released = released_step(run, work.promise, queries, step=0, steps=1, clients=asked.clients)
     record = {
         "run": str(run.path),
         **_asked(work, asked),
@@ -153,7 +154,7 @@ def release_and_report(work: Work, asked: Asked, run: Run, counted: Counted) -> 
         "released": None if released is None else _released(work.names, released),
         "simulation_only": exact,
     }
-    page, public = report.pages(record, exactly(questions), released)
+    page, public = report.pages(record, exactly(queries), released)
     write(run.path / "report", page, beside={} if public is None else {"released": public})
     return record
 
@@ -182,7 +183,7 @@ def _released(names: Sequence[str], histograms: Mapping[str, Histogram]) -> dict
     """All of it computed from the noised counts alone."""
     models, against = {}, {}
     for at, name in enumerate(names):
-        accuracy = histograms[accuracy_question(at)]
+        accuracy = histograms[accuracy_query(at)]
         models[name] = {
             "mean": mean_from(accuracy),
             "worst_decile": worst_share_from(accuracy, 0.1),
@@ -190,7 +191,7 @@ def _released(names: Sequence[str], histograms: Mapping[str, Histogram]) -> dict
             "histogram": accuracy.as_row(),
         }
         if at:
-            change = histograms[change_question(at)]
+            change = histograms[change_query(at)]
             against[name] = {
                 "mean": mean_from(change),
                 "better": share_from(change, UNCHANGED),

@@ -78,7 +78,7 @@ def promise_of(run: Run, delta: float | None = None) -> dict[str, Any]:
     if asked.kind == "local":
         return {**facts, "epsilon": asked.epsilon, "delta": 0.0}
     rounds, clients = run.participations()
-    composition = ledger.composition(Participation.realised(len(ledger.releases), rounds, clients))
+    composition = ledger.composition(Participation.realised(run.steps_done, rounds, clients))
     at = asked.delta if delta is None else delta
     return {
         **facts,

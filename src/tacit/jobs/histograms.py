@@ -22,25 +22,24 @@ from numpy.typing import NDArray
 
 from tacit.errors import RunError
 from tacit.evaluation.histograms import Histogram
-from tacit.evaluation.release import Question, guarantee_for, release, release_locally
+from tacit.evaluation.release import HistogramQuery, cells_of, guarantee_for, release, release_locally
 from tacit.files import write_whole
 from tacit.jobs.evaluation_promise import Promise
 from tacit.keyboard.model_folder import WEIGHTS
+from tacit.mechanisms import standard_normal_seeds
+from tacit.mechanisms.seeds import SeedSource
 from tacit.randomizers import SubsetSelection
 from tacit.records import to_plain
 from tacit.runs import Run, Step
-from tacit.training import generator_for
+from tacit.statements.ledger import Release
 
-LOCAL = "released_locally"  # the note that has the digests of releases which no ledger row names
+CENTRAL, LOCAL = "evaluation histogram", "local reports"  # what randomness of the noise key is drawn for
 
 
 def weights_digest(model: Path) -> str:
     """SHA-256 of the weights of a finished run or of a model folder."""
     inside = model / "model" / WEIGHTS
     return hashlib.sha256((inside if inside.is_file() else model / WEIGHTS).read_bytes()).hexdigest()
-
-
-# -- the folder --------------------------------------------------------------------------------------------------------
 
 
 # -- lines -------------------------------------------------------------------------------------------------------------
@@ -86,7 +85,7 @@ class Lines:
 def released_step(
     run: Run,
     promise: Promise,
-    questions: Sequence[Question],
+    queries: Sequence[HistogramQuery],
     *,
     step: int,
     steps: int,
@@ -98,32 +97,33 @@ def released_step(
     where what is on disk is not what was released.
     """
     path = run.path / "steps" / f"release-{step:06d}.json"
-    digest = _digest_of(run, step, path.name)
-    if digest is not None:
-        return _read_release(path, {each.name: each for each in questions}, digest)
-    generator = generator_for(run.noise_key, "evaluation histogram", step)
-    if promise.kind == "local":
-        histograms = release_locally(
-            questions, lambda cells: SubsetSelection(domain=cells, epsilon=promise.epsilon), generator=generator
-        )
-        content = _release_file(histograms)
-        write_whole(path, content)
-        run.note(LOCAL, {**run.notes.get(LOCAL, {}), path.name: hashlib.sha256(content).hexdigest()})
-        return histograms
-    guarantee = guarantee_for(len(questions), zcdp=promise.zcdp, steps=steps)
-    histograms, row = release(questions, guarantee, step=step, generator=generator)
+    done = run.steps()
+    if step < len(done):
+        return _read_release(path, {each.name: each for each in queries}, done[step].digest)
+    histograms, releases = _release(run, promise, queries, step, steps)
     content = _release_file(histograms)
     write_whole(path, content)
-    done = Step(step=step, file=path.name, digest=hashlib.sha256(content).hexdigest(), releases=(to_plain(row),))
-    run.commit(done, clients=np.sort(clients))
+    digest = hashlib.sha256(content).hexdigest()
+    run.commit(Step(step=step, file=path.name, digest=digest, releases=to_plain(releases)), clients=np.sort(clients))
     return histograms
 
 
-def _digest_of(run: Run, step: int, name: str) -> str | None:
-    """SHA-256 of the file that the step released; None where it has released nothing yet."""
-    done = {row.step: row.digest for row in run.steps()}
-    locally: Mapping[str, str] = run.notes.get(LOCAL, {})
-    return done.get(step, locally.get(name))
+def _release(
+    run: Run, promise: Promise, queries: Sequence[HistogramQuery], step: int, steps: int
+) -> tuple[dict[str, Histogram], tuple[Release, ...]]:
+    """The histograms of a step and its rows of the ledger: functions of the run's key, the step and the answers."""
+    if promise.kind == "local":
+        return release_locally(
+            queries,
+            lambda cells: SubsetSelection(domain=cells, epsilon=promise.epsilon),
+            step=step,
+            first_user=len(run.participations()[0]),
+            generator=SeedSource(run.noise_key, LOCAL, step).block(0),
+        )
+    guarantee = guarantee_for(len(queries), zcdp=promise.zcdp, steps=steps)
+    seeds = standard_normal_seeds(run.noise_key, CENTRAL, step, 1, cells_of(queries))[0]
+    histograms, row = release(queries, guarantee, step=step, seeds=seeds)
+    return histograms, (row,)
 
 
 def _release_file(histograms: Mapping[str, Histogram]) -> bytes:
@@ -138,7 +138,7 @@ def _release_file(histograms: Mapping[str, Histogram]) -> bytes:
     return json.dumps(rows).encode()
 
 
-def _read_release(path: Path, questions: Mapping[str, Question], digest: str) -> dict[str, Histogram]:
+def _read_release(path: Path, queries: Mapping[str, HistogramQuery], digest: str) -> dict[str, Histogram]:
     try:
         content = path.read_bytes()
         if hashlib.sha256(content).hexdigest() != digest:
@@ -149,7 +149,7 @@ def _read_release(path: Path, questions: Mapping[str, Question], digest: str) ->
         rows = json.loads(content)
         return {
             name: Histogram.of(each.cells, rows[name]["counts"], rows[name]["variance"], rows[name]["asked"])
-            for name, each in questions.items()
+            for name, each in queries.items()
         }
     except (OSError, ValueError, KeyError) as error:
         raise RunError(f"'{path}' does not hold what the ledger says was released ({error}); restore it.") from error

@@ -13,18 +13,25 @@ from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.errors import InputError
-from tacit.evaluation.asking import first_asked
+from tacit.evaluation.accuracy import first_asked
 from tacit.evaluation.deltas import Deltas, Summary, summarise
 from tacit.evaluation.fairness import QUANTILES, shared_vocabulary
 from tacit.evaluation.gate import Policy, PolicyOutcome, difference, judged
 from tacit.evaluation.histograms import Histogram, mean_from, quantile_from, share_from
 from tacit.evaluation.intervals import UNKNOWN, complement, mean_of, quantile_of, worst_share_of
-from tacit.evaluation.personalization import ClientOutcome, SkippedClient, Strategy, TemporalSplit, personalize_clients
-from tacit.evaluation.queries import Answers, Questionnaire
-from tacit.evaluation.release import Question, exactly
+from tacit.evaluation.personalization import (
+    ClientOutcome,
+    FineTuning,
+    SkippedClient,
+    TemporalSplit,
+    personalize_clients,
+)
+from tacit.evaluation.queries import Answers, Queries
+from tacit.evaluation.release import HistogramQuery, exactly
 from tacit.jobs.begin import begin, key_for, of_this_process
 from tacit.jobs.evaluation_promise import Promise, promise_of
 from tacit.jobs.histograms import Lines, released_step, weights_digest
+from tacit.keyboard.metrics import TOP1, changing
 from tacit.keyboard.model_folder import load_model
 from tacit.reports import personalization as report
 from tacit.reports.page import ReportFiles, write
@@ -60,16 +67,16 @@ class Work:
     data: Path
     split_name: str
     clients: int  # asked at most; 0: all of the split
-    strategies: tuple[Strategy, ...]  # one or more, with the same stopping rule
+    strategies: tuple[FineTuning, ...]  # one or more, with the same stopping rule
     split: TemporalSplit
-    questionnaire: Questionnaire
+    queries: Queries
     harm_weight: float
     promise: Promise
     seed: int | None = None
 
     def to_toml(self, model_digest: str, data_digest: str) -> str:
         """The settings as the run folder keeps them; a resume compares them."""
-        asked = self.questionnaire
+        asked = self.queries
         return tomli_w.dumps(
             {
                 "model": {"path": str(self.model.resolve()), "sha256": model_digest},
@@ -110,7 +117,7 @@ def open_or_begin(work: Work, out: Path) -> Run:
 def asked_clients(work: Work, cache: Cache) -> NDArray[np.int64]:
     """Who is asked, in a public random order. With a gate the first half designs it, the other half judges it."""
     asked = first_asked(cache.clients(work.split_name), work.clients)
-    least = 2 * FEWEST if work.questionnaire.gated else FEWEST
+    least = 2 * FEWEST if work.queries.gated else FEWEST
     if len(asked) < least:
         raise InputError(
             f"{len(asked)} clients of the {work.split_name} split were asked for, and {least} are the fewest that say "
@@ -125,7 +132,7 @@ def evaluate_clients(work: Work, run: Run, hardware: Hardware, told: Callable[[i
     Hold the run's lock. What is written is the same whoever was interrupted when.
     """
     cache, cores = Cache.open(work.data), Cores(hardware)
-    network = load_model(work.model).parameters
+    model = load_model(work.model)
     asked = asked_clients(work, cache)
     lines = Lines(run.path / OUTCOMES)
     lines.drop_torn_line()
@@ -139,7 +146,9 @@ def evaluate_clients(work: Work, run: Run, hardware: Hardware, told: Callable[[i
         told(len(done), len(asked))
 
     if missing:
-        personalize_clients(network, cache, missing, work.strategies, work.split, cores=cores, progress=keep)
+        personalize_clients(
+            model.network, model.parameters, cache, missing, work.strategies, work.split, cores=cores, progress=keep
+        )
 
 
 def findings(work: Work, run: Run) -> Evaluated:
@@ -154,7 +163,7 @@ def findings(work: Work, run: Run) -> Evaluated:
     for row in reports:
         if "skipped" in row:
             skipped[row["skipped"]] = skipped.get(row["skipped"], 0) + 1
-    groups = np.array_split(np.arange(len(asked)), 2) if work.questionnaire.gated else [np.arange(len(asked))]
+    groups = np.array_split(np.arange(len(asked)), 2) if work.queries.gated else [np.arange(len(asked))]
     for group in groups:
         if sum("skipped" not in reports[at] for at in group) < FEWEST:
             reasons = "; ".join(f"{count}: {reason}" for reason, count in sorted(skipped.items()))
@@ -167,15 +176,15 @@ def findings(work: Work, run: Run) -> Evaluated:
     if unmeasured := sum(part.unmeasured for part in parts):
         skipped["no test word is in the vocabulary"] = unmeasured
 
-    def answered(answer: Callable[[int, list[Question]], Mapping[str, Histogram]]) -> Answers:
+    def answered(answer: Callable[[int, list[HistogramQuery]], Mapping[str, Histogram]]) -> Answers:
         return _answers(work, parts, silent, answer)
 
-    exact = answered(lambda step, questions: exactly(questions))
+    exact = answered(lambda step, queries: exactly(queries))
     released = None
     if work.promise.kind != "nothing":
         released = answered(
-            lambda step, questions: released_step(
-                run, work.promise, questions, step=step, steps=len(groups), clients=asked[groups[step]]
+            lambda step, queries: released_step(
+                run, work.promise, queries, step=step, steps=len(groups), clients=asked[groups[step]]
             )
         )
     everybody = _measured(reports)
@@ -194,18 +203,18 @@ def _answers(
     work: Work,
     parts: list[Deltas],
     silent: list[int],
-    answer: Callable[[int, list[Question]], Mapping[str, Histogram]],
+    answer: Callable[[int, list[HistogramQuery]], Mapping[str, Histogram]],
 ) -> Answers:
     """Ask the first group, choose policies by what it answered, ask the second group about them."""
-    asked = work.questionnaire
+    asked = work.queries
     first = asked.about_strategies(parts[0], silent[0])
     if not asked.gated:
-        return Answers(questionnaire=asked, steps=(answer(0, first),), policies=())
+        return Answers(queries=asked, steps=(answer(0, first),), policies=())
     designed = answer(0, [*first, *asked.about_rules(parts[0], silent[0])])
     policies = asked.policies(designed, work.harm_weight)
     second = asked.about_strategies(parts[1], silent[1])
     judged = answer(1, [*second, *asked.about_policies(policies, parts[1], silent[1])])
-    return Answers(questionnaire=asked, steps=(designed, judged), policies=policies)
+    return Answers(queries=asked, steps=(designed, judged), policies=policies)
 
 
 def _check_model(work: Work, cache: Cache) -> str:
@@ -237,9 +246,7 @@ def _record(work: Work, run: Run, found: Evaluated, outcomes: Sequence[PolicyOut
         "undated_sentences": found.undated,
         "baseline": _baseline_exact(found),
         "strategies": {
-            str(strategy): {
-                metric: _exact(found, metric, column).as_row() for metric in ("top1", "top3", "cross_entropy")
-            }
+            str(strategy): {metric: _exact(found, metric, column).as_row() for metric in changing()}
             for column, strategy in enumerate(work.strategies)
         },
         "by_slice": _by_slice_exact(found, work),
@@ -273,7 +280,7 @@ def _exact(found: Evaluated, metric: str, column: int) -> Summary:
 
 
 def _baseline_exact(found: Evaluated) -> dict[str, Any]:
-    accuracy = found.deltas.baseline["top1"]
+    accuracy = found.deltas.baseline[TOP1]
     return {
         "mean": mean_of(accuracy),
         "quantiles": {q: quantile_of(accuracy, q) for q in QUANTILES},
@@ -284,7 +291,7 @@ def _baseline_exact(found: Evaluated) -> dict[str, Any]:
 def _by_slice_exact(found: Evaluated, work: Work) -> dict[str, Any]:
     """Mean change of top-1 accuracy and how many users, in each slice; no mean of fewer than two."""
     tables: dict[str, Any] = {}
-    asked, deltas = work.questionnaire, found.deltas
+    asked, deltas = work.queries, found.deltas
     for which in asked.slices:
         labels, mine = asked.labels(which), asked.slice_of(which, deltas)
         members = [mine == number for number in range(len(labels))]
@@ -294,7 +301,7 @@ def _by_slice_exact(found: Evaluated, work: Work) -> dict[str, Any]:
                 str(strategy): [
                     {
                         "users": int(each.sum()),
-                        "mean": mean_of(deltas.change["top1"][each, column]) if each.sum() > 1 else UNKNOWN,
+                        "mean": mean_of(deltas.change[TOP1][each, column]) if each.sum() > 1 else UNKNOWN,
                     }
                     for each in members
                 ]
@@ -307,11 +314,11 @@ def _by_slice_exact(found: Evaluated, work: Work) -> dict[str, Any]:
 def _by_slice(answers: Answers, work: Work, asked: int) -> dict[str, Any]:
     """Mean change of top-1 accuracy and about how many of the asked users are in each slice."""
     found: dict[str, Any] = {}
-    for which in answers.questionnaire.slices:
-        labels = answers.questionnaire.labels(which)
+    for which in answers.queries.slices:
+        labels = answers.queries.labels(which)
         rows = {}
         for strategy in work.strategies:
-            histogram = answers.change("top1", str(strategy), which)
+            histogram = answers.change(TOP1, str(strategy), which)
             parts = [histogram.slice(number) for number in range(len(labels))]
             share = asked / histogram.asked  # of a local release each question was put to some of the devices
             rows[str(strategy)] = [{"users": share * part.reporting, "mean": mean_from(part)} for part in parts]
@@ -321,7 +328,7 @@ def _by_slice(answers: Answers, work: Work, asked: int) -> dict[str, Any]:
 
 def _histograms(answers: Answers, work: Work) -> dict[str, Any]:
     """The joint counts of slice and change, with the noise of each."""
-    asked = answers.questionnaire
+    asked = answers.queries
     return {
         f"{metric}, {which}, {strategy}": answers.change(metric, str(strategy), which).as_row()
         for metric in asked.metrics
@@ -350,7 +357,7 @@ def _released(answers: Answers, work: Work, asked: int) -> dict[str, Any]:
         "baseline_quantiles": {q: quantile_from(answers.baseline, q) for q in QUANTILES},
         "strategies": {
             str(strategy): {
-                metric: _read(answers.change_of_all(metric, str(strategy))) for metric in answers.questionnaire.metrics
+                metric: _read(answers.change_of_all(metric, str(strategy))) for metric in answers.queries.metrics
             }
             for strategy in work.strategies
         },

@@ -8,6 +8,7 @@ The slow, obvious twin is `tests/keyboard/numpy_model.py`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +17,9 @@ from jax import Array
 from tacit.errors import InputError
 from tacit.keyboard import cifg_loss, cifg_packed
 from tacit.keyboard.cifg_parameters import CifgParameters
+
+if TYPE_CHECKING:
+    from tacit.keyboard.cifg_on_device import CifgOnDevice
 
 __all__ = ["Cifg", "CifgParameters"]
 
@@ -85,3 +89,9 @@ class Cifg:
     ) -> tuple[CifgParameters, Array]:
         """One step down the loss, fast on processors; see `language_model.HasSgdStep`."""
         return cifg_packed.descend(parameters, sentences, learning_rate, precision=precision)
+
+    def held(self, parameters: CifgParameters) -> "CifgOnDevice":
+        """The parameters on a device, without padding; see `on_device.HasOnDeviceTraining`."""
+        from tacit.keyboard.cifg_on_device import CifgOnDevice  # Numba comes with it
+
+        return CifgOnDevice.of(parameters)

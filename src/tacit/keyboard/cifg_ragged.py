@@ -3,7 +3,6 @@
 N words of a batch (by place, then by sentence), V vocabulary, E embedding width, H units.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -70,6 +69,11 @@ class Batch(NamedTuple):
     targets: Ids  # (N,) the words that come after them
     active: Places  # (places,): how many sentences reach that place; never more than at the one before
 
+    @property
+    def tokens(self) -> int:
+        """Words and ends of sentences that are predicted."""
+        return len(self.ids)
+
 
 def batches_of(sentences: Ids, size: int) -> list[Batch]:
     """The padded sentences (S, L+1), in batches of `size` as they come; the longest first within each."""
@@ -81,11 +85,6 @@ def batches_of(sentences: Ids, size: int) -> list[Batch]:
         ids, targets = (sentences[rows, skip : skip + len(here)].T[here] for skip in (0, 1))
         batches.append(Batch(ids.astype(np.int32), targets.astype(np.int32), here.sum(axis=1)))
     return batches
-
-
-def tokens_of(batches: Sequence[Batch]) -> int:
-    """Words and ends of sentences that are predicted."""
-    return sum(len(batch.ids) for batch in batches)
 
 
 class Trace(NamedTuple):

@@ -21,7 +21,8 @@ from jax import Array
 from jax.scipy.special import logsumexp
 
 from tacit.errors import InputError
-from tacit.keyboard.vocabulary import PAD
+from tacit.keyboard.metrics import END, KNOWN, NO_TARGET, UNKNOWN, Counts, Words, counts_of
+from tacit.keyboard.vocabulary import EOS, OOV, PAD, SPECIALS
 from tacit.records import from_plain, to_plain
 
 Parameters = Any  # a pytree of float32 arrays: NamedTuples, dictionaries and tuples, whose leaves have names by it
@@ -192,3 +193,30 @@ def sgd_step(
 
     value, gradient = jax.value_and_grad(mean)(parameters)
     return jax.tree.map(lambda p, g: p - learning_rate * g, parameters, gradient), value
+
+
+def ranked(network: LanguageModel, parameters: Parameters, sentences: Array, *, ends: bool = False) -> Words:
+    """The rank and the surprise of every target of a padded batch (B, L+1), time-major. `ends` is static under jit.
+
+    A target's rank is the number of suggestible words with a greater score; of equal scores the smaller id comes first.
+    It needs one pass over the (B*L, V) scores, where finding the three best would need a sort.
+    """
+    targets = sentences[:, 1:].T.reshape(-1)  # (W,) time-major
+    scores = network.logits(parameters, sentences[:, :-1]).transpose(1, 0, 2).reshape(len(targets), -1)  # (W, V)
+    picked = jnp.take_along_axis(scores, targets[:, None], axis=1)
+    ids = jnp.arange(scores.shape[1], dtype=targets.dtype)[None, :]
+    before = (scores > picked) | ((scores == picked) & (ids < targets[:, None]))
+    suggestible = (ids >= SPECIALS) | (ids == EOS) if ends else ids >= SPECIALS
+    rank = jnp.sum(before & suggestible, axis=1, dtype=jnp.int32)
+    return Words(rank=rank, nats=logsumexp(scores, axis=1) - picked[:, 0], kind=kinds_of(targets, jnp))
+
+
+def kinds_of(targets: Any, numbers: Any) -> Any:
+    """The kind of each target id, of the same shape. numbers: `numpy` or `jax.numpy`."""
+    special = numbers.where(targets == EOS, END, numbers.where(targets == OOV, UNKNOWN, NO_TARGET))
+    return numbers.where(targets >= SPECIALS, KNOWN, special)
+
+
+def count(network: LanguageModel, parameters: Parameters, sentences: Array, *, ends: bool = False) -> Counts:
+    """What METRICS sum up over a padded batch (B, L+1): BOS, words, EOS, PAD. `ends` is static under jit."""
+    return counts_of(ranked(network, parameters, sentences, ends=ends), jnp, ends=ends)

@@ -1,26 +1,72 @@
-"""How well the next word is predicted, with the exclusions named.
+"""How well the next word is predicted: METRICS, each a sum over words, with the exclusions named.
 
 Accuracy is top-1 and top-3 IN-VOCABULARY accuracy (papers 1 and 5): of the words that were really typed next
 and stand in the vocabulary, the share that was the first, or one of the first three, suggestions. Padding,
 the beginning of a sentence and out-of-vocabulary words never count as targets; the end of a sentence only
-with `ends=True`. A phone cannot show a special token, so none of them is ever a suggestion, except the end
+with `ends=True`. A device cannot show a special token, so none of them is ever a suggestion, except the end
 with `ends=True`.
 
 Cross-entropy is over the same targets, but from the full softmax: the probability that the model gives to
 special tokens is lost to it, so it compares with the training loss, not with a renormalised distribution.
+
+Everything that counts, records, compares, releases or draws goes through METRICS, so that a metric is a line there. No
+JAX here: `language_model.count` ranks words with it, `on_device` without.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
-import jax.numpy as jnp
-from jax import Array
-from jax.scipy.special import logsumexp
-
-from tacit.keyboard.language_model import LanguageModel, Parameters
-from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD, SPECIALS
-
-Number = Array | int | float
+Number = Any  # an array () on its way, or a Python number
 SHOWN = 3  # suggestions on a keyboard's strip
+
+NO_TARGET, KNOWN, UNKNOWN, END = 0, 1, 2, 3  # kinds of targets: padding, a word of the vocabulary, another, the end
+
+
+class Words(NamedTuple):
+    """The targets of some sentences in any order, as arrays (W,) of NumPy or JAX."""
+
+    rank: Any  # integers: how many suggestions come before the target; of specials it means nothing
+    nats: Any  # -log of its probability, from the softmax over all V
+    kind: Any  # integers: NO_TARGET, KNOWN, UNKNOWN or END
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """A mean over targets: what each adds, divided by how many there are."""
+
+    title: str  # as pages and figures name it
+    of: Callable[[Words], Any]  # what each target adds, (W,)
+    over: Literal["predicted", "words"] = "predicted"  # the targets that count, or all typed words
+    unit: Literal["share", "nats"] = "share"
+    better: Literal[1, -1, 0] = 1  # which direction is a gain; 0: it says something of the text, not of the model
+    # Cuts of the histograms of its change for a client: from first/per_unit to last/per_unit in steps of 1/per_unit.
+    changes: tuple[int, int, int] = (-10, 20, 100)
+
+    def gain(self, before: float, after: float) -> float:
+        """The change from one sum to another, positive where it is for the better."""
+        return self.better * (after - before)
+
+    @property
+    def worst(self) -> float:
+        """The sum of a model that predicts nothing."""
+        return float("inf") if self.better < 0 else 0
+
+
+METRICS: dict[str, Metric] = {
+    "top1_accuracy": Metric(title="top-1 accuracy", of=lambda words: words.rank < 1),
+    "top3_accuracy": Metric(title="top-3 accuracy", of=lambda words: words.rank < SHOWN),
+    "cross_entropy": Metric(
+        title="cross-entropy, nats a word", of=lambda words: words.nats, unit="nats", better=-1, changes=(-20, 20, 20)
+    ),
+    "oov_rate": Metric(title="words out of vocabulary", of=lambda words: words.kind == UNKNOWN, over="words", better=0),
+}
+TOP1 = "top1_accuracy"  # what clients are compared by, and policies chosen by
+
+
+def changing() -> tuple[str, ...]:
+    """The metrics that a model can change: all but those of the text."""
+    return tuple(name for name, metric in METRICS.items() if metric.better)
 
 
 class Counts(NamedTuple):
@@ -30,76 +76,69 @@ class Counts(NamedTuple):
     """
 
     words: Number = 0  # typed words, OOV included; no padding, beginning or end
-    oov: Number = 0  # of these, out of the vocabulary
     ends: Number = 0  # ends of sentences
-    predicted: Number = 0  # counted targets: words - oov, and the ends if asked for
-    top1: Number = 0  # of these, the first suggestion
-    top3: Number = 0  # of these, among the first three
-    nats: Number = 0.0  # cross-entropy summed over the counted targets
+    predicted: Number = 0  # counted targets: known words, and the ends if asked for
+    sums: Mapping[str, Number] = {}  # by metric
 
     def __add__(self, other: "Counts") -> "Counts":  # type: ignore[override]  # sums, not concatenation
-        return Counts(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+        names = {**self.sums, **other.sums}
+        return Counts(
+            words=self.words + other.words,
+            ends=self.ends + other.ends,
+            predicted=self.predicted + other.predicted,
+            sums={name: self.sums.get(name, 0) + other.sums.get(name, 0) for name in names},
+        )
 
     def host(self) -> "Counts":
         """The same as Python numbers, whose sums neither overflow nor lose digits."""
-        words, oov, ends, predicted, top1, top3, nats = self
-        return Counts(int(words), int(oov), int(ends), int(predicted), int(top1), int(top3), float(nats))
+        return Counts(
+            words=int(self.words),
+            ends=int(self.ends),
+            predicted=int(self.predicted),
+            sums={name: each.item() if hasattr(each, "item") else each for name, each in self.sums.items()},
+        )
 
-    @property
-    def top1_accuracy(self) -> float:
-        """Share of the counted targets; nan if there were none."""
-        return _ratio(self.top1, self.predicted)
+    def value(self, metric: str) -> float:
+        """The metric with this name; nan where there was nothing to take it over."""
+        whole = self.over(metric)
+        return float(self.sums.get(metric, 0)) / float(whole) if whole else float("nan")
 
-    @property
-    def top3_accuracy(self) -> float:
-        """Share of the counted targets; nan if there were none."""
-        return _ratio(self.top3, self.predicted)
+    def over(self, metric: str) -> Number:
+        """How many targets the metric is a mean over."""
+        return self.predicted if METRICS[metric].over == "predicted" else self.words
 
-    @property
-    def cross_entropy(self) -> float:
-        """Nats per counted target; nan if there were none."""
-        return _ratio(self.nats, self.predicted)
+    def to_row(self) -> dict[str, Any]:
+        """For a line of JSON, which has no infinity; `from_row` undoes it."""
+        sums = {name: None if each == float("inf") else each for name, each in self.sums.items()}
+        return {"words": self.words, "ends": self.ends, "predicted": self.predicted, "sums": sums}
 
-    @property
-    def oov_rate(self) -> float:
-        """Share of the typed words; nan if there were none."""
-        return _ratio(self.oov, self.words)
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> "Counts":
+        """What `to_row` gave."""
+        sums = {name: float("inf") if each is None else each for name, each in row["sums"].items()}
+        return cls(words=row["words"], ends=row["ends"], predicted=row["predicted"], sums=sums)
 
 
-def count(network: LanguageModel, parameters: Parameters, sentences: Array, *, ends: bool = False) -> Counts:
-    """Counts of a padded batch (B, L+1) as the loss takes it: BOS, words, EOS, PAD. `ends` is static under jit.
+def counts_of(words: Words, numbers: Any, *, ends: bool = False) -> Counts:
+    """The sums over some targets. numbers: the library that computes them, `numpy` or `jax.numpy`.
 
-    A target's rank is the number of suggestible words with a greater logit; of equal logits the smaller id
-    comes first. Counting needs one pass over the (B*L, V) logits, where finding the three best would need a
-    sort.
+    NumPy adds up in float64 and int64, JAX in float32 and int32.
     """
-    targets = sentences[:, 1:].T.reshape(-1)  # (W,) time-major
-    scores = network.logits(parameters, sentences[:, :-1]).transpose(1, 0, 2).reshape(len(targets), -1)  # (W, V)
-    picked = jnp.take_along_axis(scores, targets[:, None], axis=1)
-    ids = jnp.arange(scores.shape[1], dtype=targets.dtype)[None, :]
-    before = (scores > picked) | ((scores == picked) & (ids < targets[:, None]))
-    suggestible = (ids >= SPECIALS) | (ids == EOS) if ends else ids >= SPECIALS
-    rank = jnp.sum(before & suggestible, axis=1, dtype=jnp.int32)
+    typed = (words.kind == KNOWN) | (words.kind == UNKNOWN)
+    counted = (words.kind == KNOWN) | (words.kind == END) if ends else words.kind == KNOWN
 
-    end = targets == EOS
-    word = (targets != PAD) & (targets != BOS) & ~end
-    known = word & (targets != OOV)
-    counted = known | end if ends else known
-    surprise = logsumexp(scores, axis=1) - picked[:, 0]
+    def total(values: Any, which: Any) -> Any:
+        if values.dtype == bool:
+            return (values & which).sum(dtype=whole)
+        return numbers.where(which, values, values.dtype.type(0)).sum(dtype=real)
+
+    whole, real = (numbers.int64, numbers.float64) if numbers.__name__ == "numpy" else (numbers.int32, numbers.float32)
     return Counts(
-        words=_number(word),
-        oov=_number(word & ~known),
-        ends=_number(end),
-        predicted=_number(counted),
-        top1=_number(counted & (rank < 1)),
-        top3=_number(counted & (rank < SHOWN)),
-        nats=jnp.sum(jnp.where(counted, surprise, 0.0)),
+        words=typed.sum(dtype=whole),
+        ends=(words.kind == END).sum(dtype=whole),
+        predicted=counted.sum(dtype=whole),
+        sums={
+            name: total(metric.of(words), counted if metric.over == "predicted" else typed)
+            for name, metric in METRICS.items()
+        },
     )
-
-
-def _number(which: Array) -> Array:
-    return jnp.sum(which, dtype=jnp.int32)
-
-
-def _ratio(part: Number, whole: Number) -> float:
-    return float(part) / float(whole) if whole else float("nan")

@@ -13,7 +13,7 @@ from tacit.mechanisms.ziggurat import Ziggurat
 
 KEY_BYTES = 16  # Philox has a key of 128 bits
 # What seeds are drawn for; append only, because the place in this tuple is part of the generator's counter.
-PURPOSES = ("model update", "clip norm")
+PURPOSES = ("model update", "clip norm", "evaluation histogram", "local reports")
 # Changing either of these changes the seeds.
 BLOCK = 1 << 18  # seeds from one counter block, 1 MiB
 PIECE = 1 << 15  # drawn at a time, 128 KiB: some ten such arrays fit into a core's second cache

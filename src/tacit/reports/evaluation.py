@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.evaluation.fairness import accuracy_question, change_question
+from tacit.evaluation.fairness import accuracy_query, change_query
 from tacit.evaluation.histograms import Histogram, representatives
 from tacit.evaluation.intervals import NORMAL
 from tacit.reports.figure import HUES, Axis, ErrorBars, Figure, Mark, Panel, Steps
@@ -71,8 +71,8 @@ def _tables(found: Mapping[str, Any]) -> list[Table]:
 
 def figures(names: Sequence[str], histograms: Mapping[str, Histogram], *, source: str) -> tuple[Figure, ...]:
     """Accuracy of every model, and the change by each against the first; `source` is in names and titles."""
-    accuracy = {name: histograms[accuracy_question(at)].coarser(ACCURACY_CUTS) for at, name in enumerate(names)}
-    change = {name: histograms[change_question(at)].coarser(CHANGE_CUTS) for at, name in enumerate(names) if at}
+    accuracy = {name: histograms[accuracy_query(at)].coarser(ACCURACY_CUTS) for at, name in enumerate(names)}
+    change = {name: histograms[change_query(at)].coarser(CHANGE_CUTS) for at, name in enumerate(names) if at}
     drawn = [
         Figure(
             name=f"accuracy-{source}",

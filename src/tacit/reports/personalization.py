@@ -16,8 +16,9 @@ from tacit.evaluation.fine_tuning import in_full
 from tacit.evaluation.gate import OPEN, PolicyOutcome
 from tacit.evaluation.histograms import UNCHANGED, Histogram, representatives
 from tacit.evaluation.intervals import NORMAL, Estimate
-from tacit.evaluation.personalization import Strategy
+from tacit.evaluation.personalization import FineTuning
 from tacit.evaluation.queries import Answers
+from tacit.keyboard.metrics import TOP1
 from tacit.reports.figure import HUES, MARKS, Axis, ErrorBars, Figure, Mark, Panel, Rule, Steps
 from tacit.reports.page import Block, FigureOf, Page, Paragraph, Table
 from tacit.reports.release import promise_blocks, said, simulation_blocks
@@ -41,7 +42,7 @@ WIDEST = 0.3  # of an interval that is drawn: as wide as the changes that histog
 
 def pages(
     record: Mapping[str, Any],
-    strategies: Sequence[Strategy],
+    strategies: Sequence[FineTuning],
     exact: Answers,
     outcomes: Sequence[PolicyOutcome],
     released: Answers | None,
@@ -51,7 +52,7 @@ def pages(
     record: what was found; `released` beside `simulation_only`, never mixed. outcomes: of the policies that the exact
     answers chose.
     """
-    tokens, simulated, public = exact.questionnaire.tokens.labels(), record["simulation_only"], record["released"]
+    tokens, simulated, public = exact.queries.tokens.labels(), record["simulation_only"], record["released"]
     rule = Rules(strategies, tokens)
     title = "Does a model of one's own help?"
     shown: list[Block] = [Paragraph(_asked(record, strategies)), *promise_blocks(record["promise"])]
@@ -78,7 +79,7 @@ def pages(
 class Rules:
     """Policies as people read them: what each bucket of train tokens does."""
 
-    def __init__(self, strategies: Sequence[Strategy], tokens: Sequence[str]) -> None:
+    def __init__(self, strategies: Sequence[FineTuning], tokens: Sequence[str]) -> None:
         self._strategies, self._tokens = strategies, tokens
 
     def __call__(self, policy: Mapping[str, Any]) -> str:
@@ -94,7 +95,7 @@ class Rules:
         return f"{self._strategies[rule['strategy']]}{gate}"
 
 
-def _asked(record: Mapping[str, Any], strategies: Sequence[Strategy]) -> str:
+def _asked(record: Mapping[str, Any], strategies: Sequence[FineTuning]) -> str:
     share = record["gate_share"]
     gate = f", of what comes before the latest {share:g} for the gate" if share else ""
     return (
@@ -118,7 +119,7 @@ def _table_1(baseline: Estimate, strategies: Mapping[str, Mapping[str, Any]]) ->
     head = ("strategy", "mean change", f"gain at least {GAIN:g}", f"lose more than {GAIN:g}", "lose anything", "median")
     rows = []
     for strategy, found in strategies.items():
-        row = found["top1"]
+        row = found[TOP1]
         shares = [row["gaining"].get(GAIN), row["losing"].get(GAIN), row["losing"].get(0.0)]
         rows.append((strategy, _change(row["mean"]), *map(_share, shares), _change(row["quantiles"][0.5])))
     return [Paragraph(f"Mean accuracy before: {said(baseline)}"), Table(tuple(rows), head)]
@@ -172,7 +173,7 @@ def _share(found: Estimate | None) -> str:
 
 
 def figures(
-    answers: Answers, strategies: Sequence[Strategy], by_slice: Mapping[str, Any], *, source: str
+    answers: Answers, strategies: Sequence[FineTuning], by_slice: Mapping[str, Any], *, source: str
 ) -> tuple[Figure, ...]:
     """Figures 2 and 3; `by_slice` is the report's. `source` (released, simulation) is in names and titles."""
     drawn = [
@@ -217,13 +218,13 @@ def policies(outcomes: Sequence[PolicyOutcome]) -> Figure:
     )
 
 
-def _figure_2(batch: int, answers: Answers, strategies: Sequence[Strategy]) -> Panel:
+def _figure_2(batch: int, answers: Answers, strategies: Sequence[FineTuning]) -> Panel:
     """Share of users per bin as in the paper's Figure 2; open bins are drawn at the ends."""
     rates = sorted({each.learning_rate for each in strategies})
     marks: list[Mark] = []
     lowest = 0.0
     for strategy in (each for each in strategies if each.batch_size == batch):
-        histogram = answers.change_of_all("top1", str(strategy))
+        histogram = answers.change_of_all(TOP1, str(strategy))
         clients = histogram.asked  # known; of a released histogram, how many reported is not
         counts, variance, centres = _even(histogram)
         shares, hue = counts / clients, rates.index(strategy.learning_rate) % HUES
@@ -248,7 +249,7 @@ def _even(histogram: Histogram) -> tuple[NDArray[np.float64], NDArray[np.float64
     return even.counts[0], even.variance[0], representatives(even.cells.bins)
 
 
-def _figure_3(strategies: Sequence[Strategy], table: Mapping[str, Any], label: str) -> Panel:
+def _figure_3(strategies: Sequence[FineTuning], table: Mapping[str, Any], label: str) -> Panel:
     """Mean change in each slice with its interval; no point where that is so wide that it says nothing."""
     rates = sorted({each.learning_rate for each in strategies})
     batches = _batches(strategies)
@@ -295,5 +296,5 @@ def _policy(number: int, outcome: PolicyOutcome) -> ErrorBars:
     )
 
 
-def _batches(strategies: Sequence[Strategy]) -> list[int]:
+def _batches(strategies: Sequence[FineTuning]) -> list[int]:
     return sorted({each.batch_size for each in strategies})

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.keyboard.metrics import METRICS
 from tacit.privacy import gaussian
 from tacit.privacy.rounding import rounded_up
 from tacit.records import to_plain
-from tacit.reports.figure import BLUE, ORANGE, Above, Axis, Bars, Figure, Line, Mark, Panel, Points, Steps
+from tacit.reports.figure import BLUE, HUES, ORANGE, Above, Axis, Bars, Figure, Line, Mark, Panel, Points, Steps
 from tacit.reports.page import (
     Block,
     FigureOf,
@@ -32,10 +33,7 @@ from tacit.reports.summary import RunSummary
 from tacit.statements.accounts import figures_of
 
 QUALITY = {
-    "top1_accuracy": "top-1 accuracy",
-    "top3_accuracy": "top-3 accuracy",
-    "cross_entropy": "cross-entropy, nats a word",
-    "oov_rate": "words out of vocabulary",
+    **{name: metric.title for name, metric in METRICS.items()},
     "words": "words typed",
     "clients": "clients",
     "client_accuracy_q25": "top-1 accuracy, lower quartile of clients",
@@ -54,7 +52,11 @@ FIGURES = {
     "epsilon": "epsilon",
     "delta": "delta",
 }
-ACCURACIES = (("top1_accuracy", "top-1", BLUE), ("top3_accuracy", "top-3", ORANGE))
+ACCURACIES = tuple(  # name, what it is called, its hue
+    (name, metric.title.removesuffix(" accuracy"), number % HUES)
+    for number, (name, metric) in enumerate(METRICS.items())
+    if metric.unit == "share" and metric.better > 0
+)
 ACCURACY = Axis("accuracy, validation clients", percent=True, low=0)
 NOTHING_STATED = (Heading("Privacy statement"), Paragraph("Nothing was released, so there is nothing to state."))
 SMOOTH_FROM = 40  # rounds, from twice so many on a curve is smoothed
@@ -280,6 +282,7 @@ def figures(summary: RunSummary) -> tuple[Figure, ...]:
 
 def _learning_curve(summary: RunSummary) -> Figure:
     marks: list[Mark] = []
+    called = " and ".join(shown for _, shown, _ in ACCURACIES)
     for name, shown, hue in ACCURACIES:
         marks.append(curve(summary.by_rounds(name), shown, hue))
         if name in summary.test:
@@ -288,7 +291,7 @@ def _learning_curve(summary: RunSummary) -> Figure:
     return Figure(
         name="learning_curve",
         title="Accuracy over rounds",
-        alt=f"Top-1 and top-3 accuracy on validation clients over {summary.released} rounds.",
+        alt=f"{called.capitalize()} accuracy on validation clients over {summary.released} rounds.",
         panels=(Panel(marks=tuple(marks), x=Axis("rounds", whole=True), y=ACCURACY),),
     )
 
