@@ -36,9 +36,11 @@ RUN = """
 import json, resource, sys, time
 began = time.process_time(), time.perf_counter()
 from tacit.population.devices import Population, RoundRules
+from tacit.population.settings import SimulationSettings
 from tacit.population.simulation import simulate
 devices, goal, rounds = map(int, sys.argv[1:4])
-run = simulate(Population(devices=devices), RoundRules(report_goal=goal, timer_hours=float(sys.argv[4])), rounds=rounds)
+rules = RoundRules(report_goal=goal, timer_hours=float(sys.argv[4]))
+run = simulate(SimulationSettings(population=Population(devices=devices), rules=rules, rounds=rounds))
 simulated = time.perf_counter() - began[1]
 realised, promised = run.realised, run.promised
 seconds, cpu = time.perf_counter() - began[1], time.process_time() - began[0]
@@ -142,6 +144,7 @@ def table(scale: float, rows: int) -> None:
     """The papers' rows beside the simulator's."""
     from tacit.errors import ParticipationError
     from tacit.population.devices import Population, RoundRules
+    from tacit.population.settings import SimulationSettings
     from tacit.population.simulation import Simulation, simulate
 
     for name, rounds, printed, hours, millions in TABLE[:rows]:
@@ -151,7 +154,7 @@ def table(scale: float, rows: int) -> None:
             who = Population(devices=round(times * millions * 1e6 / scale))  # noqa: B023
             how = replace(rules, pause_minutes=pause)  # noqa: B023
             try:
-                return simulate(who, how, rounds=rounds)  # noqa: B023
+                return simulate(SimulationSettings(population=who, rules=how, rounds=rounds))  # noqa: B023
             except ParticipationError:
                 return None
 

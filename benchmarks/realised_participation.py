@@ -24,6 +24,7 @@ from cells import Cell, Played, cell, chosen, figure, options, play, read, small
 
 from tacit.data import Cache
 from tacit.population.devices import Population, RoundRules
+from tacit.population.settings import SimulationSettings
 from tacit.population.simulation import Simulation, simulate
 from tacit.privacy import Participation
 from tacit.recipe import Recipe
@@ -71,7 +72,8 @@ def planned(asked: argparse.Namespace) -> list[Cell]:
 def rehearsed(clients: int, timer: float, rounds: int) -> Simulation:
     """What `tacit simulate` shows before anything is trained."""
     rules = RoundRules(report_goal=REPORT_GOAL, timer_hours=timer)
-    return simulate(Population(devices=clients), rules, rounds=rounds, seed=REHEARSAL)
+    who = Population(devices=clients)
+    return simulate(SimulationSettings(population=who, rules=rules, rounds=rounds, seed=REHEARSAL))
 
 
 def one(asked: argparse.Namespace, name: str, timer: float, plan: Participation, seed: int) -> Cell:
@@ -144,7 +146,8 @@ def again(run: Played, recipe: Recipe) -> Simulation:
     key = key_from_seed(recipe.run.seed)
     seed = int.from_bytes(seed_for(key, "population")[:7], "little")
     rules = recipe.population.rules(recipe.rounds.report_goal)
-    return simulate(Population(devices=run.metadata.population), rules, rounds=recipe.rounds.rounds, seed=seed)
+    who = Population(devices=run.metadata.population)
+    return simulate(SimulationSettings(population=who, rules=rules, rounds=recipe.rounds.rounds, seed=seed))
 
 
 def table(found: dict[str, Found]) -> str:

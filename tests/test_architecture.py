@@ -56,7 +56,6 @@ STILL_CROSSING: set[tuple[str, str]] = {
     ("jobs/evaluation_promise.py", "cli"),
     ("jobs/train.py", "cli"),
     ("jobs/tune.py", "cli"),
-    ("planning/production_simulation.py", "cli"),
 }
 
 # A front declares and shows; what it takes from the rooms below `jobs` are types and values, no functions, no modules.

@@ -1,6 +1,5 @@
 """`tacit plan`: answers that forward accounting confirms, tables that nothing cuts off, one line for wrong input."""
 
-import csv
 import json
 import shlex
 from pathlib import Path
@@ -11,10 +10,6 @@ from typer.testing import CliRunner, Result
 
 from tacit.cli.account import app as account
 from tacit.cli.plan import app
-from tacit.cli.plan_figures import builders, draw, write_figure
-from tacit.cli.plan_options import whole
-from tacit.errors import InputError
-from tacit.planning.panels import Curve, Panel, PlannedFigure
 
 ES_ES = "--population 4.21M --rounds 2000"
 FAST = "--mechanism tree-variance-reduced --mechanism blt-b400"
@@ -137,7 +132,7 @@ def test_tables_are_never_cut_off() -> None:
         ("target --population 1M --rounds 100 --epsilon 1 --zcdp 1", "give one of them"),
         ("target --population 1M --rounds 100 --epsilon -1", "--epsilon -1"),
         ("timer --population 1M --rounds 100 --report-goal 100 --mechanism tree", "give rounds_per_day"),
-        ("figures --out nowhere --only figure-7", "'figure-7' is none of"),
+        ("run --population 1M --rounds 10 --report-goal 10 --figure plan.gif", "ends in neither .png nor .svg"),
     ],
 )
 def test_wrong_input_is_one_line(line: str, says: str) -> None:
@@ -148,68 +143,18 @@ def test_wrong_input_is_one_line(line: str, says: str) -> None:
     assert says in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("text", "value"), [("4210000", 4_210_000), ("4.21M", 4_210_000), ("3k", 3000), ("1e6", 10**6)]
-)
-def test_counts_as_people_write_them(text: str, value: int) -> None:
-    assert whole(text, "population") == value
-
-
-@pytest.mark.parametrize("text", ["", "0", "-3", "M", "nan", "inf", "4,2"])
-def test_counts_that_are_none(text: str) -> None:
-    with pytest.raises(InputError, match="population"):
-        whole(text, "population")
-
-
-def test_a_figure_is_a_png_an_svg_and_its_data(tmp_path: Path) -> None:
-    curves = tuple(
-        Curve(label=f"curve {hue}", x=(1.0, 10.0, 100.0), y=(hue + 1.0, 2.0, 0.5), hue=hue, stroke=hue % 3)
-        for hue in range(5)
-    )
-    panels = tuple(
-        Panel(title=title, x_label="x", y_label="y", curves=curves, log_x=True, log_y=title == "one")
-        for title in ("one", "two")
-    )
-    planned = PlannedFigure(name="drawn", title="Drawn", source="nobody", says="nothing", panels=panels)
-    assert write_figure(planned, tmp_path) == ["drawn.png", "drawn.svg", "drawn.csv"]
-    assert (tmp_path / "drawn.png").read_bytes().startswith(b"\x89PNG")
-    assert draw(planned)["svg"] == (tmp_path / "drawn.svg").read_bytes()  # the same bytes again
-    with (tmp_path / "drawn.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) == 2 * 5 * 3
-    assert rows[0] == {"panel": "one", "curve": "curve 0", "x": "1", "y": "1"}
-
-
-def test_the_quick_figures_of_the_papers(tmp_path: Path) -> None:
-    result = invoke(f"figures --out {tmp_path} --only blt-figure-9 --json")
-    assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["files"] == [f"blt-figure-9.{kind}" for kind in ("png", "svg", "csv")]
-    with (tmp_path / "blt-figure-9.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    price = {(row["panel"][:8], row["curve"].split(",")[0], row["x"]): float(row["y"]) for row in rows}
-    for (panel, curve, rounds), zcdp in price.items():
-        assert curve == "tree" or zcdp < price[panel, "tree", rounds]  # the paper's order, at every number of rounds
-
-
-@pytest.mark.long
-def test_every_figure_keeps_the_papers_orders() -> None:
-    """And each family computes as many curves as its progress bar counts on."""
-    for name, (build, expected) in builders().items():
-        told: list[str] = []
-        found = list(build(told.append))
-        assert len(told) == expected, name
-        assert all(line.startswith(name) for line in told)
-        for planned in found:
-            if planned.name.startswith("gboard-figure-4"):
-                _check_gboard(planned)
-
-
-def _check_gboard(planned: PlannedFigure) -> None:
-    curves = {curve.label: curve.y for curve in planned.panels[0].curves}
-    for rounds in (500, 1000, 2000, 4000):
-        tree, blt = curves[f"tree, {rounds} rounds"], curves[f"BLT, {rounds} rounds"]
-        assert all(ours < theirs for ours, theirs in zip(blt, tree, strict=True))
-        assert tree[-1] < tree[0] / 10  # a larger report goal, or a larger MinS, is far more private
-    for fewer, more in ((500, 1000), (1000, 2000), (2000, 4000)):
-        pairs = zip(curves[f"tree, {fewer} rounds"], curves[f"tree, {more} rounds"], strict=True)
-        assert all(short <= long for short, long in pairs)
+def test_every_plan_is_drawn(tmp_path: Path) -> None:
+    timer = "timer --rounds-per-day 150 --report-goal 6500 --mechanism blt-b400 --epsilon 4"
+    for number, line in enumerate(
+        (
+            f"steps {ES_ES} --epsilon 4 --mechanism tree-variance-reduced",
+            f"run {ES_ES} --report-goal 6500 {FAST}",
+            f"target {ES_ES} --epsilon 4 {FAST}",
+            f"rounds {ES_ES} --report-goal 6500 --epsilon 4 {FAST}",
+            f"{timer} {ES_ES}",
+        )
+    ):
+        drawn = tmp_path / "figures" / f"{number}.svg"
+        result = invoke(f"{line} --figure {drawn} --json")
+        assert result.exit_code == 0, result.output
+        assert drawn.read_bytes().startswith(b"<?xml")

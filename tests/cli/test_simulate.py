@@ -12,9 +12,8 @@ from typer.testing import CliRunner, Result
 
 from tacit.cli import app
 from tacit.cli.account import app as account
-from tacit.cli.simulate import spans
-from tacit.population.settings import settings_from
-from tacit.population.simulation import COLUMNS
+from tacit.population.settings import SimulationSettings
+from tacit.population.simulation import COLUMNS, spans
 
 SMALL = "--population 4k --report-goal 10 --rounds 150 --timer-hours 12"
 
@@ -58,7 +57,7 @@ def test_the_settings_it_writes_give_the_same_run(tmp_path: Path) -> None:
     assert {name: value for name, value in first.items() if name != "files"} == again
     other = answer(f"simulate --settings {tmp_path / 'out' / 'settings.toml'} --timer-hours 6 --unmetered 0.5")
     assert other["timer_hours"] == 6 and other["days"] != again["days"]
-    settings = settings_from(tmp_path / "out" / "settings.toml", {})
+    settings = SimulationSettings.read(tmp_path / "out" / "settings.toml")
     assert settings.population.availability.night.idle == 0.9
     assert settings.population.availability.day.idle == 0.6  # what was not changed is the default
     assert tomllib.loads(settings.to_toml())["rules"]["clock"] == "upload"

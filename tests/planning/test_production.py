@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from tacit.design.catalogue import MECHANISMS
 from tacit.errors import InputError, ParticipationError
 from tacit.planning import Clients, Scenario, Utility
-from tacit.planning.production import Production, Simulate, SimulatedRun, grid_above, production_plan
-from tacit.planning.steps import AdaptivePrice, Goal
+from tacit.planning.adaptive_clipping import AdaptivePrice
+from tacit.planning.production import Production, grid_above, production_plan
+from tacit.planning.simulated_runs import Simulate, SimulatedRun
+from tacit.planning.targets import Goal
 from tacit.privacy import Participation
 
 TREE = MECHANISMS["tree-variance-reduced"]

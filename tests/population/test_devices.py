@@ -16,8 +16,10 @@ from tacit.errors import InputError, ParticipationError, TacitError
 from tacit.population.availability import DAY, HOUR, Availability, HalfDay, next_session
 from tacit.population.check_ins import count_eligible, run_length, shuffle
 from tacit.population.devices import Population, RoundRules, loop_settings
+from tacit.population.settings import SimulationSettings
 from tacit.population.simulated_cohorts import SimulatedCohorts
-from tacit.population.simulation import simulate
+from tacit.population.simulation import Simulation
+from tacit.population.simulation import simulate as run_simulation
 from tacit.population.supply import Supply, check_supply
 from tacit.population.work_model import WorkModel, attempt, training_time
 from tacit.privacy import Participation
@@ -25,6 +27,10 @@ from tacit.privacy import Participation
 EASY = Availability(unmetered=0.9)
 SMALL = Population(devices=400, availability=EASY)
 RULES = RoundRules(report_goal=6, timer_hours=20, check_in_minutes=20)
+
+
+def simulate(population: Population, rules: RoundRules, *, rounds: int, seed: int = 0) -> Simulation:
+    return run_simulation(SimulationSettings(population=population, rules=rules, rounds=rounds, seed=seed))
 
 
 def available(population: Population, at: int, seed: int = 0) -> int:

@@ -12,6 +12,7 @@ from tacit.data import Cache
 from tacit.errors import InputError, ParticipationError
 from tacit.jobs.train import begin, carry_on
 from tacit.population.devices import Population
+from tacit.population.settings import SimulationSettings
 from tacit.population.simulated_cohorts import SimulatedCohorts
 from tacit.population.simulation import simulate
 from tacit.recipe import Recipe
@@ -50,7 +51,9 @@ def test_those_train_whom_the_simulator_sends_and_a_resumed_run_sees_the_same(ca
     whole = trained(recipe, tmp_path / "whole", [None])
     assert what_happened(trained(recipe, tmp_path / "parts", [1, 4, 8, None])) == what_happened(whole)
     assert recipe.population is not None
-    simulated = simulate(Population(devices=40), recipe.population.rules(6), rounds=9, seed=SEED)
+    simulated = simulate(
+        SimulationSettings(population=Population(devices=40), rules=recipe.population.rules(6), rounds=9, seed=SEED)
+    )
     clients = cache.clients("train")
     with Run.open(whole) as run:
         rounds, came = run.participations()

@@ -60,11 +60,6 @@ COMMANDS = {
         "simulate",
         "Who would come, how often, and how long it would take: realised MinS and MaxP, days, wasted work.",
     ),
-    "strategy": Place(
-        "strategy",
-        "strategy",
-        "From a population and a privacy target to a production recipe, in the seven steps of arXiv:2305.18465.",
-    ),
     "design": Place("factorizations", "app", "Choose a mechanism's parameters for the least error at equal privacy."),
     "account": Place("account", "app", "What a mechanism promises: exact sensitivity, zCDP, and epsilon at a delta."),
     "verify": Place(

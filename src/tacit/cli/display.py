@@ -42,6 +42,8 @@ SHOWN: tuple[tuple[frozenset[str], Callable[[Mapping[str, float]], str]], ...] =
     (frozenset({"top1_accuracy"}), lambda of: f"accuracy {of['top1_accuracy']:.2%}"),
     (frozenset({"clients_per_second"}), lambda of: f"{of['clients_per_second']:.1f} clients/s"),
     (frozenset({"day"}), lambda of: f"day {of['day']:.1f}"),
+    (frozenset({"report_goal"}), lambda of: f"report goal {of['report_goal']:,.0f}"),
+    (frozenset({"timer_hours"}), lambda of: f"timer {of['timer_hours']:g} hours"),
     (frozenset({"zcdp"}), _epsilon),
     (frozenset({"clip_norm", "clip_estimate"}), _clip_norm),
     (frozenset({"prefixes"}), lambda of: f"{of['prefixes']:,.0f} prefixes alive"),

@@ -1,39 +1,181 @@
-"""`tacit plan`: privacy, visits and days of a run before any is spent.
+"""`tacit plan`: privacy, participations and days of a run before any is spent, over `tacit.jobs.plan`.
 
 Forwards (`run`), back from a target (`target`, `timer`, `rounds`), the seven steps of arXiv:2305.18465, Section 2.5
-(`steps`, which is meant where no command is named), and the trade-offs as figures (`figures`).
+(`steps`, which is meant where no command is named), and the steps to a production recipe (`production`).
 """
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from tacit.cli.console import complaints, console, print_json, speaks_plainly
-from tacit.cli.options import with_options
-from tacit.cli.plan_figures import figures
-from tacit.cli.plan_options import Asked, Chosen, Delta, Json, One, PerVisit, ReportGoal, Target, chosen
-from tacit.cli.plan_timer import Simulated, show_simulated_timers
-from tacit.cli.tables import print_table
+from tacit.cli import values
+from tacit.cli.options import Delta, Json, command
+from tacit.cli.plan_production import plan_production
+from tacit.cli.plan_show import FigureFile, listening, show
 from tacit.design.catalogue import MECHANISMS
-from tacit.planning import ParticipationCost, Plan, Scenario, report_goal_for, rounds_for
-from tacit.planning.steps import seven_steps
-from tacit.planning.targets import MOST_ROUNDS, Reached, timers
-from tacit.privacy.rounding import rounded_up
-from tacit.privacy.strategy import Record
+from tacit.errors import InputError
+from tacit.planning import Clients, ParticipationCost, Scenario, Utility, mechanism_named
+from tacit.planning.targets import Goal
+from tacit.privacy.participation import Participation
 
-SEARCHED = (
-    "independent",
-    "tree",
-    "tree-variance-reduced",
-    "blt",
-    "blt-b400",
-    "lambda-cgd",
-)  # fast, and never worse for waiting
-HYPOTHESIS = (
-    "Utility is taken to see the noise of the mean and nothing else: an assumption about training, not a theorem. "
-    "Guarantees do not rest on it; they hold for clients that keep MinS, MaxP and the clip norm."
-)
+ReportGoal = Annotated[int, typer.Option(help="Reports that a round waits for.")]
+Chosen = Annotated[
+    list[str] | None, typer.Option("--mechanism", help=f"One of {', '.join(MECHANISMS)}; may be given several times.")
+]
+One = Annotated[str, typer.Option("--mechanism", help=f"One of {', '.join(MECHANISMS)}.")]
+Most = Annotated[int | None, typer.Option(help="Most reports a round that the system can take.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScenarioOptions:
+    """Who learns what, for how long, and how much noise the model bears."""
+
+    population: Annotated[str, typer.Option(help="Devices in the population: 4210000, 4.21M or 4.21e6.")]
+    rounds: Annotated[int, typer.Option(help="Rounds of the whole run.")]
+    availability: Annotated[
+        float, typer.Option(help="Share of the devices that are eligible at least once within each min separation.")
+    ] = 1.0
+    timer: Annotated[
+        str | None, typer.Option(help="How long a device waits before it takes part again: 48h, 2d; needs the speed.")
+    ] = None
+    rounds_between: Annotated[
+        int | None, typer.Option(help="Or rounds strictly between two participations of a client: the papers' MinS.")
+    ] = None
+    min_separation: Annotated[
+        int | None,
+        typer.Option(help="Or their distance, b = MinS + 1. Left out, all three: as far as the population allows."),
+    ] = None
+    max_participations: Annotated[
+        int | None,
+        typer.Option(help="Most rounds a client takes part in (MaxP); left out, as many as the separation allows."),
+    ] = None
+    rounds_per_day: Annotated[
+        float | None, typer.Option(help="The speed while clients abound, as measured; gives days and timers.")
+    ] = None
+    noise_multiplier: Annotated[float, typer.Option(help="The most noise that the model bears, in clip norms,")] = 7.0
+    noise_at: Annotated[int, typer.Option(help="at this report goal,")] = 6500
+    noise_with: Annotated[str, typer.Option(help="with this mechanism,")] = "tree-variance-reduced"
+    objective: Annotated[
+        str, typer.Option(help="by this error of the prefix sums: rms, or max (of the worst one).")
+    ] = "rms"
+    clip_inflation: Annotated[
+        float, typer.Option(help="The factor by which encoding for secure aggregation lengthens a clipped update.")
+    ] = 1.0
+
+    def scenario(self) -> Scenario:
+        """InputError where the options contradict each other."""
+        separation = self.min_separation
+        if self.rounds_between is not None:
+            if separation is not None:
+                raise InputError(
+                    f"both --rounds-between {self.rounds_between} and --min-separation {separation} given; give one: "
+                    "--rounds-between is the papers' MinS, --min-separation is MinS + 1."
+                )
+            separation = self.rounds_between + 1
+        self._check_fits(separation)
+        clients = Clients(
+            devices=values.count(self.population, "population"),
+            availability=self.availability,
+            timer_hours=None if self.timer is None else values.seconds(self.timer) / 3600,
+            min_separation=separation,
+            max_participations=self.max_participations,
+            rounds_per_day=self.rounds_per_day,
+        )
+        utility = Utility(
+            noise_multiplier=self.noise_multiplier,
+            report_goal=self.noise_at,
+            mechanism=mechanism_named(self.noise_with),
+            objective=self.objective,  # type: ignore[arg-type]  # checked there
+        )
+        return Scenario(clients=clients, rounds=self.rounds, utility=utility, clip_inflation=self.clip_inflation)
+
+    def _check_fits(self, separation: int | None) -> None:
+        worst = Participation.worst_case(self.rounds, 1 if separation is None else max(separation, 1))
+        if separation is not None and separation > self.rounds:
+            raise InputError(
+                f"min_separation={separation} exceeds the {self.rounds} rounds: nobody could come twice; give at most "
+                f"{self.rounds}, which says just that."
+            )
+        if self.max_participations is not None and self.max_participations > worst.max_participations:
+            raise InputError(
+                f"max_participations={self.max_participations} does not fit: {self.rounds} rounds at a separation of "
+                f"{worst.min_separation} allow {worst.max_participations}; give at most that."
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostOptions:
+    """What one participation of one client takes."""
+
+    seconds_per_visit: Annotated[float | None, typer.Option(help="Seconds a device works for one report.")] = None
+    joules_per_visit: Annotated[float | None, typer.Option(help="Energy of one report.")] = None
+    megabytes_per_visit: Annotated[float | None, typer.Option(help="Model down and update up.")] = None
+
+    def cost(self) -> ParticipationCost:
+        """InputError for what is no cost."""
+        return ParticipationCost(
+            seconds=self.seconds_per_visit, joules=self.joules_per_visit, megabytes=self.megabytes_per_visit
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetOptions:
+    """What the run is to promise."""
+
+    epsilon: Annotated[float | None, typer.Option(help="The epsilon to reach at --delta;")] = None
+    zcdp: Annotated[float | None, typer.Option(help="or the rho to reach.")] = None
+    delta: Delta = 1e-10
+
+    def goal(self, most: int | None = None) -> Goal:
+        """With at most so many reports a round; InputError where no target was given."""
+        if self.epsilon is not None and self.zcdp is not None:
+            raise InputError(f"both --epsilon {self.epsilon:g} and --zcdp {self.zcdp:g} given; give one of them.")
+        if self.epsilon is None and self.zcdp is None:
+            raise InputError("no target given; give --epsilon (at --delta) or --zcdp.")
+        if self.epsilon is not None and self.epsilon <= 0:
+            raise InputError(f"--epsilon {self.epsilon:g} promises too much for any noise; give a number above 0.")
+        return Goal.of(epsilon=self.epsilon, zcdp=self.zcdp, delta=self.delta, most=most)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulationOptions:
+    """Whether timers are simulated, and with what."""
+
+    simulate: Annotated[
+        bool, typer.Option("--simulate", help="Simulate the population with each timer, instead of an estimate.")
+    ] = False
+    acceptable_days: Annotated[float | None, typer.Option(help="With --simulate: how long the run may take.")] = None
+    settings: Annotated[
+        Path | None, typer.Option(help="With --simulate: a TOML file of settings, as `tacit simulate` takes.")
+    ] = None
+    seed: Annotated[int, typer.Option(help="With --simulate: another seed, another population.")] = 0
+
+    def asked(self, scenario: Scenario, report_goal: int) -> Any:
+        """The settings, None without --simulate. InputError for options that mean nothing."""
+        given = [name for name in ("acceptable_days", "settings") if getattr(self, name) is not None]
+        if not self.simulate:
+            if given:
+                raise InputError(
+                    f"--{given[0].replace('_', '-')} belongs to --simulate; give that as well, or drop it."
+                )
+            return None
+        if self.acceptable_days is not None and not self.acceptable_days > 0:
+            raise InputError(f"--acceptable-days {self.acceptable_days:g} leaves no time for a run; give days above 0.")
+        from tacit.population.settings import SimulationSettings  # numba comes with it
+
+        return SimulationSettings.read(
+            self.settings,
+            {
+                ("population", "devices"): scenario.clients.devices,
+                ("rules", "report_goal"): report_goal,
+                ("rules", "timer_hours"): 24.0,
+                ("rounds",): scenario.rounds,
+                ("seed",): self.seed,
+            },
+        ).within(self.acceptable_days)
 
 
 class StepsByDefault(TyperGroup):
@@ -50,241 +192,110 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Plan a run before it is run: privacy, client visits and days. Without a command: `steps`.",
 )
-app.command("figures")(figures)
-
-Most = Annotated[int | None, typer.Option(help="Most reports a round that the system can take.")]
 
 
 @app.command("steps")
-@speaks_plainly
-@with_options
+@command
 def plan_steps(
-    asked: Asked, target: Target, mechanism: One = "blt", most_reports: Most = None, as_json: Json = False
+    asked: ScenarioOptions,
+    target: TargetOptions,
+    mechanism: One = "blt",
+    most_reports: Most = None,
+    figure: FigureFile = None,
+    as_json: Json = False,
 ) -> None:
     """From population and target to a plan, in the seven steps of arXiv:2305.18465, Section 2.5."""
-    task, goal = asked.task(), target.goal(most_reports)
-    with complaints.status("searching") as status:
-        reached, steps = seven_steps(task, chosen([mechanism], ())[0], goal, progress=status.update)
-    if as_json:
-        print_json({"plan": _answer(reached, goal.delta), "steps": [step.to_record() for step in steps]})
-        return
-    for step in steps:
-        console.print(f"[bold]{step.number}. {step.title}[/]")
-        for sentence in step.sentences:
-            console.print(f"   {sentence}")
-    console.print(HYPOTHESIS)
+    from tacit.jobs.plan import plan
+
+    scenario, goal = asked.scenario(), target.goal(most_reports)
+    with listening(as_json, figure) as progress:
+        result = plan(scenario, mechanism, goal, progress=progress)
+    show(result, figure, as_json)
 
 
 @app.command("run")
-@speaks_plainly
-@with_options
+@command
 def plan_run(
-    asked: Asked,
+    asked: ScenarioOptions,
     report_goal: ReportGoal,
-    cost: PerVisit,
+    cost: CostOptions,
     delta: Delta = 1e-10,
     mechanism: Chosen = None,
+    figure: FigureFile = None,
     as_json: Json = False,
 ) -> None:
     """One configuration, every mechanism at the same utility: guarantee, visits, days, memory."""
-    task, per_visit = asked.task(), cost.cost()
-    plans = []
-    with complaints.status("designing") as status:
-        for each in chosen(mechanism, tuple(name for name, of in MECHANISMS.items() if of.matrix is None)):
-            status.update(f"designing {each.name}")
-            plans.append(task.plan(each, report_goal))
-    if as_json:
-        records = [{**plan.to_record(delta), **per_visit.of(plan.participations)} for plan in plans]
-        print_json({"population": task.clients.devices, "reachable": task.clients.reachable, "plans": records})
-        return
-    rows = [(*_row(plan, delta), plan.mechanism.says) for plan in plans]
-    console.print(_setting(task, plans[0], per_visit))
-    print_table(
-        ("mechanism", "z", "zCDP", "epsilon", "memory", "what it is"),
-        rows,
-    )
-    console.print(f"{_legend(delta)}; memory in arrays of the model's size, kept from round to round.")
-    if not all(plan.guarantee.exact for plan in plans):
-        console.print("≤: a proved upper bound, where the exact worst case is out of reach.")
-    console.print(HYPOTHESIS)
+    from tacit.jobs.plan import forwards
+
+    scenario, each = asked.scenario(), cost.cost()
+    with listening(as_json, figure) as progress:
+        result = forwards(scenario, report_goal, mechanism or (), cost=each, delta=delta, progress=progress)
+    show(result, figure, as_json)
 
 
 @app.command("target")
-@speaks_plainly
-@with_options
+@command
 def plan_target(
-    asked: Asked,
-    target: Target,
-    cost: PerVisit,
+    asked: ScenarioOptions,
+    target: TargetOptions,
+    cost: CostOptions,
     most_reports: Most = None,
     mechanism: Chosen = None,
+    figure: FigureFile = None,
     as_json: Json = False,
 ) -> None:
     """Which report goal and noise reach an epsilon at this utility: the least, for each mechanism."""
-    task, goal, per_visit = asked.task(), target.goal(most_reports), cost.cost()
-    answers: list[Reached] = []
-    with complaints.status("searching") as status:
-        for each in chosen(mechanism, SEARCHED):
+    from tacit.jobs.plan import backwards
 
-            def tell(line: str, name: str = each.name) -> None:
-                status.update(f"{name}: {line}")
-
-            answers.append(report_goal_for(task, each, goal.zcdp, most=goal.most, progress=tell))
-    if as_json:
-        records = [{**_answer(each, goal.delta), **per_visit.of(each.plan.participations)} for each in answers]
-        print_json({"target_zcdp": goal.zcdp, "delta": goal.delta, "answers": records})
-        return
-    asked_for = f"zCDP {goal.zcdp:.6g}" if target.epsilon is None else f"epsilon {target.epsilon:g} at {goal.delta:g}"
-    console.print(f"{task.clients.reachable:,} clients within reach, {task.rounds} rounds; target {asked_for}.")
-    known = list(per_visit.of(1))
-    headings = ("mechanism", "report goal", "z", "MinS", "MaxP", "zCDP", "epsilon", "visits", "noise")
-    print_table(
-        (*headings, *(name.replace("_", " ") for name in known)),
-        [_answer_row(each, goal.delta, per_visit) for each in answers],
-    )
-    console.print(f"{_legend(goal.delta)}.")
-    if all(each.at_utility for each in answers):
-        console.print("The least report goals that reach the target with the noise that the model bears.")
-    else:
-        console.print(
-            "Noise above ×1: no report goal reaches the target at this utility; so many times the noise that the model "
-            "bears does, and the model will be worse."
-        )
-    console.print(HYPOTHESIS)
+    scenario, goal, each = asked.scenario(), target.goal(most_reports), cost.cost()
+    with listening(as_json, figure) as progress:
+        result = backwards(scenario, goal, mechanism or (), cost=each, asked_epsilon=target.epsilon, progress=progress)
+    show(result, figure, as_json)
 
 
 @app.command("timer")
-@speaks_plainly
-@with_options
+@command
 def plan_timer(
-    asked: Asked,
+    asked: ScenarioOptions,
     report_goal: ReportGoal,
-    target: Target,
-    simulated: Simulated,
+    target: TargetOptions,
+    simulated: SimulationOptions,
     mechanism: One = "blt",
+    figure: FigureFile = None,
     as_json: Json = False,
 ) -> None:
     """What each timer buys, in whole days up to what the population gives; and the shortest that reaches a target."""
-    simulated.check()
-    task, rho = asked.task(), target.rho
-    each = chosen([mechanism], ())[0]
-    if simulated.simulate:
-        show_simulated_timers(task, each, report_goal, simulated, rho=rho, delta=target.delta, as_json=as_json)
-        return
-    with complaints.status("designing") as status:
-        listed = []
-        for hours, plan in timers(task, each, report_goal):
-            status.update(f"timer of {hours} hours")
-            listed.append((hours, plan))
-    reaching = None if rho is None else next((hours for hours, plan in listed if plan.zcdp <= rho), None)
-    if as_json:
-        records = [{"timer_hours": hours, **plan.to_record(target.delta)} for hours, plan in listed]
-        print_json({"timers": records, "target_zcdp": rho, "shortest_timer_hours": reaching})
-        return
-    rows = [
-        (
-            f"{hours}h",
-            f"{plan.guarantee.participation.rounds_between}",
-            f"{plan.guarantee.participation.max_participations}",
-            f"{plan.speed:.4g}",
-            f"{plan.days:.3g}",
-            rounded_up(plan.zcdp),
-            rounded_up(plan.guarantee.epsilon(target.delta)),
-            "<- the target" if hours == reaching else "",
+    from tacit.jobs.plan_timers import plan_timers
+
+    scenario = asked.scenario()
+    rho = None if target.epsilon is None and target.zcdp is None else target.goal().zcdp
+    settings = simulated.asked(scenario, report_goal)
+    with listening(as_json, figure) as progress:
+        result = plan_timers(
+            scenario, mechanism, report_goal, zcdp=rho, delta=target.delta, simulate=settings, progress=progress
         )
-        for hours, plan in listed
-    ]
-    noise = listed[0][1].guarantee.noise_multiplier
-    console.print(f"Report goal {report_goal}, {task.rounds} rounds, {each.name} (noise multiplier {noise:.4g} or so).")
-    print_table(("timer", "MinS", "MaxP", "rounds a day", "days", "zCDP", "epsilon", ""), rows)
-    if rho is not None and reaching is None:
-        console.print("No timer reaches the target: the population has no more to give; raise the report goal or z.")
-    console.print(f"{_legend(target.delta)}. Beyond what the population gives a longer timer costs speed.")
-    console.print("MinS is an estimate until it is measured.")
+    show(result, figure, as_json)
 
 
 @app.command("rounds")
-@speaks_plainly
-@with_options
+@command
 def plan_rounds(
-    asked: Asked, report_goal: ReportGoal, target: Target, mechanism: Chosen = None, as_json: Json = False
+    asked: ScenarioOptions,
+    report_goal: ReportGoal,
+    target: TargetOptions,
+    mechanism: Chosen = None,
+    figure: FigureFile = None,
+    as_json: Json = False,
 ) -> None:
     """How many rounds the budget affords, with strategy and noise as planned for --rounds."""
-    task, rho = asked.task(), target.needed()
-    answers: list[tuple[str, Plan | None]] = []
-    with complaints.status("searching") as status:
-        for each in chosen(mechanism, SEARCHED):
-            status.update(f"searching with {each.name}")
-            answers.append((each.name, rounds_for(task, each, report_goal, rho)))
-    if as_json:
-        records = [
-            {"mechanism": name, "rounds": 0} if plan is None else plan.to_record(target.delta) for name, plan in answers
-        ]
-        print_json({"target_zcdp": rho, "planned_rounds": task.rounds, "answers": records})
-        return
-    rows = [
-        (name, "0", "", "", "", "")
-        if plan is None
-        else (
-            name,
-            f"{plan.rounds}{' or more' if plan.rounds == MOST_ROUNDS else ''}",
-            f"{plan.guarantee.participation.max_participations}",
-            rounded_up(plan.zcdp),
-            rounded_up(plan.guarantee.epsilon(target.delta)),
-            f"{plan.guarantee.noise_multiplier:.5g}",
+    from tacit.jobs.plan import affordable_rounds
+
+    scenario, goal = asked.scenario(), target.goal()
+    with listening(as_json, figure) as progress:
+        result = affordable_rounds(
+            scenario, report_goal, goal.zcdp, mechanism or (), delta=goal.delta, progress=progress
         )
-        for name, plan in answers
-    ]
-    console.print(f"Report goal {report_goal}, noise as planned for {task.rounds} rounds; target zCDP {rho:.6g}.")
-    headings = ("mechanism", "rounds", "MaxP", "zCDP", "epsilon", "z")
-    print_table(headings, rows)
-    console.print(f"{_legend(target.delta)}.")
+    show(result, figure, as_json)
 
 
-def _legend(delta: float) -> str:
-    return f"z is the noise multiplier; epsilon at delta {delta:g}"
-
-
-def _answer(reached: Reached, delta: float) -> Record:
-    return {**reached.plan.to_record(delta), "at_utility": reached.at_utility, "times_the_noise": reached.noisier}
-
-
-def _answer_row(reached: Reached, delta: float, per_visit: ParticipationCost) -> tuple[str, ...]:
-    plan = reached.plan
-    served = plan.guarantee.participation
-    return (
-        plan.mechanism.name,
-        str(plan.report_goal),
-        f"{plan.guarantee.noise_multiplier:.5g}",
-        str(served.rounds_between),
-        str(served.max_participations),
-        rounded_up(plan.zcdp),
-        rounded_up(plan.guarantee.epsilon(delta)),
-        f"{plan.participations:,}",
-        f"×{reached.noisier:.3g}",
-        *(f"{value:,.4g}" for value in per_visit.of(plan.participations).values()),
-    )
-
-
-def _setting(task: Scenario, plan: Plan, per_visit: ParticipationCost) -> str:
-    served = plan.guarantee.participation
-    days = "" if plan.days is None else f", {plan.days:.3g} days at {plan.speed:.4g} rounds a day"
-    costs = "".join(
-        f", {value:,.4g} {name.replace('_', ' ')}" for name, value in per_visit.of(plan.participations).items()
-    )
-    return (
-        f"{task.clients.reachable:,} clients within reach, report goal {plan.report_goal}, {plan.rounds} rounds: "
-        f"MinS {served.rounds_between}, MaxP {served.max_participations}.\n"
-        f"{plan.participations:,} client visits{costs}{days}."
-    )
-
-
-def _row(plan: Plan, delta: float) -> tuple[str, ...]:
-    record = plan.to_record(delta)
-    return (
-        plan.mechanism.name,
-        f"{plan.guarantee.noise_multiplier:.5g}",
-        ("" if plan.guarantee.exact else "≤") + rounded_up(plan.zcdp),
-        rounded_up(record["epsilon"]),
-        str(record["memory"]),
-    )
+app.command("production")(plan_production)

@@ -1,4 +1,4 @@
-"""What `tacit strategy` leaves in its folder: the production recipe with reasons, and the planned statement."""
+"""What `tacit plan production` leaves in its folder: the production recipe with reasons, and the planned statement."""
 
 import shlex
 from dataclasses import dataclass, replace
@@ -11,8 +11,8 @@ from tacit.design.mechanism import ChosenMechanism
 from tacit.errors import InputError
 from tacit.files import write_whole
 from tacit.planning.production import Production
-from tacit.planning.production_tuning import Tuned
 from tacit.planning.scenario import Plan
+from tacit.planning.tuning import Tuned
 from tacit.population.devices import RoundRules
 from tacit.privacy.encoding import Encoding
 from tacit.privacy.guarantee import OPERATING_SYSTEM

@@ -98,7 +98,7 @@ class Plan:
 
     @property
     def rounds(self) -> int:
-        """Of the whole run."""
+        """The rounds of the whole run."""
         return self.guarantee.participation.rounds
 
     @property
@@ -109,7 +109,7 @@ class Plan:
 
     @property
     def zcdp(self) -> float:
-        """rho of the whole run."""
+        """The rho of the whole run."""
         return self.guarantee.zcdp
 
     @property
@@ -122,8 +122,13 @@ class Plan:
         """How long it takes, if the speed is known."""
         return None if self.speed is None else self.rounds / self.speed
 
+    @property
+    def memory(self) -> int:
+        """Arrays of the model's size that are kept from round to round for the noise."""
+        return self.strategy.memory(self.rounds)
+
     def to_record(self, delta: float) -> Record:
-        """Plain values for JSON."""
+        """The plan as plain values for JSON, with epsilon at `delta`."""
         participation = self.guarantee.participation
         return {
             "mechanism": self.mechanism.name,
@@ -142,7 +147,7 @@ class Plan:
             "client_visits": self.participations,
             "rounds_per_day": self.speed,
             "days": self.days,
-            "memory": self.strategy.memory(self.rounds),
+            "memory": self.memory,
         }
 
 

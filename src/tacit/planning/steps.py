@@ -1,25 +1,37 @@
-"""The seven steps from a scenario to a private run (arXiv:2305.18465, Section 2.5), with its figures."""
+"""The seven steps from a scenario to a private run (arXiv:2305.18465, Section 2.5), with its figures.
 
+Who takes part is estimated by formulas, or comes from a simulated population (`production`); the steps are the same.
+"""
+
+import math
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 from tacit.design.mechanism import Mechanism
+from tacit.planning.adaptive_clipping import BITS_PER_REPORT, AdaptivePrice
 from tacit.planning.clients import HOURS_PER_DAY
 from tacit.planning.scenario import Plan, Record, Scenario
-from tacit.planning.targets import Progress, Reached, report_goal_for
-from tacit.privacy.composition import update_noise_multiplier
-from tacit.privacy.gaussian import noise_multiplier_for
+from tacit.planning.targets import Goal, Reached, report_goal_for
+from tacit.privacy.encoding import Encoding
+from tacit.privacy.gaussian import epsilon
 from tacit.privacy.rounding import rounded_up
 from tacit.privacy.strategy import Tree
+from tacit.progress import Progress, silent
+
+if TYPE_CHECKING:
+    from tacit.planning.production import Production
+    from tacit.planning.tuning import Tuned
 
 SAVED_BY_PRETRAINING = 1000  # rounds, about, to the same accuracy (arXiv:2305.18465, Section 2.3)
-BITS_PER_REPORT = 20  # the noise on the count of clipped updates is m/20 (arXiv:2305.18465, Algorithm 1)
-FIRST_RESTART, RESTART_EVERY = 128, 1024  # rounds at which the clip norm is renewed there
+MAX_RELATIVE_NOISE = 2.0  # times what the model bears, from which on a usable model is not to be expected
+SMALL_PUBLIC = "caches/public-text"  # of the command that is shown where no model is given
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class PlanStep:
     """One numbered step: what to do, what it comes to here, and the figures of that."""
 
     number: int
@@ -28,7 +40,7 @@ class Step:
     figures: Record = field(default_factory=dict)
 
     def to_record(self) -> Record:
-        """Plain values for JSON."""
+        """The step as plain values for JSON."""
         return {
             "step": self.number,
             "title": self.title,
@@ -38,128 +50,169 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Goal:
-    """What is to be reached: `zcdp` at most, with at most `most` reports a round; epsilon is told at `delta`."""
+class ProductionNotes:
+    """What the steps of a simulated plan tell besides it: where values came from, and what commands are to name."""
 
-    zcdp: float
-    delta: float
-    most: int | None = None
+    model: Path | None  # that training begins from
+    recipe: Path | None  # what the production recipe builds on
+    out: Path
+    tuned: "Tuned | None"
+    encoding: Encoding | None  # of secure aggregation, where it was asked for
+    others: tuple[Plan, ...]  # further mechanisms at the same noise on the mean and participation
 
 
 def seven_steps(
-    scenario: Scenario, mechanism: Mechanism, goal: Goal, *, progress: Progress | None = None
-) -> tuple[Reached, tuple[Step, ...]]:
-    """The plan for `goal` and the seven steps that lead to it.
+    scenario: Scenario, mechanism: Mechanism, goal: Goal, *, progress: Progress = silent
+) -> tuple[Reached, tuple[PlanStep, ...]]:
+    """The plan for `goal` and the seven steps that lead to it, by formulas.
 
     Each step is that of the paper; where it leaves a number open, the number is computed here. Nothing is trained.
     """
     reached = report_goal_for(scenario, mechanism, goal.zcdp, most=goal.most, progress=progress)
-    return reached, Story(scenario, reached, goal).steps()
+    return reached, PlanSteps(scenario=scenario, reached=reached, goal=goal).steps()
+
+
+StepContent: TypeAlias = tuple[list[str], Record]  # its sentences, and the figures of them
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdaptivePrice:
-    """What adapting the clip norm takes with a tree that begins afresh, at one zCDP (arXiv:2305.18465, Algorithm 1).
+class PlanSteps:
+    """What each step comes to, for one plan.
 
-    `noise_multiplier` is that of updates and counts together; of it `update_noise_multiplier` remains on the updates
-    (Theorem 1), None where a count with noise `bit_stddev` clients costs all there is. `noisier` is the noise of the
-    mean over what the utility bears.
+    production: the simulation that the plan counts on, of runs of at most `acceptable_days`, with `notes` on where its
+    values came from; None where it was made with formulas. noise_from: where the noise that the model bears was seen.
     """
 
-    restarts: tuple[int, ...]
-    bit_stddev: float
-    noise_multiplier: float
-    update_noise_multiplier: float | None
-    noisier: float | None
+    scenario: Scenario
+    reached: Reached
+    goal: Goal
+    noise_from: str = "as given; where it is a guess, try it in a simulation on public data, small"
+    production: "Production | None" = None
+    acceptable_days: float = math.inf
+    notes: ProductionNotes | None = None
 
-    @classmethod
-    def of(cls, scenario: Scenario, report_goal: int, zcdp: float) -> "AdaptivePrice":
-        """With the restarts and the noise on the count that the paper uses, and its estimate of the prefix sums."""
-        restarts = tuple(range(FIRST_RESTART, scenario.rounds, RESTART_EVERY))
-        afresh = Mechanism.fixed("tree-variance-reduced", Tree(restarts=restarts, variance_reduced=True))
-        plan = scenario.plan(afresh, report_goal)
-        noise, bits = noise_multiplier_for(zcdp, plan.guarantee.sensitivity), report_goal / BITS_PER_REPORT
-        updates = update_noise_multiplier(noise, bits) if 2 * bits > noise else None
-        return cls(
-            restarts=restarts,
-            bit_stddev=bits,
-            noise_multiplier=noise,
-            update_noise_multiplier=updates,
-            noisier=None if updates is None else updates / plan.guarantee.noise_multiplier,
-        )
+    @property
+    def plan(self) -> Plan:
+        """The plan that the steps lead to."""
+        return self.reached.plan
 
-
-Told: TypeAlias = tuple[list[str], Record]
-
-
-class Story:
-    """What each step comes to, for one plan: sentences, and the figures of them."""
-
-    def __init__(self, scenario: Scenario, reached: Reached, goal: Goal) -> None:
-        self.scenario, self.reached, self.goal = scenario, reached, goal
-        self.plan = reached.plan
-
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[PlanStep, ...]:
         """All seven, in their order."""
-        parts: tuple[tuple[str, Callable[[], Told]], ...] = (
-            ("Pre-train on public text", self.pretraining),
-            ("Find the most noise that the model bears, small", self.noise),
-            ("Scale report goal and noise to the target", self.scale),
-            ("Separate a client's visits as far as the population allows", self.separation),
-            ("Try adaptive clipping, without tuning by hand", self.adaptive),
-            ("Where that fails or costs too much: tune small, then fix the clip norm", self.fixed),
-            ("Sum securely; account what happened", self.secure),
+        parts: tuple[tuple[str, Callable[[], StepContent]], ...] = (
+            ("Pre-train on public text", self._pretraining),
+            ("Find the most noise that the model bears, small", self._noise),
+            ("Scale report goal and noise to the target", self._scale),
+            (
+                "Separate a client's visits as far as the population allows",
+                self._estimated_separation if self.production is None else self._simulated_separation,
+            ),
+            ("Try adaptive clipping, without tuning by hand", self._adaptive),
+            ("Where that fails or costs too much: tune small, then fix the clip norm", self._fixed),
+            ("Sum securely; account what happened", self._secure),
         )
         steps = []
-        for number, (title, tell) in enumerate(parts, start=1):
-            sentences, figures = tell()
-            steps.append(Step(number=number, title=title, sentences=tuple(sentences), figures=figures))
+        for number, (title, content) in enumerate(parts, start=1):
+            sentences, figures = content()
+            steps.append(PlanStep(number=number, title=title, sentences=tuple(sentences), figures=figures))
         return tuple(steps)
 
-    def price(self, plan: Plan) -> str:
-        epsilon = plan.guarantee.epsilon(self.goal.delta)
-        return f"zCDP {rounded_up(plan.zcdp, 6)} (epsilon {rounded_up(epsilon, 6)} at delta {self.goal.delta:g})"
+    def _price(self, plan: Plan) -> str:
+        promised = plan.guarantee.epsilon(self.goal.delta)
+        return f"zCDP {rounded_up(plan.zcdp, 6)} (epsilon {rounded_up(promised, 6)} at delta {self.goal.delta:g})"
 
-    def pretraining(self) -> Told:
-        longer = replace(self.scenario, rounds=self.scenario.rounds + SAVED_BY_PRETRAINING)
+    def _pretraining(self) -> StepContent:
+        rounds, clients = self.scenario.rounds, self.scenario.clients
+        if self.production is not None:  # its MaxP is that of these rounds; in more of them everybody comes more often
+            clients = replace(clients, max_participations=None)
+        longer = replace(self.scenario, rounds=rounds + SAVED_BY_PRETRAINING, clients=clients)
         noise = self.plan.guarantee.noise_multiplier
         without = longer.plan(self.plan.mechanism, self.plan.report_goal, noise_multiplier=noise)
-        return [
-            f"Count on {self.scenario.rounds} private rounds: {self.price(self.plan)} in the end. Had public text not "
-            f"saved about {SAVED_BY_PRETRAINING} rounds, as it did in the paper, it would be {self.price(without)} at "
-            "the same noise, and more days."
-        ], {"rounds": self.scenario.rounds, "zcdp_with_rounds_saved": self.plan.zcdp, "zcdp_without": without.zcdp}
+        said, figures = [], {}
+        if self.notes is not None:
+            model = self.notes.model
+            figures["model"] = None if model is None else str(model)
+            said.append(
+                f"No model given: make one with `tacit pretrain {SMALL_PUBLIC} --out models/public` and run this again "
+                "with --model models/public/model, or production.toml begins at random."
+                if model is None
+                else f"Begin from {model}, which production.toml names as model.init."
+            )
+        said.append(
+            f"Count on {rounds} private rounds: {self._price(self.plan)} in the end. Had public text not saved about "
+            f"{SAVED_BY_PRETRAINING} rounds, as it did in the paper, it would be {self._price(without)} at the same "
+            "noise, and more days."
+        )
+        return said, {
+            **figures,
+            "rounds": rounds,
+            "zcdp_with_rounds_saved": self.plan.zcdp,
+            "zcdp_without": without.zcdp,
+            "epsilon_without": without.guarantee.epsilon(self.goal.delta),
+        }
 
-    def noise(self) -> Told:
-        utility = self.scenario.utility
-        borne = utility.noise_of_mean(self.plan.guarantee.participation)
-        own = self.plan.guarantee.noise_multiplier / self.reached.noisier / self.plan.report_goal * utility.report_goal
+    def _noise(self) -> StepContent:
+        utility, plan = self.scenario.utility, self.plan
+        borne = utility.noise_of_mean(plan.guarantee.participation)
+        own = plan.guarantee.noise_multiplier / self.reached.noisier / plan.report_goal * utility.report_goal
         return [
-            f"Given: the model bears noise multiplier {utility.noise_multiplier:g} at report goal "
-            f"{utility.report_goal} with {utility.mechanism.name}: a noise of {borne:.4g} clip norms on the "
-            f"mean ({utility.objective} error of the prefix sums). With {self.plan.mechanism.name} that is noise "
-            f"multiplier {own:.4g} there. Where it is a guess, try it in a simulation on public data, small."
+            f"Noise multiplier {utility.noise_multiplier:g} at {utility.report_goal} reports with "
+            f"{utility.mechanism.name}: {self.noise_from}.",
+            f"That is a noise of {borne:.4g} clip norms on the mean ({utility.objective} error of the prefix sums), "
+            f"and with {plan.mechanism.name} noise multiplier {own:.4g} at {utility.report_goal}.",
         ], {"noise_of_mean": borne, "report_goal": utility.report_goal, "noise_multiplier": own}
 
-    def scale(self) -> Told:
-        plan, reached = self.plan, self.reached
-        asked = f"zCDP {self.goal.zcdp:.6g}"
+    def _scale(self) -> StepContent:
+        plan, reached, goal = self.plan, self.reached, self.goal
+        target = f"epsilon {epsilon(goal.zcdp, goal.delta):.6g} at delta {goal.delta:g} (zCDP {goal.zcdp:.6g})"
+        noise = f"report goal {plan.report_goal:,}, noise multiplier {plan.guarantee.noise_multiplier:.6g}"
         if reached.at_utility:
-            said = f"The least report goal that reaches the target, {asked}, at this utility is {plan.report_goal}."
+            said = [f"{noise.capitalize()}: the least report goal that reaches {target} at this utility."]
         else:
-            limit = "what the population gives" if self.goal.most is None else f"{self.goal.most} reports a round"
-            said = (
-                f"The target, {asked}, is out of reach at this utility within {limit}. At {plan.report_goal} reports "
-                f"it takes {reached.noisier:.3g} times the noise that the model bears: expect a worse model, ask for "
-                "less, or reach more clients."
-            )
-        return [
-            said,
-            f"Report goal {plan.report_goal}, noise multiplier {plan.guarantee.noise_multiplier:.6g}: "
-            f"{self.price(plan)}; {plan.participations:,} client visits.",
-        ], {**plan.to_record(self.goal.delta), "target_zcdp": self.goal.zcdp, "times_the_noise": reached.noisier}
+            said = [
+                f"The target, {target}, is OUT OF REACH at this utility: {self._limit()}. So {noise}: the noise on the "
+                f"mean is {reached.noisier:.3g} times what the model bears, the signal-to-noise "
+                f"{1 / reached.noisier:.1%} of what the utility target takes. Expect a worse model, ask for less, or "
+                "reach more devices."
+            ]
+            if reached.noisier > MAX_RELATIVE_NOISE:
+                said.append("WARNING: do not expect a usable model; ask for less, or reach more devices.")
+        said.append(
+            f"It promises {self._price(plan)}, with {plan.mechanism.name}; {plan.participations:,} client visits."
+        )
+        figures: Record = {
+            **plan.to_record(goal.delta),
+            "target_zcdp": goal.zcdp,
+            "at_utility": reached.at_utility,
+            "times_the_noise": reached.noisier,
+            "signal_to_noise": 1 / reached.noisier,
+        }
+        if self.production is not None:
+            figures["largest_report_goal_that_ends_in_time"] = self.production.fed
+        if self.notes is not None:
+            figures["other_mechanisms"] = [each.to_record(goal.delta) for each in self.notes.others]
+            if self.notes.others:
+                said.append(self._beside_others(self.notes.others))
+        return said, figures
 
-    def separation(self) -> Told:
+    def _limit(self) -> str:
+        """Why no larger report goal was taken."""
+        production, most = self.production, self.goal.most
+        if production is not None and production.fed is not None:
+            return f"rounds of more than {production.fed:,} reports do not end within {self.acceptable_days:g} days"
+        if production is not None and not production.exhausted:
+            return "simulations of all devices gave less than small ones, and more reports were not tried"
+        if most is None:
+            return "the population gives no more"
+        return f"{most:,} reports a round are the most the system takes"
+
+    def _beside_others(self, others: tuple[Plan, ...]) -> str:
+        listed = ", ".join(f"{each.mechanism.name} {rounded_up(each.zcdp)} ({_memory(each)})" for each in others)
+        return (
+            f"In memory it takes {_memory(self.plan)} of the model's size. Others at the same noise on the mean, "
+            f"zCDP: {listed}."
+        )
+
+    def _estimated_separation(self) -> StepContent:
         clients, plan = self.scenario.clients, self.plan
         participation = plan.guarantee.participation
         longest = clients.longest_separation(plan.report_goal)
@@ -194,62 +247,128 @@ class Story:
             said.append(f"The run takes about {plan.rounds / behind:.3g} days.")
         return said, figures
 
-    def adaptive(self) -> Told:
+    def _simulated_separation(self) -> StepContent:
+        assert self.production is not None  # by `steps`
+        run, clients = self.production.simulated, self.scenario.clients
+        promised, realised = run.promised, run.realised
+        longest = clients.longest_separation(self.plan.report_goal)
+        said = [
+            f"Timer {run.timer_hours:g} hours: in a simulation of all {clients.devices:,} devices it promises MinS "
+            f"{promised.rounds_between}, MaxP {promised.max_participations}, which the plan counts on; realised there: "
+            f"MinS {realised.rounds_between}, MaxP {realised.max_participations}. Devices / report goal is "
+            f"{longest:,}.",
+            f"The run takes {run.days:.3g} of {self.acceptable_days:g} acceptable days, at "
+            f"{run.rounds_per_day:.4g} rounds a day; {run.starved:,} rounds starve.",
+        ]
+        others = {each.timer_hours: each for each in self.production.other_timers}
+        if others:
+            listed = "; ".join(
+                f"{hours:g} hours MinS {each.promised.rounds_between} in {each.days:.3g} days"
+                for hours, each in sorted(others.items())
+            )
+            said.append(f"Other timers, simulated small: {listed}.")
+        return said, {**run.to_record(), "longest_separation": longest}
+
+    def _adaptive(self) -> StepContent:
         """Step 5, and its price: Theorem 1, and the restarts."""
         plan = self.plan
-        price = AdaptivePrice.of(self.scenario, plan.report_goal, plan.zcdp)
-        told = []
+        zcdp, same = (plan.zcdp, "the same zCDP") if self.production is None else (self.goal.zcdp, "the target")
+        price = AdaptivePrice.of(self.scenario, plan.report_goal, zcdp)
+        updates = price.update_noise_multiplier
+        figures: Record = {
+            "restarts": list(price.restarts),
+            "bit_stddev": price.bit_stddev,
+            "noise_multiplier": price.noise_multiplier,
+            "update_noise_multiplier": updates,
+            "times_the_noise": price.noisier,
+        }
+        said = []
         if not isinstance(plan.strategy, Tree):
-            told.append(
+            said.append(
                 f"The clip norm can change only where the noise starts afresh, and {plan.mechanism.name} never does: "
                 "this step is run with a tree, and the norm that it finds is kept for step 6."
             )
-        told.append(
+        said.append(
             f"With the paper's restarts ({', '.join(map(str, price.restarts)) or 'none within these rounds'}) a tree "
-            f"takes noise multiplier {price.noise_multiplier:.6g} for the same zCDP."
+            f"takes noise multiplier {price.noise_multiplier:.6g} for {same}."
         )
-        figures: Record = {
-            "bit_stddev": price.bit_stddev,
-            "restarts": list(price.restarts),
-            "noise_multiplier": price.noise_multiplier,
-        }
-        updates = price.update_noise_multiplier
-        if updates is None:
-            return [
-                *told,
+        if updates is None or price.noisier is None:
+            said.append(
                 f"The noise on the count, report goal / {BITS_PER_REPORT} = {price.bit_stddev:g} clients, costs all of "
-                f"it: take more noise on the count than {price.noise_multiplier / 2:.4g}.",
-            ], figures
-        return [
-            *told,
+                f"it: take more noise on the count than {price.noise_multiplier / 2:.4g}."
+            )
+            return said, figures
+        said.append(
             f"Of that, a count with noise {price.bit_stddev:g} clients (report goal / {BITS_PER_REPORT}) leaves the "
             f"updates noise multiplier {updates:.6g}, {updates / price.noise_multiplier - 1:.2%} more (Theorem 1): "
-            f"{price.noisier:.3g} times the noise that the model bears. Watch for a clip norm that runs away at a "
-            "large report goal.",
-        ], {**figures, "update_noise_multiplier": updates, "times_the_noise": price.noisier}
+            f"{price.noisier:.3g} times the noise that the model bears, against {self.reached.noisier:.3g} with a "
+            "fixed clip norm. Watch for a clip norm that runs away at a large report goal."
+        )
+        return said, figures
 
-    def fixed(self) -> Told:
-        small = min(self.scenario.utility.report_goal, self.plan.report_goal)
-        visits = small * self.scenario.rounds
-        return [
+    def _fixed(self) -> StepContent:
+        plan, notes = self.plan, self.notes
+        if notes is not None and notes.tuned is not None:
+            tuned = notes.tuned
+            return [
+                f"Tuned in {tuned.folder}: server learning rate {tuned.server_learning_rate:g}, clip norm "
+                f"{tuned.clip_norm:.4g}; production.toml has both, and the clip norm is fixed.",
+                tuned.price,
+            ], tuned.to_record()
+        large = (
+            plan.report_goal if self.production is None else -(-plan.report_goal // 2)
+        )  # `tacit tune` tries smaller ones only
+        small = min(self.scenario.utility.report_goal, large)
+        figures: Record = {"report_goal": small, "client_visits": small * self.scenario.rounds}
+        said = [
             "Tune the quantile and the server's learning rate with a small report goal, read off the clip norm, fix "
-            f"it, and run large: report goal {self.plan.report_goal}, noise multiplier "
-            f"{self.plan.guarantee.noise_multiplier:.6g}, {self.price(self.plan)}.",
-            f"Each of those runs costs up to {visits:,} client visits at {small} reports a round. On clients' data "
-            "they are releases too: account them, or tune on public data.",
-        ], {"report_goal": small, "client_visits": visits}
-
-    def secure(self) -> Told:
-        factor = self.scenario.clip_inflation
-        if factor > 1:
-            said = f"The figures above count a clip norm inflated by {factor:.6g}, as encoding for secure sums does."
-        else:
-            said = (
-                "Encoding for secure sums inflates the clip norm: 1% costs 2.01% of zCDP, "
-                f"{rounded_up(self.plan.zcdp * 1.01**2, 6)} instead of {rounded_up(self.plan.zcdp, 6)}."
+            f"it, and run large: report goal {plan.report_goal}, noise multiplier "
+            f"{plan.guarantee.noise_multiplier:.6g}, {self._price(plan)}.",
+            f"Each of those runs costs up to {small * self.scenario.rounds:,} client visits at {small} reports a "
+            "round. On clients' data they are releases too: account them, or tune on public data.",
+        ]
+        if notes is not None:
+            recipe = notes.out / "production.toml" if notes.recipe is None else notes.recipe
+            figures["command"] = (
+                f"tacit tune {shlex.quote(str(recipe))} --report-goal {small} --large-report-goal "
+                f"{plan.report_goal} --out {shlex.quote(str(notes.out / 'tuning'))}"
             )
+            untuned = "the defaults." if notes.recipe is None else f"{notes.recipe}."
+            said += [
+                f"Not tuned: production.toml has the learning rates and the clip norm of {untuned}",
+                f"Tune small, then run this again with --tuning: `{figures['command']}`",
+            ]
+        return said, figures
+
+    def _secure(self) -> StepContent:
+        plan, factor = self.plan, self.scenario.clip_inflation
+        encoding = None if self.notes is None else self.notes.encoding
+        figures: Record = {"clip_inflation": factor}
+        if encoding is not None:
+            bits = encoding.bits(plan.report_goal)
+            figures |= {"dimension": encoding.dimension, "scale": encoding.scale, "bits_per_coordinate": bits}
+            said = [
+                f"Encoding {encoding.dimension:,} coordinates with scale {encoding.scale:.6g} inflates the clip norm "
+                f"by {encoding.inflation - 1:.3%}, and all figures here count it; the sums take {bits} bits a "
+                "coordinate.",
+                "Recipes know no secure sums yet: a simulated run of production.toml adds the same noise and claims "
+                "less.",
+            ]
+        elif factor > 1:
+            said = [f"The figures above count a clip norm inflated by {factor:.6g}, as encoding for secure sums does."]
+        else:
+            said = [
+                "Encoding for secure sums inflates the clip norm: 1% costs 2.01% of zCDP, "
+                f"{rounded_up(plan.zcdp * 1.01**2, 6)} instead of {rounded_up(plan.zcdp, 6)}."
+            ]
         return [
-            said,
-            "MinS and MaxP above are promises. Compute both from what happened and account again: `tacit account run "
-            "RUN`, or `tacit account log ROUNDS.csv --timer 48h` where only the times of the rounds are known.",
-        ], {"clip_inflation": factor}
+            *said,
+            "MinS and MaxP above are a plan. After the run `tacit account run RUN` computes both from what happened, "
+            "or `tacit account log ROUNDS.csv --timer 48h` where only the times of the rounds are known; only that "
+            "holds, and the run's statement says loudly where it is weaker than this plan.",
+        ], figures
+
+
+def _memory(plan: Plan) -> str:
+    """What is kept from round to round, in arrays of the model's size."""
+    return "1 array" if plan.memory == 1 else f"{plan.memory} arrays"

@@ -6,19 +6,37 @@ reach their optimum.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 from tacit.design.mechanism import Mechanism
 from tacit.errors import InputError
 from tacit.planning.clients import HOURS_PER_DAY
 from tacit.planning.scenario import Plan, Scenario
-from tacit.privacy.gaussian import noise_multiplier_for
-
-Progress: TypeAlias = Callable[[str], None]  # is told in a line what was just computed
+from tacit.privacy.gaussian import noise_multiplier_for, zcdp_for_epsilon
+from tacit.progress import Advanced, Progress, StageBegan, StageEnded, silent
 
 MOST_ROUNDS = 1_000_000  # beyond this nobody plans, and exact tree accounting takes seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class Goal:
+    """What is to be reached: `zcdp` at most, with at most `most` reports a round; epsilon is told at `delta`."""
+
+    zcdp: float
+    delta: float
+    most: int | None = None
+
+    @classmethod
+    def of(
+        cls, *, epsilon: float | None = None, zcdp: float | None = None, delta: float = 1e-10, most: int | None = None
+    ) -> "Goal":
+        """The goal for an epsilon at `delta`, or for a zCDP: one of the two. InputError for both, or neither."""
+        if (epsilon is None) == (zcdp is None):
+            raise InputError(f"epsilon={epsilon} and zcdp={zcdp}: a goal is one of the two; give one.")
+        rho = zcdp_for_epsilon(epsilon, delta) if epsilon is not None else zcdp
+        assert rho is not None  # one of the two was given
+        return cls(zcdp=rho, delta=delta, most=most)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +57,7 @@ class Reached:
 
 
 def report_goal_for(
-    scenario: Scenario, mechanism: Mechanism, zcdp: float, *, most: int | None = None, progress: Progress | None = None
+    scenario: Scenario, mechanism: Mechanism, zcdp: float, *, most: int | None = None, progress: Progress = silent
 ) -> Reached:
     """The least report goal, noise in proportion, whose plan is at most `zcdp`-zCDP.
 
@@ -59,19 +77,28 @@ def report_goal_for(
         if most < 1:
             raise InputError(f"a report goal of at most {most} is none; give at least 1.")
         largest = min(largest, most)
-    report_goal = 1
-    while True:
-        plan = scenario.plan(mechanism, report_goal)
-        if progress is not None:
-            progress(f"report goal {report_goal}: zCDP {plan.zcdp:.4g}")
-        if plan.zcdp <= zcdp:
-            return Reached(plan=plan, noisier=1.0)
-        needed = max(report_goal + 1, math.ceil(report_goal * math.sqrt(plan.zcdp / zcdp) * (1 - 1e-12)))
-        if needed > largest:
-            break
-        report_goal = needed
+    found = _least(scenario, mechanism, zcdp, largest, progress)
+    if found is not None:
+        return Reached(plan=found, noisier=1.0)
     plans = (scenario.plan(mechanism, goal) for goal in _worth_trying(scenario, largest))
     return _louder(scenario, min(plans, key=lambda plan: plan.zcdp), zcdp)
+
+
+def _least(scenario: Scenario, mechanism: Mechanism, zcdp: float, largest: int, progress: Progress) -> Plan | None:
+    """The plan of the least report goal up to `largest` that is at most `zcdp`-zCDP; None where none is."""
+    stage, report_goal, tried = f"searching with {mechanism.name}", 1, 0
+    progress(StageBegan(stage))
+    found = None
+    while report_goal <= largest:
+        plan = scenario.plan(mechanism, report_goal)
+        tried += 1
+        progress(Advanced(stage, tried, {"report_goal": report_goal, "zcdp": plan.zcdp}))
+        if plan.zcdp <= zcdp:
+            found = plan
+            break
+        report_goal = max(report_goal + 1, math.ceil(report_goal * math.sqrt(plan.zcdp / zcdp) * (1 - 1e-12)))
+    progress(StageEnded(stage))
+    return found
 
 
 def noise_for(scenario: Scenario, mechanism: Mechanism, report_goal: int, zcdp: float) -> Reached:

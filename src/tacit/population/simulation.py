@@ -1,19 +1,21 @@
 """Many rounds of a simulated population: what happened, how long it took, and who came how often."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import InputError
 from tacit.population.availability import DAY, HOUR
 from tacit.population.devices import Population, RoundRules
+from tacit.population.settings import SimulationSettings
 from tacit.population.simulated_cohorts import SimulatedCohorts, SimulatedRound
 from tacit.population.supply import check_supply
 from tacit.population.work_model import SECOND
 from tacit.privacy import Participation
+from tacit.progress import Advanced, Progress, StageBegan, StageEnded, silent
 
 COLUMNS = (
     "round",
@@ -32,16 +34,24 @@ COLUMNS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Simulation:
-    """A simulated run: its settings and its rounds."""
+    """A simulated run: its settings, and what happened in each of its rounds."""
 
-    population: Population
-    rules: RoundRules
-    seed: int
+    settings: SimulationSettings
     happened: tuple[SimulatedRound, ...]
 
     @property
+    def population(self) -> Population:
+        """The devices that were simulated."""
+        return self.settings.population
+
+    @property
+    def rules(self) -> RoundRules:
+        """The server's rules, and the timer."""
+        return self.settings.rules
+
+    @property
     def rounds(self) -> int:
-        """How many."""
+        """The number of rounds."""
         return len(self.happened)
 
     @cached_property
@@ -56,7 +66,7 @@ class Simulation:
 
     @property
     def rounds_per_day(self) -> float:
-        """On average over the run."""
+        """Rounds a day, on average over the run."""
         return self.rounds / self.days
 
     @cached_property
@@ -86,6 +96,11 @@ class Simulation:
         """Device hours of work that were not: drop-outs, and reports that came late."""
         return sum(each.wasted_work for each in self.happened) / HOUR
 
+    @property
+    def wasted_share(self) -> float:
+        """The share of the selected devices whose work was not used."""
+        return sum(each.wasted for each in self.happened) / sum(each.selected for each in self.happened)
+
     @cached_property
     def times_came(self) -> NDArray[np.int64]:
         """Entry k: how many devices took part k times."""
@@ -108,6 +123,33 @@ class Simulation:
             times[each.clients] += 1
         return np.bincount(times), gaps
 
+    def to_record(self) -> dict[str, Any]:
+        """The figures of the run as plain values for JSON."""
+        lasted = (self.finished - np.array([each.opened for each in self.happened])) / (60 * SECOND)
+        minutes = np.percentile(lasted, [50, 99, 100]).tolist()
+        return {
+            "devices": self.population.devices,
+            "report_goal": self.rules.report_goal,
+            "rounds": self.rounds,
+            "timer_hours": self.rules.timer_hours,
+            "clock": self.rules.clock,
+            "seed": self.settings.seed,
+            "realised": _limits(self.realised),
+            "promised_by_timer": _limits(self.promised),
+            "days": self.days,
+            "rounds_per_day": self.rounds_per_day,
+            "round_minutes": dict(zip(("median", "p99", "max"), minutes, strict=True)),
+            "starved_rounds": int(self.starved.size),
+            "starved": spans(self.starved.tolist()),
+            "selected": sum(each.selected for each in self.happened),
+            "dropped": sum(each.dropped for each in self.happened),
+            "late": sum(each.late for each in self.happened),
+            "wasted_visits_share": self.wasted_share,
+            "used_device_hours": self.used_hours,
+            "wasted_device_hours": self.wasted_hours,
+            "participations_per_device": self.times_came.tolist(),
+        }
+
     def rows(self) -> Iterator[tuple[int | float, ...]]:
         """One for each round, under COLUMNS; times in seconds since the first round opened."""
         starved = set(self.starved.tolist())
@@ -127,30 +169,41 @@ class Simulation:
             )
 
 
-def simulate(
-    population: Population,
-    rules: RoundRules,
-    *,
-    rounds: int,
-    seed: int = 0,
-    progress: Callable[[SimulatedRound], None] | None = None,
-) -> Simulation:
-    """So many rounds; the same seed gives the same rounds, on every machine.
+def _limits(participation: Participation) -> dict[str, int]:
+    return {
+        "min_separation": participation.min_separation,
+        "rounds_between": participation.rounds_between,
+        "max_participations": participation.max_participations,
+    }
+
+
+def spans(numbers: list[int]) -> list[str]:
+    """Whole numbers that never fall, as "3", "7-12", ..."""
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return [f"{first}" if first == last else f"{first}-{last}" for first, last in found]
+
+
+def simulate(settings: SimulationSettings, *, progress: Progress = silent, stage: str = "simulating") -> Simulation:
+    """The simulation that `settings` describe; the same settings give the same rounds, on every machine.
 
     Takes 8 bytes a device and 8 a report; the time grows with the devices that are asked, not with all devices times
-    the rounds. Raises ParticipationError, before the first round where that is certain, when the rounds do not end
-    within `rules.most_days`.
+    the rounds. `progress` is told of each round under the name `stage`. Raises ParticipationError, before the first
+    round where that is certain, when the rounds do not end within `rules.most_days`.
     """
-    if isinstance(rounds, bool) or not hasattr(rounds, "__index__") or rounds < 1:
-        raise InputError(f"rounds={rounds!r} is not a whole number of at least 1; give one.")
-    if isinstance(seed, bool) or not hasattr(seed, "__index__") or seed < 0:
-        raise InputError(f"seed={seed!r} is not a whole number of 0 or more; give one.")
-    cohorts = SimulatedCohorts(population, rules, seed=seed)
-    check_supply(population, rules, rounds, seed)
+    cohorts = SimulatedCohorts(settings.population, settings.rules, seed=settings.seed)
+    check_supply(settings.population, settings.rules, settings.rounds, settings.seed)
     clock, happened = cohorts.start(), []
-    for number in range(rounds):
-        each, clock = cohorts.play(clock.ready, int(clock.opens), number)
-        happened.append(each)
-        if progress is not None:
-            progress(each)
-    return Simulation(population=population, rules=rules, seed=seed, happened=tuple(happened))
+    progress(StageBegan(stage, settings.rounds))
+    try:
+        for number in range(settings.rounds):
+            each, clock = cohorts.play(clock.ready, int(clock.opens), number)
+            happened.append(each)
+            progress(Advanced(stage, number + 1, {"day": each.finished / DAY}))
+    finally:
+        progress(StageEnded(stage))
+    return Simulation(settings=settings, happened=tuple(happened))

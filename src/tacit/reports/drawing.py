@@ -82,6 +82,12 @@ def write_figure(figure: Figure, folder: Path) -> list[str]:
     return list(contents)
 
 
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write the figure alone, as PNG or SVG by the end of its name. Raises: KeyError for another end."""
+    form: Literal["png", "svg"] = {".png": "png", ".svg": "svg"}[path.suffix]  # type: ignore[assignment]
+    write_whole(path, render(figure, form))
+
+
 def _draw(canvas: "Canvas", figure: Figure) -> None:
     count = len(figure.panels)
     rows, columns = (1, count) if figure.across else (count, 1)

@@ -1,4 +1,8 @@
-"""The figures of a simulated population: its days, its rounds, and who came how often."""
+"""What people read of a simulated population: its days, its rounds, and who came how often."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,9 +11,41 @@ from tacit.population.availability import DAY
 from tacit.population.simulation import Simulation
 from tacit.population.work_model import SECOND
 from tacit.reports.figure import BLUE, GREEN, ORANGE, PURPLE, RED, Axis, Figure, Line, Panel
+from tacit.reports.page import Block, Paragraph
 
 POINTS = 1500  # of a curve: more than a figure has pixels for
 BINS = 60
+
+
+LISTED = 8  # stretches of starved rounds
+
+
+def blocks(run: Simulation, record: Mapping[str, Any], out: Path | None = None) -> list[Block]:
+    """The run in a few sentences; `record` is `run.to_record()`."""
+    realised, promised, rules = run.realised, run.promised, run.rules
+    minutes, listed = record["round_minutes"], record["starved"]
+    said = [
+        f"{run.population.devices:,} devices, {run.rounds:,} rounds of {rules.report_goal:,} reports, timer "
+        f"{rules.timer_hours:g} hours from the {rules.clock}.",
+        f"Realised: MinS {realised.rounds_between}, MaxP {realised.max_participations}. The timer and the times of the "
+        f"rounds promise MinS {promised.rounds_between}, MaxP {promised.max_participations}; devices / report goal is "
+        f"{run.population.devices // rules.report_goal:,}.",
+        f"{run.days:.3g} days, {run.rounds_per_day:.4g} rounds a day; a round takes {minutes['median']:.3g} minutes "
+        f"(median), {minutes['max']:.4g} at most.",
+        f"Of {record['selected']:,} visits {record['wasted_visits_share']:.1%} were wasted ({record['dropped']:,} "
+        f"dropped out, {record['late']:,} came late): {run.wasted_hours:,.0f} device hours beside "
+        f"{run.used_hours:,.0f} used.",
+    ]
+    if listed:
+        more = f" and {len(listed) - LISTED} stretches more" if len(listed) > LISTED else ""
+        said.append(
+            f"{run.starved.size} rounds starved (every device was asked once, and too few could come): "
+            f"{', '.join(listed[:LISTED])}{more}. A shorter timer, fewer reports or more devices would fill them."
+        )
+    said.append("A model of devices, not a measurement of any: see docs/populations.md for what it assumes.")
+    if out is not None:
+        said.append(f"Rounds, summary, settings and figures in {out}; `tacit account log {out / 'rounds.csv'} ...`")
+    return [Paragraph(each) for each in said]
 
 
 def figures(run: Simulation) -> list[Figure]:
@@ -58,7 +94,7 @@ def _over_days(run: Simulation) -> Figure:
 
 
 def _participation(run: Simulation) -> Figure:
-    came, served = run.times_came, run.realised
+    came, realised = run.times_came, run.realised
     gaps = np.flatnonzero(run.separations)
     panels = [
         Panel(
@@ -73,7 +109,7 @@ def _participation(run: Simulation) -> Figure:
         share = np.add.reduceat(run.separations, edges[:-1]) / run.separations.sum() / np.diff(edges)
         panels.append(
             Panel(
-                title=f"rounds until it came again: at least {served.min_separation}",
+                title=f"rounds until it came again: at least {realised.min_separation}",
                 marks=(_line("returns", (edges[:-1] + edges[1:] - 1) / 2, share, ORANGE),),
                 x=Axis("rounds"),
                 y=Axis("share of all returns, per round", low=0),
@@ -82,8 +118,8 @@ def _participation(run: Simulation) -> Figure:
     return Figure(
         name="participation",
         title=f"Who came again behind a timer of {run.rules.timer_hours:g} hours",
-        alt=f"How often devices came, and how many rounds lay between: MinS {served.rounds_between}, MaxP "
-        f"{served.max_participations}.",
+        alt=f"How often devices came, and how many rounds lay between: MinS {realised.rounds_between}, MaxP "
+        f"{realised.max_participations}.",
         panels=tuple(panels),
         headed=True,
         across=True,

@@ -1,4 +1,4 @@
-"""`tacit strategy`: a recipe that loads, figures that the accountant and the simulator confirm, one line for errors."""
+"""`tacit plan production`: a recipe that loads, figures that accountant and simulator confirm, one line for errors."""
 
 import csv
 import json
@@ -12,13 +12,13 @@ import typer
 from typer.testing import CliRunner, Result
 
 from tacit.cli.account import app as account
+from tacit.cli.plan_production import plan_production
 from tacit.cli.simulate import simulate
-from tacit.cli.strategy import strategy
 from tacit.recipe import Recipe
 from tacit.statements.verify import verify
 
 app = typer.Typer()
-app.command()(strategy)
+app.command()(plan_production)
 SMALL = "--population 6000 --rounds 300 --report-goal-max 120 --cache caches/text"
 # A pair that two thousand devices bear: twenty times the noise of the papers'.
 BORNE = "--small-report-goal 20 --small-noise-multiplier 1"
@@ -28,7 +28,7 @@ BORNE = "--small-report-goal 20 --small-noise-multiplier 1"
 def undrawn() -> Iterator[None]:
     """Drawing takes most of the time; `tacit simulate` has tests of its own for it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tacit.reports.simulation_figures.figures", lambda run: ())
+        patch.setattr("tacit.reports.simulation.figures", lambda run: ())
         yield
 
 
@@ -44,7 +44,7 @@ def planned(line: str, out: Path) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def reached(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    out = tmp_path_factory.mktemp("strategy") / "plan"
+    out = tmp_path_factory.mktemp("production") / "plan"
     return out, planned(f"{SMALL} {BORNE} --target-epsilon 12", out)
 
 
@@ -92,7 +92,7 @@ def test_the_statement_is_planned_and_follows_from_its_facts(reached: tuple[Path
     record = json.loads((out / "statement.json").read_text())
     assert record["planned"]["epsilon"] == found["plan"]["epsilon"] and "realised" not in record
     assert all(line.holds for line in verify(record))
-    assert json.loads((out / "strategy.json").read_text()) == found
+    assert json.loads((out / "plan.json").read_text()) == found
 
 
 def test_seven_steps_are_shown(tmp_path: Path) -> None:
