@@ -83,7 +83,7 @@ def test_pages_are_written_with_their_figures_and_what_belongs_beside_them(tmp_p
     assert files.html.read_text() == to_html(PAGE) and files.markdown.read_text() == to_markdown(PAGE)
     assert json.loads(files.json.read_text()) == {"value": "inf", "nothing": None}
     assert json.loads((tmp_path / "report" / "released.json").read_text()) == {"only": 1}
-    assert files.to_record()["figures"] == [str(tmp_path / "report" / "line.png")]
+    assert files.to_record()["files"]["figures"] == [str(tmp_path / "report" / "line.png")]
 
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Two training runs side by side: how good at equal rounds, at which price, and what they were asked differently."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,11 @@ class Comparison:
     speed: tuple[Row, ...]
     settings: tuple[Row, ...]
     figure: Figure
+    drawn: Path | None = None  # where the figure is
+
+    def drawn_at(self, path: Path) -> "Comparison":
+        """The same, with its figure in a file."""
+        return replace(self, drawn=path)
 
     @property
     def parts(self) -> dict[str, tuple[Row, ...]]:
@@ -70,7 +76,8 @@ class Comparison:
         """Plain values for JSON: {part: {row: {"a": ..., "b": ...}}}."""
         rows = {"accuracy": self.accuracy, "privacy": self.privacy, "speed": self.speed, "settings": self.settings}
         named = {part: {row.name: {"a": row.a, "b": row.b} for row in each} for part, each in rows.items()}
-        return {"a": self.paths[0], "b": self.paths[1], "warnings": list(self.warnings), **named}
+        figure = None if self.drawn is None else str(self.drawn)
+        return {"a": self.paths[0], "b": self.paths[1], "warnings": list(self.warnings), **named, "figure": figure}
 
     def page(self) -> Page:
         """The comparison as people read it."""

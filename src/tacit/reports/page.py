@@ -82,11 +82,15 @@ Block: TypeAlias = Heading | Paragraph | Labels | Tiles | Table | FigureOf | Sta
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """What is shown under one title. `kind` and `when` stand small above and below it, in HTML only."""
+    """What is shown under one title. `kind` and `when` stand small above and below it, in HTML only.
+
+    headline: of the record what one wants to know first.
+    """
 
     title: str
     blocks: tuple[Block, ...]
     record: Mapping[str, Any] = field(default_factory=dict)
+    headline: Mapping[str, Any] = field(default_factory=dict)
     kind: str = ""
     when: str = ""
 
@@ -98,8 +102,9 @@ class Page:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportFiles:
-    """What `write` wrote for a page, and for those beside it."""
+    """What `write` wrote for a page, and for those beside it; and the page itself."""
 
+    page: Page
     html: Path
     markdown: Path
     json: Path
@@ -107,9 +112,12 @@ class ReportFiles:
     others: tuple[Path, ...] = ()
 
     def to_record(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        files = {"html": self.html, "markdown": self.markdown, "json": self.json}
-        return {**{name: str(path) for name, path in files.items()}, "figures": [str(path) for path in self.figures]}
+        """Plain values for JSON: the headline, and where the files are."""
+        files = {"html": str(self.html), "markdown": str(self.markdown), "json": str(self.json)}
+        return {**self.page.headline, "files": {**files, "figures": [str(path) for path in self.figures]}}
+
+    def _repr_html_(self) -> str:
+        return to_html_fragment((Heading(self.page.title), *self.page.blocks))
 
 
 def write(
@@ -131,6 +139,7 @@ def write(
     contents |= files or {}
     write_files(folder, contents)
     return ReportFiles(
+        page=page,
         html=folder / "report.html",
         markdown=folder / "report.md",
         json=folder / "report.json",

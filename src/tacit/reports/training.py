@@ -90,6 +90,7 @@ def page(summary: RunSummary) -> Page:
             Table(_origin(summary)),
         ),
         record=_record(summary, shown),
+        headline=headline(summary),
     )
 
 
