@@ -10,17 +10,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tacit.jobs.account import account
     from tacit.jobs.import_data import import_data, open_data
+    from tacit.jobs.report import compare, report
     from tacit.jobs.statement import verify
 
 __version__ = "0.1.0"
 
 _HOME = {
     "account": "tacit.jobs.account",
+    "compare": "tacit.jobs.report",
     "import_data": "tacit.jobs.import_data",
     "open_data": "tacit.jobs.import_data",
+    "report": "tacit.jobs.report",
     "verify": "tacit.jobs.statement",
 }
-__all__ = ["account", "import_data", "open_data", "verify"]
+__all__ = ["account", "compare", "import_data", "open_data", "report", "verify"]
 
 
 def __getattr__(name: str) -> Any:
