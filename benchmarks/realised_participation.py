@@ -29,7 +29,8 @@ from tacit.population.simulation import Simulation, simulate
 from tacit.privacy import Participation
 from tacit.recipe import Recipe
 from tacit.runs import Run
-from tacit.statements.accounts import accounts_of, statement_of
+from tacit.statements.accounts import accounts_of
+from tacit.statements.run_facts import statement_of
 from tacit.training import key_from_seed
 from tacit.training.randomness import seed_for
 

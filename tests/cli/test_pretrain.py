@@ -24,7 +24,7 @@ from tacit.keyboard.language_model import LanguageModel, next_word_loss
 from tacit.keyboard.model_folder import ORIGIN, WEIGHTS, load_model, write_model
 from tacit.recipe import Recipe
 from tacit.runs import Run
-from tacit.statements.accounts import statement_of
+from tacit.statements.run_facts import statement_of
 
 SMALL = [
     "--embedding",

@@ -32,7 +32,8 @@ from tacit.reports.training import write_report
 from tacit.runs import Metric, Run, Step
 from tacit.runs.metadata import CacheUsed
 from tacit.statements import Ledger, NoisedSum
-from tacit.statements.accounts import CURVE_POINTS, Accounts, accounts_of, spent, statement_of
+from tacit.statements.accounts import CURVE_POINTS, Accounts, accounts_of, spent
+from tacit.statements.run_facts import statement_of
 from tacit.statements.verify import verify
 
 app = typer.Typer()

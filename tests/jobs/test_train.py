@@ -25,8 +25,9 @@ from tacit.recipe import Recipe
 from tacit.reports.summary import summarise
 from tacit.reports.training import write_report
 from tacit.runs import Run
-from tacit.statements.accounts import accounts_of, matrix_of, planned_in_all, run_figures, statement_of
+from tacit.statements.accounts import accounts_of, matrix_of, planned_in_all, run_figures
 from tacit.statements.ledger import ledger_record
+from tacit.statements.run_facts import statement_of
 from tacit.statements.verify import verify
 from tacit.training import loop
 
@@ -303,7 +304,7 @@ def test_a_matrix_is_designed_and_kept_once(
         assert Recipe.from_toml(run.settings) == asked
         assert all(row.releases[0]["strategy_record"] == ledger_record(matrix) for row in run.steps())
         assert planned_in_all(run).zcdp == pytest.approx(3.0)
-        figures, statement = run_figures(run), statement_of(run)
+        figures, statement = run_figures(run, accounts_of(run)), statement_of(run)
         report = write_report(summarise(run))
     assert values not in json.dumps(figures) and figures["strategy"] == ledger_record(matrix)
     written = (report.json.parent / "statement.json").read_text()

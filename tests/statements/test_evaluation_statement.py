@@ -67,7 +67,7 @@ def test_it_verifies_line_by_line(facts: EvaluationFacts) -> None:
 
 def test_a_client_of_one_of_two_steps_pays_once() -> None:
     figures = evaluation_figures(CENTRAL)
-    assert figures["zcdp"] == pytest.approx(1 / 18) and figures["setting"] == "central"
+    assert figures["zcdp"] == pytest.approx(1 / 18) and figures["kind"] == "central"
     assert figures["histograms"] == [11, 9]
     assert figures["stddev_of_a_count"] == pytest.approx([3 * 11**0.5, 3 * 3])
     said = {item.number: item.text for item in statement(CENTRAL).items}
@@ -81,7 +81,7 @@ def test_a_client_of_one_of_two_steps_pays_once() -> None:
 def test_local_reports_promise_their_epsilon_against_everybody() -> None:
     made = statement(LOCAL)
     said = {item.number: item.text for item in made.items}
-    assert (made.figures["setting"], made.figures["epsilon"], made.figures["delta"]) == ("local", 2.0, 0.0)
+    assert (made.figures["kind"], made.figures["epsilon"], made.figures["delta"]) == ("local", 2.0, 0.0)
     assert "stddev_of_a_count" not in made.figures and made.figures["histograms"] == [2]
     assert said["1"].startswith("Local:") and "Replace-one" in said["2d"]
     assert "epsilon = 2" in said["3c"] and "against everybody" in said["3c"]

@@ -17,7 +17,8 @@ from tacit.population.simulated_cohorts import SimulatedCohorts
 from tacit.population.simulation import simulate
 from tacit.recipe import Recipe
 from tacit.runs import Run
-from tacit.statements.accounts import accounts_of, statement_of
+from tacit.statements.accounts import accounts_of
+from tacit.statements.run_facts import statement_of
 from tacit.statements.verify import verify
 from tacit.training import key_from_seed
 from tacit.training.randomness import seed_for

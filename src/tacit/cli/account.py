@@ -26,7 +26,7 @@ from tacit.cli.account_options import (
     rounds_listed,
     strategy_from_file,
 )
-from tacit.cli.account_run import account_run
+from tacit.cli.account_run import run
 from tacit.cli.account_show import figures_of_mechanism, show
 from tacit.cli.account_shuffle import account_person, account_populations, account_shuffle
 from tacit.cli.console import speaks_plainly
@@ -37,7 +37,7 @@ app = typer.Typer(
     no_args_is_help=True,
     help="What a mechanism promises: exact sensitivity, zCDP, and epsilon at a delta.",
 )
-app.command("run")(account_run)
+app.command("run")(run)
 app.command("log")(account_log)
 app.command("amplified")(account_amplified)
 app.command("shuffle")(account_shuffle)

@@ -1,71 +1,67 @@
-"""`tacit account run`: what a run promises, from its folder: one that trains, or one that evaluates models."""
+"""`tacit account run`: what a run of any kind promises, from its folder."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
-from tacit.cli.account_options import Json
-from tacit.cli.console import complaints, console, print_json, speaks_plainly
-from tacit.errors import InputError
-from tacit.jobs.evaluation_promise import promise_of, say_promise
+from tacit.cli.console import complaints, console, say
+from tacit.cli.options import Json, RunFolder, command
+from tacit.jobs.account import RunAccount, account_run
+from tacit.jobs.evaluation_promise import say_promise
+from tacit.jobs.statement import statement
 from tacit.privacy.rounding import rounded_up
-from tacit.privacy.strategy import Record
-from tacit.runs import Run, TrainingMetadata
-from tacit.statements import Statement
-from tacit.statements.accounts import reading, run_figures, statement_of
-from tacit.statements.statement import WEAKER
+from tacit.statements.statement import WEAKER, Statement
 
 
-@speaks_plainly
-def account_run(
-    run: Annotated[Path, typer.Argument(help="A run folder, finished or not.")],
+@command
+def run(
+    run: RunFolder,
     delta: Annotated[
-        float | None, typer.Option(help="The delta at which epsilon is given; left out, the recipe's.")
+        float | None, typer.Option(help="The delta at which epsilon is given; left out, the run's own.")
     ] = None,
-    statement: Annotated[
-        Path | None, typer.Option(help="Also write the statement here, as JSON with all that `tacit verify` needs.")
+    statement_file: Annotated[
+        Path | None,
+        typer.Option("--statement", help="Also write the statement here, as JSON with all that `tacit verify` needs."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """What a run promises by what happened: MinS and MaxP from its log, the mechanism from its ledger."""
-    if delta is not None and not 0 < delta < 1:
-        raise InputError(f"--delta {delta} is not a probability between 0 and 1; give for example 1e-10.")
-    with Run.open(run) as found, reading(found):
-        if found.kind != TrainingMetadata.kind:
-            _account_evaluation(found, delta, statement, as_json=as_json)
-            return
-        figures = run_figures(found, delta)
-        stated = statement_of(found, delta) if found.steps_done or statement is not None else None
-        if statement is not None and stated is not None:
-            statement.write_text(stated.to_json(), "utf-8")
-    if as_json:
-        print_json(figures)
-        return
-    _show(figures)
-    if stated is not None:
-        say_if_weaker(stated)
+    """What a run promises by what happened: who took part from its log, the mechanism from its ledger."""
+    made = account_run(run, delta=delta)
+    if statement_file is not None:
+        statement_file.write_text(statement(run, delta=delta).to_json(), "utf-8")
+    say(made, as_json, _show)
+    if not as_json and made.weaker:
+        say_loudly(made.weaker)
 
 
 def say_if_weaker(stated: Statement) -> None:
     """A loud line where clients came more often or sooner than planned: the other labels are no surprise."""
-    for label in stated.labels:
-        if label.name == WEAKER:
-            complaints.print(f"{label.name}: {label.meaning}", style="bold red", soft_wrap=True)
+    if WEAKER in stated.labels:
+        say_loudly(f"{WEAKER.name}: {WEAKER.meaning}")
 
 
-def _account_evaluation(run: Run, delta: float | None, statement: Path | None, *, as_json: bool) -> None:
-    """Of histograms over clients: by the ledger and the log of who was asked."""
-    promise = promise_of(run, delta)
-    if statement is not None:
-        raise InputError(
-            f"'{run.path}' evaluates models, and statements that verify are of runs that train and of campaigns for "
-            f"new words; what it promises stands in {run.path}/report/released.md."
+def say_loudly(warning: str) -> None:
+    """One line that nobody overlooks, on standard error."""
+    complaints.print(warning, style="bold red", soft_wrap=True)
+
+
+def _show(made: RunAccount) -> None:
+    figures = made.to_record()
+    if "promise" in figures:
+        _show_evaluation(figures["promise"])
+    elif "guarantee" in figures:
+        console.print(
+            "\n".join(figures["guarantee"]["statement"] if figures["guarantee"] else ["NOTHING WAS RELEASED"])
         )
-    if as_json:
-        print_json({"run": str(run.path), "of": run.kind, "finished": run.finished, "promise": promise})
-        return
+    else:
+        _show_training(figures)
+
+
+def _show_evaluation(promise: Mapping[str, Any]) -> None:
+    """Of histograms over clients: by the ledger and the log of who was asked."""
     say_promise(promise)
     if promise["kind"] == "central":
         rows = zip(promise["histograms"], promise["stddev_of_a_count"], strict=True)
@@ -74,7 +70,7 @@ def _account_evaluation(run: Run, delta: float | None, statement: Path | None, *
             console.print(f"step {step}: {histograms} histograms, standard deviation of a count {spread:.4g}")
 
 
-def _show(figures: Record) -> None:
+def _show_training(figures: Mapping[str, Any]) -> None:
     columns = [name for name in ("planned", "realised") if figures[name]]
     table = Table("", *columns, box=None, pad_edge=False)
     for name in [name for name in figures["planned"] if name != "sequences"]:

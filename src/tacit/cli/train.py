@@ -19,7 +19,8 @@ from tacit.reports.summary import summarise
 from tacit.reports.training import write_report
 from tacit.runs import Run, TrainingMetadata
 from tacit.runs.folder import SETTINGS
-from tacit.statements.accounts import statement_of, trained
+from tacit.statements.accounts import trained
+from tacit.statements.run_facts import statement_of
 
 if TYPE_CHECKING:
     from tacit.compute import Hardware

@@ -2,18 +2,30 @@
 
 import csv
 import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tacit.errors import InputError
+from tacit.privacy.composition import Composition
 from tacit.privacy.gaussian import zcdp_for_epsilon
 from tacit.privacy.guarantee import Guarantee
+from tacit.privacy.local_guarantee import LocalGuarantee
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Strategy
+from tacit.runs import Run
+from tacit.runs.metadata import DiscoveryMetadata, EvaluationMetadata, PersonalizationMetadata, TrainingMetadata
+from tacit.statements.accounts import Spent, accounts_of, ledger_of, reading, run_figures, spent, spent_by_step
+from tacit.statements.run_facts import evaluation_facts
+from tacit.statements.statement import WEAKER, evaluation_figures
 
 if TYPE_CHECKING:
     from _csv import Reader
+
+PathLike: TypeAlias = str | os.PathLike[str]
 
 COLUMNS = ("round", "finished")
 
@@ -48,6 +60,100 @@ def account(
     if noise_multiplier is not None:
         return Guarantee(noise_multiplier=noise_multiplier, **shared)
     return Guarantee.for_zcdp(zcdp if zcdp is not None else zcdp_for_epsilon(given[0], delta), **shared)
+
+
+# -- a run -------------------------------------------------------------------------------------------------------------
+
+NO_PROMISE = {
+    "pretrain": "it reads public text, and nothing is promised to anybody",
+    "tune": "its trials are runs in the folder, each with its own account; name one of them",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunAccount:
+    """What a run promises at `delta`: as planned (None where only a price was asked for, or local reports were), as
+    realised (None where nothing is released yet), and what was spent after each step (of local reports nothing adds up,
+    and there is no such curve).
+
+    `figures` are the same as plain values.
+    """
+
+    planned: Composition | None
+    realised: Composition | LocalGuarantee | None
+    spent: tuple[Spent, ...]
+    delta: float
+    figures: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def weaker(self) -> str | None:
+        """A warning where clients came more often or sooner than planned, so that the plan promised too much."""
+        if self.planned is None or not isinstance(self.realised, Composition):
+            return None
+        return f"{WEAKER.name}: {WEAKER.meaning}" if self.realised.zcdp > self.planned.zcdp * (1 + 1e-9) else None
+
+    def to_record(self) -> dict[str, Any]:
+        """Plain values for JSON: what `tacit account run --json` prints."""
+        return dict(self.figures)
+
+
+def account_run(run: Run | PathLike, *, delta: float | None = None) -> RunAccount:
+    """What a run of any kind promises by what happened: who took part from its log, the mechanism from its ledger.
+
+    delta: left out, the one that the run was begun with. A run that is under way may be read. Raises: InputError for a
+    kind of run that promises nothing, UnknownRelease for a ledger that is not understood, RunError (damaged).
+    """
+    if delta is not None and not 0 < delta < 1:
+        raise InputError(f"--delta {delta} is not a probability between 0 and 1; give for example 1e-10.")
+    if not isinstance(run, Run):
+        with Run.open(Path(run)) as opened:
+            return account_run(opened, delta=delta)
+    with reading(run):
+        if isinstance(run.metadata, TrainingMetadata):
+            return _of_training(run, delta)
+        if isinstance(run.metadata, EvaluationMetadata | PersonalizationMetadata):
+            return _of_evaluation(run, delta)
+        if isinstance(run.metadata, DiscoveryMetadata):
+            return _of_discovery(run, run.metadata.delta if delta is None else delta)
+    raise InputError(f"'{run.path}' is a run of `tacit {run.kind}`, which has no account: {NO_PROMISE[run.kind]}.")
+
+
+def _of_training(run: Run, delta: float | None) -> RunAccount:
+    accounts = accounts_of(run, delta)
+    return RunAccount(
+        planned=accounts.planned,
+        realised=accounts.realised,
+        spent=tuple(spent(accounts)),
+        delta=accounts.delta,
+        figures=run_figures(run, accounts),
+    )
+
+
+def _of_evaluation(run: Run, delta: float | None) -> RunAccount:
+    facts = evaluation_facts(run, delta)
+    realised = None if facts is None else facts.guarantee
+    at = 0.0 if facts is None else facts.delta
+    promise = {"kind": "nothing"} if facts is None else evaluation_figures(facts)
+    return RunAccount(
+        planned=None,
+        realised=realised,
+        spent=tuple(spent_by_step(run, at)) if isinstance(realised, Composition) else (),
+        delta=at,
+        figures={"run": str(run.path), "of": run.kind, "finished": run.finished, "promise": promise},
+    )
+
+
+def _of_discovery(run: Run, delta: float) -> RunAccount:
+    ledger = ledger_of(run)
+    realised = ledger.local_guarantee(central_delta=delta) if ledger.releases else None
+    guarantee = None if realised is None else realised.to_record()
+    return RunAccount(
+        planned=None,
+        realised=realised,
+        spent=(),
+        delta=delta,
+        figures={"run": str(run.path), "of": run.kind, "finished": run.finished, "guarantee": guarantee},
+    )
 
 
 # -- round times -------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from tacit.privacy.guarantee import OPERATING_SYSTEM
 from tacit.recipe import Recipe
 from tacit.recipe.sections import PopulationSection, PrivacySection, RoundsSection
 from tacit.statements import TrainingFacts
-from tacit.statements.accounts import PUBLIC_DATA
+from tacit.statements.run_facts import PUBLIC_DATA
 from tacit.statements.statement import Statement, statement
 
 RULES = ("clock", "over_selection", "check_in_minutes", "deadline_minutes", "pause_minutes", "most_days")

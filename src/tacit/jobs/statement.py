@@ -9,6 +9,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from tacit.errors import InputError
+from tacit.jobs.account import NO_PROMISE
+from tacit.runs import Run
+from tacit.statements.accounts import reading
+from tacit.statements.run_facts import statement_of
 from tacit.statements.statement import Statement
 from tacit.statements.verify import CheckedLine
 from tacit.statements.verify import verify as lines_of
@@ -56,6 +60,23 @@ class Verification:
             for line in self.failed
         )
         return f"<p>{self.verdict}</p>" + (f"<table>{rows}</table>" if rows else "")
+
+
+def statement(run: Run | PathLike, *, delta: float | None = None) -> Statement:
+    """The privacy statement of what a run has released so far, from its folder alone.
+
+    delta: left out, the one that the run was begun with. Raises: AccountingError where nothing is released, InputError
+    for a kind of run that releases nothing, UnknownRelease for a ledger that is not understood, RunError (damaged).
+    """
+    if not isinstance(run, Run):
+        with Run.open(Path(run)) as opened:
+            return statement(opened, delta=delta)
+    if run.kind in NO_PROMISE:
+        raise InputError(
+            f"'{run.path}' is a run of `tacit {run.kind}`, which has no statement: {NO_PROMISE[run.kind]}."
+        )
+    with reading(run):
+        return statement_of(run, delta)
 
 
 def verify(statement: Statement | Mapping[str, Any] | PathLike) -> Verification:

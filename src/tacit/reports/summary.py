@@ -18,18 +18,9 @@ from tacit.runs import Run, TrainingMetadata
 from tacit.runs.diagnostics import clipping_failure
 from tacit.runs.folder import SETTINGS
 from tacit.statements import Statement
-from tacit.statements.accounts import (
-    Accounts,
-    Spent,
-    accounts_of,
-    created,
-    reading,
-    resume_command,
-    spent,
-    statement_facts,
-    trained,
-)
+from tacit.statements.accounts import Accounts, Spent, accounts_of, reading, spent, trained
 from tacit.statements.ledger import MODEL_UPDATE
+from tacit.statements.run_facts import created, resume_command, training_facts
 from tacit.statements.statement import Label, statement
 
 Series = dict[int, float]  # by the number of rounds done
@@ -153,7 +144,7 @@ def _summarise(run: Run) -> RunSummary:
 
 def _statement(run: Run, accounts: Accounts) -> Statement:
     """Before the first round, of the plan alone: only its labels are shown then."""
-    return statement(statement_facts(run, accounts, accounts.realised or accounts.planned))
+    return statement(training_facts(run, accounts, accounts.realised or accounts.planned))
 
 
 def _unfinished(run: Run, accounts: Accounts) -> tuple[Label, ...]:

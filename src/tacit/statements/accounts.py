@@ -1,38 +1,29 @@
-"""What a run folder says about privacy: the guarantee as planned and as it happened, the price of every prefix
-of its rounds, and the statement.
+"""What a run folder says about privacy, as guarantees and figures: planned and as it happened, and the price of every
+prefix of its steps; `run_facts.py` makes the facts of a statement of it.
 
 Everything is computed from the folder alone: what was released stands in the ledger, who took part in the log.
 """
 
-import shlex
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import AccountingError, RunError, UnknownRelease
+from tacit.errors import RunError, UnknownRelease
 from tacit.privacy import Guarantee, Participation
 from tacit.privacy.composition import Composition, ReleasedSequence
 from tacit.privacy.strategy import Banded, Dense, Record, Strategy, strategy_from_record
 from tacit.runs import Run, TrainingMetadata
-from tacit.statements.facts import Extrapolation, SideRelease, TrainingFacts
-from tacit.statements.ledger import CLIP_ESTIMATE, MODEL_UPDATE, Ledger, ledger_record, release_from, strategy_of
-from tacit.statements.statement import Statement, statement
+from tacit.statements.facts import Extrapolation
+from tacit.statements.ledger import MODEL_UPDATE, Ledger, ledger_record, release_from, strategy_of
 
 # A tree's exact sensitivity takes up to 4 ms where clients come often, so a curve has at most this many points.
 CURVE_POINTS = 256
 MATRIX_CURVE_POINTS = 32  # of a full matrix, where a point may cost a tenth of a second
-PUBLIC_DATA = {  # by the vocabulary's kind
-    "public": ("the text that the vocabulary was counted in",),
-    "word list": ("the word list that became the vocabulary",),
-    "discovered": ("the text or list that the vocabulary began with",),
-    "private": (),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,9 +249,16 @@ def _prefixes(
     return np.minimum.accumulate(separations), np.maximum.accumulate(counts)
 
 
-def run_figures(run: Run, delta: float | None = None) -> Record:
+def extrapolation_of(run: Run, planned: Composition) -> Extrapolation | None:
+    """The larger cohort that the run stands in for; None where it stands for itself, or adds no noise."""
+    larger, report_goal = trained(run).stands_in_for, trained(run).report_goal
+    if larger is None or larger <= report_goal or not planned.private:
+        return None
+    return Extrapolation.scaled(planned.sequences[0].guarantee, report_goal=report_goal, to=larger)
+
+
+def run_figures(run: Run, accounts: Accounts) -> Record:
     """Planned beside realised, as plain values; what is extrapolated to a larger cohort is apart and says so."""
-    accounts = accounts_of(run, delta)
     larger = extrapolation_of(run, accounts.planned)
     extrapolated: Record | None = None
     if larger is not None and accounts.realised is not None:
@@ -286,112 +284,26 @@ def run_figures(run: Run, delta: float | None = None) -> Record:
     }
 
 
-def statement_of(run: Run, delta: float | None = None) -> Statement:
-    """The privacy statement of what a run has released so far, at `delta` (left out: the recipe's).
-
-    Raises: AccountingError before the first round.
-    """
-    accounts = accounts_of(run, delta)
-    if accounts.realised is None:
-        raise AccountingError(
-            f"'{run.path}' has released no round, and nothing is to be stated about nothing; "
-            f"do a first round with `{resume_command(run)}`."
-        )
-    return statement(statement_facts(run, accounts, accounts.realised))
+# -- every kind of run -------------------------------------------------------------------------------------------------
 
 
-def statement_facts(run: Run, accounts: Accounts, realised: Composition) -> TrainingFacts:
-    """What the statement is made from, as the folder has it."""
-    (planned, *sides), (happened, *beside) = accounts.planned.sequences, realised.sequences
-    training = trained(run)
-    report_goal, vocabulary = training.report_goal, training.vocabulary
-    return TrainingFacts(
-        planned=planned.guarantee,
-        realised=happened.guarantee,
-        also_released=tuple(
-            SideRelease(what=each.what, planned=each.guarantee, realised=other.guarantee)
-            for each, other in zip(sides, beside, strict=True)
-        ),
-        clip_norms=_clip_norms(accounts.planned, happened),
-        delta=accounts.delta,
-        population=training.population,
-        report_goal=report_goal,
-        cohort_rule=_cohort_rule(run, accounts.participation, report_goal),
-        vocabulary_kind=vocabulary["kind"],
-        vocabulary_description=vocabulary["description"],
-        released=(
-            "the model after every round, and this report, with what it tells of rounds and evaluations "
-            "(see 2a for what of that has no guarantee)"
-        ),
-        looked_at=_looked_at(run),
-        public_data=PUBLIC_DATA[vocabulary["kind"]] + _first_text(run),
-        verify_command=account_run_command(run, accounts.delta),
-        key_source=training.key_source,
-        unit="client",
-        aggregation="simulated in the clear",
-        extrapolation=extrapolation_of(run, accounts.planned),
-    )
+def ledger_of(run: Run) -> Ledger:
+    """What a run of any kind has released so far. UnknownRelease where a release is not understood."""
+    return Ledger(tuple(release_from(each) for step in run.steps() for each in step.releases), matrix=_kept_matrix(run))
 
 
-def _cohort_rule(run: Run, limits: Participation, report_goal: int) -> str:
-    """How the limits are kept: by the draw, or by the timers of a simulated population."""
-    simulated = trained(run).simulated
-    if simulated is None:
-        return (
-            f"each round draws exactly {report_goal:,} clients uniformly among those who came fewer than "
-            f"{limits.max_participations:,} times and last came at least {limits.min_separation:,} rounds "
-            "before; when there are too few, the run stops"
-        )
-    return (
-        f"in a simulation of who comes, the first {report_goal:,} reports of a round are used, and every device keeps "
-        f"a timer of {simulated['timer_hours']:g} hours; how many rounds that is, nobody enforces, so the planned "
-        "limits are an expectation and the realised ones are what holds"
-    )
+def participation_of(run: Run, steps: int) -> Participation:
+    """Who took part in the first `steps` steps, measured from the log."""
+    step_of, client_of = run.participations()
+    seen = step_of < steps
+    return Participation.realised(steps, step_of[seen], client_of[seen])
 
 
-def _clip_norms(planned: Composition, updates: ReleasedSequence) -> tuple[tuple[int, float], ...]:
-    """Those that were in force where the clip norm is adapted; none where it is fixed."""
-    if all(each.what != CLIP_ESTIMATE for each in planned.sequences):
-        return ()
-    return updates.clip_norms or ((0, updates.guarantee.clip_norm),)  # the latter: of a plan
-
-
-def extrapolation_of(run: Run, planned: Composition) -> Extrapolation | None:
-    """The larger cohort that the run stands in for; None where it stands for itself, or adds no noise."""
-    larger, report_goal = trained(run).stands_in_for, trained(run).report_goal
-    if larger is None or larger <= report_goal or not planned.private:
-        return None
-    return Extrapolation.scaled(planned.sequences[0].guarantee, report_goal=report_goal, to=larger)
-
-
-def account_run_command(run: Run, delta: float) -> str:
-    """The command line that derives the figures from the run folder again."""
-    return f"tacit account run {shlex.quote(str(run.path))} --delta {delta!r}"
-
-
-def resume_command(run: Run) -> str:
-    """The command line that carries the run on."""
-    return f"tacit resume {shlex.quote(str(run.path))}"
-
-
-def created(run: Run) -> str:
-    """When the run began, in UTC, to the minute."""
-    return datetime.fromtimestamp(run.metadata.created, UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def _first_text(run: Run) -> tuple[str, ...]:
-    first = trained(run).first_model
-    return () if first is None else (f"the text that the first model was trained on ({first.public_text})",)
-
-
-def _looked_at(run: Run) -> tuple[str, ...]:
-    asked = trained(run).evaluation
-    return (
-        f"the text of up to {asked['clients']:,} validation clients every {asked['every']:,} rounds and of "
-        f"up to {asked['test_clients']:,} test clients at the end (accuracies without noise; none of these "
-        "clients is trained on)",
-        "of each round the mean training loss of its cohort, the share of clipped updates and the number of "
-        "dropped clients, without noise",
-        "the log of who took part when, for the realised MinS and MaxP",
-        "whatever was tried on the same clients before this run to choose its settings",
-    )
+def spent_by_step(run: Run, delta: float) -> list[Spent]:
+    """The price after each step of a run that adds noise, from none (free) on; few steps: each is accounted anew."""
+    prices = [Spent(rounds=0, zcdp=0.0, epsilon=0.0)]
+    sums = ledger_of(run).noised_sums
+    for steps in range(1, run.steps_done + 1):
+        promised = Ledger(tuple(each for each in sums if each.round < steps)).composition(participation_of(run, steps))
+        prices.append(Spent(rounds=steps, zcdp=promised.zcdp, epsilon=promised.epsilon(delta)))
+    return prices

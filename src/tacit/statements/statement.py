@@ -27,7 +27,6 @@ from tacit.statements.local_releases import PREFIX_VOTES
 Facts = TrainingFacts | DiscoveryFacts | EvaluationFacts
 P = TypeVar("P")
 
-WEAKER = "WEAKER THAN PLANNED"
 
 # arXiv:2303.00654, section 5.2, has epsilon <= 10 as its last tier with a meaningful guarantee; twice that is no longer
 # a matter of taste.
@@ -44,6 +43,7 @@ class Label:
     meaning: str
 
 
+WEAKER = Label("WEAKER THAN PLANNED", "clients came more often or sooner than planned; only the realised figures hold.")
 PLANNED = Label(
     "PLANNED",
     "nothing has been trained. These are the promises of a run that may never be made; the statement of the finished "
@@ -192,8 +192,7 @@ def _training_labels(facts: TrainingFacts) -> tuple[Label, ...]:
         meaning = f"randomness came from {facts.key_source}; whoever knows the seed can take the noise away."
         labels.append(Label("FIXED SEED", meaning))
     if holds.zcdp > planned.zcdp * (1 + 1e-9):
-        meaning = "clients came more often or sooner than planned; only the realised figures hold."
-        labels.append(Label(WEAKER, meaning))
+        labels.append(WEAKER)
     epsilon = holds.epsilon(facts.delta)
     if holds.private and epsilon > PROTECTIVE_EPSILON:
         figure = rounded_up(epsilon, 6)
@@ -326,11 +325,10 @@ def evaluation_figures(facts: EvaluationFacts) -> Record:
     """What an evaluation promises as plain values: of central releases with the noise of a count, step by step."""
     local = isinstance(facts.guarantee, LocalGuarantee)
     figures: Record = {
-        "setting": "local" if local else "central",
+        "kind": "local" if local else "central",
         "unit": facts.unit,
         "adjacency": "replace-one" if local else "zero-out",
         "key_source": facts.key_source,
-        "asked": facts.asked,
     }
     if isinstance(facts.guarantee, Composition):
         figures |= {"zcdp": facts.guarantee.zcdp}

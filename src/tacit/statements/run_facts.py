@@ -1,0 +1,192 @@
+"""What the statement of a run that trains or evaluates is made from, as its folder has it."""
+
+import shlex
+import tomllib
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tacit.errors import AccountingError, InputError
+from tacit.privacy.composition import Composition, ReleasedSequence
+from tacit.privacy.participation import Participation
+from tacit.privacy.strategy import Record
+from tacit.runs import Run
+from tacit.runs.metadata import EvaluationMetadata, PersonalizationMetadata, TrainingMetadata
+from tacit.statements.accounts import Accounts, accounts_of, extrapolation_of, ledger_of, participation_of, trained
+from tacit.statements.facts import SideRelease, TrainingFacts
+from tacit.statements.facts_analytics import EvaluationFacts
+from tacit.statements.ledger import CLIP_ESTIMATE
+from tacit.statements.local_releases import LocalReports
+from tacit.statements.statement import Statement, evaluation_figures, statement
+
+PUBLIC_DATA = {  # by the vocabulary's kind
+    "public": ("the text that the vocabulary was counted in",),
+    "word list": ("the word list that became the vocabulary",),
+    "discovered": ("the text or list that the vocabulary began with",),
+    "private": (),
+}
+
+EXACT_FIGURES = "the exact figures under `simulation` in the folder and in its report, counted in the clients' own text"
+
+
+def statement_of(run: Run, delta: float | None = None) -> Statement:
+    """The privacy statement of what a run has released so far, at `delta` (left out: the one it was begun with).
+
+    Raises: AccountingError where nothing is released, InputError for a kind of run that releases nothing.
+    """
+    return statement(facts_of(run, delta))
+
+
+def facts_of(run: Run, delta: float | None = None) -> TrainingFacts | EvaluationFacts:
+    """What the statement of a run follows from; raises as `statement_of`."""
+    if isinstance(run.metadata, TrainingMetadata):
+        accounts = accounts_of(run, delta)
+        if accounts.realised is None:
+            raise AccountingError(
+                f"'{run.path}' has released no round, and nothing is to be stated about nothing; "
+                f"do a first round with `{resume_command(run)}`."
+            )
+        return training_facts(run, accounts, accounts.realised)
+    facts = evaluation_facts(run, delta)
+    if facts is None:
+        raise AccountingError(
+            f"'{run.path}' has released nothing, and nothing is to be stated about nothing; ask for a release with "
+            "--zcdp, --epsilon or --local-epsilon."
+        )
+    return facts
+
+
+# -- training ----------------------------------------------------------------------------------------------------------
+
+
+def training_facts(run: Run, accounts: Accounts, realised: Composition) -> TrainingFacts:
+    """Of a run that trains."""
+    (planned, *sides), (happened, *beside) = accounts.planned.sequences, realised.sequences
+    training = trained(run)
+    report_goal, vocabulary = training.report_goal, training.vocabulary
+    return TrainingFacts(
+        planned=planned.guarantee,
+        realised=happened.guarantee,
+        also_released=tuple(
+            SideRelease(what=each.what, planned=each.guarantee, realised=other.guarantee)
+            for each, other in zip(sides, beside, strict=True)
+        ),
+        clip_norms=_clip_norms(accounts.planned, happened),
+        delta=accounts.delta,
+        population=training.population,
+        report_goal=report_goal,
+        cohort_rule=_cohort_rule(run, accounts.participation, report_goal),
+        vocabulary_kind=vocabulary["kind"],
+        vocabulary_description=vocabulary["description"],
+        released=(
+            "the model after every round, and this report, with what it tells of rounds and evaluations "
+            "(see 2a for what of that has no guarantee)"
+        ),
+        looked_at=_looked_at(run),
+        public_data=PUBLIC_DATA[vocabulary["kind"]] + _first_text(run),
+        verify_command=account_run_command(run, accounts.delta),
+        key_source=training.key_source,
+        unit="client",
+        aggregation="simulated in the clear",
+        extrapolation=extrapolation_of(run, accounts.planned),
+    )
+
+
+def _cohort_rule(run: Run, limits: Participation, report_goal: int) -> str:
+    """How the limits are kept: by the draw, or by the timers of a simulated population."""
+    simulated = trained(run).simulated
+    if simulated is None:
+        return (
+            f"each round draws exactly {report_goal:,} clients uniformly among those who came fewer than "
+            f"{limits.max_participations:,} times and last came at least {limits.min_separation:,} rounds "
+            "before; when there are too few, the run stops"
+        )
+    return (
+        f"in a simulation of who comes, the first {report_goal:,} reports of a round are used, and every device keeps "
+        f"a timer of {simulated['timer_hours']:g} hours; how many rounds that is, nobody enforces, so the planned "
+        "limits are an expectation and the realised ones are what holds"
+    )
+
+
+def _clip_norms(planned: Composition, updates: ReleasedSequence) -> tuple[tuple[int, float], ...]:
+    """Those that were in force where the clip norm is adapted; none where it is fixed."""
+    if all(each.what != CLIP_ESTIMATE for each in planned.sequences):
+        return ()
+    return updates.clip_norms or ((0, updates.guarantee.clip_norm),)  # the latter: of a plan
+
+
+def _first_text(run: Run) -> tuple[str, ...]:
+    first = trained(run).first_model
+    return () if first is None else (f"the text that the first model was trained on ({first.public_text})",)
+
+
+def _looked_at(run: Run) -> tuple[str, ...]:
+    asked = trained(run).evaluation
+    return (
+        f"the text of up to {asked['clients']:,} validation clients every {asked['every']:,} rounds and of "
+        f"up to {asked['test_clients']:,} test clients at the end (accuracies without noise; none of these "
+        "clients is trained on)",
+        "of each round the mean training loss of its cohort, the share of clipped updates and the number of "
+        "dropped clients, without noise",
+        "the log of who took part when, for the realised MinS and MaxP",
+        "whatever was tried on the same clients before this run to choose its settings",
+    )
+
+
+# -- evaluation --------------------------------------------------------------------------------------------------------
+
+
+def evaluation_facts(run: Run, delta: float | None = None) -> EvaluationFacts | None:
+    """Of a run of `tacit evaluate` or `tacit personalize`; None where nothing is released. InputError for another."""
+    asked = run.metadata
+    if not isinstance(asked, EvaluationMetadata | PersonalizationMetadata):
+        raise InputError(f"'{run.path}' is a run of `tacit {run.kind}`, which evaluates nothing; give one that does.")
+    ledger, settings = ledger_of(run), tomllib.loads(run.settings)
+    if not ledger.releases:
+        return None
+    local = isinstance(ledger.releases[0], LocalReports)
+    return EvaluationFacts(
+        of="models" if isinstance(asked, EvaluationMetadata) else "personalization",
+        subjects=_subjects(settings),
+        source=asked.source,
+        split=settings["data"]["split"],
+        asked=asked.asked,
+        delta=0.0 if local else asked.delta if delta is None else delta,
+        looked_at=(EXACT_FIGURES,),
+        verify_command=f"tacit verify {shlex.quote(str(run.path / 'report' / 'statement.json'))}",
+        key_source=asked.key_source,
+        participation=participation_of(run, run.steps_done),
+        releases=ledger.releases,
+    )
+
+
+def _subjects(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """The models by the names of their folders and their weights, and how they are fine-tuned."""
+    models = settings["models"] if "models" in settings else [settings["model"]]
+    named = (f"{Path(each['path']).name} (SHA-256 of its weights {each['sha256'][:16]}...)" for each in models)
+    return (*named, *settings.get("strategies", ()))
+
+
+def promise_of(run: Run, delta: float | None = None) -> Record:
+    """What an evaluation has released promises to each asked client, as plain values; kind "nothing" if it has not."""
+    facts = evaluation_facts(run, delta)
+    return {"kind": "nothing"} if facts is None else evaluation_figures(facts)
+
+
+# -- commands ----------------------------------------------------------------------------------------------------------
+
+
+def account_run_command(run: Run, delta: float) -> str:
+    """The command line that derives the figures from the run folder again."""
+    return f"tacit account run {shlex.quote(str(run.path))} --delta {delta!r}"
+
+
+def resume_command(run: Run) -> str:
+    """The command line that carries the run on."""
+    return f"tacit resume {shlex.quote(str(run.path))}"
+
+
+def created(run: Run) -> str:
+    """When the run began, in UTC, to the minute."""
+    return datetime.fromtimestamp(run.metadata.created, UTC).strftime("%Y-%m-%d %H:%M UTC")
