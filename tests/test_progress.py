@@ -1,9 +1,17 @@
 """Events of a counted stage: what is told, and when."""
 
-from tacit.progress import Advanced, Event, StageBegan, StageEnded, counted
+from tacit.progress import Advanced, Event, StageBegan, StageEnded, counted, together
 
 
 def test_a_counted_stage_begins_advances_and_ends() -> None:
     told: list[Event] = []
     assert list(counted("ab", "reading", told.append, total=2)) == ["a", "b"]
     assert told == [StageBegan("reading", 2), Advanced("reading", 1), Advanced("reading", 2), StageEnded("reading")]
+
+
+def test_several_listeners_hear_the_same() -> None:
+    first: list[Event] = []
+    second: list[Event] = []
+    tell = together(first.append, second.append)
+    tell(StageEnded("reading"))
+    assert first == second == [StageEnded("reading")]

@@ -62,6 +62,16 @@ def silent(event: Event) -> None:
     """Listen to nothing: the default of every job."""
 
 
+def together(*listeners: Progress) -> Progress:
+    """One listener that tells all of these, in their order."""
+
+    def tell(event: Event) -> None:
+        for listener in listeners:
+            listener(event)
+
+    return tell
+
+
 def counted(items: Iterable[T], stage: str, progress: Progress, *, total: int | None = None) -> Iterator[T]:
     """The items, one by one, as a stage of `total` steps; an item counts as done when the next one is asked for."""
     progress(StageBegan(stage, total))

@@ -17,8 +17,8 @@ from tacit.cli import app
 from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.errors import InputError, RunError
-from tacit.jobs import train as trainer
-from tacit.jobs.train import begin, carry_on
+from tacit.jobs import training_run as trainer
+from tacit.jobs.training_run import begin, carry_on
 from tacit.keyboard.cifg import Cifg
 from tacit.keyboard.language_model import LanguageModel, next_word_loss
 from tacit.keyboard.model_folder import ORIGIN, WEIGHTS, load_model, write_model

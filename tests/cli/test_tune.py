@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 from tacit.cli.tune import tune as command
 from tacit.data import Cache
 from tacit.errors import TrainingError
-from tacit.jobs import train as trainer
+from tacit.jobs import training_run as trainer
 from tacit.jobs import tune as tune_trials
 from tacit.jobs.tune import existing_trials, outcome_of
 from tacit.jobs.tune_recipes import TrialName

@@ -15,7 +15,7 @@ from tests.training.tiny import cores, tiny_cache, tiny_learner, tiny_recipe, wh
 
 from tacit.compute import Hardware
 from tacit.data import Cache
-from tacit.jobs.train import begin, carry_on
+from tacit.jobs.training_run import begin, carry_on
 from tacit.mechanisms import standard_normal_seeds, stream_for
 from tacit.population.cohorts import draw_cohort, start_clock
 from tacit.recipe import Recipe

@@ -16,8 +16,8 @@ from tacit.progress import Advanced, Evaluated, Event, StageBegan, Warned
 class TrainingProgress:
     """Listens to the events of training and draws them."""
 
-    def __init__(self, delta: float, *, quiet: bool = False) -> None:
-        self._delta, self._quiet = delta, quiet
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._quiet = quiet
         self._accuracy, self._total = float("nan"), 0
         self._figures: dict[str, float] = {}
         self._bar = counting_bar(quiet=quiet, says=True)
@@ -34,7 +34,7 @@ class TrainingProgress:
 
     def __call__(self, event: Event) -> None:
         match event:
-            case StageBegan():
+            case StageBegan() if event.total is not None:
                 self._total = event.total or 0
                 self._bar.update(self._task, total=event.total, completed=event.done)
             case Advanced():
@@ -58,7 +58,7 @@ class TrainingProgress:
             shown.append("NON-PRIVATE")
         elif "zcdp" in self._figures:
             price = rounded_up(self._figures["zcdp"]), rounded_up(self._figures["epsilon"])
-            shown.append("zCDP {}  epsilon {} (delta {:g})".format(*price, self._delta))
+            shown.append("zCDP {}  epsilon {}".format(*price))
         if "clip_estimate" in self._figures:
             now, estimate = self._figures["clip_norm"], self._figures["clip_estimate"]
             shown.append(f"clip norm {now:.3g} (estimate {estimate:.3g})")

@@ -11,19 +11,14 @@ import typer
 from rich.table import Table
 
 from tacit.cli.account_run import say_if_weaker
-from tacit.cli.console import complaints, console, print_json, speaks_plainly
+from tacit.cli.console import console, print_json, speaks_plainly
 from tacit.cli.progress import TrainingProgress
-from tacit.errors import RecipeError
+from tacit.compute import Hardware
 from tacit.privacy.rounding import rounded_up
-from tacit.reports.summary import summarise
-from tacit.reports.training import write_report
 from tacit.runs import Run, TrainingMetadata
-from tacit.runs.folder import SETTINGS
-from tacit.statements.accounts import trained
-from tacit.statements.run_facts import statement_of
 
 if TYPE_CHECKING:
-    from tacit.compute import Hardware
+    from tacit.jobs.train import TrainingResult
 
 Workers = Annotated[int, typer.Option(help="CPU cores to use; 0 is all. Changes the speed, never the result.")]
 Cluster = Annotated[
@@ -67,27 +62,14 @@ def train(
     json: Json = False,
 ) -> None:
     """Train a model by the recipe and leave a run folder."""
-    from tacit.compute import Hardware
-    from tacit.jobs.train import begin
-    from tacit.recipe import Recipe
+    from tacit.jobs.train import train as job
 
-    asked = Recipe.load(recipe)
-    if data is not None:
-        asked = asked.model_copy(update={"data": asked.data.model_copy(update={"cache": data})})
-    if init is not None:
-        asked = asked.model_copy(update={"model": asked.model.model_copy(update={"init": init})})
-    if seed is not None:
-        if seed < 0:
-            raise RecipeError(f"--seed {seed} must be 0 or more.")
-        asked = asked.model_copy(update={"run": asked.run.model_copy(update={"seed": seed})})
     hardware = Hardware(workers=workers, chunk=chunk, products=products)  # type: ignore[arg-type]
-    hardware.apply()
-    if cluster is not None:
-        from tacit.training.workers_ray import must_answer
-
-        must_answer(cluster)  # now, while there is no run folder to be left empty
-    with begin(asked, out) as run:
-        finish(run, hardware, cluster=cluster, profile=profile, json=json)
+    with TrainingProgress(quiet=json) as progress:
+        result = job(
+            recipe, out, data=data, init=init, seed=seed, hardware=hardware, cluster=cluster, progress=progress
+        )
+    show(result, profile=profile, json=json)
 
 
 @speaks_plainly
@@ -101,67 +83,51 @@ def resume(
     json: Json = False,
 ) -> None:
     """Carry an interrupted run to its end; the result is bit for bit that of an uninterrupted one."""
-    from tacit.compute import Hardware
+    from tacit.jobs.train import resume_training
 
     hardware = Hardware(workers=workers, chunk=chunk, products=products)  # type: ignore[arg-type]
-    hardware.apply()
-    with Run.open(run) as found:
+    with Run.open(run) as found, TrainingProgress(quiet=json) as progress:
         found.of_kind(
             TrainingMetadata, "the `{command}` that began it goes on with it, given the same options and --out {run}"
         )
-        if found.finished:
-            complaints.print(f"'{run}' is finished already; its report is written again.", soft_wrap=True)
-        finish(found, hardware, cluster=cluster, profile=profile, json=json)
+        result = resume_training(found, hardware=hardware, cluster=cluster, progress=progress)
+        show(result, profile=profile, json=json)
 
 
-def finish(
-    run: Run, hardware: "Hardware", *, cluster: str | None = None, profile: bool = False, json: bool = False
-) -> None:
-    """Do what the run lacks, write its report and say how it went."""
-    from tacit.jobs.train import carry_on
-    from tacit.recipe import Recipe
-
-    recipe = Recipe.from_toml(run.settings, where=str(run.path / SETTINGS))
-    with TrainingProgress(recipe.privacy.delta, quiet=json) as progress:
-        carry_on(run, hardware=hardware, progress=progress, cluster=cluster)
-    paths = write_report(summarise(run))
-    print_outcome(run, paths.html, profile=profile, json=json)
-
-
-def print_outcome(run: Run, report: Path, *, profile: bool = False, json: bool = False) -> None:
+def show(result: "TrainingResult", *, profile: bool = False, json: bool = False) -> None:
     """Accuracy, price, where the time went if that was asked, and where the report is."""
-    metrics = {m.name: m.value for m in run.metrics() if m.split == "test"}
-    stated = statement_of(run)
-    figures = stated.figures
-
-    def price(of: dict[str, Any]) -> str:
-        realised = of.get("in_all", of)["realised"]  # of everything together, where updates are not all
-        return f"zCDP {rounded_up(realised['zcdp'])}, epsilon {rounded_up(realised['epsilon'])}"
-
-    spent = run.notes.get("profile", [None])[-1] if profile else None  # a finished run may have none
     if json:
-        counted = {} if spent is None else {"profile": spent}
-        print_json({"run": str(run.path), "report": str(report), "test": metrics, "privacy": figures, **counted})
+        print_json(result.to_record())
         return
+    summary, test = result.summary(), result.test
     console.print(
-        f"accuracy on {metrics['clients']:.0f} clients never trained on: top-1 {metrics['top1_accuracy']:.2%}, "
-        f"top-3 {metrics['top3_accuracy']:.2%} (in-vocabulary words; {metrics['oov_rate']:.1%} of words are not)"
+        f"accuracy on {test['clients']:.0f} clients never trained on: top-1 {test['top1_accuracy']:.2%}, "
+        f"top-3 {test['top3_accuracy']:.2%} (in-vocabulary words; {test['oov_rate']:.1%} of words are not)"
     )
-    if trained(run).guarantee["strategy"] is None:
+    stated = summary.statement
+    if not summary.private:
         console.print("privacy: NON-PRIVATE, no noise was added")
-    else:
+    elif stated is not None:
+        figures = stated.figures
         console.print(
-            f"privacy: {price(figures)} at delta {figures['delta']:g}, per client, under what happened in "
-            f"{run.steps_done} rounds"
+            f"privacy: {_price(figures)} at delta {figures['delta']:g}, per client, under what happened in "
+            f"{result.rounds} rounds"
         )
         say_if_weaker(stated)
         if further := figures.get("extrapolated"):
             console.print(
-                f"EXTRAPOLATED to {further['report_goal']:,} reports a round, a run that was not made: {price(further)}"
+                f"EXTRAPOLATED to {further['report_goal']:,} reports a round, a run that was not made: "
+                f"{_price(further)}"
             )
-    if spent is not None:
-        console.print(profile_table(spent))
-    console.print(f"report: {report}", soft_wrap=True)  # a path that is cut in two cannot be clicked or copied
+    if profile and result.profile is not None:
+        console.print(profile_table(result.profile))
+    if result.report is not None:
+        console.print(f"report: {result.report.html}", soft_wrap=True)  # a path that is cut in two cannot be clicked
+
+
+def _price(of: Mapping[str, Any]) -> str:
+    realised = of.get("in_all", of)["realised"]  # of everything together, where updates are not all
+    return f"zCDP {rounded_up(realised['zcdp'])}, epsilon {rounded_up(realised['epsilon'])}"
 
 
 def profile_table(spent: Mapping[str, Any]) -> Table:

@@ -1,293 +1,211 @@
-"""From a recipe to a finished run folder: the rooms meet here.
+"""Federated training from a recipe to a finished run folder, begun or gone on with."""
 
-`begin` makes the folder, `carry_on` does the rounds it lacks and everything after the last; both may be killed at any
-instant. Resuming is `carry_on` on a folder found on disk, so an interrupted run takes the path of an uninterrupted one.
-"""
-
-import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import jax
-import numpy as np
-from jax import Array
-from jax.flatten_util import ravel_pytree
-from numpy.typing import NDArray
-
-from tacit.cli.console import complaints
 from tacit.compute import Hardware
-from tacit.compute.cores import Cores
-from tacit.compute.profile import Profile, phase
-from tacit.data import Cache
-from tacit.errors import InputError, RunError
-from tacit.evaluation.accuracy import HeldOut, evaluate
-from tacit.jobs.begin import cache_used, of_this_process
-from tacit.keyboard.language_model import LanguageModel, next_word_loss, parameter_count
-from tacit.keyboard.model_folder import TrainedModel, load_first_model, write_model
-from tacit.keyboard.vocabulary import Vocabulary
-from tacit.mechanisms import fresh_key
-from tacit.population.devices import Population
-from tacit.population.simulated_cohorts import SimulatedCohorts
-from tacit.progress import Progress, silent
-from tacit.recipe import Recipe
+from tacit.errors import RecipeError, RunError
+from tacit.progress import Progress, Warned, silent
 from tacit.runs import Run, TrainingMetadata
-from tacit.runs.folder import SETTINGS
-from tacit.runs.metadata import FirstModelUsed
-from tacit.statements.accounts import guarantee_record, matrix_of, trained
-from tacit.statements.ledger import CLIP_ESTIMATE
-from tacit.training import Learner, RoundPlan, SimulatedCollector, generator_for, key_from_seed
-from tacit.training.client import ClientWork, precision_of
-from tacit.training.cohort import Workers
-from tacit.training.loop import PeriodicEvaluation, record_evaluation, run_rounds
-from tacit.training.price import PriceSoFar
-from tacit.training.randomness import seed_for
-from tacit.training.sampling import Cohorts, CohortSampler, DeviceCohorts, UniformCohorts
-from tacit.training.workers_accelerator import Accelerator
-from tacit.training.workers_cores import CoreWorkers
+from tacit.runs.history import History, history_of
+
+if TYPE_CHECKING:  # what these need is loaded when something is trained
+    import os
+
+    from tacit.keyboard.language_model import LanguageModel
+    from tacit.keyboard.model_folder import TrainedModel
+    from tacit.recipe import Recipe
+    from tacit.reports.page import ReportFiles
+    from tacit.reports.summary import RunSummary
+    from tacit.training.client import ClientAlgorithm
+    from tacit.training.collect import Collector
+    from tacit.training.hooks import Hooks
+    from tacit.training.rounds import OwnOptimizer
+    from tacit.training.sampling import CohortSampler
+
+    PathLike = str | os.PathLike[str]
 
 
-def begin(recipe: Recipe, out: Path) -> Run:
-    """A new run folder for a recipe, before its first round.
+@dataclass(frozen=True, kw_only=True)
+class TrainingResult:
+    """A training run, finished or as far as was asked, read from its folder."""
 
-    Raises: RecipeError, CacheError, ParticipationError, RunError: nothing is left on disk then.
-    """
-    _refuse_an_existing_run(recipe, out)
-    with complaints.status("designing the mechanism"):
-        asked, recipe, matrix = recipe, recipe.designed(), recipe.matrix()
-    cache = Cache.open(recipe.data.cache)
-    vocabulary = Vocabulary.load(cache.vocabulary_path)
-    seed = recipe.run.seed
-    key = fresh_key() if seed is None else key_from_seed(seed)
-    clients = cache.clients("train")
-    plan = recipe.plan(matrix)
-    _check_held_out(cache)
-    _sampler(recipe, plan, len(clients), key).init(len(clients), report_goal=plan.report_goal)  # refuses here
-    settings = recipe.model.settings(vocabulary.size)
-    first = _first_model(recipe, vocabulary)
-    metadata = TrainingMetadata(
-        **of_this_process(seed),
-        asked=asked.to_toml(),
-        recipe=recipe.to_toml(),
-        data=cache_used(cache),
-        vocabulary=asdict(vocabulary.provenance),
-        population=len(clients),
-        report_goal=plan.report_goal,
-        participation=asdict(plan.guarantee.participation),
-        guarantee=guarantee_record(plan.updates),
-        also_released={} if plan.counts is None else {CLIP_ESTIMATE: guarantee_record(plan.counts)},
-        delta=recipe.privacy.delta,
-        parameters=parameter_count(settings),
-        first_model=None if first is None else _used(first),
-        stands_in_for=recipe.privacy.stands_in_for,
-        simulated=None if recipe.population is None else recipe.population.model_dump(),
-        evaluation=recipe.evaluation.model_dump(),
-    )
-    kept = None if matrix is None else json.dumps(matrix.to_record())
-    return Run.create(out, recipe.to_toml(), metadata, key, strategy=kept)
+    run: Run
+    report: "ReportFiles | None"  # None: there are rounds left to do
+
+    @property
+    def rounds(self) -> int:
+        """How many are done."""
+        return self.run.steps_done
+
+    @property
+    def test(self) -> Mapping[str, float]:
+        """The metrics of the released model on clients never trained on; empty before the last round."""
+        return {metric.name: metric.value for metric in self.run.metrics() if metric.split == "test"}
+
+    @property
+    def profile(self) -> Mapping[str, Any] | None:
+        """Where the time of the last call that did rounds went; None before."""
+        profiles: list[Mapping[str, Any]] = self.run.notes.get("profile", [])
+        return profiles[-1] if profiles else None
+
+    def summary(self) -> "RunSummary":
+        """What reports and comparisons show of the run, its accounts among it."""
+        from tacit.reports.summary import summarise
+
+        return summarise(self.run)
+
+    def model(self) -> "TrainedModel":
+        """The released model. Raises: InputError before the last round."""
+        from tacit.keyboard.model_folder import load_model
+
+        return load_model(self.run.path)
+
+    def history(self) -> History:
+        """What was measured round by round, as columns."""
+        return history_of(self.run)
+
+    def to_record(self) -> dict[str, Any]:
+        """Plain values for JSON: what `tacit train --json` prints. `privacy` is None while nothing is released."""
+        stated = self.summary().statement
+        return {
+            "schema": "tacit.training",
+            "version": 1,
+            "run": str(self.run.path),
+            "rounds": self.rounds,
+            "report": None if self.report is None else str(self.report.html),
+            "test": dict(self.test),
+            "privacy": None if stated is None else stated.figures,
+            **({} if self.profile is None else {"profile": self.profile}),
+        }
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: labels first, then the figures that one wants to see."""
+        from tacit.reports.page import Block, FigureOf, Heading, Labels, Tiles, to_html_fragment
+        from tacit.reports.training import figures, tiles
+
+        summary = self.summary()
+        blocks: list[Block] = [Heading(summary.name)]
+        if summary.labels:
+            blocks.append(Labels(summary.labels))
+        blocks.append(Tiles(tuple(tiles(summary).items())))
+        blocks.extend(FigureOf(figure) for figure in figures(summary)[:1])
+        return to_html_fragment(blocks)
 
 
-def _used(first: TrainedModel) -> FirstModelUsed:
-    return FirstModelUsed(path=str(first.path.resolve()), public_text=first.public_text, digest=first.digest)
-
-
-def carry_on(
-    run: Run,
+def train(
+    recipe: "Recipe | PathLike",
+    out: "PathLike",
     *,
-    hardware: Hardware,
-    progress: Progress = silent,
-    until: int | None = None,
+    data: "PathLike | None" = None,
+    init: "PathLike | None" = None,
+    seed: int | None = None,
+    model: "LanguageModel | None" = None,
+    hardware: Hardware = Hardware(),  # noqa: B008  (frozen)
     cluster: str | None = None,
-) -> None:
-    """Do the rounds that the run lacks and, after the last, test and release the model.
+    collector: "Collector | None" = None,
+    sampler: "CohortSampler | None" = None,
+    algorithm: "ClientAlgorithm | None" = None,
+    optimizer: "OwnOptimizer | None" = None,
+    until: int | None = None,
+    progress: Progress = silent,
+) -> TrainingResult:
+    """Train a model by a recipe (a value, or the path of one) and leave a run folder at `out`, with its report.
 
-    until: stop after so many rounds, as if killed there. cluster: the address of the Ray cluster whose workers train
-    the clients; None: this machine's. Where the time went is added to the note "profile". Raises: RunError when another
-    process trains this run, its recipe was changed since it began, its cache is not the one it began with, or this
-    processor cannot compute in the precision it began in.
+    A run that is there already and was begun with the same is gone on with: a call that was killed is repeated, and
+    gives the same bits as one that was not. data, init, seed, model: in place of the recipe's cache, first model, seed
+    and network. hardware, cluster: change the speed, never the result. collector, sampler, algorithm, optimizer: parts
+    of one's own (docs/extending.md), which a run remembers by name. until: stop after so many rounds. progress: gets
+    events in this thread; an exception that it raises stops training after the last committed round. Raises:
+    RecipeError, InputError, CacheError, ParticipationError: before anything is written; RunError where `out` is
+    another run, or is trained by another process; TrainingError where the model diverges.
     """
-    with run.locked(), Profile().counting() as profile:
-        recipe = _same_recipe(run)
-        if run.finished:
-            _tidy(run)
-            return
-        with phase("start"):
-            cache, cores = _same_cache(run), Cores(hardware)
-            learner = _learner(run, recipe, cache)
-            plan, key = recipe.plan(matrix_of(run)), run.noise_key
-            _same_precision(run, learner.work(plan.client), cores.devices[0].platform)
-            cohorts = Cohorts(
-                learner.clients,
-                _sampler(recipe, plan, len(learner.clients), key),
-                report_goal=plan.report_goal,
-                key=key,
-            )
+    from tacit.jobs.training_run import begin
+    from tacit.training.hooks import Hooks
 
-        def evaluated(split: str, most: int) -> Callable[[Array], Mapping[str, float]]:
-            return partial(_evaluate, recipe, cache, cache.clients(split)[:most], learner, cores)
-
-        with (
-            _workers(hardware, cores, cluster, progress) as workers,
-            PeriodicEvaluation(
-                run,
-                evaluated("validation", recipe.evaluation.clients),
-                every=recipe.evaluation.every,
-                rounds=plan.rounds,
-                progress=progress,
-            ) as evaluation,
-        ):
-            model = run_rounds(
-                run,
-                learner.start,
-                plan,
-                SimulatedCollector(learner, cohorts, workers),
-                evaluation=evaluation,
-                price=PriceSoFar(run, plan.guarantee, recipe.privacy.delta),
-                until=until,
-                progress=progress,
-            )
-        if run.steps_done == plan.rounds:
-            with phase("evaluation"):
-                tested = evaluated("test", recipe.evaluation.test_clients)(model)
-            record_evaluation(run, run.steps_done, "test", tested, progress)
-            with phase("release"):
-                words = cache.vocabulary_path.read_bytes()
-                write_model(run.path / "model", _network(recipe, cache), learner.unravel(model), words)
-            run.finish()
-            _tidy(run)
-        earlier = run.notes.get("profile", [])
-        run.note("profile", [*earlier, profile.to_record(0 if cluster else len(cores.devices))])
+    hooks = Hooks(collector=collector, sampler=sampler, algorithm=algorithm, optimizer=optimizer)
+    asked = _changed(recipe, data=data, init=init, seed=seed, model=model)
+    hardware.apply()
+    _answers(cluster, hooks)
+    run = begin(asked, Path(out), hooks=hooks, progress=progress)
+    return _to_the_end(run, hardware, cluster, hooks, until, progress)
 
 
-@contextmanager
-def _workers(hardware: Hardware, cores: Cores, cluster: str | None, progress: Progress) -> Iterator[Workers]:
-    """Whoever trains the clients: a cluster, this machine's accelerator where it has one, or its cores."""
-    if cluster is not None:
-        from tacit.training.workers_ray import open_cluster  # Ray is an extra; that file says how to install it
+def resume_training(
+    run: "Run | PathLike",
+    *,
+    hardware: Hardware = Hardware(),  # noqa: B008  (frozen)
+    cluster: str | None = None,
+    collector: "Collector | None" = None,
+    sampler: "CohortSampler | None" = None,
+    algorithm: "ClientAlgorithm | None" = None,
+    optimizer: "OwnOptimizer | None" = None,
+    until: int | None = None,
+    progress: Progress = silent,
+) -> TrainingResult:
+    """Go on with a training run; a finished one has its report written again.
 
-        with open_cluster(cluster, progress=progress, hardware=hardware) as nodes:
-            yield nodes
-    elif cores.devices[0].platform != "cpu":
-        yield Accelerator(hardware)
-    else:
-        yield CoreWorkers(cores)
+    Whatever parts of its own it was begun with are given again. Raises: as `train`.
+    """
+    from tacit.training.hooks import Hooks
 
-
-def _sampler(recipe: Recipe, plan: RoundPlan, clients: int, key: bytes) -> CohortSampler:
-    """Who takes part; where the recipe simulates who comes, the population that follows from the run's key."""
-    if recipe.population is None:
-        return UniformCohorts(plan.guarantee.participation)
-    seed = int.from_bytes(seed_for(key, "population")[:7], "little")  # from it follow neither key nor noise
-    rules = recipe.population.rules(plan.report_goal)
-    return DeviceCohorts(SimulatedCohorts(Population(devices=clients), rules, seed=seed), plan.rounds)
-
-
-def _check_held_out(cache: Cache) -> None:
-    """Refuse now what would fail at the first evaluation, or after the last round."""
-    for split in ("validation", "test"):
-        if not len(cache.clients(split)):
-            raise InputError(
-                f"the cache '{cache.path}' has {cache.manifest.clients} clients and none of them is in the {split} "
-                "split, which is a tenth of many; import more clients."
-            )
+    hooks = Hooks(collector=collector, sampler=sampler, algorithm=algorithm, optimizer=optimizer)
+    hardware.apply()
+    _answers(cluster, hooks)
+    found = run if isinstance(run, Run) else Run.open(Path(run))
+    found.of_kind(TrainingMetadata, "`tacit resume {run}` goes on with it")
+    if found.finished:
+        progress(Warned("finished already", f"'{found.path}' is finished already; its report is written again."))
+    return _to_the_end(found, hardware, cluster, hooks, until, progress)
 
 
-def _refuse_an_existing_run(recipe: Recipe, out: Path) -> None:
-    """RunError that says in what the run at `out` differs; `Run.create` refuses any other folder that is not empty."""
-    if not (out / "run.db").is_file():
+def _to_the_end(
+    run: Run, hardware: Hardware, cluster: str | None, hooks: "Hooks", until: int | None, progress: Progress
+) -> TrainingResult:
+    from tacit.jobs.training_run import carry_on
+    from tacit.reports.summary import summarise
+    from tacit.reports.training import write_report
+
+    carry_on(run, hardware=hardware, hooks=hooks, cluster=cluster, until=until, progress=progress)
+    report = write_report(summarise(run)) if run.finished else None
+    return TrainingResult(run=run, report=report)
+
+
+def _changed(
+    recipe: "Recipe | PathLike",
+    *,
+    data: "PathLike | None",
+    init: "PathLike | None",
+    seed: int | None,
+    model: "LanguageModel | None",
+) -> "Recipe":
+    """The recipe with what the call gives in its place. Raises: RecipeError."""
+    from tacit.recipe import Recipe
+    from tacit.recipe.model_section import section_for
+
+    asked = recipe if isinstance(recipe, Recipe) else Recipe.load(Path(recipe))
+    if seed is not None and seed < 0:
+        raise RecipeError(f"--seed {seed} must be 0 or more.")
+    if data is not None:
+        asked = asked.model_copy(update={"data": asked.data.model_copy(update={"cache": Path(data)})})
+    if model is not None:
+        section = section_for(model).model_copy(update={"init": asked.model.init})
+        asked = asked.model_copy(update={"model": section})
+    if init is not None:
+        asked = asked.model_copy(update={"model": asked.model.model_copy(update={"init": Path(init)})})
+    if seed is not None:
+        asked = asked.model_copy(update={"run": asked.run.model_copy(update={"seed": seed})})
+    return asked
+
+
+def _answers(cluster: str | None, hooks: "Hooks") -> None:
+    """Refuse a cluster that does not answer, while there is no run folder to be left empty."""
+    if cluster is None:
         return
-    with Run.open(out) as run:
-        training = run.of_kind(TrainingMetadata, "choose another --out")
-        begun = Recipe.from_toml(training.asked, where=str(out / SETTINGS))
-    if changed := begun.differences(recipe):
-        raise RunError(
-            f"'{out}' exists already and was begun with another recipe ({'; '.join(changed)}); choose another --out, "
-            f"or continue what was begun with `tacit resume {out}`."
-        )
+    if hooks.collector is not None:
+        raise RunError("a collector asks its devices by itself, so cluster= would change nothing; drop it.")
+    from tacit.training.workers_ray import must_answer
 
-
-def _same_recipe(run: Run) -> Recipe:
-    where = run.path / SETTINGS
-    recipe = Recipe.from_toml(run.settings, where=str(where))
-    begun = Recipe.from_toml(trained(run).recipe)
-    if changed := begun.differences(recipe):
-        raise RunError(
-            f"'{where}' was changed since the run began ({'; '.join(changed)}), and a run has one recipe from its "
-            f"first round to its last; undo that, or start another run with `tacit train {where} --out ANOTHER`."
-        )
-    return recipe
-
-
-def _same_cache(run: Run) -> Cache:
-    data = trained(run).data
-    cache = Cache.open(Path(data.cache))
-    if cache.manifest.digest != data.cache_digest:
-        raise RunError(
-            f"the cache '{cache.path}' is not the one that '{run.path}' began with (its text differs); "
-            "put the old cache back, or start a new run."
-        )
-    return cache
-
-
-def _same_precision(run: Run, work: ClientWork, platform: str) -> None:
-    """What the recipe asks for is used where there are units for it; a run is in one precision to its end."""
-    computes = precision_of(work, platform)
-    began = run.notes.get("precision")
-    if began is None:
-        run.note("precision", computes)
-    elif began != computes:
-        raise RunError(
-            f"'{run.path}' began in {began} and this processor computes it in {computes}, which is another result; "
-            "resume it on a machine like the one it began on, or start a new run."
-        )
-
-
-def _first_model(recipe: Recipe, vocabulary: Vocabulary) -> TrainedModel | None:
-    """The model of public text that the recipe begins from, if it names one."""
-    if recipe.model.init is None:
-        return None
-    return load_first_model(recipe.model.init, recipe.model.settings(vocabulary.size), vocabulary)
-
-
-def _network(recipe: Recipe, cache: Cache) -> LanguageModel:
-    """The recipe's network with the words of the cache."""
-    return recipe.model.settings(cache.manifest.vocabulary.size)
-
-
-def _learner(run: Run, recipe: Recipe, cache: Cache) -> Learner:
-    network, begun = _network(recipe, cache), trained(run).first_model
-    if begun is None:
-        seed = int(generator_for(run.noise_key, "initial model").integers(2**31))
-        first = network.init(jax.random.key(seed))
-    else:
-        found = load_first_model(Path(begun.path), network, Vocabulary.load(cache.vocabulary_path))
-        if found.digest != begun.digest:
-            raise RunError(
-                f"the model in '{begun.path}' is not the one that '{run.path}' began from (its weights differ); "
-                "put the old one back, or start a new run."
-            )
-        first = found.parameters
-    start, unravel = ravel_pytree(first)
-    return Learner(
-        start=np.asarray(start),
-        unravel=unravel,
-        loss=next_word_loss(network),
-        cache=cache,
-        clients=cache.clients("train"),
-    )
-
-
-def _evaluate(
-    recipe: Recipe, cache: Cache, clients: NDArray[np.int64], learner: Learner, cores: Cores, model: Array
-) -> Mapping[str, float]:
-    held_out = HeldOut.read(cache, clients, sentences=recipe.evaluation.sentences, words=recipe.client.words)
-    return evaluate(_network(recipe, cache), learner.unravel(model), held_out, cores=cores).metrics()
-
-
-def _tidy(run: Run) -> None:
-    """Destroy what could take the noise away again: the key, and the noise buffers in the checkpoints."""
-    run.destroy_noise_key()
-    for checkpoint in (run.path / "steps").iterdir():
-        checkpoint.unlink()
+    must_answer(cluster)

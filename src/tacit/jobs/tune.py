@@ -136,7 +136,7 @@ def _carry_trial(
     folder: Path, recipe: Recipe, name: TrialName, hardware: "Hardware", progress: "TuningProgress"
 ) -> None:
     """One trial from wherever it stands to its end. A model that diverges ends it, and the run folder says so."""
-    from tacit.jobs.train import begin, carry_on
+    from tacit.jobs.training_run import begin, carry_on
 
     path = folder / "runs" / str(name)
     with Run.open(path) if (path / "run.db").is_file() else begin(recipe, path) as run:

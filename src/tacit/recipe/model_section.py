@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidatorFunc
 from pydantic import create_model as section_class
 
 from tacit.errors import InputError
-from tacit.keyboard.language_model import LanguageModel, model_class, model_of, settings_of
+from tacit.keyboard.language_model import LanguageModel, kind_of, model_class, model_of, settings_of
 
 DEFAULT = "cifg"  # the network of papers 1 and 5
 
@@ -48,6 +48,12 @@ def section_of(kind: str) -> type[ModelSection]:
     return section_class(f"ModelSection[{kind}]", __base__=ModelSection, **keys)
 
 
+def section_for(network: LanguageModel) -> ModelSection:
+    """The section of this network; how many words it has is the cache's to say."""
+    keys = {key: value for key, value in settings_of(network).items() if key != "vocabulary"}
+    return section_of(kind_of(network)).model_validate(keys)
+
+
 def _key(field: "dataclasses.Field[Any]", *, strict: bool) -> Any:
     if field.default_factory is not dataclasses.MISSING:
         return Field(default_factory=field.default_factory, strict=strict)
@@ -59,7 +65,7 @@ def _of_its_kind(given: Any, check: ValidatorFunctionWrapHandler) -> ModelSectio
     if isinstance(given, ModelSection):
         return given
     if isinstance(given, LanguageModel):
-        given = {key: value for key, value in settings_of(given).items() if key != "vocabulary"}
+        return section_for(given)
     kind = given.get("kind", DEFAULT) if isinstance(given, dict) else None
     if not isinstance(kind, str):
         found: ModelSection = check(given)  # says what is wrong with it

@@ -4,7 +4,7 @@ What is learnt later (that it finished, where its time went) is a note of the ru
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 
@@ -58,6 +58,7 @@ class TrainingMetadata(Metadata):
     stands_in_for: int | None  # the report goal of the larger cohort whose signal-to-noise it has
     simulated: Mapping[str, Any] | None  # the simulated population
     evaluation: Mapping[str, Any]
+    hooks: Mapping[str, str] = field(default_factory=dict)  # parts of the program's own, by argument: qualified names
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,331 @@
+"""A training run's folder, from a recipe to the released model: what is refused first, what is trained, how it ends.
+
+`begin` makes the folder, `carry_on` does the rounds it lacks and everything after the last; both may be killed at any
+instant. Resuming is `carry_on` on a folder found on disk, so an interrupted run takes the path of an uninterrupted one.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from jax import Array
+from jax.flatten_util import ravel_pytree
+
+from tacit.compute import Hardware
+from tacit.compute.cores import Cores
+from tacit.compute.profile import Profile, phase
+from tacit.data import Cache
+from tacit.errors import InputError, RunError
+from tacit.evaluation.accuracy import HeldOut, evaluate
+from tacit.jobs.begin import cache_used, of_this_process
+from tacit.keyboard.language_model import LanguageModel, next_word_loss, parameter_count
+from tacit.keyboard.model_folder import TrainedModel, load_first_model, write_model
+from tacit.keyboard.vocabulary import Vocabulary
+from tacit.mechanisms import fresh_key
+from tacit.population.devices import Population
+from tacit.population.simulated_cohorts import SimulatedCohorts
+from tacit.progress import Progress, StageBegan, StageEnded, silent
+from tacit.recipe import Recipe
+from tacit.runs import Run, TrainingMetadata
+from tacit.runs.folder import SETTINGS
+from tacit.runs.metadata import FirstModelUsed
+from tacit.statements.accounts import guarantee_record, matrix_of, trained
+from tacit.statements.ledger import CLIP_ESTIMATE
+from tacit.training import Collector, Learner, RoundPlan, SimulatedCollector, generator_for, key_from_seed
+from tacit.training.client import ClientWork, precision_of
+from tacit.training.cohort import Workers
+from tacit.training.hooks import Hooks
+from tacit.training.loop import PeriodicEvaluation, record_evaluation, run_rounds
+from tacit.training.price import PriceSoFar
+from tacit.training.randomness import seed_for
+from tacit.training.sampling import Cohorts, CohortSampler, DeviceCohorts, UniformCohorts
+from tacit.training.workers_accelerator import Accelerator
+from tacit.training.workers_cores import CoreWorkers
+
+DESIGN = "designing the mechanism"
+NO_HOOKS = Hooks()
+
+
+def begin(recipe: Recipe, out: Path, *, hooks: Hooks = NO_HOOKS, progress: Progress = silent) -> Run:
+    """A new run folder for a recipe, before its first round; or the one at `out` that was begun with the same.
+
+    Raises: RecipeError, CacheError, ParticipationError, RunError, InputError: nothing is left on disk then.
+    """
+    if (out / "run.db").is_file():
+        return _begun(recipe, out, hooks)
+    progress(StageBegan(DESIGN))
+    asked, recipe, matrix = recipe, recipe.designed(), recipe.matrix()
+    progress(StageEnded(DESIGN))
+    cache = Cache.open(recipe.data.cache)
+    vocabulary = Vocabulary.load(cache.vocabulary_path)
+    seed = recipe.run.seed
+    key = fresh_key() if seed is None else key_from_seed(seed)
+    clients = cache.clients("train")
+    plan = recipe.plan(matrix)
+    _check_held_out(cache)
+    if hooks.collector is None:  # refuses here what would fail in a later round
+        _sampler(recipe, plan, len(clients), key, hooks).init(len(clients), report_goal=plan.report_goal)
+    settings = recipe.model.settings(vocabulary.size)
+    first = _first_model(recipe, vocabulary)
+    metadata = TrainingMetadata(
+        **of_this_process(seed),
+        asked=asked.to_toml(),
+        recipe=recipe.to_toml(),
+        data=cache_used(cache),
+        vocabulary=asdict(vocabulary.provenance),
+        population=len(clients),
+        report_goal=plan.report_goal,
+        participation=asdict(plan.guarantee.participation),
+        guarantee=guarantee_record(plan.updates),
+        also_released={} if plan.counts is None else {CLIP_ESTIMATE: guarantee_record(plan.counts)},
+        delta=recipe.privacy.delta,
+        parameters=parameter_count(settings),
+        first_model=None if first is None else _used(first),
+        stands_in_for=recipe.privacy.stands_in_for,
+        simulated=None if recipe.population is None else recipe.population.model_dump(),
+        evaluation=recipe.evaluation.model_dump(),
+        hooks=hooks.names,
+    )
+    kept = None if matrix is None else json.dumps(matrix.to_record())
+    return Run.create(out, recipe.to_toml(), metadata, key, strategy=kept)
+
+
+def _used(first: TrainedModel) -> FirstModelUsed:
+    return FirstModelUsed(path=str(first.path.resolve()), public_text=first.public_text, digest=first.digest)
+
+
+def carry_on(
+    run: Run,
+    *,
+    hardware: Hardware,
+    hooks: Hooks = NO_HOOKS,
+    progress: Progress = silent,
+    until: int | None = None,
+    cluster: str | None = None,
+) -> None:
+    """Do the rounds that the run lacks and, after the last, test and release the model.
+
+    until: stop after so many rounds, as if killed there. cluster: the address of the Ray cluster whose workers train
+    the clients; None: this machine's. Where the time went is added to the note "profile". Raises: RunError when another
+    process trains this run, its recipe was changed since it began, its cache is not the one it began with, its hooks
+    are others, or this processor cannot compute in the precision it began in.
+    """
+    with run.locked(), Profile().counting() as profile:
+        recipe = _same_recipe(run)
+        if run.finished:
+            _tidy(run)
+            return
+        hooks.required(trained(run).hooks, str(run.path))
+        with phase("start"):
+            cache, cores = _same_cache(run), Cores(hardware)
+            learner = _learner(run, recipe, cache, hooks)
+            plan = replace(recipe.plan(matrix_of(run)), optimizer=hooks.optimizer)
+            _same_precision(run, learner.work(plan.client), cores.devices[0].platform)
+        evaluated = partial(_evaluated, recipe, cache, learner, cores)
+        with (
+            _collector(run, recipe, learner, plan, hooks, _Asked(hardware, cores, cluster, progress)) as collector,
+            PeriodicEvaluation(
+                run,
+                evaluated("validation", recipe.evaluation.clients),
+                every=recipe.evaluation.every,
+                rounds=plan.rounds,
+                progress=progress,
+            ) as evaluation,
+        ):
+            price = PriceSoFar(run, plan.guarantee, recipe.privacy.delta)
+            model = run_rounds(
+                run,
+                learner.start,
+                plan,
+                collector,
+                evaluation=evaluation,
+                price=price,
+                until=until,
+                progress=progress,
+            )
+        if run.steps_done == plan.rounds:
+            with phase("evaluation"):
+                tested = evaluated("test", recipe.evaluation.test_clients)(model)
+            record_evaluation(run, run.steps_done, "test", tested, progress)
+            with phase("release"):
+                words = cache.vocabulary_path.read_bytes()
+                write_model(run.path / "model", _network(recipe, cache), learner.unravel(model), words)
+            run.finish()
+            _tidy(run)
+        spent = profile.to_record(0 if cluster or hooks.collector else len(cores.devices))
+        run.note("profile", [*run.notes.get("profile", []), spent])
+
+
+class _Asked(NamedTuple):
+    """With what the clients of a simulation are trained."""
+
+    hardware: Hardware
+    cores: Cores
+    cluster: str | None
+    progress: Progress
+
+
+@contextmanager
+def _collector(
+    run: Run, recipe: Recipe, learner: Learner, plan: RoundPlan, hooks: Hooks, asked: _Asked
+) -> Iterator[Collector]:
+    """Who asks the devices: the program's own, or the simulation of the recipe's population."""
+    if hooks.collector is not None:
+        yield hooks.collector
+        return
+    key = run.noise_key
+    sampler = _sampler(recipe, plan, len(learner.clients), key, hooks)
+    cohorts = Cohorts(learner.clients, sampler, report_goal=plan.report_goal, key=key)
+    with _workers(asked) as workers:
+        yield SimulatedCollector(learner, cohorts, workers)
+
+
+@contextmanager
+def _workers(asked: _Asked) -> Iterator[Workers]:
+    """Whoever trains the clients: a cluster, this machine's accelerator where it has one, or its cores."""
+    if asked.cluster is not None:
+        from tacit.training.workers_ray import open_cluster  # Ray is an extra; that file says how to install it
+
+        with open_cluster(asked.cluster, progress=asked.progress, hardware=asked.hardware) as nodes:
+            yield nodes
+    elif asked.cores.devices[0].platform != "cpu":
+        yield Accelerator(asked.hardware)
+    else:
+        yield CoreWorkers(asked.cores)
+
+
+def _sampler(recipe: Recipe, plan: RoundPlan, clients: int, key: bytes, hooks: Hooks) -> CohortSampler:
+    """Who takes part; where the recipe simulates who comes, the population that follows from the run's key."""
+    if recipe.population is None:
+        return hooks.sampler or UniformCohorts(plan.guarantee.participation)
+    if hooks.sampler is not None:
+        raise InputError("sampler= and the recipe's [population] both say who takes part; drop one of them.")
+    seed = int.from_bytes(seed_for(key, "population")[:7], "little")  # from it follow neither key nor noise
+    rules = recipe.population.rules(plan.report_goal)
+    return DeviceCohorts(SimulatedCohorts(Population(devices=clients), rules, seed=seed), plan.rounds)
+
+
+def _check_held_out(cache: Cache) -> None:
+    """Refuse now what would fail at the first evaluation, or after the last round."""
+    for split in ("validation", "test"):
+        if not len(cache.clients(split)):
+            raise InputError(
+                f"the cache '{cache.path}' has {cache.manifest.clients} clients and none of them is in the {split} "
+                "split, which is a tenth of many; import more clients."
+            )
+
+
+def _begun(recipe: Recipe, out: Path, hooks: Hooks) -> Run:
+    """The run at `out`. Raises: RunError that says in what it differs from what is asked."""
+    run = Run.open(out)
+    try:
+        training = run.of_kind(TrainingMetadata, "choose another --out")
+        begun = Recipe.from_toml(training.asked, where=str(out / SETTINGS))
+        if changed := begun.differences(recipe):
+            raise RunError(
+                f"'{out}' exists already and was begun with another recipe ({'; '.join(changed)}); choose another "
+                f"--out, or continue what was begun with `tacit resume {out}`."
+            )
+        hooks.required(training.hooks, str(out))
+    except BaseException:
+        run.close()
+        raise
+    return run
+
+
+def _same_recipe(run: Run) -> Recipe:
+    where = run.path / SETTINGS
+    recipe = Recipe.from_toml(run.settings, where=str(where))
+    begun = Recipe.from_toml(trained(run).recipe)
+    if changed := begun.differences(recipe):
+        raise RunError(
+            f"'{where}' was changed since the run began ({'; '.join(changed)}), and a run has one recipe from its "
+            f"first round to its last; undo that, or start another run with `tacit train {where} --out ANOTHER`."
+        )
+    return recipe
+
+
+def _same_cache(run: Run) -> Cache:
+    data = trained(run).data
+    cache = Cache.open(Path(data.cache))
+    if cache.manifest.digest != data.cache_digest:
+        raise RunError(
+            f"the cache '{cache.path}' is not the one that '{run.path}' began with (its text differs); "
+            "put the old cache back, or start a new run."
+        )
+    return cache
+
+
+def _same_precision(run: Run, work: ClientWork, platform: str) -> None:
+    """What the recipe asks for is used where there are units for it; a run is in one precision to its end."""
+    computes = precision_of(work, platform)
+    began = run.notes.get("precision")
+    if began is None:
+        run.note("precision", computes)
+    elif began != computes:
+        raise RunError(
+            f"'{run.path}' began in {began} and this processor computes it in {computes}, which is another result; "
+            "resume it on a machine like the one it began on, or start a new run."
+        )
+
+
+def _first_model(recipe: Recipe, vocabulary: Vocabulary) -> TrainedModel | None:
+    """The model of public text that the recipe begins from, if it names one."""
+    if recipe.model.init is None:
+        return None
+    return load_first_model(recipe.model.init, recipe.model.settings(vocabulary.size), vocabulary)
+
+
+def _network(recipe: Recipe, cache: Cache) -> LanguageModel:
+    """The recipe's network with the words of the cache."""
+    return recipe.model.settings(cache.manifest.vocabulary.size)
+
+
+def _learner(run: Run, recipe: Recipe, cache: Cache, hooks: Hooks) -> Learner:
+    network, begun = _network(recipe, cache), trained(run).first_model
+    if begun is None:
+        seed = int(generator_for(run.noise_key, "initial model").integers(2**31))
+        first = network.init(jax.random.key(seed))
+    else:
+        found = load_first_model(Path(begun.path), network, Vocabulary.load(cache.vocabulary_path))
+        if found.digest != begun.digest:
+            raise RunError(
+                f"the model in '{begun.path}' is not the one that '{run.path}' began from (its weights differ); "
+                "put the old one back, or start a new run."
+            )
+        first = found.parameters
+    start, unravel = ravel_pytree(first)
+    return Learner(
+        start=np.asarray(start),
+        unravel=unravel,
+        loss=next_word_loss(network),
+        cache=cache,
+        clients=cache.clients("train"),
+        algorithm=hooks.algorithm,
+    )
+
+
+def _evaluated(
+    recipe: Recipe, cache: Cache, learner: Learner, cores: Cores, split: str, most: int
+) -> Callable[[Array], Mapping[str, float]]:
+    """The function that gives the metrics of a flat model on the first clients of a split."""
+    clients = cache.clients(split)[:most]
+
+    def metrics(model: Array) -> Mapping[str, float]:
+        held_out = HeldOut.read(cache, clients, sentences=recipe.evaluation.sentences, words=recipe.client.words)
+        return evaluate(_network(recipe, cache), learner.unravel(model), held_out, cores=cores).metrics()
+
+    return metrics
+
+
+def _tidy(run: Run) -> None:
+    """Destroy what could take the noise away again: the key, and the noise buffers in the checkpoints."""
+    run.destroy_noise_key()
+    for checkpoint in (run.path / "steps").iterdir():
+        checkpoint.unlink()
