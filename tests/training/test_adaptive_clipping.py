@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import kstest
 
 from tacit.errors import AccountingError, InputError
-from tacit.mechanisms import stream_for
+from tacit.mechanisms import standard_normal_seeds, stream_for
 from tacit.privacy import Blt, Guarantee, Independent, Participation, Tree
 from tacit.statements import Ledger, NoisedSum
 from tacit.training.adaptive_clipping import AdaptiveClipping, ClipState, clip_of_round, first_clip, follow
@@ -141,27 +141,27 @@ def test_the_counts_have_the_noise_that_is_accounted() -> None:
 
 
 def test_the_noise_of_a_tree_is_the_trees() -> None:
-    tree = Tree(restarts=(8,))
-    clipping = AdaptiveClipping(initial=3.0, bit_stddev=50.0)
+    """Nine rounds add the tree's dense map of their seeds; over 600 keys that has the tree's scale and no other."""
+    tree, stddev = Tree(restarts=(8,)), 50.0
+    stream = stream_for(tree)
+    clipping = AdaptiveClipping(initial=3.0, bit_stddev=stddev)
     _, counts = clipping.guarantees(planned(tree, 9), GOAL)
-    sums = []
-    for number in range(600):
-        state, key = first_clip(clipping, counts), number.to_bytes(16, "little")
+    prefix = stream.dense(9).sum(axis=0)
+
+    def noise(key: bytes) -> float:
+        seeds = [standard_normal_seeds(key, "clip norm", round, stream.seeds_in(round), 1) for round in range(9)]
+        return stddev * float(prefix @ np.concatenate(seeds)[:, 0])
+
+    keys = [number.to_bytes(16, "little") for number in range(600)]
+    for key in keys[:6]:
+        state = first_clip(clipping, counts)
         for round in range(9):
-            state, _ = follow(
-                state,
-                GOAL,
-                reports=GOAL,
-                settings=clipping,
-                counts=counts,
-                report_goal=GOAL,
-                round=round,
-                key=key,
-            )
-        sums.append(float(state.counted) * GOAL - 9 * GOAL / 2)
-    wanted = 50.0 * float(np.linalg.norm(stream_for(tree).dense(9).sum(axis=0)))
-    assert kstest(sums, "norm", args=(0, wanted)).pvalue > 0.01
-    assert kstest(sums, "norm", args=(0, 50.0 * 3.0)).pvalue < 1e-3
+            told: dict[str, Any] = {"reports": GOAL, "report_goal": GOAL, "round": round, "key": key}
+            state, _ = follow(state, GOAL, settings=clipping, counts=counts, **told)
+        assert float(state.counted) * GOAL - 9 * GOAL / 2 == pytest.approx(noise(key), abs=1e-3)
+    sums = [noise(key) for key in keys]
+    assert kstest(sums, "norm", args=(0, stddev * float(np.linalg.norm(prefix)))).pvalue > 0.01
+    assert kstest(sums, "norm", args=(0, stddev * 3.0)).pvalue < 1e-3
 
 
 def test_what_cannot_adapt_is_refused() -> None:
