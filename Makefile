@@ -1,9 +1,10 @@
-# Everything happens in .venv; each target does the set-up that it needs.
+# Everything happens in .venv (or VENV=elsewhere); each target does the set-up that it needs.
 PYTHON ?= python3
 PROCESSES ?= 2
-BIN := .venv/bin
+VENV ?= .venv
+BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip -q --disable-pip-version-check
-INSTALLED := .venv/installed
+INSTALLED := $(VENV)/installed
 
 TESTS := $(BIN)/python -m pytest -q -n $(PROCESSES)
 
@@ -13,8 +14,8 @@ install: $(INSTALLED)
 
 $(INSTALLED): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "$(PYTHON) is Python %d.%d and tacit needs 3.11 or newer: make PYTHON=python3.11" % sys.version_info[:2])'
-	@echo "setting up .venv (once, a minute or two)"
-	@$(PYTHON) -m venv .venv
+	@echo "setting up $(VENV) (once, a minute or two)"
+	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) install -r requirements.lock
 	@$(PIP) install --no-deps -e .
 	@touch $@
