@@ -51,7 +51,7 @@ def test_the_tree_colab_case_in_both_conventions(separation: str) -> None:
 @pytest.mark.parametrize("row", BLTS["table4"], ids=lambda row: f"{row['task']} {row['min_s']}")
 def test_the_published_blt_rows(row: dict[str, Any]) -> None:
     figures = account(
-        f"blt --strategy {row['blt']} --rounds {row['rounds']} --rounds-between {row['min_s']} "
+        f"blt-{row['blt']} --rounds {row['rounds']} --rounds-between {row['min_s']} "
         f"--max-participations {row['max_p']} --noise-multiplier {row['z']} --delta 1e-10"
     )
     assert figures["zcdp"] == pytest.approx(row["rho"], abs=5.1e-6)
@@ -68,8 +68,8 @@ def test_the_other_way_round() -> None:
 
 def test_a_single_gaussian_release_needs_no_participation() -> None:
     # Paper 1, Section 1: zCDP 0.25 is epsilon 4.49 at delta 1e-10.
-    assert account("gaussian --zcdp 0.25 --delta 1e-10")["epsilon"] == pytest.approx(4.49, abs=5e-3)
-    many = account("gaussian --rounds 100 --min-separation 10 --noise-multiplier 2")
+    assert account("independent --zcdp 0.25 --delta 1e-10")["epsilon"] == pytest.approx(4.49, abs=5e-3)
+    many = account("independent --rounds 100 --min-separation 10 --noise-multiplier 2")
     assert many["sensitivity_squared"] == 10
     assert many["zcdp"] == pytest.approx(1.25)
 
@@ -127,9 +127,12 @@ def test_the_readable_form_names_delta_beside_epsilon() -> None:
             "'soon' is not a list of rounds",
         ),
         ("tree --rounds 0 --rounds-between 3 --noise-multiplier 7", "rounds=0"),
-        ("gaussian --rounds 10 --noise-multiplier 7", "neither of"),
-        ("blt --rounds 10 --min-separation 2 --noise-multiplier 1", "either --strategy, or --theta"),
-        ("blt --rounds 10 --min-separation 2 --noise-multiplier 1 --strategy b7", "'b7' is none of b400"),
+        ("independent --rounds 10 --noise-multiplier 7", "neither of"),
+        ("blt --rounds 10 --min-separation 2 --noise-multiplier 1 --theta 0.9", "theta and omega come together"),
+        (
+            "blt --rounds 10 --min-separation 2 --noise-multiplier 1 --theta 0.9 --omega 0.2 --buffers 2",
+            "theta with omega, or buffers say which",
+        ),
         (
             "blt --rounds 10 --min-separation 2 --noise-multiplier 1 --theta 0.9,a --omega 0.2",
             "'0.9,a' is not a list",
@@ -252,6 +255,6 @@ def test_amplified_says_what_it_is_not_for() -> None:
     assert (figures["cycle"], figures["compositions"]) == (3, 14)
     assert figures["sampling_probability"] == pytest.approx(0.01)
     assert figures["epsilon"] < figures["epsilon_without_sampling"] / 3
-    result = CliRunner().invoke(app, shlex.split(f"{line} --mechanism gaussian"))
+    result = CliRunner().invoke(app, shlex.split(f"{line} --mechanism independent"))
     assert result.exit_code == 0 and "NOT valid for federated learning" in result.stdout
     assert "is not banded" in refusal(f"{line} --mechanism tree")

@@ -11,7 +11,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from tacit.cli.account import app
-from tacit.cli.account_log import seconds_of
+from tacit.cli.values import seconds as seconds_of
 from tacit.errors import InputError
 from tacit.privacy import Participation
 
@@ -59,8 +59,8 @@ def test_every_mechanism_by_its_name(tmp_path: Path) -> None:
         account(path, f"--timer 20h --noise-multiplier 2 --mechanism {options}")["mechanism"]
         for options in (
             "tree --restarts 8",
-            "blt --strategy b400",
-            "gaussian",
+            "blt-b400",
+            "independent",
             "banded-toeplitz --coefficients 1,0.5",
             "banded-inverse --coefficients 1,-0.5",
             file,
@@ -88,8 +88,8 @@ def test_what_is_no_duration(text: str) -> None:
     [
         ("--mechanism oak", "'oak' is none of"),
         ("--mechanism tree --theta 0.5", "--theta says nothing to --mechanism tree"),
-        ("--mechanism gaussian --restarts 8", "--restarts says nothing"),
-        ("--mechanism blt", "either --strategy, or --theta"),
+        ("--mechanism independent --restarts 8", "--restarts says nothing"),
+        ("--mechanism blt --theta 0.9", "theta and omega come together"),
         ("--mechanism missing.json", "no strategy file"),
     ],
 )

@@ -39,7 +39,7 @@ def test_run_says_what_the_accountant_says() -> None:
     assert (tree["client_visits"], tree["days"], tree["device_hours"]) == (13_000_000, 8, 130_000)
     limits = "--rounds 2000 --min-separation 647"
     assert tree["zcdp"] == accounted(f"tree {limits} --noise-multiplier 7")["zcdp"]
-    again = accounted(f"blt --strategy b400 {limits} --noise-multiplier {blt['noise_multiplier']!r}")
+    again = accounted(f"blt-b400 {limits} --noise-multiplier {blt['noise_multiplier']!r}")
     assert (blt["zcdp"], blt["epsilon"]) == (again["zcdp"], again["epsilon"])
     assert blt["noise_of_mean"] == pytest.approx(tree["noise_of_mean"], rel=1e-12)
 

@@ -12,12 +12,12 @@ import jax
 import pytest
 from tests.training.tiny import MECHANISMS, cores, tiny_cache, tiny_recipe, what_happened
 
-from tacit.cli.account_options import strategy_from_file
 from tacit.cli.train import profile_table
 from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.errors import CacheError, InputError, ParticipationError, RunError, TacitError, TrainingError
 from tacit.jobs import training_run as trainer
+from tacit.jobs.account import strategy_from_file
 from tacit.jobs.training_run import begin, carry_on
 from tacit.privacy import Blt, Participation
 from tacit.progress import Advanced, Evaluated, Event

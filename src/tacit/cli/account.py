@@ -1,48 +1,100 @@
-"""`tacit account`: what a mechanism promises, from its parameters.
+"""`tacit account`: what a mechanism promises, from its parameters: a sub-command for each of the catalogue.
 
-What happened instead of what was planned: a run folder in `account_run.py`, a log of round times in
-`account_log.py`. With sampling that the server controls: `account_amplified.py`.
+What happened instead of what was planned: `account_run.py`; local randomizers: `account_local.py`.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.table import Table
 
-from tacit.cli.account_amplified import account_amplified
-from tacit.cli.account_log import account_log
-from tacit.cli.account_options import (
-    Coefficients,
-    Json,
-    Limits,
-    Noise,
-    Omega,
-    Published,
-    Restarts,
-    Theta,
-    blt_from,
-    reals,
-    rounds_listed,
-    strategy_from_file,
+from tacit.cli import account_local, account_run
+from tacit.cli.console import complaints, console, print_json
+from tacit.cli.display import display
+from tacit.cli.mechanism_options import AnyMechanism, Limits, for_every_mechanism
+from tacit.cli.options import Delta, Json, command
+from tacit.cli.values import seconds
+from tacit.design.mechanism import ChosenMechanism
+from tacit.errors import InputError
+from tacit.jobs.account import account, account_amplified, read_round_times, strategy_from_file
+from tacit.privacy.encoding import Encoding
+from tacit.privacy.guarantee import Guarantee
+from tacit.privacy.participation import Clock, Participation
+from tacit.privacy.strategy import Strategy
+
+LONG = 100  # characters; the values of a whole matrix say nothing to eyes
+EXACT = "Exact, zero-out adjacency, for clients that keep the participation limits and the clip norm."
+BOUND = (
+    "A proved UPPER BOUND: the exact worst case of this strategy is out of reach. "
+    "Zero-out adjacency, for clients that keep the participation limits and the clip norm."
 )
-from tacit.cli.account_run import run
-from tacit.cli.account_show import figures_of_mechanism, show
-from tacit.cli.account_shuffle import account_person, account_populations, account_shuffle
-from tacit.cli.console import speaks_plainly
-from tacit.cli.options import with_options
-from tacit.privacy.strategy import BandedInverse, BandedToeplitz, Independent, Strategy, Tree
+SAMPLED = (
+    "Zero-out adjacency, for cyclic Poisson sampling by the server. NOT valid for federated learning on devices, "
+    "where the server does not choose who comes."
+)
 
 app = typer.Typer(
     no_args_is_help=True,
     help="What a mechanism promises: exact sensitivity, zCDP, and epsilon at a delta.",
 )
-app.command("run")(run)
-app.command("log")(account_log)
-app.command("amplified")(account_amplified)
-app.command("shuffle")(account_shuffle)
-app.command("populations")(account_populations)
-app.command("person")(account_person)
+app.command("run")(account_run.run)
+app.command("shuffle")(account_local.shuffle)
+app.command("populations")(account_local.populations)
+app.command("user")(account_local.user)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Noise:
+    """How much noise is added to what, or what it is to promise."""
+
+    noise_multiplier: Annotated[
+        float | None,
+        typer.Option(help="Standard deviation of each seed, in clip norms; else --zcdp or --epsilon."),
+    ] = None
+    zcdp: Annotated[float | None, typer.Option(help="The rho to reach; the noise multiplier for it is computed.")] = (
+        None
+    )
+    epsilon: Annotated[
+        float | None,
+        typer.Option(help="The epsilon to reach at --delta; the noise multiplier for it is computed."),
+    ] = None
+    delta: Annotated[float, typer.Option(help="The delta at which epsilon is given.")] = 1e-10
+    clip_inflation: Annotated[
+        float | None,
+        typer.Option(help="The factor by which encoding for secure aggregation lengthens a clipped update."),
+    ] = None
+    secagg_dimension: Annotated[
+        int | None, typer.Option(help="Or computed: the coordinates of an encoded update, padding included,")
+    ] = None
+    secagg_scale: Annotated[float | None, typer.Option(help="the factor before rounding to integers,")] = None
+    secagg_clip_norm: Annotated[float | None, typer.Option(help="and the clip norm before encoding.")] = None
+
+    def guarantee(self, strategy: Strategy, participation: Participation) -> Guarantee:
+        """With clip norm 1: what is promised does not depend on it."""
+        return account(
+            strategy,
+            participation,
+            noise_multiplier=self.noise_multiplier,
+            zcdp=self.zcdp,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            clip_inflation=self._inflation(),
+        )
+
+    def _inflation(self) -> float:
+        encoding = (self.secagg_clip_norm, self.secagg_dimension, self.secagg_scale)
+        if all(value is None for value in encoding):
+            return 1.0 if self.clip_inflation is None else self.clip_inflation
+        clip_norm, dimension, scale = encoding
+        if self.clip_inflation is not None or clip_norm is None or dimension is None or scale is None:
+            raise InputError(
+                "give --clip-inflation, or all three of --secagg-dimension, --secagg-scale and --secagg-clip-norm; "
+                "exactly one of the two ways."
+            )
+        return Encoding(dimension=dimension, clip_norm=clip_norm, scale=scale).inflation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,60 +104,23 @@ class SingleReleaseOrLimits(Limits):
     rounds: Annotated[int, typer.Option(help="Rounds of the whole run; 1 is a single release.")] = 1
 
 
-@app.command("tree")
-@speaks_plainly
-@with_options
-def account_tree(limits: Limits, noise: Noise, restarts: Restarts = "", as_json: Json = False) -> None:
-    """Binary-tree aggregation, one seed per node; exact over all participation patterns."""
-    _account(Tree(restarts=rounds_listed(restarts, "restarts")), limits, noise, as_json)
-
-
-@app.command("blt")
-@speaks_plainly
-@with_options
-def account_blt(
-    limits: Limits,
-    noise: Noise,
-    strategy: Published = None,
-    theta: Theta = "",
-    omega: Omega = "",
-    as_json: Json = False,
-) -> None:
-    """A buffered linear Toeplitz strategy, as given: published parameters or your own."""
-    _account(blt_from(strategy, theta, omega), limits, noise, as_json)
-
-
-@app.command("gaussian")
-@speaks_plainly
-@with_options
-def account_gaussian(limits: SingleReleaseOrLimits, noise: Noise, as_json: Json = False) -> None:
-    """Independent noise every round; with one round (no separation needed), the conversion of a single
-    release.
-    """
+def _independent(chosen: ChosenMechanism, limits: SingleReleaseOrLimits, noise: Noise, as_json: Json = False) -> None:
+    """With one round the conversion of a single release, which no separation is needed for."""
     if limits.rounds == 1 and limits.rounds_between is None and limits.min_separation is None:
         limits = replace(limits, min_separation=1)
-    _account(Independent(), limits, noise, as_json)
+    _mechanism(chosen, limits, noise, as_json)
 
 
-@app.command("banded-toeplitz")
-@speaks_plainly
-@with_options
-def account_banded_toeplitz(limits: Limits, noise: Noise, coefficients: Coefficients, as_json: Json = False) -> None:
-    """A banded Toeplitz strategy: the coefficients of C, and zeros after them."""
-    _account(BandedToeplitz(coefficients=reals(coefficients, "coefficients")), limits, noise, as_json)
+def _mechanism(chosen: ChosenMechanism, limits: Limits, noise: Noise, as_json: Json = False) -> None:
+    participation = limits.participation()
+    _show_guarantee(noise.guarantee(_strategy(chosen, participation, as_json), participation), noise.delta, as_json)
 
 
-@app.command("banded-inverse")
-@speaks_plainly
-@with_options
-def account_banded_inverse(limits: Limits, noise: Noise, coefficients: Coefficients, as_json: Json = False) -> None:
-    """A banded inverse: the coefficients of C^{-1}, and zeros after them; `1,-0.9` is DP-lambdaCGD."""
-    _account(BandedInverse(coefficients=reals(coefficients, "coefficients")), limits, noise, as_json)
+for_every_mechanism(app, _mechanism, independent=_independent)
 
 
 @app.command("strategy")
-@speaks_plainly
-@with_options
+@command
 def account_strategy(
     file: Annotated[Path, typer.Argument(help="A JSON file with a strategy, as `tacit design ... --out` writes it.")],
     limits: Limits,
@@ -113,9 +128,127 @@ def account_strategy(
     as_json: Json = False,
 ) -> None:
     """Any strategy from a file; where only a bound is proved, says so."""
-    _account(strategy_from_file(file), limits, noise, as_json)
+    _show_guarantee(noise.guarantee(strategy_from_file(file), limits.participation()), noise.delta, as_json)
 
 
-def _account(strategy: Strategy, limits: Limits, noise: Noise, as_json: bool) -> None:
-    guarantee = noise.guarantee(strategy, limits.participation())
-    show(figures_of_mechanism(guarantee, noise.delta), as_json)
+@app.command("log")
+@command
+def account_log(
+    rounds: Annotated[
+        Path, typer.Argument(help="A CSV file with the columns round and finished (ISO 8601, or Unix seconds).")
+    ],
+    timer: Annotated[str, typer.Option(help="How long a device waits before it takes part again: 48h, 90m, 2d.")],
+    mechanism: AnyMechanism,
+    noise: Noise,
+    clock: Annotated[
+        Clock,
+        typer.Option(
+            help="When a device's timer starts: when its round finishes, as the papers count, or already at its upload."
+        ),
+    ] = "finish",
+    as_json: Json = False,
+) -> None:
+    """What happened, from a log of round times: MinS and MaxP as the timer enforced them, and the guarantee."""
+    waited = seconds(timer)
+    participation = Participation.from_round_times(read_round_times(rounds), timer=waited, clock=clock)
+    guarantee = noise.guarantee(_strategy(mechanism.chosen(), participation, as_json), participation)
+    _show_guarantee(guarantee, noise.delta, as_json, timer_seconds=waited, timer_starts_at=clock)
+
+
+@app.command("amplified")
+@command
+def amplified(
+    rounds: Annotated[int, typer.Option(help="Rounds of the whole run.")],
+    population: Annotated[int, typer.Option(help="Members of the population.")],
+    batch: Annotated[float, typer.Option(help="How many a round draws in expectation.")],
+    noise_multiplier: Annotated[float, typer.Option(help="Standard deviation of each seed, in clip norms.")],
+    mechanism: AnyMechanism,
+    cycle: Annotated[
+        int | None, typer.Option(help="Parts that take turns; left out, the bands of the strategy.")
+    ] = None,
+    delta: Delta = 1e-10,
+    as_json: Json = False,
+) -> None:
+    """A banded mechanism with cyclic Poisson sampling: for data centres, NOT for devices."""
+    chosen = mechanism.chosen()
+    if isinstance(chosen, ChosenMechanism) and chosen.is_wish and cycle is None:
+        raise InputError(f"--mechanism {chosen.name} is to be designed; give its numbers, or --cycle for its bands.")
+    strategy = _strategy(chosen, Participation.worst_case(rounds, cycle or 1), as_json)
+    made = account_amplified(
+        strategy, rounds=rounds, population=population, batch=batch, noise_multiplier=noise_multiplier, cycle=cycle
+    )
+    with complaints.status("composing privacy loss distributions"):
+        epsilon = made.epsilon(delta)
+    figures = {
+        **_mechanism_of(strategy),
+        "rounds": rounds,
+        "cycle": made.sampling.cycle,
+        "sampling_probability": made.sampling.probability,
+        "compositions": made.compositions,
+        "column_norm": made.column_norm,
+        "noise_multiplier": noise_multiplier,
+        "sampled_noise_multiplier": made.sampled_noise_multiplier,
+        "zcdp_without_sampling": made.zcdp_without_sampling,
+        "epsilon_without_sampling": made.epsilon_without_sampling(delta),
+        "epsilon": epsilon,
+        "delta": delta,
+    }
+    _show(figures, as_json, note=SAMPLED)
+
+
+def _strategy(chosen: ChosenMechanism | Path, participation: Participation, as_json: bool) -> Strategy:
+    """Of a file, or of the catalogue, designed where it is a wish."""
+    if isinstance(chosen, Path):
+        return strategy_from_file(chosen)
+    with display(quiet=as_json) as progress:
+        return chosen.strategy(participation, progress=progress)
+
+
+def _show_guarantee(guarantee: Guarantee, delta: float, as_json: bool, **more: Any) -> None:
+    """Everything that `tacit account` says of a mechanism, and what else is known."""
+    served = guarantee.participation
+    encoded = {} if guarantee.clip_inflation == 1 else {"clip_inflation": guarantee.clip_inflation}
+    figures = {
+        **_mechanism_of(guarantee.strategy),
+        "rounds": served.rounds,
+        "rounds_between": served.rounds_between,
+        "min_separation": served.min_separation,
+        "max_participations": served.max_participations,
+        "noise_multiplier": guarantee.noise_multiplier,
+        **encoded,
+        "sensitivity_squared": guarantee.sensitivity_squared,
+        "sensitivity": guarantee.sensitivity,
+        "exact": guarantee.exact,
+        "zcdp": guarantee.zcdp,
+        "mu": guarantee.mu,
+        "epsilon": guarantee.epsilon(delta),
+        "delta": delta,
+        **more,
+    }
+    _show(figures, as_json, note=EXACT if guarantee.exact else BOUND)
+
+
+def _mechanism_of(strategy: Strategy | None) -> dict[str, Any]:
+    """A strategy's record with its kind under "mechanism", without the values of a whole matrix."""
+    record = strategy.to_record() if strategy else {}
+    named = {"mechanism": record.pop("kind", None), **record}
+    return {name: value for name, value in named.items() if not (isinstance(value, str) and len(value) > LONG)}
+
+
+def _show(figures: Mapping[str, Any], as_json: bool, *, note: str) -> None:
+    """The figures, then what they hold for."""
+    if as_json:
+        print_json(figures)
+        return
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for name, value in figures.items():
+        if name != "exact":
+            table.add_row(name.replace("_", " "), _shown(value))
+    console.print(table)
+    console.print(note)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list) and len(value) > 8:
+        return f"{len(value)} numbers: {', '.join(f'{number:.6g}' for number in value[:4])}, ..."
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

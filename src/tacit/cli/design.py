@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from tacit.cli.account_options import Limits
 from tacit.cli.console import complaints, console, print_json, speaks_plainly
+from tacit.cli.mechanism_options import Limits
 from tacit.design.blt import design_blt, design_robust_blt, spread
 from tacit.design.losses import Losses, Objective, checked_objective, losses
 from tacit.errors import InputError

@@ -11,11 +11,11 @@ from typing import Annotated, Literal
 
 import typer
 
-from tacit.cli.account_options import reals
 from tacit.cli.console import complaints, console, print_json, speaks_plainly
 from tacit.cli.options import with_options
 from tacit.cli.tables import print_table
 from tacit.cli.train import Chunk, Json, Multiply, Workers
+from tacit.cli.values import numbers
 from tacit.errors import InputError, RunError, TrainingError
 from tacit.jobs.tune import TrialOutcome, existing_trials, outcome_of, refuse_other_trials, run_trials
 from tacit.jobs.tune_recipes import Asked, TrialName, planned, production_recipe, trial_base
@@ -58,9 +58,9 @@ class Tried:
         if self.seeds < 1:
             raise InputError(f"--seeds {self.seeds} leaves nothing to try; give at least 1.")
         usual = tuple(factor * recipe.server.learning_rate for factor in AROUND)
-        rates = reals(self.server_learning_rates, "server-learning-rates") if self.server_learning_rates else usual
+        rates = numbers(self.server_learning_rates, "server-learning-rates") if self.server_learning_rates else usual
         of_recipe = 0.5 if recipe.clipping is None else recipe.clipping.quantile
-        quantiles = reals(self.quantiles, "quantiles") if self.quantiles else (of_recipe,)
+        quantiles = numbers(self.quantiles, "quantiles") if self.quantiles else (of_recipe,)
         pairs = grid(rates, quantiles)
         return [TrialName(setting=pair, number=n) for n in range(1, self.seeds + 1) for pair in pairs]
 

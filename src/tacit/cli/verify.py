@@ -5,24 +5,21 @@ from typing import Annotated
 
 import typer
 
-from tacit.cli.account_options import Json
-from tacit.cli.console import console, print_json, speaks_plainly
+from tacit.cli.console import console, say
+from tacit.cli.options import Json, command
 from tacit.jobs.statement import Verification, verify
 
 CHANGED = 1  # the exit code of a statement with a line that fails
 
 
-@speaks_plainly
+@command
 def verify_statement(
     file: Annotated[Path, typer.Argument(help="A report/statement.json of a run of any kind.")],
     as_json: Json = False,
 ) -> None:
     """Recompute every figure, label and sentence of a statement from its facts; exit code 1 if a line fails."""
     found = verify(file)
-    if as_json:
-        print_json(found.to_record())
-    else:
-        _show(found)
+    say(found, as_json, _show)
     if not found.holds:
         raise typer.Exit(CHANGED)
 

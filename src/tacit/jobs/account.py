@@ -1,6 +1,7 @@
 """What is promised: by a mechanism before anything is spent, by the times at which rounds finished, and by a run."""
 
 import csv
+import json
 import math
 import os
 from collections.abc import Mapping
@@ -10,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tacit.errors import InputError
+from tacit.privacy.amplification import Amplified, CyclicSampling, amplified, bands_of
 from tacit.privacy.composition import Composition
 from tacit.privacy.gaussian import zcdp_for_epsilon
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.local_guarantee import LocalGuarantee
 from tacit.privacy.participation import Participation
-from tacit.privacy.strategy import Strategy
+from tacit.privacy.strategy import Strategy, strategy_from_record
 from tacit.runs import Run
 from tacit.runs.metadata import DiscoveryMetadata, EvaluationMetadata, PersonalizationMetadata, TrainingMetadata
 from tacit.statements.accounts import Spent, accounts_of, ledger_of, reading, run_figures, spent, spent_by_step
@@ -60,6 +62,43 @@ def account(
     if noise_multiplier is not None:
         return Guarantee(noise_multiplier=noise_multiplier, **shared)
     return Guarantee.for_zcdp(zcdp if zcdp is not None else zcdp_for_epsilon(given[0], delta), **shared)
+
+
+def account_amplified(
+    strategy: Strategy,
+    *,
+    rounds: int,
+    population: int,
+    batch: float,
+    noise_multiplier: float,
+    cycle: int | None = None,
+) -> Amplified:
+    """What a banded strategy promises in a data centre, where the server draws who takes part: never for devices.
+
+    cycle: parts that take turns; left out, as many as the strategy has bands. batch: how many a round draws in
+    expectation. Raises: InputError, AccountingError where the strategy has more bands than the cycle parts.
+    """
+    parts = bands_of(strategy, rounds) if cycle is None else cycle
+    sampling = CyclicSampling(population=population, batch=batch, cycle=parts)
+    return amplified(strategy, sampling, rounds=rounds, noise_multiplier=noise_multiplier)
+
+
+def strategy_from_file(path: Path) -> Strategy:
+    """The strategy of a JSON file: its record alone, or under the key "strategy" of something larger."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"there is no strategy file '{path}'; write one with `tacit design ... --out`.") from None
+    except ValueError as error:
+        raise InputError(f"'{path}' is not JSON ({error}); write one with `tacit design ... --out`.") from error
+    if isinstance(record, dict) and "kind" not in record:
+        record = record.get("strategy")
+    if not isinstance(record, dict):
+        raise InputError(
+            f"'{path}' holds no record of a strategy (an object with the key 'kind'); "
+            "write one with `tacit design ... --out`."
+        )
+    return strategy_from_record(record)
 
 
 # -- a run -------------------------------------------------------------------------------------------------------------

@@ -99,7 +99,7 @@ class Outlook:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Campaigning:
+class DiscoveryPlan:
     """How any population would be asked: Subset Selection over `domain`, everybody in one of `groups` groups.
 
     `anonymity` is that of one group: what fewer than k of its people typed is kept with that probability at most.
@@ -112,27 +112,27 @@ class Campaigning:
     central_delta: float
 
 
-def outlook(population: int, local_epsilon: float, campaigning: Campaigning) -> Outlook:
+def outlook(population: int, local_epsilon: float, plan: DiscoveryPlan) -> Outlook:
     """The smallest count that a population of this size can find, and the central guarantee that it gets.
 
     The threshold is the absolute one; the rest are the exact mean and standard deviation of the votes.
     InputError for a population with fewer people than groups, or groups of fewer than k reports.
     """
-    users = population // campaigning.groups
+    users = population // plan.groups
     if users < 1:
-        raise InputError(f"population={population} has fewer people than {campaigning.groups} groups: ask fewer.")
-    numbers = SubsetNumbers(campaigning.domain, local_epsilon)
-    reports = users * campaigning.contributions
-    asked = campaigning.anonymity
+        raise InputError(f"population={population} has fewer people than {plan.groups} groups: ask fewer.")
+    numbers = SubsetNumbers(plan.domain, local_epsilon)
+    reports = users * plan.contributions
+    asked = plan.anonymity
     least = absolute_threshold(numbers.p, numbers.q, reports, asked.k, asked.delta)
     gap = numbers.p - numbers.q
     findable = (least - reports * numbers.q) / gap
     spread = estimate_variance(numbers.p, numbers.q, reports, min(max(findable, 0.0), reports))
     guarantee = LocalGuarantee(
         item_epsilon=local_epsilon,
-        contributions=campaigning.contributions,
-        groups=(Group(users, campaigning.domain),),
-        central_delta=campaigning.central_delta,
+        contributions=plan.contributions,
+        groups=(Group(users, plan.domain),),
+        central_delta=plan.central_delta,
     )
     return Outlook(
         population=population,
@@ -146,7 +146,7 @@ def outlook(population: int, local_epsilon: float, campaigning: Campaigning) -> 
     )
 
 
-def outlooks(populations: Iterable[int], epsilons: Iterable[float], campaigning: Campaigning) -> list[Outlook]:
+def outlooks(populations: Iterable[int], epsilons: Iterable[float], plan: DiscoveryPlan) -> list[Outlook]:
     """`outlook` for every population at every local epsilon."""
     listed = list(epsilons)
-    return [outlook(population, epsilon, campaigning) for population in populations for epsilon in listed]
+    return [outlook(population, epsilon, plan) for population in populations for epsilon in listed]

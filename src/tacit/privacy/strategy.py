@@ -63,7 +63,7 @@ class Independent(Strategy):
 
     def account_command(self) -> str:
         """Its name alone."""
-        return "gaussian"
+        return "independent"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""`tacit account shuffle`, `populations` and `person`, as people and programs call them."""
+"""`tacit account shuffle`, `populations` and `user`, as people and programs call them."""
 
 import json
 
@@ -6,14 +6,14 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from tacit.cli.account_shuffle import account_person, account_populations, account_shuffle
+from tacit.cli import account_local
 from tacit.planning.discovery import user_level
 from tacit.privacy.local_shuffling import shuffle_epsilon
 
 app = typer.Typer()
-app.command("shuffle")(account_shuffle)
-app.command("populations")(account_populations)
-app.command("person")(account_person)
+app.command("shuffle")(account_local.shuffle)
+app.command("populations")(account_local.populations)
+app.command("user")(account_local.user)
 
 
 def run(words: str) -> tuple[int, str]:
@@ -93,7 +93,7 @@ class TestPopulations:
 
 
 class TestPerson:
-    SETTINGS = "person --user-epsilon 8 --contributions 5 --users 1000000 --domain 10001"
+    SETTINGS = "user --user-epsilon 8 --contributions 5 --users 1000000 --domain 10001"
 
     @pytest.mark.parametrize(("count", "better"), [(100, "one word"), (950_000, "all words")])
     def test_the_better_way_is_named(self, count: int, better: str) -> None:
