@@ -29,10 +29,12 @@ import numpy as np
 from tacit.data import open_source
 from tacit.data.parquet import read_texts
 from tacit.data.unknown_words import TypedWords, read_typed_words
-from tacit.discovery.device import Terms
+from tacit.discovery.collect import AtOnce
 from tacit.discovery.rounds import Discovery, discover
-from tacit.discovery.settings import Anonymity, Campaign
+from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.keyboard.vocabulary import Provenance, Vocabulary, count_words, most_frequent
+from tacit.privacy.local_anonymity import Anonymity
+from tacit.statements import LocalReports
 
 NO_PRIVACY = 30.0
 PUBLIC = ("public-forum-en.parquet", "public-novels-en.parquet")
@@ -46,7 +48,7 @@ class Nowhere:
     def read(self, name: str) -> None:
         return None
 
-    def write(self, name: str, record: Any) -> None:
+    def write(self, name: str, release: LocalReports, output: Any) -> None:
         pass
 
 
@@ -63,21 +65,24 @@ def figures(found: Discovery, typed: TypedWords) -> dict[str, Any]:
     }
 
 
-def measure(experiment: str, campaign: Campaign, typed: TypedWords, **facts: Any) -> None:
-    """Run a campaign and print its line."""
+def measure(experiment: str, settings: DiscoverySettings, typed: TypedWords, **facts: Any) -> None:
+    """Ask for words and print the line."""
     wall, cpu = time.perf_counter(), time.process_time()
-    found = discover(campaign, typed, Nowhere(), assignment=campaign.seed or 0)
+    collector = AtOnce(
+        typed=typed, assignment=settings.seed or 0, resampled=settings.resample_users, seed=settings.seed
+    )
+    found = discover(settings, collector, Nowhere())
     line = {
         "benchmark": "word_discovery",
         "experiment": experiment,
         **facts,
-        "local_epsilon": campaign.terms.local_epsilon,
-        "sampler": campaign.terms.sampler,
-        "passes": campaign.passes,
-        "contributions": campaign.terms.contributions,
-        "users_per_layer": campaign.users_per_layer,
-        "prefixes": campaign.prefixes,
-        "seed": campaign.seed,
+        "local_epsilon": settings.reports.local_epsilon,
+        "sampler": settings.reports.sampler,
+        "passes": settings.passes,
+        "contributions": settings.reports.contributions,
+        "users_per_layer": settings.users_per_layer,
+        "prefixes": settings.prefixes,
+        "seed": settings.seed,
         **figures(found, typed),
         "seconds": round(time.perf_counter() - wall, 1),
         "cpu_seconds": round(time.process_time() - cpu, 1),
@@ -103,8 +108,8 @@ def corpora(data: Path, names: Sequence[str], users: int, prefixes: int, epsilon
         typed = beyond_public(data, corpus)
         for epsilon in [*epsilons, NO_PRIVACY]:
             for sampler, passes in (("greedy", 1), ("greedy", 2), ("random", 1), ("random", 2)):
-                campaign = Campaign(
-                    terms=Terms(local_epsilon=epsilon, sampler=sampler),  # type: ignore[arg-type]
+                settings = DiscoverySettings(
+                    reports=LocalReportSettings(local_epsilon=epsilon, sampler=sampler),  # type: ignore[arg-type]
                     users_per_layer=users // passes,
                     passes=passes,
                     prefixes=prefixes,
@@ -112,7 +117,7 @@ def corpora(data: Path, names: Sequence[str], users: int, prefixes: int, epsilon
                     counting_users=users // 2,
                     seed=seed,
                 )
-                measure("corpora", campaign, typed, corpus=corpus, paper=PAPER.get((sampler, passes)))
+                measure("corpora", settings, typed, corpus=corpus, paper=PAPER.get((sampler, passes)))
 
 
 def bottom(data: Path, share: float = 0.05) -> TypedWords:
@@ -143,14 +148,14 @@ def independent(data: Path, reports: list[int], epsilons: list[float], seed: int
     for count in reports:
         for prefixes in (1000, 10_000):
             for epsilon in [*epsilons, NO_PRIVACY]:
-                campaign = Campaign(
-                    terms=Terms(local_epsilon=epsilon),
+                settings = DiscoverySettings(
+                    reports=LocalReportSettings(local_epsilon=epsilon),
                     users_per_layer=count,
                     prefixes=prefixes,
                     resample_users=True,
                     seed=seed,
                 )
-                measure("independent", campaign, typed, different_words=len(typed.words))
+                measure("independent", settings, typed, different_words=len(typed.words))
 
 
 def allocation(data: Path, names: Sequence[str], users: int, epsilons: list[float], seed: int) -> None:
@@ -159,11 +164,14 @@ def allocation(data: Path, names: Sequence[str], users: int, epsilons: list[floa
         typed = beyond_public(data, corpus)
         for epsilon in epsilons:
             for own_seed in range(seed, seed + 3):
-                even = Campaign(
-                    terms=Terms(local_epsilon=epsilon), users_per_layer=users, resample_users=True, seed=own_seed
+                even = DiscoverySettings(
+                    reports=LocalReportSettings(local_epsilon=epsilon),
+                    users_per_layer=users,
+                    resample_users=True,
+                    seed=own_seed,
                 )
-                for campaign in (even, replace(even, allocation="middle")):
-                    measure("allocation", campaign, typed, corpus=corpus, allocation=campaign.allocation)
+                for settings in (even, replace(even, allocation="middle")):
+                    measure("allocation", settings, typed, corpus=corpus, allocation=settings.allocation)
 
 
 def threshold(data: Path, users: int, epsilons: list[float], seed: int) -> None:
@@ -171,8 +179,8 @@ def threshold(data: Path, users: int, epsilons: list[float], seed: int) -> None:
     typed = beyond_public(data, "blogs-en")
     for prefixes in (1000, 10_000):
         for epsilon in epsilons:
-            plain = Campaign(
-                terms=Terms(local_epsilon=epsilon),
+            plain = DiscoverySettings(
+                reports=LocalReportSettings(local_epsilon=epsilon),
                 users_per_layer=users,
                 prefixes=prefixes,
                 resample_users=True,
@@ -180,8 +188,8 @@ def threshold(data: Path, users: int, epsilons: list[float], seed: int) -> None:
             )
             for anonymity in (None, Anonymity(k=20, delta=1e-3), Anonymity(k=20, delta=1e-6)):
                 named = f"k={anonymity.k}, delta={anonymity.delta:g}" if anonymity else None
-                campaign = replace(plain, anonymity=anonymity)
-                measure("threshold", campaign, typed, corpus="blogs-en", anonymity=named)
+                settings = replace(plain, anonymity=anonymity)
+                measure("threshold", settings, typed, corpus="blogs-en", anonymity=named)
 
 
 def draw(lines: Iterator[dict[str, Any]], out: Path) -> None:

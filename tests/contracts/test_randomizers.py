@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from tacit.errors import InputError
+from tacit.privacy.local_guarantee import PROVED
 from tacit.randomizers import KaryRandomizedResponse, Randomizer, device_generator
 from tacit.randomizers.registry import RANDOMIZERS
 
@@ -43,6 +44,11 @@ def test_the_table_calls_each_by_its_own_name(name: str) -> None:
         RANDOMIZERS[name](1, 1.5)
     with pytest.raises(InputError):
         RANDOMIZERS[name](7, 0.0)
+
+
+def test_every_randomizer_is_vouched_for() -> None:
+    """The accountant knows each by its name, and nothing else: what is not proved has no guarantee."""
+    assert set(PROVED) == set(RANDOMIZERS)
 
 
 @pytest.mark.parametrize("randomizer", SMALL, ids=repr)

@@ -6,7 +6,7 @@ from scipy.stats import binomtest, norm
 
 from tacit.discovery.counting import count_words, score_interval
 from tacit.errors import InputError
-from tacit.randomizers.randomizers import SubsetSelection
+from tacit.randomizers import SubsetSelection
 
 HOLDERS = np.array([900, 50, 5, 0, *[3] * 30, 2000, 4000])  # words, another word, null
 REPORTS = int(HOLDERS.sum())

@@ -9,17 +9,19 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from tacit.discovery.alphabet import END, PRINTABLE, Alphabet
-from tacit.discovery.device import PrefixQuestion, Terms, WordQuestion, answers, choose, reports, uniforms_from
+from tacit.discovery.device import answers, choose, reports, uniforms_from
+from tacit.discovery.question import PrefixQuestion, WordQuestion
+from tacit.discovery.settings import LocalReportSettings
 from tacit.errors import InputError
 
 ABC = Alphabet("abc")
-GREEDY = Terms(local_epsilon=4.0, contributions=2, sampler="greedy")
+GREEDY = LocalReportSettings(local_epsilon=4.0, contributions=2, sampler="greedy")
 TYPED = {"a": 1, "ab": 2, "abc": 4, "b": 3, "cab": 1, "d": 9}
 
 
-def prefixes_held(typed: dict[str, int], question: PrefixQuestion, terms: Terms) -> list[str]:
+def prefixes_held(typed: dict[str, int], question: PrefixQuestion, settings: LocalReportSettings) -> list[str]:
     """The texts of a device's answers, null left out."""
-    given_answers = answers(typed, question, terms, np.zeros(terms.contributions))
+    given_answers = answers(typed, question, settings, np.zeros(settings.contributions))
     return [question.text_of(int(answer)) for answer in given_answers if answer < question.domain - 1]
 
 
@@ -39,9 +41,9 @@ def test_alphabets_that_cannot_be(characters: str) -> None:
 @pytest.mark.parametrize(
     "wrong", [{"local_epsilon": 0.0}, {"local_epsilon": float("nan")}, {"contributions": 0}, {"sampler": "best"}]
 )
-def test_terms_that_cannot_be(wrong: dict[str, object]) -> None:
+def test_settings_that_cannot_be(wrong: dict[str, object]) -> None:
     with pytest.raises(InputError):
-        Terms(**{"local_epsilon": 1.0, **wrong})  # type: ignore[arg-type]
+        LocalReportSettings(**{"local_epsilon": 1.0, **wrong})  # type: ignore[arg-type]
 
 
 def test_a_device_reports_one_more_character_of_what_it_holds() -> None:
@@ -59,14 +61,14 @@ def test_a_device_reports_one_more_character_of_what_it_holds() -> None:
 
 def test_fewer_things_than_contributions_are_padded_with_null() -> None:
     question = PrefixQuestion(prefixes=("ab",), alphabet=ABC, depth=4)
-    many = Terms(local_epsilon=4.0, contributions=5)
+    many = LocalReportSettings(local_epsilon=4.0, contributions=5)
     assert answers(TYPED, question, many, np.zeros(5)).tolist() == [3, 2, 4, 4, 4]
     assert answers({}, question, many, np.zeros(5)).tolist() == [4] * 5
 
 
 def test_words_that_are_not_listed_are_another_word() -> None:
     question = WordQuestion(words=("b", "abc"))
-    many = Terms(local_epsilon=4.0, contributions=7)
+    many = LocalReportSettings(local_epsilon=4.0, contributions=7)
     assert answers(TYPED, question, many, np.zeros(7)).tolist() == [2, 2, 1, 0, 2, 2, 3]
 
 
@@ -90,25 +92,25 @@ def test_greedy_answers_are_the_most_typed_prefixes(typed: dict[str, int], quest
         if alive and len(whole) <= question.depth and set(word) <= set("abc") and word not in question.found:
             held[whole[: question.layer]] += count
     ranked = sorted(held, key=lambda prefix: (-held[prefix], prefix))[:k]
-    terms = Terms(local_epsilon=1.0, contributions=k, sampler="greedy")
-    assert Counter(prefixes_held(typed, question, terms)) == Counter(ranked)
+    settings = LocalReportSettings(local_epsilon=1.0, contributions=k, sampler="greedy")
+    assert Counter(prefixes_held(typed, question, settings)) == Counter(ranked)
 
 
 @given(st.lists(st.integers(1, 9), max_size=8), st.integers(0, 2**32), st.integers(1, 4))
 def test_random_choices_are_different_things(counts: list[int], seed: int, k: int) -> None:
-    terms = Terms(local_epsilon=1.0, contributions=k)
-    chosen = choose(np.array(counts, np.int64), terms, np.random.default_rng(seed).random(k))
+    settings = LocalReportSettings(local_epsilon=1.0, contributions=k)
+    chosen = choose(np.array(counts, np.int64), settings, np.random.default_rng(seed).random(k))
     assert len(set(chosen.tolist())) == len(chosen) == min(k, len(counts))
     assert set(chosen.tolist()) <= set(range(len(counts)))
 
 
 def test_random_choices_are_uniform_and_weighted_ones_are_told_apart() -> None:
     generator = np.random.default_rng(5)
-    terms = Terms(local_epsilon=1.0, contributions=2)
+    settings = LocalReportSettings(local_epsilon=1.0, contributions=2)
     counts = np.array([100, 1, 1, 1], np.int64)
     pairs: Counter[tuple[int, ...]] = Counter()
     for _ in range(6000):
-        pairs[tuple(sorted(choose(counts, terms, generator.random(2)).tolist()))] += 1
+        pairs[tuple(sorted(choose(counts, settings, generator.random(2)).tolist()))] += 1
     assert len(pairs) == 6
     assert chisquare(list(pairs.values())).pvalue > 0.01
     assert chisquare(list(pairs.values()), np.array([1, 1, 1, 0.9, 0.9, 1.2]) * 1000).pvalue < 1e-3
@@ -123,20 +125,20 @@ def test_swapping_one_word_typed_changes_at_most_one_answer(
         return
     gone = sorted(typed)[which % len(typed)]
     swapped = Counter(typed) - Counter({gone: 1}) + Counter({other: 1})
-    terms = Terms(local_epsilon=1.0, contributions=k, sampler="greedy")
-    before, after = (Counter(answers(t, question, terms, np.zeros(k)).tolist()) for t in (typed, swapped))
+    settings = LocalReportSettings(local_epsilon=1.0, contributions=k, sampler="greedy")
+    before, after = (Counter(answers(t, question, settings, np.zeros(k)).tolist()) for t in (typed, swapped))
     assert (before - after).total() <= 1
 
 
 def test_reports_come_in_an_order_that_tells_nothing() -> None:
     """At an epsilon that hides nothing each report is its answer; every order of three is equally likely."""
     question = PrefixQuestion(prefixes=("",), alphabet=ABC, depth=4)
-    terms = Terms(local_epsilon=30.0, contributions=3)
+    settings = LocalReportSettings(local_epsilon=30.0, contributions=3)
     generator = np.random.default_rng(3)
     orders: Counter[tuple[int, ...]] = Counter()
     for _ in range(1200):
-        sent = reports({"a": 1, "b": 1, "c": 1}, question, terms, generator)
-        orders[tuple(terms.randomizer_for(question.domain).votes(row[None]).argmax() for row in sent)] += 1
+        sent = reports({"a": 1, "b": 1, "c": 1}, question, settings, generator)
+        orders[tuple(settings.randomizer_for(question.domain).votes(row[None]).argmax() for row in sent)] += 1
     assert len(orders) == 6
     assert chisquare(list(orders.values())).pvalue > 0.01
 

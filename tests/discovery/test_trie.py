@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.discovery.alphabet import END, Alphabet
-from tacit.discovery.device import PrefixQuestion, Terms
+from tacit.discovery.question import PrefixQuestion
+from tacit.discovery.settings import LocalReportSettings
 from tacit.discovery.trie import Tally, grow
 
 ABC = Alphabet("abc")
@@ -51,7 +52,7 @@ def test_what_is_kept_is_what_algorithm_2_keeps_less_ties(votes: list[int], limi
 
 
 def test_a_tally_keeps_sums_only() -> None:
-    randomizer = Terms(local_epsilon=3.0).randomizer_for(9)
+    randomizer = LocalReportSettings(local_epsilon=3.0).randomizer_for(9)
     generator = np.random.default_rng(0)
     parts = [randomizer.encode(np.arange(9), generator) for _ in range(3)]
     tally = Tally(randomizer)

@@ -1,29 +1,8 @@
 """The bar of a long command: what is done, of how many, since when and for how long still."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from tacit.cli.console import complaints
-from tacit.progress import Advanced, Event, StageBegan
-
-
-@contextmanager
-def import_bar(*, shown: bool) -> Iterator[Callable[[Event], None]]:
-    """A bar of clients read and words, on standard error."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[words]}"))
-    with Progress(*columns, console=complaints, transient=True, disable=not (shown and complaints.is_terminal)) as bar:
-        task = bar.add_task("counting and reading", total=None, words="")
-
-        def listen(event: Event) -> None:
-            if isinstance(event, StageBegan):
-                bar.update(task, description=event.stage, total=event.total)
-            elif isinstance(event, Advanced):
-                words = f"{event.figures['words']:,.0f} words" if "words" in event.figures else ""
-                bar.update(task, completed=event.done, words=words)
-
-        yield listen
 
 
 def counting_bar(*, quiet: bool, says: bool = False, left: str = "left") -> Progress:

@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from tacit.cli.bars import import_bar
-from tacit.cli.console import console, print_json, speaks_plainly
+from tacit.cli.console import console, say
+from tacit.cli.display import display
+from tacit.cli.options import Json, command
 from tacit.data import VocabularyChoice
 from tacit.data.sources import SOURCES
 from tacit.data.vocabulary_choice import MANUALS
@@ -19,7 +20,7 @@ app = typer.Typer(help="Bring clients' text in, and look at what came.", no_args
 
 
 @app.command("import")
-@speaks_plainly
+@command
 def import_(
     source: Annotated[
         str,
@@ -47,7 +48,7 @@ def import_(
         typer.Option(help="Ids, four special ones included.", show_default="10000 or what there is"),
     ] = None,
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Write every word in lower case.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a display.")] = False,
+    json: Json = False,
 ) -> None:
     """Tokenise clients' text once, into a memory-mapped cache."""
     given = (vocabulary_from, word_list, vocabulary, vocabulary_from_private)
@@ -59,7 +60,7 @@ def import_(
         file=vocabulary,
         private=vocabulary_from_private,
     )
-    with import_bar(shown=not json) as progress:
+    with display(quiet=json) as progress:
         cache = import_data(
             source,
             out,
@@ -68,21 +69,21 @@ def import_(
             lowercase=lowercase,
             progress=progress,
         )
-    print_json(cache.to_record()) if json else _show(cache.to_record())
+    say(cache, json, lambda made: _show(made.to_record()))
 
 
 @app.command()
-@speaks_plainly
+@command
 def show(
     cache: Annotated[Path, typer.Argument(help="The folder that `tacit data import` made.")],
     verify: Annotated[bool, typer.Option("--verify", help="Read everything and compare it with the digests.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a display.")] = False,
+    json: Json = False,
 ) -> None:
     """Clients, words, words per client, and where the vocabulary comes from."""
     opened = open_data(cache)
     if verify:
         opened.verify()
-    print_json(opened.to_record()) if json else _show(opened.to_record())
+    say(opened, json, lambda found: _show(found.to_record()))
 
 
 BAR_WIDTH = 40

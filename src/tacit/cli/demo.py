@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from tacit.cli.bars import import_bar
 from tacit.cli.console import console, speaks_plainly
+from tacit.cli.display import display
 from tacit.cli.progress import TrainingProgress
 from tacit.cli.train import show
 from tacit.data import VocabularyChoice
@@ -33,7 +33,7 @@ def demo(
         if not json:
             console.print("clients: the modules of this Python; their text: docstrings. Vocabulary: public manuals.")
         public = VocabularyChoice(public=(MANUALS,))
-        with import_bar(shown=not json) as progress:
+        with display(quiet=json) as progress:
             import_data("docstrings", cache, vocabulary=public, vocabulary_size=VOCABULARY, progress=progress)
     recipe = Recipe.from_toml((files("tacit") / "demo.toml").read_text(encoding="utf-8"), where="demo.toml")
     with TrainingProgress(quiet=json) as training:

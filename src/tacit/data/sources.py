@@ -1,5 +1,6 @@
 """Where clients come from, by one line of text: `blogs.parquet`, `folder:notes`, `git:.`, `docstrings` ..."""
 
+from pathlib import Path
 from typing import ClassVar, Protocol, Self
 
 from tacit.data.clients import Source
@@ -51,3 +52,12 @@ def open_source(spec: str) -> Source:
         placed = ", ".join(f"{name}:PATH" for name, each in sorted(SOURCES.items()) if each.takes)
         raise SourceError(f"the source {spec!r} is unknown; give {alone}, {placed}, or the path of Parquet files.")
     return SOURCES[name].open(place)
+
+
+def absolute(spec: str) -> str:
+    """The same source, named so that it is found from any folder."""
+    name, colon, place = spec.partition(":")
+    if name in SOURCES and colon:
+        parts = place.split(",") if SOURCES[name].takes == "FILES" else [place]
+        return f"{name}:" + ",".join(str(Path(part).expanduser().resolve()) for part in parts)
+    return spec if name in SOURCES and not SOURCES[name].takes else str(Path(spec).expanduser().resolve())

@@ -1,37 +1,153 @@
-"""A whole population answering one question at once: the vectorised twin of `contributions.py`.
+"""Who asks the devices: a question to a group of users goes out, the sum of their randomized reports comes back.
 
-Users are only counted: `users[c]` simulated users hold what client c typed, each choosing for itself. Their answers
-are summed as they are chosen, and the randomizers' votes are drawn from the exact joint law of their sum, so neither
-users x answers nor users x domain is ever held. `tests/analytics/test_simulated_devices.py` compares it with
-`contributions.answers`, user by user.
+`discover` knows no more of the devices than that. Here they are simulated, in two ways that give sums of one law: every
+user makes its reports, and they are counted and forgotten (`OneByOne`); or a whole group answers at once (`AtOnce`),
+its fast twin, where users are only counted. `users[c]` users hold what client c typed, each choosing for itself; their
+answers are summed as they are chosen, and the randomizers' votes are drawn from the exact joint law of their sum, so
+neither users x answers nor users x domain is ever held.
 """
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.compiled import compiled
 from tacit.data.unknown_words import TypedWords
-from tacit.discovery.device import Question, Terms, uniforms_from
+from tacit.discovery.device import reports, uniforms_from
+from tacit.discovery.question import Question
+from tacit.discovery.settings import LocalReportSettings
+from tacit.discovery.trie import Tally
+from tacit.randomizers.device_randomness import device_generator
 
 Numbers = NDArray[np.int64]
 
 UNIFORMS_AT_ONCE = 1 << 20  # 8 MiB
 
+# Streams of a seed, apart from one another: the assignment and the devices may have the same seed.
+_ORDER, _WHOSE_TEXT, _DEVICES = 0, 1, 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionTask:
+    """What a group is asked: users `first_user` .. `first_user + users - 1` of the run, each for all its reports.
+
+    `group` numbers the groups of a run from 0, layer after layer and pass after pass.
+    """
+
+    group: int
+    question: Question
+    settings: LocalReportSettings
+    first_user: int
+    users: int
+
+
+class SummedReports(NamedTuple):
+    """What comes back of a question: how many reports support each answer, (domain,), and how many there were."""
+
+    votes: Numbers
+    reports: int
+
+
+class Collector(Protocol):
+    """Puts a question to a group of users and sums what they send; no user is in two groups of a run."""
+
+    @property
+    def clients(self) -> int:
+        """How many clients there are to be asked."""
+        ...
+
+    def collect(self, task: QuestionTask) -> SummedReports:
+        """The sum of all reports of the group: each user sends `task.settings.contributions` of them."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserGroups:
+    """The users of a run, in groups one after another, so that one user's reports are all in one layer.
+
+    Each client of the population is one user, in an order that `assignment` decides. With `resampled` there are as
+    many users as are asked for, each with the text of a client drawn anew: a simulation of a larger population that
+    looks like this one, for which no guarantee about the real clients follows.
+    """
+
+    clients: int
+    assignment: int
+    resampled: bool = False
+
+    def group(self, begin: int, size: int) -> Numbers:
+        """How many of the users begin..begin+size-1 hold each client's text: (clients,), summing to size."""
+        if self.resampled:
+            generator = np.random.default_rng([self.assignment, _WHOSE_TEXT, begin])
+            return generator.multinomial(size, np.full(self.clients, 1 / self.clients)).astype(np.int64)
+        order = np.random.default_rng([self.assignment, _ORDER]).permutation(self.clients)
+        return np.bincount(order[begin : begin + size], minlength=self.clients).astype(np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulatedCollector:
+    """Clients whose text is at hand, asked as devices would be.
+
+    `assignment` decides who is asked in which group. The devices' randomness is the operating system's, or with a
+    `seed` that of its own stream for each group: repeatable, and it protects nobody.
+    """
+
+    typed: TypedWords
+    assignment: int
+    resampled: bool = False
+    seed: int | None = None
+
+    @property
+    def clients(self) -> int:
+        """How many clients there are to be asked."""
+        return self.typed.clients
+
+    def _users(self, task: QuestionTask) -> Numbers:
+        groups = UserGroups(clients=self.clients, assignment=self.assignment, resampled=self.resampled)
+        return groups.group(task.first_user, task.users)
+
+    def _randomness(self, task: QuestionTask) -> np.random.Generator:
+        return device_generator() if self.seed is None else np.random.default_rng([self.seed, _DEVICES, task.group])
+
+
+class AtOnce(SimulatedCollector):
+    """A group answers as one: seconds for ten million users."""
+
+    def collect(self, task: QuestionTask) -> SummedReports:
+        """A draw from the joint law of the votes of all reports."""
+        votes = votes_of(self.typed, task.question, task.settings, self._users(task), self._randomness(task))
+        return SummedReports(votes, task.users * task.settings.contributions)
+
+
+class OneByOne(SimulatedCollector):
+    """Every user makes its own reports, as on a device; they are counted as they come, and forgotten."""
+
+    def collect(self, task: QuestionTask) -> SummedReports:
+        """The tally of the reports of each user in turn."""
+        tally, generator = Tally(task.settings.randomizer_for(task.question.domain)), self._randomness(task)
+        users = self._users(task)
+        for client in np.flatnonzero(users):
+            typed = self.typed.of(int(client))
+            for _ in range(users[client]):
+                tally.add(reports(typed, task.question, task.settings, generator))
+        return SummedReports(tally.votes, tally.reports)
+
 
 def votes_of(
-    typed: TypedWords, question: Question, terms: Terms, users: Numbers, generator: np.random.Generator
+    typed: TypedWords, question: Question, settings: LocalReportSettings, users: Numbers, generator: np.random.Generator
 ) -> Numbers:
     """The summed votes (domain,) of so many users of each client (clients,), in law those of their `reports`."""
-    holders = holders_of(typed, question, terms, users, generator)
-    return terms.randomizer_for(question.domain).sample_votes(holders, generator)
+    holders = holders_of(typed, question, settings, users, generator)
+    return settings.randomizer_for(question.domain).sample_votes(holders, generator)
 
 
 def holders_of(
-    typed: TypedWords, question: Question, terms: Terms, users: Numbers, generator: np.random.Generator
+    typed: TypedWords, question: Question, settings: LocalReportSettings, users: Numbers, generator: np.random.Generator
 ) -> Numbers:
     """How many of the users' reports hold each answer before randomization: (domain,), summing to users x K.
 
-    Equal, under the same uniform numbers, to counting `contributions.answers` of every user: clients in order, K
+    Equal, under the same uniform numbers, to counting `device.answers` of every user: clients in order, K
     numbers for each user who holds more than K things and samples at random.
     """
     answers = np.fromiter((question.answer_of(word) for word in typed.words), np.int64, len(typed.words))
@@ -39,9 +155,9 @@ def holders_of(
     holders = np.zeros(question.domain, np.int64)
     most = int(np.diff(typed.offsets).max(initial=0))
     place = np.zeros(2, np.int64)
-    wanted, left = terms.contributions, int(users.sum())
+    wanted, left = settings.contributions, int(users.sum())
     while place[0] < typed.clients:
-        rows = min(left, max(1, UNIFORMS_AT_ONCE // wanted)) if terms.sampler == "random" else 0
+        rows = min(left, max(1, UNIFORMS_AT_ONCE // wanted)) if settings.sampler == "random" else 0
         uniforms = uniforms_from(generator, rows * wanted).reshape(rows, wanted)
         _choose_all(
             typed.offsets,
@@ -49,7 +165,7 @@ def holders_of(
             typed.counts,
             users,
             question.merges,
-            terms.sampler == "greedy",
+            settings.sampler == "greedy",
             wanted,
             uniforms,
             place,

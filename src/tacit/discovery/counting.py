@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InputError
-from tacit.randomizers.estimates import Estimate
-from tacit.randomizers.randomizers import Randomizer
+from tacit.randomizers import Estimate, Randomizer
 
 
 @dataclass(frozen=True, kw_only=True)

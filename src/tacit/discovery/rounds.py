@@ -1,34 +1,32 @@
-"""A campaign: layer after layer, pass after pass, from nothing to words with counts.
+"""Layer after layer, pass after pass: from nothing to words with counts.
 
-The server's part is `PrefixQuestion` out, a sum of votes in, `grow`, again; what the devices do is
-`contributions.reports`, here for a simulated population at once (`simulated_devices.py`). Each finished layer is
-written down with its ledger entry before the next begins, so that a campaign that stops goes on where it was; nobody
-is asked twice, and what was output and what stands in the ledger never disagree.
+The server's part is a question out, a sum of votes in, `grow`, again; who asks the devices is a `Collector`. Each
+finished layer is kept with its ledger entry before the next begins, so that a run that stops goes on where it was;
+nobody is asked twice, and what was output and what stands in the ledger never disagree.
 Source: paper 2, Algorithm 2 and section 4.
 """
 
-from collections.abc import Callable, Container, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Container
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
-from tacit.data.unknown_words import TypedWords
-from tacit.discovery.collect import votes_of
+from tacit.discovery.collect import Collector, QuestionTask
 from tacit.discovery.counting import WordCounts, count_words
-from tacit.discovery.device import PrefixQuestion, Terms, WordQuestion
-from tacit.discovery.report_sums import Crowd
-from tacit.discovery.settings import Campaign
-from tacit.discovery.trie import grow
-from tacit.errors import UnknownRelease
+from tacit.discovery.question import PrefixQuestion, WordQuestion
+from tacit.discovery.settings import DiscoverySettings
+from tacit.discovery.trie import Grown, grow
+from tacit.errors import RunError
 from tacit.privacy.local_anonymity import absolute_threshold
-from tacit.randomizers.device_randomness import device_generator
-from tacit.records import from_plain
+from tacit.progress import Advanced, Progress, StageBegan, StageEnded, silent
+from tacit.records import from_plain, to_plain
 from tacit.statements.local_releases import PREFIX_VOTES, WORD_COUNTS, LocalReports
 
 COUNTING = "counting"  # the step after all layers
+LAYERS = "asking layers"  # the stage, a step a layer
 
-_DEVICES = 2  # the stream of a seed that devices draw from; the assignment, which may be the same number, has others
+Output = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,16 +34,12 @@ class Layer:
     """What one layer output, and the ledger's entry for it."""
 
     release: LocalReports
-    prefixes: tuple[str, ...]
-    prefix_votes: tuple[int, ...]
-    words: tuple[str, ...]
-    word_votes: tuple[int, ...]
+    grown: Grown
 
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> "Layer":
-        """What `asdict` gave, through JSON or not."""
-        output = {name: tuple(value) for name, value in record.items() if name != "release"}
-        return cls(release=from_plain(LocalReports, record.get("release"), error=UnknownRelease), **output)
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words that ended in it, by falling votes."""
+        return self.grown.words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,150 +52,158 @@ class Discovery:
 
 
 class Journal(Protocol):
-    """Where finished steps are kept, by name."""
+    """Where finished steps are kept, by name: what was released, and what was output of it as plain values."""
 
-    def read(self, name: str) -> dict[str, Any] | None:
-        """The record, or None where the step is not finished."""
+    def read(self, name: str) -> tuple[LocalReports, Output] | None:
+        """The step, or None where it is not finished."""
         ...
 
-    def write(self, name: str, record: Mapping[str, Any]) -> None:
+    def write(self, name: str, release: LocalReports, output: Output) -> None:
         """Keep a step, whole or not at all."""
         ...
 
 
-Watcher = Callable[[Layer], None]  # called with each layer, whether done now or before
-
-
 def discover(
-    campaign: Campaign,
-    typed: TypedWords,
+    settings: DiscoverySettings,
+    collector: Collector,
     journal: Journal,
     *,
-    assignment: int,
     known: Container[str] = frozenset(),
-    watcher: Watcher | None = None,
+    progress: Progress = silent,
 ) -> Discovery:
-    """Run a campaign over a population, going on from what the journal has.
+    """Ask a population for words, going on from what the journal has; `known` words are never output.
 
-    `assignment` decides who answers in which layer; `known` words are never output. With the campaign's seed the
-    result is a function of the arguments, however often it was interrupted.
-    Raises: ParticipationError, before anything is asked, where there are fewer users than the campaign needs.
+    A function of the arguments where the collector's sums are, however often it was interrupted.
+    Raises: ParticipationError, before anything is asked, where there are fewer users than the run needs.
     """
-    campaign.check_population(typed.clients)
-    crowd = Crowd(clients=typed.clients, assignment=assignment, resampled=campaign.resample_users)
+    settings.check_population(collector.clients)
     layers: list[Layer] = []
     found: tuple[str, ...] = ()
-    for turn in range(1, campaign.passes + 1):
+    users = 0
+    progress(StageBegan(LAYERS, settings.passes * settings.depth))
+    for turn in range(1, settings.passes + 1):
         excluded = frozenset(found)
         prefixes: tuple[str, ...] = ("",)
-        for layer in range(1, campaign.depth + 1):
+        for layer in range(1, settings.depth + 1):
             if not prefixes:
                 break
             question = PrefixQuestion(
-                prefixes=prefixes, alphabet=campaign.alphabet, depth=campaign.depth, found=excluded
+                prefixes=prefixes, alphabet=settings.alphabet, depth=settings.depth, found=excluded
             )
             name = f"pass-{turn}-layer-{layer:02d}"
-            record = journal.read(name)
-            if record is None:
-                record = asdict(_ask(campaign, typed, crowd, question, turn, known))
-                journal.write(name, record)
-            done = Layer.from_record(record)
+            done = _kept_layer(journal, name) or _ask(settings, collector, journal, name, question, turn, known)
             layers.append(done)
-            prefixes, found = done.prefixes, found + done.words
-            if watcher:
-                watcher(done)
-    counts = _count(campaign, typed, crowd, found, journal)
+            prefixes, found, users = done.grown.prefixes, found + done.words, users + done.release.users
+            progress(Advanced(LAYERS, (turn - 1) * settings.depth + layer, _figures(done, users, len(found))))
+    progress(StageEnded(LAYERS))
+    counts = _count(settings, collector, journal, found)
     return Discovery(layers=tuple(layers), words=found, counts=counts)
 
 
-def least_votes(campaign: Campaign, users: int, domain: int) -> int:
+def least_votes(settings: DiscoverySettings, users: int, domain: int) -> int:
     """The fewest votes with which an answer is kept: the absolute threshold, or 1 where no anonymity is asked for.
 
     A string is voted on once a pass, so each pass has its share of delta.
     """
-    if campaign.anonymity is None:
+    if settings.anonymity is None:
         return 1
-    randomizer = campaign.terms.randomizer_for(domain)
-    reports = users * campaign.terms.contributions
-    k, delta = campaign.anonymity.k, campaign.anonymity.delta / campaign.passes
+    randomizer = settings.reports.randomizer_for(domain)
+    reports = users * settings.reports.contributions
+    k, delta = settings.anonymity.k, settings.anonymity.delta / settings.passes
     return absolute_threshold(randomizer.p, randomizer.q, reports, k, delta)
 
 
+def _kept_layer(journal: Journal, name: str) -> Layer | None:
+    kept = journal.read(name)
+    if kept is None:
+        return None
+    release, output = kept
+    return Layer(release=release, grown=from_plain(Grown, output, error=RunError, where=f"the step {name}"))
+
+
 def _ask(
-    campaign: Campaign, typed: TypedWords, crowd: Crowd, question: PrefixQuestion, turn: int, known: Container[str]
+    settings: DiscoverySettings,
+    collector: Collector,
+    journal: Journal,
+    name: str,
+    question: PrefixQuestion,
+    turn: int,
+    known: Container[str],
 ) -> Layer:
-    """One layer: fresh users, their votes, and what grows from them."""
-    sizes, before = campaign.users_of_layers, question.layer - 1
-    size = sizes[before]
-    first_user = (turn - 1) * sum(sizes) + sum(sizes[:before])
-    users = crowd.group(first_user, size)
-    randomness = _randomness(campaign, (turn - 1) * campaign.depth + before)
-    votes = votes_of(typed, question, campaign.terms, users, randomness)
-    least = least_votes(campaign, size, question.domain)
-    grown = grow(question, votes, limit=campaign.prefixes, least_votes=least, known=known)
-    return Layer(
-        release=LocalReports(
-            what=PREFIX_VOTES,
-            turn=turn,
-            layer=question.layer,
-            least_votes=least,
-            prefixes=len(grown.prefixes),
-            words=len(grown.words),
-            **_asked(campaign.terms, question.domain, first_user, size),
-        ),
-        prefixes=grown.prefixes,
-        prefix_votes=grown.prefix_votes,
-        words=grown.words,
-        word_votes=grown.word_votes,
+    """One layer: fresh users, their votes, and what grows from them; it is kept when this returns."""
+    sizes, before = settings.users_of_layers, question.layer - 1
+    task = QuestionTask(
+        group=(turn - 1) * settings.depth + before,
+        question=question,
+        settings=settings.reports,
+        first_user=(turn - 1) * sum(sizes) + sum(sizes[:before]),
+        users=sizes[before],
     )
+    votes = collector.collect(task).votes
+    least = least_votes(settings, task.users, question.domain)
+    grown = grow(question, votes, limit=settings.prefixes, least_votes=least, known=known)
+    release = LocalReports(
+        what=PREFIX_VOTES,
+        turn=turn,
+        layer=question.layer,
+        least_votes=least,
+        prefixes=len(grown.prefixes),
+        words=len(grown.words),
+        **_asked(task),
+    )
+    journal.write(name, release, to_plain(grown))
+    return Layer(release=release, grown=grown)
 
 
 def _count(
-    campaign: Campaign, typed: TypedWords, crowd: Crowd, found: tuple[str, ...], journal: Journal
+    settings: DiscoverySettings, collector: Collector, journal: Journal, found: tuple[str, ...]
 ) -> WordCounts | None:
     """Ask the last group of users how often the found words occur; their summed votes are what is kept.
 
     They choose at random whatever found the words: who only speaks of the word it types most says little of the rest.
     """
-    if not campaign.counting_users:
+    if not settings.counting_users:
         return None
-    question = WordQuestion(words=found)
-    terms = replace(campaign.terms, sampler="random")
-    record = journal.read(COUNTING)
-    if record is None:
-        first_user = campaign.users - campaign.counting_users
-        users = crowd.group(first_user, campaign.counting_users)
-        votes = votes_of(typed, question, terms, users, _randomness(campaign, campaign.passes * campaign.depth))
+    task = QuestionTask(
+        group=settings.passes * settings.depth,
+        question=WordQuestion(words=found),
+        settings=replace(settings.reports, sampler="random"),
+        first_user=settings.users - settings.counting_users,
+        users=settings.counting_users,
+    )
+    kept = journal.read(COUNTING)
+    if kept is None:
+        votes = collector.collect(task).votes
         release = LocalReports(
-            what=WORD_COUNTS,
-            turn=0,
-            layer=0,
-            least_votes=0,
-            prefixes=0,
-            words=len(found),
-            **_asked(terms, question.domain, first_user, campaign.counting_users),
+            what=WORD_COUNTS, turn=0, layer=0, least_votes=0, prefixes=0, words=len(found), **_asked(task)
         )
-        record = {"release": asdict(release), "votes": votes.tolist()}
-        journal.write(COUNTING, record)
-    reports = from_plain(LocalReports, record.get("release"), error=UnknownRelease).reports
-    return count_words(np.array(record["votes"], np.int64), reports, terms.randomizer_for(question.domain))
+        journal.write(COUNTING, release, {"votes": votes.tolist()})
+    else:
+        release, votes = kept[0], np.array(kept[1]["votes"], np.int64)
+    return count_words(votes, release.reports, task.settings.randomizer_for(task.question.domain))
 
 
-def _asked(terms: Terms, domain: int, first_user: int, users: int) -> dict[str, Any]:
+def _asked(task: QuestionTask) -> dict[str, Any]:
     """What of a release does not depend on the answers."""
-    randomizer = terms.randomizer_for(domain)
+    randomizer = task.settings.randomizer_for(task.question.domain)
     return {
-        "first_user": first_user,
-        "users": users,
-        "contributions": terms.contributions,
-        "domain": domain,
-        "local_epsilon": terms.local_epsilon,
-        "randomizer": terms.randomizer,
+        "first_user": task.first_user,
+        "users": task.users,
+        "contributions": task.settings.contributions,
+        "domain": task.question.domain,
+        "local_epsilon": task.settings.local_epsilon,
+        "randomizer": task.settings.randomizer,
         "own_support": randomizer.p,
         "other_support": randomizer.q,
     }
 
 
-def _randomness(campaign: Campaign, group: int) -> np.random.Generator:
-    """The operating system's, or the seed's own stream for each group of users."""
-    return device_generator() if campaign.seed is None else np.random.default_rng([campaign.seed, _DEVICES, group])
+def _figures(done: Layer, users: int, words: int) -> dict[str, float]:
+    """What is told of a layer: which it is, prefixes alive after it, users asked and words found so far."""
+    return {
+        "pass": done.release.turn,
+        "layer": done.release.layer,
+        "prefixes": len(done.grown.prefixes),
+        "users": users,
+        "words": words,
+    }

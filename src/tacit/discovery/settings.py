@@ -1,15 +1,16 @@
-"""What a campaign for new words is asked to do, as one frozen value."""
+"""What a discovery run is asked to do, as one frozen value."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Literal, Self, get_args
+from typing import Literal, get_args
 
 from tacit.discovery.alphabet import Alphabet
-from tacit.discovery.device import Terms
 from tacit.errors import InputError, ParticipationError
 from tacit.privacy.local_anonymity import MOST_CONTRIBUTORS, Anonymity
+from tacit.randomizers import Randomizer
+from tacit.randomizers.registry import RANDOMIZERS
 
+Sampler = Literal["random", "greedy"]
 Allocation = Literal["even", "middle"]
 
 # Shares of users by layer, the last for all deeper ones. Early prefixes are shared by many words and stand out with few
@@ -19,7 +20,33 @@ MIDDLE = (0.4, 0.6, 1.0, 1.3, 1.5, 1.5, 1.4, 1.2, 1.0, 0.8, 0.7, 0.6, 0.5, 0.4)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Campaign:
+class LocalReportSettings:
+    """How much a device says, and how it is hidden; the device checks these against its own policy.
+
+    Every device that is asked sends exactly `contributions` reports, each through a `local_epsilon` randomizer.
+    `greedy` reports what it holds most of, `random` a uniform choice among the different things it holds.
+    """
+
+    local_epsilon: float
+    contributions: int = 1
+    sampler: Sampler = "random"
+    randomizer: str = "subset-selection"  # a name of RANDOMIZERS
+
+    def __post_init__(self) -> None:
+        if self.contributions < 1:
+            raise InputError(f"{self.contributions} contributions a user are none; ask for 1 or more.")
+        for given, known in ((self.sampler, get_args(Sampler)), (self.randomizer, RANDOMIZERS)):
+            if given not in known:
+                raise InputError(f"{given!r} is unknown; it must be one of {', '.join(known)}.")
+        self.randomizer_for(2)  # refuses an epsilon that cannot be
+
+    def randomizer_for(self, domain: int) -> Randomizer:
+        """The local randomizer over so many possible answers."""
+        return RANDOMIZERS[self.randomizer](domain, self.local_epsilon)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscoverySettings:
     """Paper 2's Algorithm 2, `passes` times, and a count of what it found.
 
     Each layer of each pass asks `users_per_layer` users who were never asked before, and keeps `prefixes` answers; a
@@ -28,7 +55,7 @@ class Campaign:
     `seed` makes a simulation repeatable, and then its randomness protects nobody; None asks the operating system.
     """
 
-    terms: Terms
+    reports: LocalReportSettings
     users_per_layer: int
     passes: int = 1
     prefixes: int = 1000
@@ -58,13 +85,13 @@ class Campaign:
             )
         if min(self.users_of_layers) < 1:
             raise InputError(f"users_per_layer={self.users_per_layer} leaves a layer without users; ask for 3 or more.")
-        fewest = min(min(self.users_of_layers) * self.terms.contributions, MOST_CONTRIBUTORS)
+        fewest = min(min(self.users_of_layers) * self.reports.contributions, MOST_CONTRIBUTORS)
         if self.anonymity and self.anonymity.k > fewest:
             raise InputError(
                 f"k={self.anonymity.k} of the k-anonymity is more than {fewest}, the reports of the smallest layer or "
                 "the most that is computed; ask more users in each layer, or a smaller k."
             )
-        self.terms.randomizer_for(self.prefixes * self.alphabet.size + 1)  # refuses more answers than it can have
+        self.reports.randomizer_for(self.prefixes * self.alphabet.size + 1)  # refuses more answers than it can have
 
     @property
     def users_of_layers(self) -> tuple[int, ...]:
@@ -89,33 +116,8 @@ class Campaign:
         if self.users > clients and not self.resample_users:
             layers = self.passes * self.depth
             raise ParticipationError(
-                f"the campaign asks {self.users:,} users, the population has {clients:,}; {self.users_per_layer:,} in "
+                f"the run asks {self.users:,} users, the population has {clients:,}; {self.users_per_layer:,} in "
                 f"each of {self.passes} x {self.depth} layers and {self.counting_users:,} to count, each once: ask "
                 f"fewer in each layer (1/{layers} of the population), of fewer layers or passes, or simulate a larger "
                 "population of such clients (--resample-users)."
             )
-
-    def to_record(self) -> dict[str, Any]:
-        """Flat plain values for TOML; what is None is left out."""
-        values = asdict(self)
-        anonymity = values.pop("anonymity") or {}
-        record = {
-            **values.pop("terms"),
-            **values,
-            "alphabet": self.alphabet.characters,
-            **{f"anonymity_{name}": value for name, value in anonymity.items()},
-        }
-        return {name: value for name, value in record.items() if value is not None}
-
-    @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """What `to_record` wrote."""
-        values = dict(record)
-        terms = {name: values.pop(name) for name in Terms.__dataclass_fields__}
-        anonymity = {name: values.pop(f"anonymity_{name}") for name in ("k", "delta") if f"anonymity_{name}" in values}
-        return cls(
-            terms=Terms(**terms),
-            alphabet=Alphabet(values.pop("alphabet")),
-            anonymity=Anonymity(**anonymity) if anonymity else None,
-            **values,
-        )

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.discovery.alphabet import END
-from tacit.discovery.device import PrefixQuestion
-from tacit.randomizers.randomizers import Randomizer
+from tacit.discovery.question import PrefixQuestion
+from tacit.randomizers import Randomizer
 
 
 class Tally:

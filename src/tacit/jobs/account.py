@@ -20,8 +20,8 @@ from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Strategy, strategy_from_record
 from tacit.runs import Run
 from tacit.runs.metadata import DiscoveryMetadata, EvaluationMetadata, PersonalizationMetadata, TrainingMetadata
-from tacit.statements.accounts import Spent, accounts_of, ledger_of, reading, run_figures, spent, spent_by_step
-from tacit.statements.run_facts import evaluation_facts
+from tacit.statements.accounts import Spent, accounts_of, reading, run_figures, spent, spent_by_step
+from tacit.statements.run_facts import discovery_facts, evaluation_facts
 from tacit.statements.statement import WEAKER, evaluation_figures
 
 if TYPE_CHECKING:
@@ -183,8 +183,7 @@ def _of_evaluation(run: Run, delta: float | None) -> RunAccount:
 
 
 def _of_discovery(run: Run, delta: float) -> RunAccount:
-    ledger = ledger_of(run)
-    realised = ledger.local_guarantee(central_delta=delta) if ledger.releases else None
+    realised = discovery_facts(run, delta).guarantee if run.steps_done else None
     guarantee = None if realised is None else realised.to_record()
     return RunAccount(
         planned=None,

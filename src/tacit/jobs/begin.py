@@ -9,11 +9,9 @@ from typing import Any
 
 from tacit.data import Cache
 from tacit.errors import InputError, RunError
-from tacit.mechanisms import fresh_key
 from tacit.records import first_difference
 from tacit.runs import Metadata, Run
 from tacit.runs.metadata import CacheUsed
-from tacit.training import key_from_seed
 
 DECIDE_A_BIT = ("tacit", "jax", "numpy")  # packages of which a run's bits depend
 
@@ -45,6 +43,9 @@ def key_for(seed: int | None) -> bytes:
     """
     if seed is not None and seed < 0:
         raise InputError(f"seed={seed} must be 0 or more; leave it out for a key from the operating system.")
+    from tacit.mechanisms import fresh_key  # JAX is loaded here
+    from tacit.training import key_from_seed
+
     return fresh_key() if seed is None else key_from_seed(seed)
 
 
@@ -56,10 +57,18 @@ def begin(out: Path, settings: str, metadata: Metadata, key: bytes, *, strategy:
     if not (out / "run.db").is_file():
         return Run.create(out, settings, metadata, key, strategy=strategy)
     run = Run.open(out)
-    if difference := difference_of(run, metadata.kind, settings):
+    try:
+        refuse_others(run, metadata.kind, settings)
+    except RunError:
         run.close()
-        raise RunError(f"'{out}' was begun with other settings ({difference}); give those, or another --out.")
+        raise
     return run
+
+
+def refuse_others(run: Run, kind: str, settings: str) -> None:
+    """RunError where the run was begun with other settings (TOML), naming the first that differs."""
+    if difference := difference_of(run, kind, settings):
+        raise RunError(f"'{run.path}' was begun with other settings ({difference}); give those, or another --out.")
 
 
 def difference_of(run: Run, kind: str, settings: str) -> str | None:

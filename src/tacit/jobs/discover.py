@@ -1,121 +1,259 @@
-"""What a campaign found, as figures and files: estimates for anybody, and beside them what only a simulation knows."""
+"""`tacit.discover`: the words that clients type and a vocabulary lacks, as a run that goes on where it was stopped."""
 
 import csv
+import hashlib
 import io
 import json
-from dataclasses import dataclass
-from typing import Any
+import os
+import secrets
+import time
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeAlias
 
-import numpy as np
+import tomli_w
 
-from tacit.data.unknown_words import TypedWords
-from tacit.discovery.campaign_folder import CampaignFolder
-from tacit.discovery.rounds import Discovery
-from tacit.discovery.settings import Campaign
-from tacit.keyboard.vocabulary import Vocabulary
-from tacit.privacy.guarantee import OPERATING_SYSTEM
-from tacit.records import json_ready
-from tacit.statements import DiscoveryFacts, Statement
-from tacit.statements.statement import statement as statement_of
+from tacit.data import Cache, Source, open_source
+from tacit.data.manifest import MANIFEST
+from tacit.data.sources import absolute
+from tacit.data.unknown_words import TypedWords, cached_typed_words, read_typed_words
+from tacit.discovery.collect import AtOnce
+from tacit.discovery.rounds import discover as ask_all
+from tacit.discovery.settings import DiscoverySettings
+from tacit.errors import InputError, RunError, UnknownRelease
+from tacit.files import sweep_drafts, write_whole
+from tacit.jobs import begin
+from tacit.jobs.discovery_result import COLUMNS, DiscoveryResult
+from tacit.keyboard.vocabulary import SPECIALS, Vocabulary, count_words
+from tacit.progress import Progress, Warned, silent
+from tacit.records import from_plain, to_plain
+from tacit.reports.discovery import page, released_page
+from tacit.reports.page import ReportFiles, to_json, write
+from tacit.runs import Run
+from tacit.runs.folder import Step
+from tacit.runs.metadata import DiscoveryMetadata
+from tacit.statements import LocalReports
+from tacit.statements.run_facts import statement_of
 
-WORDS = "words.csv"
-RESULT = "result.json"
-STATEMENT = "report/statement"
-COLUMNS = ("word", "pass", "layer", "votes", "count", "low", "high", "of_reports")
+PathLike: TypeAlias = str | os.PathLike[str]
 
-
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """`summary` has figures and the guarantee, `rows` a row of COLUMNS for each word in the order found."""
-
-    summary: dict[str, Any]
-    rows: list[dict[str, Any]]
-    statement: Statement
-
-
-def outcome_of(
-    campaign: Campaign, found: Discovery, typed: TypedWords, folder: CampaignFolder, *, known: Vocabulary, delta: float
-) -> Outcome:
-    """Everything that is printed and written of a finished campaign; the guarantee follows from the folder's ledger."""
-    rows = [
-        {"word": word, "pass": layer.release.turn, "layer": layer.release.layer, "votes": votes}
-        for layer in found.layers
-        for word, votes in zip(layer.words, layer.word_votes, strict=True)
-    ]
-    if found.counts:
-        for row, count in zip(rows, found.counts.counts, strict=True):
-            row |= {"count": count.value, "low": count.low, "high": count.high, "of_reports": found.counts.reports}
-    coverage = found.counts.coverage if found.counts else None
-    statement = statement_of(facts_of(campaign, typed, folder, known=known, delta=delta))
-    summary = {
-        "run": str(folder.path),
-        "words": len(rows),
-        "users": statement.figures["users"],
-        "counting_users": campaign.counting_users,
-        "resampled_users": campaign.resample_users,
-        "seed": campaign.seed,
-        "coverage": coverage._asdict() if coverage else None,
-        "confidence": found.counts.confidence if found.counts else None,
-        "guarantee": statement.figures["guarantee"],
-        "anonymity": statement.figures["anonymity"],
-        "simulation": simulation_facts(campaign, found, typed),
-    }
-    return Outcome(summary=summary, rows=rows, statement=statement)
+WORDS, RESULT = "words.csv", "result.json"
+DIGESTS = ("vocabulary_sha256", "population_sha256")  # in settings.toml beside the settings
 
 
-def facts_of(
-    campaign: Campaign, typed: TypedWords, folder: CampaignFolder, *, known: Vocabulary, delta: float
-) -> DiscoveryFacts:
-    """What the statement is made from: the ledger on disk, and what only the command knows."""
-    return DiscoveryFacts(
-        releases=folder.ledger().local_reports,
-        central_delta=delta,
+def discover(
+    data: str | Cache | Source | PathLike,
+    vocabulary: Vocabulary | PathLike,
+    out: PathLike,
+    settings: DiscoverySettings,
+    *,
+    delta: float = 1e-10,
+    progress: Progress = silent,
+) -> DiscoveryResult:
+    """Ask the training clients of `data` for words that `vocabulary` lacks, and leave a run folder at `out`.
+
+    data: a source, the line of text that names one, or a cache with a larger vocabulary. A run that is there and was
+    begun with the same arguments goes on; nobody is asked twice. delta: where the central epsilon is read; it changes
+    nothing else.
+
+    Raises: InputError, SourceError, CacheError, ParticipationError (too few clients), all before anything is written;
+    RunError where `out` was begun with other settings or is another thing.
+    """
+    if not 0 < delta < 1:
+        raise InputError(f"--delta {delta:g} is not between 0 and 1; 1e-10 is usual.")
+    out, known = Path(out), vocabulary if isinstance(vocabulary, Vocabulary) else Vocabulary.load(Path(vocabulary))
+    _refuse_others(out, settings, known)  # before all clients are read
+    typed = typed_by(data, known, split="train", progress=progress)
+    settings.check_population(typed.clients)  # before there is a folder
+    for warning in _warnings(settings, typed):
+        progress(warning)
+    metadata = DiscoveryMetadata(
+        **begin.of_this_process(settings.seed),
+        assignment=secrets.randbits(62) if settings.seed is None else settings.seed,
+        delta=delta,
         population=typed.clients,
-        resampled=campaign.resample_users,
-        key_source=OPERATING_SYSTEM if campaign.seed is None else f"fixed seed {campaign.seed}",
-        sampler=campaign.terms.sampler,
-        anonymity=campaign.anonymity,
+        data=_place_of(data),
+        vocabulary=None if isinstance(vocabulary, Vocabulary) else str(Path(vocabulary).resolve()),
         vocabulary_kind=known.provenance.kind,
         vocabulary_description=known.provenance.description,
-        looked_at=(f"the figures under `simulation` in {RESULT}, counted in the clients' own text",),
-        verify_command=f"tacit verify {folder.path / STATEMENT}.json",
+    )
+    asked = settings_toml(settings, vocabulary_sha256=known.sha256, population_sha256=typed.sha256)
+    with begin.begin(out, asked, metadata, b"") as run, run.locked():
+        return _to_the_end(run, settings, typed, known, delta, progress)
+
+
+def resume(run: Run, *, progress: Progress = silent) -> DiscoveryResult:
+    """Go on with a run of words from what its folder says. Raises: InputError where it was given values, not places."""
+    metadata, settings = metadata_of(run), settings_of(run)
+    if metadata.data is None or metadata.vocabulary is None:
+        raise InputError(
+            f"'{run.path}' was begun with clients or a vocabulary that stood in memory; go on with tacit.discover and "
+            "the same arguments."
+        )
+    return discover(metadata.data, metadata.vocabulary, run.path, settings, delta=metadata.delta, progress=progress)
+
+
+def settings_of(run: Run) -> DiscoverySettings:
+    """What the run was asked to do. Raises: InputError where it is of another kind, RunError where it is damaged."""
+    metadata_of(run)
+    table = {name: value for name, value in tomllib.loads(run.settings).items() if name not in DIGESTS}
+    return from_plain(DiscoverySettings, table, error=RunError, where=f"the settings of '{run.path}'")
+
+
+def vocabulary_digest(run: Run) -> str:
+    """The SHA-256 of the vocabulary that the run started from. Raises: InputError where it is of another kind."""
+    metadata_of(run)
+    return str(tomllib.loads(run.settings).get("vocabulary_sha256", ""))
+
+
+def metadata_of(run: Run) -> DiscoveryMetadata:
+    """What the run recorded of itself. Raises: InputError where it is of another kind."""
+    return run.of_kind(DiscoveryMetadata, "only `tacit discover` finds words; give the folder of one")
+
+
+def typed_by(
+    data: str | Cache | Source | PathLike, known: Vocabulary, *, split: str, progress: Progress = silent
+) -> TypedWords:
+    """What a split's clients typed beyond a vocabulary, cut as the keyboard cuts.
+
+    From a source, or from a cache as far as the cache's own vocabulary spells it. Raises: SourceError, CacheError.
+    """
+    words = frozenset(known.words)
+    if isinstance(data, str | os.PathLike) and (Path(data) / MANIFEST).is_file():
+        data = Cache.open(Path(data))
+    if isinstance(data, Cache):
+        spelled = [None] * SPECIALS + list(Vocabulary.load(data.vocabulary_path).words)
+        return cached_typed_words(data, spelled, words, split=split)
+    source = open_source(os.fspath(data)) if isinstance(data, str | os.PathLike) else data
+    return read_typed_words(
+        source, lambda texts: count_words(texts, lowercase=known.lowercase), words, split=split, progress=progress
     )
 
 
-def simulation_facts(campaign: Campaign, found: Discovery, typed: TypedWords) -> dict[str, Any]:
-    """What the server of a real campaign never learns, because it has nobody's text.
-
-    `coverage`: the share of all unknown words typed (occurrences) that are found now; `largest_coverage`: that of as
-    many words, had the most typed been known; `words_left_out`: occurrences that no device could report.
-    """
-    totals, words = typed.totals, set(found.words)
-    everything = int(totals.sum()) + typed.beyond_spelling
-    position = {word: number for number, word in enumerate(typed.words)}
-    hit = np.array([position[word] for word in found.words if word in position], np.int64)
-    largest = np.sort(totals)[::-1][: len(words)].sum()
-    spelt = np.fromiter((campaign.alphabet.spells(word) for word in typed.words), bool, len(typed.words))
-    long = np.fromiter((len(word) >= campaign.depth for word in typed.words), bool, len(typed.words))
-    return {
-        "clients": typed.clients,
-        "coverage": float(totals[hit].sum() / everything) if everything else 0.0,
-        "largest_coverage": float(largest / everything) if everything else 0.0,
-        "words_nobody_typed": len(words) - len(hit),
-        "words_left_out": {
-            "outside the alphabet": int(totals[~spelt].sum()),
-            "too long for the depth": int(totals[spelt & long].sum()),
-            "not spelt in the cache": typed.beyond_spelling,
-        },
-    }
+# -- steps of a run ----------------------------------------------------------------------------------------------------
 
 
-def write_outcome(folder: CampaignFolder, outcome: Outcome) -> None:
-    """words.csv, result.json and the statement in the campaign's folder."""
+class RunJournal:
+    """The steps of a run folder: a layer is kept once its row is committed, which names its file and its release."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._steps = {step.file: step for step in run.steps()}
+        self._began = time.perf_counter()
+
+    def read(self, name: str) -> tuple[LocalReports, dict[str, Any]] | None:
+        """A finished step. RunError when its file is damaged, UnknownRelease when its release is not understood."""
+        step = self._steps.get(f"{name}.json")
+        if step is None:
+            return None
+        path = self._run.path / "steps" / step.file
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise RunError(f"'{path}' cannot be read ({error}); restore it from a copy, or begin a new run.") from error
+        if hashlib.sha256(content).hexdigest() != step.digest:
+            raise RunError(f"'{path}' is damaged (its SHA-256 differs); restore it from a copy, or begin a new run.")
+        return from_plain(LocalReports, step.releases[0], error=UnknownRelease), json.loads(content)
+
+    def write(self, name: str, release: LocalReports, output: dict[str, Any]) -> None:
+        """Keep a step: its file is on disk, and then its row, which makes it done."""
+        content = json.dumps(output, ensure_ascii=False).encode()
+        write_whole(self._run.path / "steps" / f"{name}.json", content)
+        now = time.perf_counter()
+        step = Step(
+            step=self._run.steps_done,
+            file=f"{name}.json",
+            digest=hashlib.sha256(content).hexdigest(),
+            releases=(to_plain(release),),
+        )
+        self._run.commit(step, seconds=now - self._began)
+        self._began = now
+
+
+def _to_the_end(
+    run: Run,
+    settings: DiscoverySettings,
+    typed: TypedWords,
+    known: Vocabulary,
+    delta: float,
+    progress: Progress,
+) -> DiscoveryResult:
+    """Ask what is left to be asked, and write what was found."""
+    sweep_drafts(run.path / "steps")
+    collector = AtOnce(
+        typed=typed,
+        assignment=metadata_of(run).assignment,
+        resampled=settings.resample_users,
+        seed=settings.seed,
+    )
+    found = ask_all(settings, collector, RunJournal(run), known=frozenset(known.words), progress=progress)
+    result = DiscoveryResult.of(Run.open(run.path), settings, found, typed, statement_of(run, delta))
+    report = _write(run.path, result)
+    run.finish()
+    return replace(result, report=report)
+
+
+def _write(folder: Path, result: DiscoveryResult) -> ReportFiles:
+    """The words, what was found, the statement and the report, in the run's folder."""
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(outcome.rows)
-    folder.write_result(WORDS, text.getvalue())
-    record = {**outcome.summary, "found": outcome.rows}
-    folder.write_result(RESULT, json.dumps(json_ready(record), ensure_ascii=False, indent=1) + "\n")
-    folder.write_result(f"{STATEMENT}.json", outcome.statement.to_json())
-    folder.write_result(f"{STATEMENT}.md", outcome.statement.markdown())
+    writer.writerows(result.rows())
+    write_whole(folder / WORDS, text.getvalue().encode())
+    record, rows, statement = result.to_record(), result.rows(), result.statement
+    write_whole(folder / RESULT, to_json({**record, "found": rows}))
+    return write(
+        folder / "report",
+        page(record, rows, statement),
+        beside={"released": released_page(record, rows, statement)},
+        files={"statement.json": statement.to_json().encode(), "statement.md": statement.markdown().encode()},
+    )
+
+
+# -- before it begins --------------------------------------------------------------------------------------------------
+
+
+def settings_toml(settings: DiscoverySettings, *, vocabulary_sha256: str, population_sha256: str) -> str:
+    """The settings, and of which vocabulary and which clients they are."""
+    digests = dict(zip(DIGESTS, (vocabulary_sha256, population_sha256), strict=True))
+    return tomli_w.dumps({**digests, **_given(to_plain(settings))})
+
+
+def _given(table: dict[str, Any]) -> dict[str, Any]:
+    """The table without what is None, which TOML cannot say."""
+    return {name: value for name, value in table.items() if value is not None}
+
+
+def _refuse_others(out: Path, settings: DiscoverySettings, known: Vocabulary) -> None:
+    """RunError where `out` cannot be a run of these settings, as far as they are known before the clients are read."""
+    if not (out / "run.db").is_file():
+        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+            raise RunError(f"'{out}' exists and is no run folder, so it is left alone; give another --out.")
+        return
+    with Run.open(out) as run:
+        population = str(tomllib.loads(run.settings).get("population_sha256", ""))
+        asked = settings_toml(settings, vocabulary_sha256=known.sha256, population_sha256=population)
+        begin.refuse_others(run, DiscoveryMetadata.kind, asked)
+
+
+def _warnings(settings: DiscoverySettings, typed: TypedWords) -> list[Warned]:
+    """What makes this a simulation, before anything is asked."""
+    warnings = []
+    if settings.resample_users:
+        message = (
+            f"SIMULATED POPULATION: {settings.users:,} users with the texts of {typed.clients:,} clients, drawn with "
+            "replacement; nothing is promised to those clients."
+        )
+        warnings.append(Warned("simulated-population", message))
+    if settings.seed is not None:
+        message = f"FIXED SEED {settings.seed}: a simulation; its randomness protects nobody."
+        warnings.append(Warned("fixed-seed", message))
+    return warnings
+
+
+def _place_of(data: str | Cache | Source | PathLike) -> str | None:
+    """What names the clients from any folder; None where they stand in memory."""
+    if isinstance(data, Cache):
+        return str(data.path.resolve())
+    return absolute(os.fspath(data)) if isinstance(data, str | os.PathLike) else None

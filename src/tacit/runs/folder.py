@@ -99,6 +99,7 @@ class Run:
         """A new run folder; all of it exists when this returns, or none of it under its name.
 
         settings: TOML of what was asked. metadata: what the run records of itself, whose class is the kind of run.
+        noise_key: empty where nothing is drawn from it (devices randomise, or text is public).
         strategy: the JSON of a strategy that the settings do not say in numbers.
 
         Raises: RunError when `path` is there already.
@@ -337,7 +338,7 @@ def _write_draft(draft: Path, settings: str, metadata: Metadata, key: bytes, str
     """All of a new run folder, on disk when this returns."""
     for folder in ("steps", "model", "report"):
         (draft / folder).mkdir()
-    files = [(SETTINGS, settings.encode(), 0o666), ("noise.key", key, 0o600)]
+    files = [(SETTINGS, settings.encode(), 0o666), *([("noise.key", key, 0o600)] if key else [])]
     kept = [] if strategy is None else [("strategy.json", strategy.encode(), 0o666)]
     for name, content, mode in files + kept:
         descriptor = os.open(draft / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)

@@ -67,7 +67,12 @@ class DiscoveryMetadata(Metadata):
 
     kind: ClassVar[str] = "discover"
     assignment: int  # decides who is asked in which layer
-    delta: float
+    delta: float  # where the central epsilon is read
+    population: int  # clients
+    data: str | None  # where they are read from; None where they stood in memory
+    vocabulary: str | None  # the file of the words that devices know; None where they stood in memory
+    vocabulary_kind: str  # and where they come from
+    vocabulary_description: str
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,13 +13,12 @@ from typing import ClassVar
 from tacit.errors import AccountingError, UnknownRelease
 from tacit.privacy.guarantee import OPERATING_SYSTEM
 from tacit.privacy.local_anonymity import rare_votes_tail
-from tacit.privacy.local_guarantee import Group, LocalGuarantee
+from tacit.privacy.local_guarantee import PROVED, Group, LocalGuarantee
 from tacit.privacy.local_subset_selection import SubsetNumbers
 
 PREFIX_VOTES = "prefix votes"  # the answers of a layer with most votes: prefixes to go on with, and words
 WORD_COUNTS = "word counts"  # how often each word found before is typed
 EVALUATION_HISTOGRAM = "evaluation histogram"  # how many users are in each cell; of noised sums, too
-RANDOMIZERS = ("subset-selection", "projective-geometry", "k-ary")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +91,7 @@ def local_guarantee(
         contributions=first.contributions,
         groups=tuple(Group(release.users, release.domain) for release in releases if release.users),
         central_delta=central_delta,
-        randomizer="subset-selection" if first.randomizer == "subset-selection" else "any",
+        randomizer=PROVED[first.randomizer],
         randomness=randomness,
         resampled=resampled,
     )
@@ -136,9 +135,9 @@ def _check(release: LocalReports) -> None:
             f"the ledger holds a release of {release.what!r}, which is none of {', '.join(map(repr, known))}; "
             "account it with the version that wrote it."
         )
-    if release.randomizer not in RANDOMIZERS:
+    if release.randomizer not in PROVED:
         raise UnknownRelease(
-            f"{_named(release)} came from {release.randomizer!r}, which is none of {', '.join(RANDOMIZERS)}."
+            f"{_named(release)} came from {release.randomizer!r}, which is none of {', '.join(PROVED)}."
         )
     least = 1 if release.what == PREFIX_VOTES else 0
     numbered = 0 if release.what == WORD_COUNTS else 1
@@ -149,7 +148,7 @@ def _check(release: LocalReports) -> None:
     # q follows from 1 - p, which is known to 2^-53: at epsilon 30 that is a part in ten thousand of it.
     if not 0 < q < p <= 1 or p > (q + 2**-52) * math.exp(release.local_epsilon) * (1 + 1e-9):
         raise UnknownRelease(f"{_named(release)}: support {p:g} and {q:g} are not of a randomizer with its epsilon.")
-    if release.randomizer == "subset-selection":
+    if PROVED[release.randomizer] == "subset-selection":
         numbers = SubsetNumbers(release.domain, release.local_epsilon)
         if not (math.isclose(p, numbers.p, rel_tol=1e-9) and math.isclose(q, numbers.q, rel_tol=1e-9)):
             raise UnknownRelease(f"{_named(release)}: support {p:g} and {q:g} are not those of Subset Selection.")

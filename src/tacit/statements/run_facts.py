@@ -1,4 +1,4 @@
-"""What the statement of a run that trains or evaluates is made from, as its folder has it."""
+"""What the statement of a run is made from, as its folder has it."""
 
 import shlex
 import tomllib
@@ -9,13 +9,14 @@ from typing import Any
 
 from tacit.errors import AccountingError, InputError
 from tacit.privacy.composition import Composition, ReleasedSequence
+from tacit.privacy.local_anonymity import Anonymity
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Record
 from tacit.runs import Run
-from tacit.runs.metadata import EvaluationMetadata, PersonalizationMetadata, TrainingMetadata
+from tacit.runs.metadata import DiscoveryMetadata, EvaluationMetadata, PersonalizationMetadata, TrainingMetadata
 from tacit.statements.accounts import Accounts, accounts_of, extrapolation_of, ledger_of, participation_of, trained
 from tacit.statements.facts import SideRelease, TrainingFacts
-from tacit.statements.facts_analytics import EvaluationFacts
+from tacit.statements.facts_analytics import DiscoveryFacts, EvaluationFacts
 from tacit.statements.ledger import CLIP_ESTIMATE
 from tacit.statements.local_releases import LocalReports
 from tacit.statements.statement import Statement, evaluation_figures, statement
@@ -38,7 +39,7 @@ def statement_of(run: Run, delta: float | None = None) -> Statement:
     return statement(facts_of(run, delta))
 
 
-def facts_of(run: Run, delta: float | None = None) -> TrainingFacts | EvaluationFacts:
+def facts_of(run: Run, delta: float | None = None) -> TrainingFacts | DiscoveryFacts | EvaluationFacts:
     """What the statement of a run follows from; raises as `statement_of`."""
     if isinstance(run.metadata, TrainingMetadata):
         accounts = accounts_of(run, delta)
@@ -48,6 +49,8 @@ def facts_of(run: Run, delta: float | None = None) -> TrainingFacts | Evaluation
                 f"do a first round with `{resume_command(run)}`."
             )
         return training_facts(run, accounts, accounts.realised)
+    if isinstance(run.metadata, DiscoveryMetadata):
+        return discovery_facts(run, delta)
     facts = evaluation_facts(run, delta)
     if facts is None:
         raise AccountingError(
@@ -131,6 +134,29 @@ def _looked_at(run: Run) -> tuple[str, ...]:
         "dropped clients, without noise",
         "the log of who took part when, for the realised MinS and MaxP",
         "whatever was tried on the same clients before this run to choose its settings",
+    )
+
+
+# -- discovery ---------------------------------------------------------------------------------------------------------
+
+
+def discovery_facts(run: Run, delta: float | None = None) -> DiscoveryFacts:
+    """Of a run that finds words. Raises: InputError for another kind, AccountingError before a first layer."""
+    metadata = run.of_kind(DiscoveryMetadata, "only `tacit discover` finds words; give the folder of one")
+    asked = tomllib.loads(run.settings)
+    anonymity = asked.get("anonymity")
+    return DiscoveryFacts(
+        releases=ledger_of(run).local_reports,
+        central_delta=metadata.delta if delta is None else delta,
+        population=metadata.population,
+        resampled=asked["resample_users"],
+        key_source=metadata.key_source,
+        sampler=asked["reports"]["sampler"],
+        anonymity=None if anonymity is None else Anonymity(k=anonymity["k"], delta=anonymity["delta"]),
+        vocabulary_kind=metadata.vocabulary_kind,
+        vocabulary_description=metadata.vocabulary_description,
+        looked_at=("the figures under `simulation` in result.json, counted in the clients' own text",),
+        verify_command=f"tacit verify {run.path / 'report' / 'statement'}.json",
     )
 
 

@@ -1,0 +1,151 @@
+"""`tacit.extend_vocabulary`: a vocabulary that learns the words that a discovery run found."""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from tacit.errors import InputError, RunError
+from tacit.jobs.discover import RESULT, settings_of, typed_by, vocabulary_digest
+from tacit.jobs.discovery_result import DiscoveryResult
+from tacit.keyboard.vocabulary import Provenance, ProvenanceKind, Vocabulary
+from tacit.keyboard.words import is_placeholder, marked, pieces
+from tacit.progress import Progress, silent
+from tacit.runs import Run
+
+PathLike: TypeAlias = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOut:
+    """What the learned words change for clients whose text the run never saw: shares of everything they typed."""
+
+    split: str
+    clients: int
+    words_typed: int
+    oov_rate_before: float
+    oov_rate_after: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extension:
+    """A vocabulary with learned words behind the old ones; `not_words` were found that no text is cut into."""
+
+    vocabulary: Vocabulary
+    path: Path | None  # where it was saved
+    added: int
+    not_words: int
+    held_out: HeldOut | None
+
+    def to_record(self) -> dict[str, Any]:
+        """Plain values for JSON: what `tacit vocab extend --json` prints."""
+        record: dict[str, Any] = {
+            "vocabulary": str(self.path),
+            "size": self.vocabulary.size,
+            "added": self.added,
+            "not_words": self.not_words,
+            "provenance": self.vocabulary.provenance.kind,
+            "sha256": self.vocabulary.sha256,
+        }
+        return record if self.held_out is None else {**record, "held_out": vars(self.held_out)}
+
+
+def extend_vocabulary(
+    vocabulary: Vocabulary | PathLike, words: DiscoveryResult | PathLike, *, most: int | None = None
+) -> Vocabulary:
+    """The vocabulary with its old ids and, after them, the `most` frequent of the words found (None: all of them).
+
+    words: a finished discovery run that started from this vocabulary, or its result. Raises: InputError where it
+    started from another, or no word can be added; RunError where it is not finished.
+    """
+    old = vocabulary if isinstance(vocabulary, Vocabulary) else Vocabulary.load(Path(vocabulary))
+    if isinstance(words, DiscoveryResult):
+        return _extended(old, words.run, most, named=str(words.run.path)).vocabulary
+    with Run.open(Path(words)) as run:
+        return _extended(old, run, most, named=str(words)).vocabulary
+
+
+def extend_file(
+    vocabulary: PathLike,
+    words: PathLike,
+    out: PathLike,
+    *,
+    most: int | None = None,
+    data: str | None = None,
+    split: str = "test",
+    progress: Progress = silent,
+) -> Extension:
+    """The same from a file into a new file, and what it changes for a split's clients where `data` names them.
+
+    Raises: InputError where `out` is there, since a vocabulary is never replaced; else as `extend_vocabulary`.
+    """
+    out = Path(out)
+    if out.exists():
+        raise InputError(f"{out} exists, and a vocabulary is never replaced; give another --out or remove it.")
+    if most is not None and most < 1:
+        raise InputError(f"--most {most} takes no word; ask for 1 or more.")
+    old = Vocabulary.load(Path(vocabulary))
+    with Run.open(Path(words)) as run:
+        made = _extended(old, run, most, named=str(words), vocabulary=str(vocabulary))
+    out.parent.mkdir(parents=True, exist_ok=True)
+    made.vocabulary.save(out)
+    held_out = None if data is None else _held_out(data, old, made.vocabulary, split, progress)
+    return Extension(
+        vocabulary=made.vocabulary, path=out, added=made.added, not_words=made.not_words, held_out=held_out
+    )
+
+
+def is_word(word: str, *, lowercase: bool) -> bool:
+    """Whether any text is ever cut into this one word; noise often is not (`ab;`, `7.`)."""
+    return not is_placeholder(word) and pieces(marked(word, lowercase=lowercase)) == [word]
+
+
+def _extended(
+    old: Vocabulary, run: Run, most: int | None, *, named: str, vocabulary: str = "this vocabulary"
+) -> Extension:
+    if vocabulary_digest(run) != old.sha256:
+        raise InputError(
+            f"the run {named} started from another vocabulary than {vocabulary}; give the one it started from."
+        )
+    ranked = _ranked(run)
+    taken = [word for word in ranked if is_word(word, lowercase=old.lowercase)]
+    fresh = [word for word in dict.fromkeys(taken[:most]) if word not in set(old.words)]
+    if not fresh:
+        raise InputError("the run found no word that could be added; ask more users, or a larger epsilon.")
+    new = Vocabulary(words=(*old.words, *fresh), provenance=_origin(run, old), lowercase=old.lowercase)
+    return Extension(vocabulary=new, path=None, added=len(fresh), not_words=len(ranked) - len(taken), held_out=None)
+
+
+def _ranked(run: Run) -> list[str]:
+    """The found words by estimated count where users counted, else by votes."""
+    path = run.path / RESULT
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))["found"]
+    except FileNotFoundError:
+        raise RunError(f"'{run.path}' is not finished; run its `tacit discover` again to go on.") from None
+    except (ValueError, KeyError) as error:
+        raise RunError(f"'{path}' is damaged ({error}); run its `tacit discover` again.") from error
+    return [row["word"] for row in sorted(found, key=lambda row: -row.get("count", row["votes"]))]
+
+
+def _origin(run: Run, old: Vocabulary) -> Provenance:
+    """Where the words come from now; private where a simulation's choices leave the run's clients unprotected."""
+    settings, reports = settings_of(run), settings_of(run).reports
+    unprotected = settings.seed is not None or settings.resample_users
+    how = f"words discovered with local epsilon {reports.local_epsilon:g} a report, {reports.contributions} a user"
+    if unprotected:
+        how += " (a simulation: fixed seed or resampled users, so nothing is promised to its clients)"
+    kind: ProvenanceKind = "private" if unprotected or old.provenance.kind == "private" else "discovered"
+    return Provenance(kind=kind, description=f"{old.provenance.description}; and {how}")
+
+
+def _held_out(data: str, old: Vocabulary, new: Vocabulary, split: str, progress: Progress) -> HeldOut:
+    typed = typed_by(data, old, split=split, progress=progress)
+    return HeldOut(
+        split=split,
+        clients=typed.clients,
+        words_typed=int(typed.typed.sum()),
+        oov_rate_before=typed.oov_rate(),
+        oov_rate_after=typed.oov_rate(frozenset(new.words) - frozenset(old.words)),
+    )

@@ -1,0 +1,130 @@
+"""One contract for whoever asks devices for new words: a group's sum is whole, repeatable, and of one law."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import ks_2samp
+
+from tacit.data import ClientText
+from tacit.data.unknown_words import TypedWords, read_typed_words
+from tacit.discovery.alphabet import Alphabet
+from tacit.discovery.collect import AtOnce, Collector, OneByOne, QuestionTask
+from tacit.discovery.question import PrefixQuestion, WordQuestion
+from tacit.discovery.rounds import discover
+from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
+from tacit.randomizers.registry import RANDOMIZERS
+from tacit.statements.local_releases import LocalReports
+
+COLLECTORS: list[Any] = [AtOnce, OneByOne]
+NO_NOISE = 30.0  # an epsilon at which a report is its answer but with probability 1e-11
+ABC = Alphabet("abc")
+PREFIXES = PrefixQuestion(prefixes=("",), alphabet=ABC, depth=5)
+DEVICES = [{"a": 3, "ab": 1, "b": 1}, {"b": 1}, {}, {"cab": 2, "abc": 1, "b": 1}] * 6
+
+
+class Typed:
+    """Made-up clients who typed the words of DEVICES, blank-separated."""
+
+    description, expected_clients, left_out = "made-up clients", None, {}
+
+    def clients(self) -> Iterator[ClientText]:
+        for number, words in enumerate(DEVICES):
+            text = " ".join(word for word, count in words.items() for _ in range(count))
+            yield ClientText(client_id=str(number), texts=[text], split="train")
+
+
+@pytest.fixture(scope="module")
+def typed() -> TypedWords:
+    return read_typed_words(Typed(), lambda texts: Counter(texts[0].split()), frozenset())  # type: ignore[arg-type]
+
+
+def task(epsilon: float = NO_NOISE, users: int = 12, **changes: Any) -> QuestionTask:
+    settings = LocalReportSettings(
+        local_epsilon=epsilon,
+        contributions=changes.pop("contributions", 2),
+        sampler=changes.pop("sampler", "greedy"),
+        randomizer=changes.pop("randomizer", "subset-selection"),
+    )
+    whole: dict[str, Any] = {"group": 0, "question": PREFIXES, "settings": settings, "first_user": 0, "users": users}
+    return QuestionTask(**{**whole, **changes})
+
+
+@pytest.mark.parametrize("collector", COLLECTORS)
+class TestEveryCollector:
+    def test_a_groups_sum_is_whole_and_repeatable(self, collector: Any, typed: TypedWords) -> None:
+        made: Collector = collector(typed=typed, assignment=4, seed=9)
+        assert made.clients == len(DEVICES)
+        for asked in (task(), task(question=WordQuestion(words=("ab", "b"))), task(2.0, users=0)):
+            votes, reports = made.collect(asked)
+            assert votes.shape == (asked.question.domain,) and votes.dtype == np.int64
+            assert reports == asked.users * asked.settings.contributions
+            assert np.array_equal(made.collect(asked).votes, votes)
+        other = made.collect(task(2.0, group=1)).votes
+        assert not np.array_equal(made.collect(task(2.0)).votes, other)  # each group draws its own randomness
+
+    def test_without_a_seed_devices_use_the_operating_system(self, collector: Any, typed: TypedWords) -> None:
+        made = collector(typed=typed, assignment=4)
+        assert any(not np.array_equal(made.collect(task(0.5)).votes, made.collect(task(0.5)).votes) for _ in range(5))
+
+    def test_no_client_is_in_two_groups(self, collector: Any, typed: TypedWords) -> None:
+        """What groups of users answer, summed over all groups, is what everybody answers at once."""
+        made = collector(typed=typed, assignment=4, seed=1)
+        parts = [made.collect(task(group=n, first_user=6 * n, users=6)).votes for n in range(4)]
+        assert np.array_equal(np.sum(parts, axis=0), made.collect(task(users=24)).votes)
+
+    def test_a_whole_run_finds_the_words(self, collector: Any, typed: TypedWords) -> None:
+        settings = DiscoverySettings(
+            reports=LocalReportSettings(local_epsilon=NO_NOISE, contributions=3),
+            users_per_layer=60,
+            prefixes=20,
+            depth=5,
+            alphabet=ABC,
+            counting_users=60,
+            resample_users=True,
+            seed=3,
+        )
+        made = collector(typed=typed, assignment=3, resampled=True, seed=3)
+        found = discover(settings, made, Nothing(), known={"b"})
+        assert set(found.words) == {"a", "ab", "abc", "cab"}
+        assert [layer.release.users for layer in found.layers] == [60] * 4
+        assert found.counts is not None and found.counts.reports == 180
+
+
+class Nothing:
+    """A journal that keeps nothing."""
+
+    def read(self, name: str) -> None:
+        return None
+
+    def write(self, name: str, release: LocalReports, output: dict[str, Any]) -> None:
+        pass
+
+
+@pytest.mark.parametrize("resampled", [False, True])
+@pytest.mark.parametrize("question", [PREFIXES, PrefixQuestion(prefixes=("a", "c"), alphabet=ABC, depth=5)])
+def test_where_nothing_is_drawn_the_sums_are_equal(
+    typed: TypedWords, question: PrefixQuestion, resampled: bool
+) -> None:
+    asked = task(question=question, first_user=5)
+    first, second = (each(typed=typed, assignment=2, resampled=resampled).collect(asked) for each in COLLECTORS)
+    assert first.reports == second.reports
+    assert np.array_equal(first.votes, second.votes)
+
+
+@pytest.mark.parametrize("randomizer", RANDOMIZERS)
+def test_sums_are_of_one_law(typed: TypedWords, randomizer: str) -> None:
+    """Votes of both roads over 300 groups, answer by answer; votes of another epsilon are told apart."""
+    asked = task(2.0, sampler="random", randomizer=randomizer)
+    wrong = replace(asked, settings=replace(asked.settings, local_epsilon=1.0))
+    slow, fast, other = (
+        np.array([of(typed=typed, assignment=2, seed=8).collect(replace(each, group=n)).votes for n in range(300)])
+        for of, each in ((OneByOne, asked), (AtOnce, replace(asked)), (AtOnce, wrong))
+    )
+    same = [ks_2samp(slow[:, answer], fast[:, answer]).pvalue for answer in range(PREFIXES.domain)]
+    apart = [ks_2samp(slow[:, answer], other[:, answer]).pvalue for answer in range(PREFIXES.domain)]
+    assert min(same) > 0.005
+    assert min(apart) < 1e-4

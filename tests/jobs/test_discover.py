@@ -1,0 +1,313 @@
+"""`tacit.discover`: words found and counted, a run that goes on wherever it was stopped, refusals before it begins."""
+
+import csv
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.conftest import REPOSITORY
+
+from tacit.data import TextsOf, VocabularyChoice
+from tacit.discovery.alphabet import Alphabet
+from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
+from tacit.errors import InputError, ParticipationError, RunError, SourceError, UnknownRelease
+from tacit.jobs.discover import discover, resume, settings_of
+from tacit.jobs.discovery_result import DiscoveryResult
+from tacit.jobs.import_data import import_data
+from tacit.jobs.statement import verify
+from tacit.keyboard.vocabulary import Provenance, Vocabulary
+from tacit.privacy.local_anonymity import Anonymity
+from tacit.privacy.local_guarantee import LocalGuarantee
+from tacit.progress import Advanced, Event, Warned
+from tacit.runs import Run
+from tacit.statements import DiscoveryFacts
+from tacit.statements.run_facts import facts_of
+
+KNOWN = Vocabulary(words=("the", "of"), provenance=Provenance(kind="public", description="two words"))
+SETTINGS = DiscoverySettings(
+    reports=LocalReportSettings(local_epsilon=6.0),
+    users_per_layer=3000,
+    prefixes=40,
+    depth=7,
+    alphabet=Alphabet("abcdefghijklmnopqrstuvwxyz"),
+    counting_users=3000,
+    resample_users=True,
+    seed=1,
+)
+ANONYMOUS = replace(SETTINGS, anonymity=Anonymity(k=20, delta=1e-3))
+
+
+def typed() -> dict[str, str]:
+    """300 made-up clients: everybody types `the`, many `covid`, some `selfie`; one types `año` and a long word."""
+    generator = np.random.default_rng(0)
+    texts = {}
+    for client in range(300):
+        words = ["the"] * 5 + ["covid"] * (client % 2) + ["selfie"] * (client % 5 == 0) + ["año"] * (client == 0)
+        texts[f"c{client:03d}"] = " ".join(generator.permutation(words)) + " incomprehensible" * (client == 1)
+    return texts
+
+
+@pytest.fixture(scope="module")
+def clients(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the clients as typed.parquet and the vocabulary that their devices have."""
+    folder = tmp_path_factory.mktemp("clients")
+    names, texts = zip(*typed().items(), strict=True)
+    pq.write_table(pa.table({"client_id": names, "text": texts}), folder / "typed.parquet")
+    KNOWN.save(folder / "vocabulary.json")
+    return folder
+
+
+def asked(clients: Path, out: Path, settings: DiscoverySettings = SETTINGS, **changes: Any) -> DiscoveryResult:
+    data, vocabulary = changes.pop("data", clients / "typed.parquet"), changes.pop("vocabulary", KNOWN)
+    return discover(data, vocabulary, out, settings, **changes)
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """Every file that does not name the folder or hold the time."""
+    kept = [path for path in folder.rglob("*") if path.suffix in {".csv", ".toml"} or path.parent.name == "steps"]
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(kept)}
+
+
+@pytest.fixture(scope="module")
+def whole(clients: Path, tmp_path_factory: pytest.TempPathFactory) -> DiscoveryResult:
+    vocabulary = clients / "vocabulary.json"
+    return asked(clients, tmp_path_factory.mktemp("runs") / "whole", ANONYMOUS, vocabulary=vocabulary)
+
+
+def test_words_are_found_and_counted(whole: DiscoveryResult) -> None:
+    words = {word.word: word for word in whole.words}
+    assert set(words) == {"covid", "selfie"}
+    share = np.mean([client % 2 for client in range(300)])
+    count = words["covid"].count
+    assert count is not None and count.low < 3000 * share * 1.1 and count.high > 3000 * share * 0.7
+    assert whole.simulation.words_nobody_typed == 0
+    assert whole.simulation.words_left_out == {
+        "outside the alphabet": 1,
+        "too long for the depth": 1,
+        "not spelt in the cache": 0,
+    }
+    assert whole.coverage is not None
+    assert whole.coverage.value == pytest.approx(whole.simulation.coverage, abs=0.03)
+
+
+def test_the_guarantee_is_that_of_the_ledger(whole: DiscoveryResult) -> None:
+    record = whole.to_record()
+    realised = whole.account.realised
+    assert isinstance(realised, LocalGuarantee) and realised.to_record() == record["guarantee"]
+    assert realised.item_epsilon == realised.user_epsilon == record["guarantee"]["local_epsilon_item"] == 6.0
+    assert record["guarantee"]["central_epsilon_item"] < 6.0
+    assert record["guarantee"]["randomness"] == "fixed seed 1" and record["guarantee"]["resampled"]
+    assert record["anonymity"]["delta_of_thresholds"] <= record["anonymity"]["delta"] == 1e-3
+    facts = facts_of(whole.run)
+    assert isinstance(facts, DiscoveryFacts)
+    assert facts == whole.statement.facts and facts.anonymity == ANONYMOUS.anonymity
+    sizes = [release.users for release in facts.releases]
+    assert [group.users for group in facts.guarantee.groups] == sizes == [3000] * len(whole.run.steps())
+    with pytest.raises(InputError, match="between 0 and 1"):
+        facts_of(whole.run, delta=2.0)
+
+
+def test_the_folder_is_a_run_like_every_other(whole: DiscoveryResult, tmp_path: Path) -> None:
+    folder = whole.run.path
+    assert (whole.run.kind, whole.run.finished, settings_of(whole.run)) == ("discover", True, ANONYMOUS)
+    assert not (folder / "noise.key").exists()
+    steps = {path.name for path in (folder / "steps").iterdir()}
+    assert steps == {step.file for step in whole.run.steps()} and "counting.json" in steps
+    assert (folder / "report" / "statement.md").read_text().startswith("**FIXED SEED")
+    assert verify(folder / "report" / "statement.json").holds
+    record = json.loads((folder / "report" / "statement.json").read_text())
+    record["guarantee"]["central_epsilon_item"] /= 2
+    (tmp_path / "changed.json").write_text(json.dumps(record))
+    assert "guarantee.central_epsilon_item" in [line.name for line in verify(tmp_path / "changed.json").failed]
+    result = json.loads((folder / "result.json").read_text())
+    assert result == {**whole.to_record(), "found": whole.rows()}
+    released = (folder / "report" / "released.md").read_text()
+    assert "selfie" in released and "SIMULATION ONLY" not in released
+    assert whole.report is not None and "selfie" in whole.report.html.read_text()
+
+
+def test_a_result_is_shown_and_is_columns(whole: DiscoveryResult) -> None:
+    json.dumps(whole.to_record())
+    table = whole.to_arrow()
+    with (whole.run.path / "words.csv").open(newline="", encoding="utf-8") as file:
+        assert [row["word"] for row in csv.DictReader(file)] == table["word"].to_pylist() == ["covid", "selfie"]
+    assert table.column_names == ["word", "pass", "layer", "votes", "count", "low", "high", "of_reports"]
+    assert table["count"][0].as_py() == whole.words[0].count[0]  # type: ignore[index]
+    assert "FIXED SEED" in whole._repr_html_() and "<script" not in whole._repr_html_()
+
+
+def test_nobody_need_count(clients: Path, tmp_path: Path) -> None:
+    found = asked(clients, tmp_path / "run", replace(SETTINGS, counting_users=0))
+    assert found.coverage is None and found.words[0].count is None
+    assert found.to_arrow()["count"].to_pylist()[:1] == [None]
+    assert "of_reports" not in found.rows()[0]
+
+
+def test_a_wider_alphabet_finds_other_words(clients: Path, tmp_path: Path) -> None:
+    wider = replace(SETTINGS, alphabet=SETTINGS.alphabet.with_characters("ñé"))
+    assert asked(clients, tmp_path / "run", wider).simulation.words_left_out["outside the alphabet"] == 0
+
+
+def test_a_cache_gives_what_its_vocabulary_spells(clients: Path, tmp_path: Path) -> None:
+    (tmp_path / "words.txt").write_text("the\ncovid\n", encoding="utf-8")
+    choice = VocabularyChoice(word_list=tmp_path / "words.txt")
+    cache = import_data(str(clients / "typed.parquet"), tmp_path / "cache", vocabulary=choice)
+    found = asked(clients, tmp_path / "run", ANONYMOUS, data=cache)
+    assert [word.word for word in found.words] == ["covid"]
+    assert found.simulation.words_left_out["not spelt in the cache"] > 40
+    again = asked(clients, tmp_path / "run", ANONYMOUS, data=str(cache.path))
+    assert again.words == found.words
+
+
+def test_without_a_seed_the_clients_themselves_are_asked_once(clients: Path, tmp_path: Path) -> None:
+    small = replace(SETTINGS, users_per_layer=30, counting_users=20, resample_users=False, seed=None)
+    seen: list[Event] = []
+    first = asked(clients, tmp_path / "run", small, progress=seen.append)
+    assert not [event for event in seen if isinstance(event, Warned)]
+    assert asked(clients, tmp_path / "run", small).words == first.words
+    assert first.run.metadata.key_source == "operating system"
+
+
+class TestGoingOn:
+    def test_stopped_after_any_layer_it_ends_with_the_same_bytes(
+        self, clients: Path, whole: DiscoveryResult, tmp_path: Path
+    ) -> None:
+        """Whoever listens stops the job after each layer in turn; `resume` takes it from there."""
+
+        def stop(event: Event) -> None:
+            if isinstance(event, Advanced) and event.stage == "asking layers" and event.done == stops:
+                raise KeyboardInterrupt
+
+        vocabulary = clients / "vocabulary.json"
+        for stops in (1, 3, 7):
+            with pytest.raises(KeyboardInterrupt):
+                asked(clients, tmp_path / "run", ANONYMOUS, vocabulary=vocabulary, progress=stop)
+            with Run.open(tmp_path / "run") as run:
+                assert run.steps_done >= stops and not run.finished
+        with Run.open(tmp_path / "run") as run:
+            resumed = resume(run)
+        assert content(tmp_path / "run") == content(whole.run.path)
+        assert resumed.words == whole.words
+        assert [step.releases for step in resumed.run.steps()] == [step.releases for step in whole.run.steps()]
+        assert resumed.to_record() | {"run": ""} == whole.to_record() | {"run": ""}
+
+    def test_a_finished_run_asks_nobody(self, clients: Path, whole: DiscoveryResult) -> None:
+        before = content(whole.run.path)
+        seen: list[Event] = []
+        again = asked(clients, whole.run.path, ANONYMOUS, delta=1e-6, progress=seen.append)
+        assert {event.code for event in seen if isinstance(event, Warned)} == {"simulated-population", "fixed-seed"}
+        assert content(whole.run.path) == before
+        assert again.account.delta == again.to_record()["guarantee"]["central_delta"] == 1e-6
+        asked(clients, whole.run.path, ANONYMOUS)
+
+    def test_clients_in_memory_cannot_be_found_again(self, tmp_path: Path) -> None:
+        source = TextsOf(typed())
+        found = discover(source, KNOWN, tmp_path / "run", SETTINGS)
+        assert {word.word for word in found.words} >= {"covid", "selfie"}
+        with pytest.raises(InputError, match="stood in memory"):
+            resume(found.run)
+        assert discover(source, KNOWN, tmp_path / "run", SETTINGS).words == found.words
+
+    def test_damaged_steps_are_never_skipped(self, clients: Path, whole: DiscoveryResult, tmp_path: Path) -> None:
+        shutil.copytree(whole.run.path, tmp_path / "run")
+        step = tmp_path / "run" / "steps" / "pass-1-layer-02.json"
+        step.write_text("{}")
+        with pytest.raises(RunError, match="SHA-256 differs"):
+            asked(clients, tmp_path / "run", ANONYMOUS)
+        step.unlink()
+        with pytest.raises(RunError, match="cannot be read"):
+            asked(clients, tmp_path / "run", ANONYMOUS)
+        with Run.open(tmp_path / "run") as run:
+            run._database.execute("UPDATE steps SET releases = '[{}]' WHERE step = 0")
+            with pytest.raises(UnknownRelease):
+                facts_of(run)
+
+    def test_half_written_files_are_swept(self, clients: Path, whole: DiscoveryResult, tmp_path: Path) -> None:
+        shutil.copytree(whole.run.path, tmp_path / "run")
+        (tmp_path / "run" / "steps" / ".pass-1-layer-02.json.99.draft").write_text("half")
+        asked(clients, tmp_path / "run", ANONYMOUS)
+        assert not list((tmp_path / "run" / "steps").glob(".*"))
+
+    @pytest.mark.long
+    def test_killed_between_layers_it_ends_with_the_same_files(self, clients: Path, tmp_path: Path) -> None:
+        """A child process is killed by SIGKILL as soon as some layers are on disk, twice; then it is let finish."""
+        settings = replace(SETTINGS, seed=3, passes=2)
+        straight = asked(clients, tmp_path / "straight", settings)
+        code = (
+            "import sys, time; from dataclasses import replace; from pathlib import Path\n"
+            "from tests.jobs.test_discover import SETTINGS, asked\n"
+            "slow = lambda event: time.sleep(0.15 if getattr(event, 'stage', '') == 'asking layers' else 0)\n"
+            "asked(Path(sys.argv[1]), Path(sys.argv[2]), replace(SETTINGS, seed=3, passes=2), progress=slow)\n"
+        )
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY / "src"), str(REPOSITORY)])}
+        for reached in ("pass-1-layer-03", "pass-2-layer-02"):
+            child = subprocess.Popen(
+                [sys.executable, "-c", code, str(clients), str(tmp_path / "killed")],
+                env=environment,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+            )
+            while not (tmp_path / "killed" / "steps" / f"{reached}.json").exists() and child.poll() is None:
+                time.sleep(0.01)
+            child.send_signal(signal.SIGKILL)
+            _, complaints = child.communicate()
+            assert child.returncode == -signal.SIGKILL, complaints.decode()
+        assert not (tmp_path / "killed" / "result.json").exists()
+        finished = asked(clients, tmp_path / "killed", settings)
+        assert content(tmp_path / "killed") == content(tmp_path / "straight")
+        assert finished.words == straight.words
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("changes", "kind", "says"),
+        [
+            ({"delta": 0.0}, InputError, "between 0 and 1"),
+            ({"data": "nowhere.parquet"}, SourceError, "check the path"),
+            ({"vocabulary": "nowhere.json"}, InputError, "no vocabulary at"),
+            ({"settings": replace(SETTINGS, resample_users=False)}, ParticipationError, "asks 24,000 users"),
+        ],
+    )
+    def test_what_cannot_be_is_refused_before_anything_is_written(
+        self, clients: Path, tmp_path: Path, changes: dict[str, Any], kind: type[Exception], says: str
+    ) -> None:
+        with pytest.raises(kind, match=says):
+            asked(clients, tmp_path / "run", **changes)
+        assert not (tmp_path / "run").exists()
+
+    def test_other_settings_do_not_continue_a_run(self, clients: Path, whole: DiscoveryResult) -> None:
+        """They are compared before all clients are read, so that the refusal does not wait for those."""
+        other = replace(ANONYMOUS, reports=LocalReportSettings(local_epsilon=5.0))
+        unread = {"data": "nowhere.parquet"}
+        with pytest.raises(RunError, match=r"local_epsilon was 6\.0 and is now 5\.0"):
+            asked(clients, whole.run.path, other, **unread)
+        with pytest.raises(RunError, match="seed was 1 and is now None"):
+            asked(clients, whole.run.path, replace(ANONYMOUS, seed=None), **unread)
+        longer = Vocabulary(words=("the", "of", "and"), provenance=KNOWN.provenance)
+        with pytest.raises(RunError, match="vocabulary_sha256 was"):
+            asked(clients, whole.run.path, ANONYMOUS, vocabulary=longer, **unread)
+
+    def test_other_clients_do_not_continue_a_run(self, clients: Path, whole: DiscoveryResult) -> None:
+        fewer = dict(list(typed().items())[:200])
+        with pytest.raises(RunError, match="population_sha256 was"):
+            asked(clients, whole.run.path, ANONYMOUS, data=TextsOf(fewer))
+
+    def test_another_folder_is_left_alone(self, clients: Path, tmp_path: Path) -> None:
+        (tmp_path / "notes").write_text("mine")
+        with pytest.raises(RunError, match="left alone"):
+            asked(clients, tmp_path, data="nowhere.parquet")
+
+    def test_one_process_at_a_time(self, clients: Path, whole: DiscoveryResult) -> None:
+        with whole.run.locked(), pytest.raises(RunError, match="one process at a time"):
+            asked(clients, whole.run.path, ANONYMOUS)
