@@ -1,0 +1,67 @@
+"""A run folder's ledger and log as guarantees: the price of every prefix of its rounds."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.made_runs import DELTA, release, write_adaptive_run, write_run
+
+from tacit.privacy import Blt, Independent, Participation, Tree
+from tacit.privacy.strategy import PUBLISHED_BLT, Strategy
+from tacit.runs import Run
+from tacit.statements import Ledger
+from tacit.statements.accounts import CURVE_POINTS, Accounts, accounts_of, spent
+from tacit.statements.run_facts import statement_of
+from tacit.statements.verify import verify
+
+
+@given(
+    log=st.sets(st.tuples(st.integers(0, 11), st.integers(0, 4)), max_size=40),
+    strategy=st.sampled_from([Tree(), Tree(restarts=(5,)), PUBLISHED_BLT["b100"], Independent(), None]),
+)
+def test_the_price_of_each_prefix_is_that_of_a_run_that_ended_there(
+    log: set[tuple[int, int]], strategy: Strategy | None
+) -> None:
+    rounds, noise = 12, 2.0 if strategy else 0.0
+    ledger = Ledger(tuple(release(round, strategy, noise) for round in range(rounds)))
+    both = np.array(sorted(log), np.int64).reshape(-1, 2)
+    when, who = both[:, 0], both[:, 1]
+    whole = ledger.composition(Participation.realised(rounds, when, who))
+    read = Accounts(planned=whole, realised=whole, ledger=ledger, round_of=when, client_of=who, delta=DELTA)
+    prices = spent(read)
+    assert [price.rounds for price in prices] == list(range(rounds + 1))
+    assert prices[0].zcdp == prices[0].epsilon == 0
+    for price in prices[1:]:
+        first = when < price.rounds
+        slow = Ledger(ledger.releases[: price.rounds]).guarantee(
+            Participation.realised(price.rounds, when[first], who[first])
+        )
+        assert (price.zcdp, price.epsilon) == (slow.zcdp, slow.epsilon(DELTA))
+    assert [price.zcdp for price in prices] == sorted(price.zcdp for price in prices)
+
+
+def test_long_runs_are_priced_at_evaluations_and_thinned(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "run", strategy=Blt(theta=(0.9,), omega=(0.1,)), rounds=600, every=50)
+    with Run.open(path) as run:
+        read = accounts_of(run)
+    assert [price.rounds for price in spent(read, [200, 400])] == [0, 200, 400, 600]
+    every = spent(read)
+    assert len(every) == CURVE_POINTS + 1 and every[-1].rounds == 600
+    assert every[-1].zcdp == (read.realised.zcdp if read.realised else None)
+
+
+def test_the_statement_of_adaptive_clipping_verifies_and_names_the_clip_norms(tmp_path: Path) -> None:
+    path = write_adaptive_run(tmp_path / "run")
+    with Run.open(path) as run:
+        made = statement_of(run)
+        prices = [price.zcdp for price in spent(accounts_of(run))]
+    assert made.facts.clip_norms == ((0, 1.0), (8, 2.5))
+    assert "1 from round 0 on; 2.5 from round 8 on" in made.markdown()
+    assert prices == sorted(prices) and prices[-1] == made.figures["in_all"]["realised"]["zcdp"]
+    record = json.loads(made.to_json())
+    assert all(line.holds for line in verify(record))
+    record["facts"]["clip_norms"][1][0] = 7
+    failed = {line.name for line in verify(record) if not line.holds}
+    assert failed == {"facts.clip_norms.1", "facts"}, "a change that no restart allows has no statement"
