@@ -331,3 +331,10 @@ def test_the_key_is_destroyed_once_and_for_all(tmp_path: Path) -> None:
             _ = run.noise_key
         assert copy.read_bytes() != KEY, "the blocks themselves were written over"
     assert KEY not in b"".join(content(tmp_path).values())
+
+
+def test_a_notebook_shows_what_it_is(tmp_path: Path) -> None:
+    with create(tmp_path / "a<b") as run:
+        commit(run, 0, [1])
+        page = run._repr_html_()
+    assert "a&lt;b" in page and "<td>train</td>" in page and "1 (unfinished)" in page

@@ -180,16 +180,18 @@ def _rounds(run: Run, accounts: Accounts) -> Rounds:
 
 
 def _settings(run: Run) -> dict[str, Any]:
-    """settings.toml, flattened: {"name": ..., "rounds.report_goal": ...}."""
+    """settings.toml, flattened."""
     try:
         recipe = tomllib.loads(run.settings)
     except tomllib.TOMLDecodeError as error:
         path = run.path / SETTINGS
         raise RunError(f"'{path}' cannot be read ({error}); restore it from a copy of the run.") from error
+    return flattened(recipe)
+
+
+def flattened(settings: Mapping[str, Any], section: str = "") -> dict[str, Any]:
+    """Nested tables as one: {"name": ..., "rounds.report_goal": ..., "privacy.mechanism.name": ...}."""
     flat: dict[str, Any] = {}
-    for key, value in recipe.items():
-        if isinstance(value, dict):
-            flat.update({f"{key}.{inner}": each for inner, each in value.items()})
-        else:
-            flat[key] = value
+    for key, value in settings.items():
+        flat |= flattened(value, f"{section}{key}.") if isinstance(value, Mapping) else {f"{section}{key}": value}
     return flat

@@ -28,6 +28,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -178,6 +179,15 @@ class Run:
             file.write(str(os.getpid()))
             file.flush()
             yield
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of a run."""
+        state = "finished" if self.finished else "unfinished"
+        return (
+            f"<table><tr><th>run</th><td><code>{escape(str(self.path))}</code></td></tr>"
+            f"<tr><th>kind</th><td>{self.kind}</td></tr>"
+            f"<tr><th>steps done</th><td>{self.steps_done:,} ({state})</td></tr></table>"
+        )
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
