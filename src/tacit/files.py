@@ -1,7 +1,11 @@
 """Files that are there whole or as they were before, and folders that survive a power cut."""
 
+import fcntl
 import os
-from collections.abc import Iterable
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -38,3 +42,22 @@ def sync_folder(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """A lock on a folder; the kernel frees it when the process dies. Raises: BlockingIOError when it is held."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def sweep_dead_folders(path: Path) -> None:
+    """Remove what killed processes left of a folder that was to become `path`: those that nobody holds."""
+    pattern = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.draft")
+    for draft in [each for each in path.parent.iterdir() if pattern.fullmatch(each.name)]:
+        with suppress(BlockingIOError, FileNotFoundError), held(draft):
+            shutil.rmtree(draft)

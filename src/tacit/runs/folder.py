@@ -26,7 +26,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InputError, RunError
-from tacit.files import sync_folder
+from tacit.files import held, sweep_dead_folders, sync_folder
 from tacit.records import from_plain, to_plain
 from tacit.runs.metadata import METADATA, Metadata, TrainingMetadata
 
@@ -112,11 +112,11 @@ class Run:
             )
         path = path if path.name else path.resolve()
         path.parent.mkdir(parents=True, exist_ok=True)
-        _sweep_dead_folders(path)
+        sweep_dead_folders(path)
         draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.draft")
         draft.mkdir()
         try:
-            with _held(draft), _writing(path):
+            with held(draft), _writing(path):
                 _write_draft(draft, f'kind = "{metadata.kind}"\n{settings}', metadata, noise_key, strategy)
                 if path.exists():
                     path.rmdir()  # empty, as checked above
@@ -363,25 +363,6 @@ def _write_draft(draft: Path, settings: str, metadata: Metadata, key: bytes, str
         with database:
             database.executemany("INSERT INTO metadata VALUES (?, ?)", [(k, json.dumps(v)) for k, v in rows.items()])
     sync_folder(draft)
-
-
-@contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    """A lock on a folder; the kernel frees it when the process dies. Raises: BlockingIOError when it is held."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _sweep_dead_folders(path: Path) -> None:
-    """Remove what killed processes left of a folder that was to become `path`: those that nobody holds."""
-    pattern = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.draft")
-    for draft in [each for each in path.parent.iterdir() if pattern.fullmatch(each.name)]:
-        with suppress(BlockingIOError, FileNotFoundError), _held(draft):
-            shutil.rmtree(draft)
 
 
 def _make_durable(database: sqlite3.Connection) -> None:
