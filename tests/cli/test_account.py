@@ -2,6 +2,8 @@
 
 import json
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from tests.made_runs import training_metadata
 from typer.testing import CliRunner
 
 from tacit.cli.account import app
+from tacit.design.catalogue import MECHANISMS
 from tacit.privacy import Blt, Guarantee, Independent, Participation, Tree
 from tacit.privacy.strategy import BandedInverse, BandedToeplitz, Dense, Strategy
 from tacit.records import to_plain
@@ -258,3 +261,25 @@ def test_amplified_says_what_it_is_not_for() -> None:
     result = CliRunner().invoke(app, shlex.split(f"{line} --mechanism independent"))
     assert result.exit_code == 0 and "NOT valid for federated learning" in result.stdout
     assert "is not banded" in refusal(f"{line} --mechanism tree")
+
+
+def test_an_account_needs_no_accelerator() -> None:
+    code = (
+        "import sys; from tacit.cli import app; "
+        "app('account tree --rounds 9 --min-separation 3 --noise-multiplier 1 --json'.split(), standalone_mode=False); "
+        "assert not {'jax', 'numba', 'optax', 'matplotlib'} & sys.modules.keys()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_every_mechanism_of_the_catalogue_is_a_command_and_an_option(name: str, tmp_path: Path) -> None:
+    """A closed form or numbers as they are; a design for these limits otherwise."""
+    limits = "--min-separation 8" if name == "dense" else "--min-separation 3"
+    figures = account(f"{name} --rounds 8 {limits} --noise-multiplier 1")
+    path = tmp_path / "rounds.csv"
+    path.write_text("round,finished\n" + "".join(f"{at},{at * 3600}\n" for at in range(8)))
+    timer = "8h" if name == "dense" else "3h"
+    logged = account(f"log {shlex.quote(str(path))} --timer {timer} --mechanism {name} --noise-multiplier 1")
+    assert logged["mechanism"] == figures["mechanism"]
+    assert logged["sensitivity_squared"] == pytest.approx(figures["sensitivity_squared"], rel=1e-6)
