@@ -9,6 +9,7 @@ import pytest
 from tests.made_runs import training_metadata
 from tests.statements.test_evaluation_statement import noised
 from tests.statements.test_ledger import counted
+from tests.statements.test_local_releases import LAYERS
 
 from tacit.errors import AccountingError, InputError, RunError, UnknownRelease
 from tacit.jobs.account import account_run
@@ -20,6 +21,7 @@ from tacit.records import to_plain
 from tacit.runs import Run, Step
 from tacit.runs.metadata import (
     CacheUsed,
+    DiscoveryMetadata,
     EvaluationMetadata,
     Metadata,
     PersonalizationMetadata,
@@ -156,6 +158,29 @@ def test_an_evaluation_that_released_nothing(tmp_path: Path) -> None:
     assert account_run(path).realised is None and account_run(path).to_record()["promise"] == {"kind": "nothing"}
     with pytest.raises(AccountingError, match="released nothing"):
         statement(path)
+
+
+def test_a_run_that_found_words(tmp_path: Path) -> None:
+    asked = 'resample_users = false\n[reports]\nsampler = "random"\n'
+    metadata = DiscoveryMetadata(
+        **COMMON,
+        assignment=3,
+        delta=1e-8,
+        population=9000,
+        data=None,
+        vocabulary=None,
+        vocabulary_kind="public",
+        vocabulary_description="a public list",
+    )
+    path = made(tmp_path / "run", metadata, asked, [((each,), range(0)) for each in LAYERS])
+    found = account_run(path)
+    assert isinstance(found.realised, LocalGuarantee) and found.spent == ()
+    assert found.realised.central_delta == found.delta == 1e-8
+    assert found.to_record()["guarantee"]["local_epsilon_user"] == 8.0
+    stated = statement(path)
+    assert verify(stated).holds and stated.figures["users"] == 8500
+    assert statement(path, delta=1e-6).figures["guarantee"]["central_delta"] == 1e-6
+    assert account_run(made(tmp_path / "none", metadata, asked, [])).realised is None
 
 
 def test_kinds_of_run_that_promise_nothing_say_so(tmp_path: Path) -> None:
