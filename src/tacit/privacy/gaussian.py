@@ -11,6 +11,7 @@ from collections.abc import Callable
 from scipy.special import log_ndtr
 
 from tacit.errors import AccountingError, InputError
+from tacit.privacy.roots import root_between
 
 HOPELESS = -1e4  # stands for log(0), which a root finder cannot take a secant through
 
@@ -93,12 +94,10 @@ def _log_delta(epsilon: float, mu: float) -> float:
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
-    from scipy.optimize import brentq  # half of what this room takes to load, and seldom needed
-
-    root, report = brentq(function, low, high, xtol=1e-14, rtol=1e-14, full_output=True, disp=False)
-    if not report.converged:
+    root = root_between(function, low, high)
+    if root is None:
         raise AccountingError(f"no conversion found between {low:g} and {high:g}; the values are out of reach.")
-    return float(root)
+    return root
 
 
 def _check(holds: bool, complaint: str) -> None:
