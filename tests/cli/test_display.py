@@ -58,7 +58,7 @@ def test_bars_on_a_terminal_show_figures_and_leave_the_screen_whole(monkeypatch:
 
 
 def test_no_noise_is_called_non_private_and_unknown_figures_are_left_out() -> None:
-    assert shown({"zcdp": float("inf"), "epsilon": float("inf"), "loss": 3.0}) == "NON-PRIVATE"
+    assert shown({"zcdp": float("inf"), "epsilon": float("inf"), "temperature": 3.0}) == "NON-PRIVATE"
     assert shown({"clip_norm": 1.0, "clip_estimate": 0.5}) == "clip norm 1 (estimate 0.5)"
 
 

@@ -60,7 +60,7 @@ COMMANDS = {
         "simulate",
         "Who would come, how often, and how long it would take: realised MinS and MaxP, days, wasted work.",
     ),
-    "design": Place("factorizations", "app", "Choose a mechanism's parameters for the least error at equal privacy."),
+    "design": Place("design", "app", "Choose a mechanism's parameters for the least error at equal privacy."),
     "account": Place("account", "app", "What a mechanism promises: exact sensitivity, zCDP, and epsilon at a delta."),
     "verify": Place(
         "verify",

@@ -46,6 +46,8 @@ SHOWN: tuple[tuple[frozenset[str], Callable[[Mapping[str, float]], str]], ...] =
     (frozenset({"timer_hours"}), lambda of: f"timer {of['timer_hours']:g} hours"),
     (frozenset({"zcdp"}), _epsilon),
     (frozenset({"clip_norm", "clip_estimate"}), _clip_norm),
+    (frozenset({"loss"}), lambda of: f"loss {of['loss']:.6f}"),
+    (frozenset({"gap"}), lambda of: f"within {of['gap']:.1e} of the least squared error"),
     (frozenset({"prefixes"}), lambda of: f"{of['prefixes']:,.0f} prefixes alive"),
     (frozenset({"users"}), lambda of: f"{of['users']:,.0f} users"),
     (frozenset({"words"}), lambda of: f"{of['words']:,.0f} words"),

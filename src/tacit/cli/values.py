@@ -5,6 +5,7 @@ Each parser takes the text and the name of its option, and raises an InputError 
 
 import math
 import re
+from collections.abc import Sequence
 from fractions import Fraction
 
 from tacit.errors import InputError
@@ -48,6 +49,19 @@ def rounds(text: str, name: str) -> tuple[int, ...]:
         return tuple(int(part) for part in parts(text))
     except ValueError as error:
         raise InputError(f"--{name} {text!r} is not a list of rounds; write for example 128,1152.") from error
+
+
+def whole_numbers(text: str, name: str) -> Sequence[int]:
+    """`--name 5`, `--name 5,7`, or `--name 5:80`, which is a range with both ends."""
+    try:
+        if ":" in text:
+            low, high = (int(part) for part in text.split(":"))
+            return range(low, high + 1)
+        return [int(part) for part in text.split(",")]
+    except ValueError as error:
+        raise InputError(
+            f"--{name} {text!r} is neither a number nor several; write 2000, or 1000,2000, or 1000:4000."
+        ) from error
 
 
 def count(text: str, name: str) -> int:

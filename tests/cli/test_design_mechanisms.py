@@ -2,14 +2,16 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-import tacit.cli.factorizations  # noqa: F401  # adds its commands
 from tacit.cli.design import app
 from tacit.design.banded import design_banded
+from tacit.design.catalogue import MECHANISMS
 from tacit.design.losses import losses
+from tacit.jobs.design import design
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import strategy_from_record
 
@@ -22,10 +24,25 @@ COMMANDS = {
     "square-root": ["--bands", "6"],
     "inverse-square-root": ["--bands", "3"],
     "banded": [],
-    "full-tree": [],
-    "tree": ["--variance-reduced"],
+    "tree-full": [],
+    "tree": ["--restarts", "8,20"],
+    "tree-variance-reduced": [],
     "independent": [],
+    "blt": ["--theta", "0.9,0.5", "--omega", "0.1,0.2"],
+    "blt-b100": [],
 }
+GIVEN: dict[str, Any] = {
+    "banded-toeplitz": {"bands": 5},
+    "banded-inverse": {"bands": 4},
+    "square-root": {"bands": 6},
+    "inverse-square-root": {"bands": 3},
+    "tree": {"restarts": [8, 20]},
+    "blt": {"theta": [0.9, 0.5], "omega": [0.1, 0.2]},
+}
+
+
+def test_every_mechanism_of_the_catalogue_has_a_command() -> None:
+    assert {*MECHANISMS, "compare"} == {each.name for each in app.registered_commands}
 
 
 def run(*words: str) -> str:
@@ -40,10 +57,10 @@ def test_what_is_saved_is_what_is_printed(command: str, tmp_path: Path) -> None:
     printed = json.loads(run(command, *ASKED, *COMMANDS[command], "--out", str(saved), "--json"))
     assert printed["loss"] == printed["rms_loss" if command == "banded" else "max_loss"]
     strategy = strategy_from_record(json.loads(saved.read_text()))
-    assert strategy.kind == printed["mechanism"]
-    if command != "full-tree":  # as a dense matrix it is not known to be a tree
-        found = losses(strategy, SERVED)
-        assert (printed["max_loss"], printed["rms_loss"]) == pytest.approx((found.max_loss, found.rms_loss))
+    assert (strategy.kind, command) == (printed["kind"], printed["mechanism"])
+    found = losses(strategy, SERVED)
+    assert (printed["max_loss"], printed["rms_loss"]) == pytest.approx((found.max_loss, found.rms_loss))
+    assert printed == {**design(command, SERVED, **GIVEN.get(command, {})).to_record(), "seconds": printed["seconds"]}
 
 
 def test_dense_is_for_clients_that_come_once(tmp_path: Path) -> None:
@@ -63,7 +80,7 @@ def test_comparison_is_sorted_and_complete() -> None:
     assert [row["refused"] for row in rows] == [None] * len(rows)
     assert [row["rms_loss"] for row in rows] == sorted(row["rms_loss"] for row in rows)
     names = {row["name"] for row in rows}
-    assert {"independent", "tree", "blt, 4 buffers", "lambda-cgd", "banded, 6 bands", "full-tree"} <= names
+    assert {"independent", "tree", "blt, 4 buffers", "lambda-cgd", "banded, 6 bands", "tree-full"} <= names
     banded = next(row for row in rows if row["name"] == "banded, 6 bands")
     assert banded["memory"] == 5
     assert banded["rms_loss"] == pytest.approx(losses(design_banded(SERVED, bands=6), SERVED).rms_loss)
@@ -78,6 +95,8 @@ def test_comparison_is_sorted_and_complete() -> None:
         (["square-root", *ASKED, "--bands", "0"], "bands=0"),
         (["lambda-cgd", *ASKED, "--objective", "median"], "median"),
         (["tree", "--rounds", "24"], "exactly one"),
+        (["tree", *ASKED, "--restarts", "soon"], "is not a list of rounds"),
+        (["blt", *ASKED, "--theta", "0.5"], "theta and omega come together"),
         (["compare", "--rounds", "24", "--min-separation", "6", "--max-participations", "5"], "does not fit"),
     ],
 )
