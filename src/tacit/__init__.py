@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tacit.jobs.account import account
+    from tacit.jobs.design import compare_mechanisms, design_mechanism
     from tacit.jobs.import_data import import_data, open_data
     from tacit.jobs.report import compare, report
     from tacit.jobs.statement import verify
@@ -18,12 +19,23 @@ __version__ = "0.1.0"
 _HOME = {
     "account": "tacit.jobs.account",
     "compare": "tacit.jobs.report",
+    "compare_mechanisms": "tacit.jobs.design",
+    "design_mechanism": "tacit.jobs.design",
     "import_data": "tacit.jobs.import_data",
     "open_data": "tacit.jobs.import_data",
     "report": "tacit.jobs.report",
     "verify": "tacit.jobs.statement",
 }
-__all__ = ["account", "compare", "import_data", "open_data", "report", "verify"]
+__all__ = [
+    "account",
+    "compare",
+    "compare_mechanisms",
+    "design_mechanism",
+    "import_data",
+    "open_data",
+    "report",
+    "verify",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -9,7 +9,7 @@ import pytest
 from tacit.design.blt import design_blt
 from tacit.design.losses import losses
 from tacit.errors import InputError
-from tacit.jobs.design import compare_mechanisms, design, design_robust, limits, several_limits
+from tacit.jobs.design import compare_mechanisms, design_mechanism, design_robust_mechanism, limits, several_limits
 from tacit.privacy import Participation
 from tacit.privacy.strategy import PUBLISHED_BLT, Tree, strategy_from_record
 from tacit.progress import Advanced, Event, StageBegan, StageEnded
@@ -18,7 +18,7 @@ SERVED = Participation(rounds=24, min_separation=6, max_participations=4)
 
 
 def test_a_design_is_the_strategy_and_its_price(tmp_path: Path) -> None:
-    found = design("blt", SERVED, buffers=2, objective="rms")
+    found = design_mechanism("blt", SERVED, buffers=2, objective="rms")
     strategy, cost = found.of()
     assert strategy == design_blt(SERVED, buffers=2, objective="rms") and cost == losses(strategy, SERVED)
     assert (found.title, found.memory, found.refused) == ("blt, 2 buffers", 2, None)
@@ -30,18 +30,18 @@ def test_a_design_is_the_strategy_and_its_price(tmp_path: Path) -> None:
 
 
 def test_numbers_that_are_given_are_taken_as_they_are() -> None:
-    assert design("tree", SERVED, restarts=[8]).strategy == Tree(restarts=(8,))
-    assert design("blt-b100", SERVED).strategy == PUBLISHED_BLT["b100"]
-    assert design("tacit.design.catalogue:TREE", SERVED).strategy == Tree()
+    assert design_mechanism("tree", SERVED, restarts=[8]).strategy == Tree(restarts=(8,))
+    assert design_mechanism("blt-b100", SERVED).strategy == PUBLISHED_BLT["b100"]
+    assert design_mechanism("tacit.design.catalogue:TREE", SERVED).strategy == Tree()
 
 
 def test_a_mechanism_is_designed_for_its_own_loss_unless_asked() -> None:
-    assert (design("banded", SERVED).objective, design("blt", SERVED).objective) == ("rms", "max")
+    assert (design_mechanism("banded", SERVED).objective, design_mechanism("blt", SERVED).objective) == ("rms", "max")
 
 
 def test_a_slow_design_tells_its_steps() -> None:
     events: list[Event] = []
-    design("banded", SERVED, progress=events.append)
+    design_mechanism("banded", SERVED, progress=events.append)
     assert isinstance(events[0], StageBegan) and isinstance(events[-1], StageEnded)
     assert all(isinstance(each, Advanced) and each.figures["loss"] > 0 for each in events[1:-1])
 
@@ -58,7 +58,7 @@ def test_a_slow_design_tells_its_steps() -> None:
 )
 def test_what_cannot_be_designed_is_refused(mechanism: str, parameters: dict[str, Any], complaint: str) -> None:
     with pytest.raises(InputError, match=complaint):
-        design(mechanism, SERVED, **parameters)
+        design_mechanism(mechanism, SERVED, **parameters)
 
 
 def test_one_design_for_several_participations() -> None:
@@ -71,11 +71,11 @@ def test_one_design_for_several_participations() -> None:
         (1000, 100, 4),
         (1000, 300, 4),
     ]
-    found = design_robust("blt", cases, buffers=2)
+    found = design_robust_mechanism("blt", cases, buffers=2)
     assert all(row["ratio"] >= 1 - 1e-9 for row in found.rows())
     assert found.to_record()["worst_ratio"] == max(row["ratio"] for row in found.rows()) < 1.1
     with pytest.raises(InputError, match="one participation at a time; for several, take blt"):
-        design_robust("tree", cases)
+        design_robust_mechanism("tree", cases)
 
 
 def test_a_comparison_has_the_least_loss_first_and_refusals_last() -> None:

@@ -24,8 +24,7 @@ from tacit.jobs.design import (
     MechanismComparison,
     RobustDesign,
     compare_mechanisms,
-    design,
-    design_robust,
+    design_robust_mechanism,
     several_limits,
 )
 from tacit.jobs.design import limits as limits_of
@@ -114,13 +113,13 @@ def _add(mechanism: Mechanism) -> None:
     minimised = f"The loss to minimise: max (of the worst prefix sum) or rms; left out, {mechanism.objective}."
 
     def run(asked: Any, said: Any, objective: Any = None, out: Any = None, as_json: Any = False) -> None:
-        cases, parameters = asked.participations(), given(mechanism, said)
+        cases, wished = asked.participations(), {"objective": objective, **given(mechanism, said)}
         with display(quiet=as_json) as progress:
             found: Design | RobustDesign
             if len(cases) > 1:
-                found = design_robust(mechanism.name, cases, objective=objective, progress=progress, **parameters)
+                found = design_robust_mechanism(mechanism.name, cases, progress=progress, **wished)
             else:
-                found = design(mechanism.name, cases[0], objective=objective, progress=progress, **parameters)
+                found = design_mechanism(mechanism.name, cases[0], progress=progress, **wished)
         if out is not None:
             found.save(out)
         say(found, as_json, _show)

@@ -164,7 +164,7 @@ class MechanismComparison:
 # -- the job -----------------------------------------------------------------------------------------------------------
 
 
-def design(
+def design_mechanism(
     mechanism: str,
     participation: Participation,
     *,
@@ -184,7 +184,7 @@ def design(
     return _designed(entry, entry.given(parameters), participation, wanted, progress)
 
 
-def design_robust(
+def design_robust_mechanism(
     mechanism: str,
     participations: Sequence[Participation],
     *,
