@@ -9,7 +9,7 @@ import pytest
 from tacit.design.blt import design_blt
 from tacit.design.losses import losses
 from tacit.errors import InputError
-from tacit.jobs.design import compare_mechanisms, design_mechanism, design_robust_mechanism, limits, several_limits
+from tacit.jobs.design import compare_mechanisms, design_mechanism, design_robust_mechanism, limits_of, several_limits
 from tacit.privacy import Participation
 from tacit.privacy.strategy import PUBLISHED_BLT, Tree, strategy_from_record
 from tacit.progress import Advanced, Event, StageBegan, StageEnded
@@ -79,7 +79,7 @@ def test_one_design_for_several_participations() -> None:
 
 
 def test_a_comparison_has_the_least_loss_first_and_refusals_last() -> None:
-    rare = limits(24, 24)
+    rare = limits_of(24, 24)
     found = compare_mechanisms(rare, objective="rms", slow=True)
     assert [each.losses.rms_loss for each in found if each.losses is not None] == sorted(
         each.losses.rms_loss for each in found if each.losses is not None
@@ -98,10 +98,10 @@ def test_a_comparison_tells_how_far_it_is() -> None:
 
 
 def test_limits_that_contradict_each_other_are_refused() -> None:
-    assert limits(1000, 100) == Participation.worst_case(1000, 100)
+    assert limits_of(1000, 100) == Participation.worst_case(1000, 100)
     with pytest.raises(InputError, match="give at most 10 or a separation of at most 99"):
-        limits(1000, 100, 11)
+        limits_of(1000, 100, 11)
     with pytest.raises(InputError, match="exceeds the 10 rounds"):
-        limits(10, 11)
+        limits_of(10, 11)
     with pytest.raises(InputError, match="no range"):
         several_limits(range(20, 11), [2])

@@ -4,7 +4,7 @@ The commands are made from the catalogue, each with an option for each parameter
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,21 +13,21 @@ from rich.table import Table
 
 from tacit.cli.console import console, say
 from tacit.cli.display import display
-from tacit.cli.mechanisms import given, options_of
+from tacit.cli.mechanism_options import Limits, for_every_mechanism
 from tacit.cli.options import Json, command
 from tacit.cli.values import whole_numbers
 from tacit.design.catalogue import MECHANISMS
-from tacit.design.mechanism import Mechanism
-from tacit.errors import InputError
+from tacit.design.mechanism import ChosenMechanism
 from tacit.jobs.design import (
     Design,
     MechanismComparison,
     RobustDesign,
     compare_mechanisms,
+    design_mechanism,
     design_robust_mechanism,
+    limits_of,
     several_limits,
 )
-from tacit.jobs.design import limits as limits_of
 from tacit.privacy.participation import Participation
 
 app = typer.Typer(
@@ -35,35 +35,23 @@ app = typer.Typer(
     help="Choose a mechanism's parameters for the least error at equal privacy.",
 )
 
-MostTimes = Annotated[
-    int | None,
-    typer.Option(help="Most rounds a client takes part in (MaxP); left out, as many as the separation allows."),
-]
 ERRORS = "Errors of the prefix sums for seeds of deviation 1; loss = error x sensitivity, at equal privacy."
+Objected = Annotated[
+    str | None,
+    typer.Option(
+        help="The loss to minimise: max (of the worst prefix sum) or rms; left out, rms for matrices, else max."
+    ),
+]
 Out = Annotated[Path | None, typer.Option(help="Write the strategy there, as JSON that `tacit account` reads.")]
 
 
 @dataclass(frozen=True, kw_only=True)
-class One:
+class One(Limits):
     """One participation."""
 
-    rounds: Annotated[int, typer.Option(help="Rounds of the whole run.")]
-    min_separation: Annotated[
-        int | None,
-        typer.Option(help="Distance in rounds between two participations of a client: b = MinS + 1."),
-    ] = None
-    rounds_between: Annotated[
-        int | None,
-        typer.Option(help="Or the rounds strictly between two participations of a client: the papers' MinS."),
-    ] = None
-    max_participations: MostTimes = None
-
     def participations(self) -> tuple[Participation, ...]:
-        """Just one."""
-        (separation,) = _separations(
-            None if self.min_separation is None else [self.min_separation],
-            None if self.rounds_between is None else [self.rounds_between],
-        )
+        """Just one; InputError where nobody could take part like that."""
+        separation = replace(self, max_participations=None).participation().min_separation
         return (limits_of(self.rounds, separation, self.max_participations),)
 
 
@@ -82,67 +70,62 @@ class Several:
         str | None,
         typer.Option(help="Or the rounds strictly between two participations: the papers' MinS; several or a range."),
     ] = None
-    max_participations: MostTimes = None
+    max_participations: Annotated[
+        int | None,
+        typer.Option(help="Most rounds a client takes part in (MaxP); left out, as many as the separation allows."),
+    ] = None
 
     def participations(self) -> tuple[Participation, ...]:
         """All combinations."""
-        separations = _separations(
-            None if self.min_separation is None else whole_numbers(self.min_separation, "min-separation"),
-            None if self.rounds_between is None else whole_numbers(self.rounds_between, "rounds-between"),
-        )
-        return several_limits(whole_numbers(self.rounds, "rounds"), separations, self.max_participations)
+        return several_limits(whole_numbers(self.rounds, "rounds"), self._separations(), self.max_participations)
+
+    def _separations(self) -> Sequence[int]:
+        """In the convention of `--min-separation`; InputError unless it is given in just one of the two."""
+        apart = whole_numbers(self.min_separation, "min-separation") if self.min_separation is not None else None
+        between = whole_numbers(self.rounds_between, "rounds-between") if self.rounds_between is not None else None
+        if between is None or apart is not None:
+            both = None if between is None else between[0]
+            Limits(rounds=1, min_separation=None if apart is None else apart[0], rounds_between=both).participation()
+            return apart or []
+        found = [Limits(rounds=1, rounds_between=each).participation().min_separation for each in between]
+        return range(found[0], found[-1] + 1) if isinstance(between, range) else found
 
 
-def _separations(separations: Sequence[int] | None, between: Sequence[int] | None) -> Sequence[int]:
-    """In the convention of `--min-separation`; InputError unless it is given in just one of the two."""
-    if separations is not None and between is None:
-        return separations
-    if between is not None and separations is None:
-        ends = [Participation.from_rounds_between(rounds=1, rounds_between=each).min_separation for each in between]
-        return range(between.start + 1, between.stop + 1) if isinstance(between, range) else ends
-    both = "" if separations is None or between is None else f"({between[0]} and {separations[0]})"
-    raise InputError(
-        f"{f'both {both}' if both else 'neither'} of --rounds-between and --min-separation given; give exactly one: "
-        "--rounds-between is the papers' MinS, --min-separation is MinS + 1."
-    )
+def _one(
+    limits: One, chosen: ChosenMechanism, objective: Objected = None, out: Out = None, as_json: Json = False
+) -> None:
+    _design(chosen, limits.participations(), objective, out, as_json)
 
 
-def _add(mechanism: Mechanism) -> None:
-    """The mechanism's command."""
-    robust = mechanism.build_robust is not None
-    minimised = f"The loss to minimise: max (of the worst prefix sum) or rms; left out, {mechanism.objective}."
-
-    def run(asked: Any, said: Any, objective: Any = None, out: Any = None, as_json: Any = False) -> None:
-        cases, wished = asked.participations(), {"objective": objective, **given(mechanism, said)}
-        with display(quiet=as_json) as progress:
-            found: Design | RobustDesign
-            if len(cases) > 1:
-                found = design_robust_mechanism(mechanism.name, cases, progress=progress, **wished)
-            else:
-                found = design_mechanism(mechanism.name, cases[0], progress=progress, **wished)
-        if out is not None:
-            found.save(out)
-        say(found, as_json, _show)
-
-    run.__annotations__ = {
-        "asked": Several if robust else One,
-        "said": options_of(mechanism),
-        "objective": Annotated[str | None, typer.Option("--objective", help=minimised)],
-        "out": Out,
-        "as_json": Json,
-        "return": None,
-    }
-    run.__doc__ = mechanism.explains + (
-        "\n\nWith several rounds or separations, one strategy for all: the one whose worst ratio to the least loss "
-        "possible at each combination is least. A range stands for three values at equal ratios."
-        if robust
-        else ""
-    )
-    app.command(mechanism.name)(command(run))
+def _several(
+    limits: Several, chosen: ChosenMechanism, objective: Objected = None, out: Out = None, as_json: Json = False
+) -> None:
+    """With several rounds or separations, one strategy for all: the one whose worst ratio to the least loss possible
+    at each combination is least. A range stands for three values at equal ratios.
+    """
+    _design(chosen, limits.participations(), objective, out, as_json)
 
 
-for each in MECHANISMS.values():
-    _add(each)
+def _design(
+    chosen: ChosenMechanism,
+    cases: tuple[Participation, ...],
+    objective: str | None,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    said: dict[str, Any] = {"objective": objective, **chosen.parameters.to_plain()}
+    with display(quiet=as_json) as progress:
+        found: Design | RobustDesign
+        if len(cases) > 1:
+            found = design_robust_mechanism(chosen.name, cases, progress=progress, **said)
+        else:
+            found = design_mechanism(chosen.name, cases[0], progress=progress, **said)
+    if out is not None:
+        found.save(out)
+    say(found, as_json, _show)
+
+
+for_every_mechanism(app, _one, **{name: _several for name, each in MECHANISMS.items() if each.build_robust is not None})
 
 
 @app.command("compare")

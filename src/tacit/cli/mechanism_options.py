@@ -113,7 +113,7 @@ def _acting(act: Callable[..., None], mechanism: Mechanism) -> Callable[..., Non
             shown.append(_parameter(parameter.name, hints[parameter.name], parameter.default))
     acting.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
     acting.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
-    acting.__doc__ = mechanism.explains
+    acting.__doc__ = f"{mechanism.explains}\n\n{' '.join((act.__doc__ or '').split())}".rstrip()
     return acting
 
 

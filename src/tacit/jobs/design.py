@@ -285,7 +285,7 @@ def write_strategy(strategy: Strategy, path: Path) -> None:
 # -- for whom ----------------------------------------------------------------------------------------------------------
 
 
-def limits(rounds: int, min_separation: int, max_participations: int | None = None) -> Participation:
+def limits_of(rounds: int, min_separation: int, max_participations: int | None = None) -> Participation:
     """What a design is for; left out, `max_participations` is as many as the separation allows.
 
     Raises: InputError where the numbers contradict each other.
@@ -317,8 +317,8 @@ def several_limits(
     """
     combined = [(each, separation) for each in _spread(rounds) for separation in _spread(min_separations)]
     if len(combined) == 1:
-        return (limits(*combined[0], max_participations),)
-    fitting = [limits(*each) for each in combined]
+        return (limits_of(*combined[0], max_participations),)
+    fitting = [limits_of(*each) for each in combined]
     if max_participations is None:
         return tuple(fitting)
     return tuple(
