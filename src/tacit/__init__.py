@@ -8,32 +8,57 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tacit.jobs.account import account
+    from tacit.jobs.account import account, account_run
     from tacit.jobs.design import compare_mechanisms, design_mechanism
+    from tacit.jobs.discover import discover
     from tacit.jobs.import_data import import_data, open_data
+    from tacit.jobs.plan import plan
+    from tacit.jobs.plan_production import plan_production
     from tacit.jobs.report import compare, report
-    from tacit.jobs.statement import verify
+    from tacit.jobs.simulate import simulate
+    from tacit.jobs.statement import statement, verify
+    from tacit.jobs.train import train
+    from tacit.jobs.vocabulary import extend_vocabulary
+    from tacit.keyboard.model_folder import load_model
 
 __version__ = "0.1.0"
 
 _HOME = {
     "account": "tacit.jobs.account",
+    "account_run": "tacit.jobs.account",
     "compare": "tacit.jobs.report",
     "compare_mechanisms": "tacit.jobs.design",
     "design_mechanism": "tacit.jobs.design",
+    "discover": "tacit.jobs.discover",
+    "extend_vocabulary": "tacit.jobs.vocabulary",
     "import_data": "tacit.jobs.import_data",
+    "load_model": "tacit.keyboard.model_folder",
     "open_data": "tacit.jobs.import_data",
+    "plan": "tacit.jobs.plan",
+    "plan_production": "tacit.jobs.plan_production",
     "report": "tacit.jobs.report",
+    "simulate": "tacit.jobs.simulate",
+    "statement": "tacit.jobs.statement",
+    "train": "tacit.jobs.train",
     "verify": "tacit.jobs.statement",
 }
 __all__ = [
     "account",
+    "account_run",
     "compare",
     "compare_mechanisms",
     "design_mechanism",
+    "discover",
+    "extend_vocabulary",
     "import_data",
+    "load_model",
     "open_data",
+    "plan",
+    "plan_production",
     "report",
+    "simulate",
+    "statement",
+    "train",
     "verify",
 ]
 
