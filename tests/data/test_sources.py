@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.conftest import REPOSITORY
 
 from tacit.data import ClientText, TableOf, TextsOf, open_source
 from tacit.data.clients import NO_TIME, SPLITS, paragraphs, split_of
@@ -397,6 +398,10 @@ class TestTheTable:
             for spec in (f"{name}:", f"{name}:x"):
                 with pytest.raises(SourceError, match="is unknown"):
                     open_source(spec)
+
+    def test_the_page_says_what_it_reads(self, name: str) -> None:
+        page, source = (REPOSITORY / "docs" / "extending.md").read_text(encoding="utf-8"), SOURCES[name]
+        assert f"| `{name}{':' * bool(source.takes)}{source.takes}` | {source.says} |" in page
 
     def test_a_place_where_nothing_is_is_refused(self, name: str, tmp_path: Path) -> None:
         if SOURCES[name].takes:

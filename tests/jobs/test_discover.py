@@ -20,9 +20,10 @@ from tests.conftest import REPOSITORY
 
 from tacit.data import TextsOf, VocabularyChoice
 from tacit.discovery.alphabet import Alphabet
+from tacit.discovery.collect import AtOnce, OneByOne
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.errors import InputError, ParticipationError, RunError, SourceError, UnknownRelease
-from tacit.jobs.discover import discover, resume, settings_of
+from tacit.jobs.discover import discover, resume_discovery, settings_of
 from tacit.jobs.discovery_result import DiscoveryResult
 from tacit.jobs.import_data import import_data
 from tacit.jobs.statement import verify
@@ -179,11 +180,24 @@ def test_without_a_seed_the_clients_themselves_are_asked_once(clients: Path, tmp
     assert first.run.metadata.key_source == "operating system"
 
 
+def test_devices_asked_one_by_one_find_the_same_words(clients: Path, tmp_path: Path) -> None:
+    """Without noise and with room for all, the sums are the same bit for bit where nothing is drawn."""
+    settings = replace(
+        SETTINGS,
+        reports=LocalReportSettings(local_epsilon=30.0, contributions=3, sampler="greedy"),
+        users_per_layer=200,
+        counting_users=0,
+    )
+    slow, fast = (asked(clients, tmp_path / each.__name__, settings, collector=each) for each in (OneByOne, AtOnce))
+    assert slow.words == fast.words and len(slow.words) >= 2
+    assert content(slow.run.path) == content(fast.run.path)
+
+
 class TestGoingOn:
     def test_stopped_after_any_layer_it_ends_with_the_same_bytes(
         self, clients: Path, whole: DiscoveryResult, tmp_path: Path
     ) -> None:
-        """Whoever listens stops the job after each layer in turn; `resume` takes it from there."""
+        """Whoever listens stops the job after each layer in turn; `resume_discovery` takes it from there."""
 
         def stop(event: Event) -> None:
             if isinstance(event, Advanced) and event.stage == "asking layers" and event.done == stops:
@@ -196,7 +210,7 @@ class TestGoingOn:
             with Run.open(tmp_path / "run") as run:
                 assert run.steps_done >= stops and not run.finished
         with Run.open(tmp_path / "run") as run:
-            resumed = resume(run)
+            resumed = resume_discovery(run)
         assert content(tmp_path / "run") == content(whole.run.path)
         assert resumed.words == whole.words
         assert [step.releases for step in resumed.run.steps()] == [step.releases for step in whole.run.steps()]
@@ -216,7 +230,7 @@ class TestGoingOn:
         found = discover(source, KNOWN, tmp_path / "run", SETTINGS)
         assert {word.word for word in found.words} >= {"covid", "selfie"}
         with pytest.raises(InputError, match="stood in memory"):
-            resume(found.run)
+            resume_discovery(found.run)
         assert discover(source, KNOWN, tmp_path / "run", SETTINGS).words == found.words
 
     def test_damaged_steps_are_never_skipped(self, clients: Path, whole: DiscoveryResult, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ answers are summed as they are chosen, and the randomizers' votes are drawn from
 neither users x answers nor users x domain is ever held.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -86,7 +87,7 @@ class UserGroups:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimulatedCollector:
+class SimulatedCollector(ABC):
     """Clients whose text is at hand, asked as devices would be.
 
     `assignment` decides who is asked in which group. The devices' randomness is the operating system's, or with a
@@ -102,6 +103,10 @@ class SimulatedCollector:
     def clients(self) -> int:
         """How many clients there are to be asked."""
         return self.typed.clients
+
+    @abstractmethod
+    def collect(self, task: QuestionTask) -> SummedReports:
+        """See `Collector`."""
 
     def _users(self, task: QuestionTask) -> Numbers:
         groups = UserGroups(clients=self.clients, assignment=self.assignment, resampled=self.resampled)

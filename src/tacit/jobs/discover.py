@@ -18,7 +18,7 @@ from tacit.data import Cache, Source, open_source
 from tacit.data.manifest import MANIFEST
 from tacit.data.sources import absolute
 from tacit.data.unknown_words import TypedWords, cached_typed_words, read_typed_words
-from tacit.discovery.collect import AtOnce
+from tacit.discovery.collect import AtOnce, SimulatedCollector
 from tacit.discovery.rounds import discover as ask_all
 from tacit.discovery.settings import DiscoverySettings
 from tacit.errors import InputError, RunError, UnknownRelease
@@ -49,13 +49,15 @@ def discover(
     settings: DiscoverySettings,
     *,
     delta: float = 1e-10,
+    collector: type[SimulatedCollector] = AtOnce,
     progress: Progress = silent,
 ) -> DiscoveryResult:
     """Ask the training clients of `data` for words that `vocabulary` lacks, and leave a run folder at `out`.
 
     data: a source, the line of text that names one, or a cache with a larger vocabulary. A run that is there and was
     begun with the same arguments goes on; nobody is asked twice. delta: where the central epsilon is read; it changes
-    nothing else.
+    nothing else. collector: how clients are asked; `OneByOne` has each make its reports, as a device does, and gives
+    sums of the same law as the quick `AtOnce`.
 
     Raises: InputError, SourceError, CacheError, ParticipationError (too few clients), all before anything is written;
     RunError where `out` was begun with other settings or is another thing.
@@ -80,10 +82,10 @@ def discover(
     )
     asked = settings_toml(settings, vocabulary_sha256=known.sha256, population_sha256=typed.sha256)
     with begin.begin(out, asked, metadata, b"") as run, run.locked():
-        return _to_the_end(run, settings, typed, known, delta, progress)
+        return _to_the_end(run, settings, typed, known, delta, collector, progress)
 
 
-def resume(run: Run, *, progress: Progress = silent) -> DiscoveryResult:
+def resume_discovery(run: Run, *, progress: Progress = silent) -> DiscoveryResult:
     """Go on with a run of words from what its folder says. Raises: InputError where it was given values, not places."""
     metadata, settings = metadata_of(run), settings_of(run)
     if metadata.data is None or metadata.vocabulary is None:
@@ -177,17 +179,18 @@ def _to_the_end(
     typed: TypedWords,
     known: Vocabulary,
     delta: float,
+    collector: type[SimulatedCollector],
     progress: Progress,
 ) -> DiscoveryResult:
     """Ask what is left to be asked, and write what was found."""
     sweep_drafts(run.path / "steps")
-    collector = AtOnce(
+    devices = collector(
         typed=typed,
         assignment=metadata_of(run).assignment,
         resampled=settings.resample_users,
         seed=settings.seed,
     )
-    found = ask_all(settings, collector, RunJournal(run), known=frozenset(known.words), progress=progress)
+    found = ask_all(settings, devices, RunJournal(run), known=frozenset(known.words), progress=progress)
     result = DiscoveryResult.of(Run.open(run.path), settings, found, typed, statement_of(run, delta))
     report = _write(run.path, result)
     run.finish()

@@ -27,7 +27,7 @@ ProvenanceKind = Literal["public", "word list", "discovered", "private"]
 class Provenance:
     """Where a vocabulary's words come from; `private` means that it is released without a guarantee.
 
-    `discovered`: some of them by a campaign for new words, under the guarantee that the description names.
+    `discovered`: some of them by a discovery run, under the guarantee that the description names.
     """
 
     kind: ProvenanceKind

@@ -5,7 +5,6 @@ group of people, so that nothing adds up over questions: parallel composition.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,7 +19,7 @@ Record = dict[str, Any]
 
 # The randomizers whose local epsilon is proved, by name, each with the theorem that bounds it centrally; "any" uses
 # nothing but the epsilon. A line here vouches for the proof, and a randomizer without one has no guarantee.
-PROVED: Mapping[str, Kind] = {
+PROVED: dict[str, Kind] = {
     "subset-selection": "subset-selection",  # Ye & Barg 2018, arXiv:1702.00610
     "projective-geometry": "any",  # Feldman et al. 2022, arXiv:2203.00194
     "k-ary": "any",  # Warner 1965; Kairouz, Bonawitz & Ramage 2016, arXiv:1602.07387
