@@ -6,19 +6,21 @@ are free, so unlike a Toeplitz matrix it spends less on the last rounds; it is m
 """
 
 import itertools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from tacit.design.banded_error import BandedErrors
 from tacit.design.losses import Objective, checked_objective
 from tacit.design.toeplitz import root_coefficients
 from tacit.errors import InputError
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Banded
 from tacit.progress import Advanced, Progress, StageBegan, StageEnded, silent
+
+if TYPE_CHECKING:
+    from tacit.design.banded_error import BandedErrors
 
 Array = NDArray[np.float64]
 
@@ -48,6 +50,8 @@ def design_banded(
             f"bands={bands} leave 1..{reach}: a client's columns must not overlap, so bands may reach the separation "
             f"of {served.min_separation} (with one participation the rounds); give at most {reach}."
         )
+    from tacit.design.banded_error import BandedErrors  # with scipy.linalg, which takes a while to load
+
     errors = BandedErrors(served.rounds, bands)
     columns = _normalised(np.where(errors.inside, root_coefficients(bands), 0.0))[0]
     if objective == "rms":
@@ -72,7 +76,7 @@ def _with_positive_diagonal(columns: Array) -> Array:
 
 
 def _lowest(
-    errors: BandedErrors,
+    errors: "BandedErrors",
     columns: Array,
     power: float,
     visits: int,

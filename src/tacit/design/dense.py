@@ -5,7 +5,6 @@ Both are made for n rounds, keep n^2 numbers and say nothing about a round after
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh_tridiagonal
 
 from tacit.design.losses import Losses, prefix_errors
 from tacit.errors import InputError
@@ -80,6 +79,8 @@ def full_tree_losses(participation: Participation) -> Losses:
 
 def _root(weights: Array) -> tuple[Array, Array]:
     """Eigenvalues and vectors of R: its inverse square is the tridiagonal Y^{-1/2} D D^T Y^{-1/2}."""
+    from scipy.linalg import eigh_tridiagonal
+
     scale = 1 / np.sqrt(weights)
     diagonal = np.full(weights.size, 2.0)
     diagonal[0] = 1.0

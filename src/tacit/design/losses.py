@@ -13,7 +13,6 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_banded, solve_triangular
 
 from tacit.design.blt_errors import blt_errors
 from tacit.errors import InputError
@@ -124,6 +123,8 @@ def _row_errors(variances: Iterator[Array], rounds: int) -> tuple[float, float]:
 
 def _banded_variances(strategy: Banded, rounds: int) -> Iterator[Array]:
     """Row t of B solves C^T b = (1, ..., 1, 0, ...), t + 1 ones; nothing beyond round t matters."""
+    from scipy.linalg import solve_banded
+
     columns = strategy.leading(rounds)
     bands = columns.shape[1]
     for begin in range(0, rounds, ROWS):
@@ -137,6 +138,8 @@ def _banded_variances(strategy: Banded, rounds: int) -> Iterator[Array]:
 
 
 def _dense_variances(strategy: Strategy, rounds: int) -> Iterator[Array]:
+    from scipy.linalg import solve_triangular
+
     matrix = strategy.dense(rounds)
     for begin in range(0, rounds, ROWS):
         end = min(begin + ROWS, rounds)
