@@ -26,6 +26,7 @@ from tacit.errors import InputError, ParticipationError, RunError, SourceError, 
 from tacit.jobs.discover import discover, resume_discovery, settings_of
 from tacit.jobs.discovery_result import DiscoveryResult
 from tacit.jobs.import_data import import_data
+from tacit.jobs.report import report
 from tacit.jobs.statement import verify
 from tacit.keyboard.vocabulary import Provenance, Vocabulary
 from tacit.privacy.local_anonymity import Anonymity
@@ -117,6 +118,15 @@ def test_the_guarantee_is_that_of_the_ledger(whole: DiscoveryResult) -> None:
     assert [group.users for group in facts.guarantee.groups] == sizes == [3000] * len(whole.run.steps())
     with pytest.raises(InputError, match="between 0 and 1"):
         facts_of(whole.run, delta=2.0)
+
+
+def test_its_report_is_written_again_from_the_folder_alone(whole: DiscoveryResult, tmp_path: Path) -> None:
+    again = report(whole.run, out=tmp_path)
+    assert whole.report is not None and again.to_record()["words"] == 2
+    names = {each.name for each in whole.report.html.parent.iterdir()}
+    assert names == {each.name for each in tmp_path.iterdir()}
+    for name in names:
+        assert (tmp_path / name).read_bytes() == (whole.report.html.parent / name).read_bytes(), name
 
 
 def test_the_folder_is_a_run_like_every_other(whole: DiscoveryResult, tmp_path: Path) -> None:

@@ -28,8 +28,8 @@ from tacit.jobs.discovery_result import COLUMNS, DiscoveryResult
 from tacit.keyboard.vocabulary import SPECIALS, Vocabulary, count_words
 from tacit.progress import Progress, Warned, silent
 from tacit.records import from_plain, to_plain
-from tacit.reports.discovery import page, released_page
-from tacit.reports.page import ReportFiles, to_json, write
+from tacit.reports.discovery import RESULT, write_pages
+from tacit.reports.page import ReportFiles, to_json
 from tacit.runs import Run
 from tacit.runs.folder import Step
 from tacit.runs.metadata import DiscoveryMetadata
@@ -38,7 +38,7 @@ from tacit.statements.run_facts import statement_of
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
-WORDS, RESULT = "words.csv", "result.json"
+WORDS = "words.csv"
 DIGESTS = ("vocabulary_sha256", "population_sha256")  # in settings.toml beside the settings
 
 
@@ -206,12 +206,7 @@ def _write(folder: Path, result: DiscoveryResult) -> ReportFiles:
     write_whole(folder / WORDS, text.getvalue().encode())
     record, rows, statement = result.to_record(), result.rows(), result.statement
     write_whole(folder / RESULT, to_json({**record, "found": rows}))
-    return write(
-        folder / "report",
-        page(record, rows, statement),
-        beside={"released": released_page(record, rows, statement)},
-        files={"statement.json": statement.to_json().encode(), "statement.md": statement.markdown().encode()},
-    )
+    return write_pages(folder / "report", record, rows, statement)
 
 
 # -- before it begins --------------------------------------------------------------------------------------------------

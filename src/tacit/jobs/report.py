@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
-from tacit.reports import training
+from tacit.errors import InputError
+from tacit.reports import discovery, training
 from tacit.reports.comparison import Comparison, comparison
 from tacit.reports.drawing import render
 from tacit.reports.page import ReportFiles, write_files
@@ -19,15 +20,33 @@ from tacit.runs import Run, TrainingMetadata
 PathLike: TypeAlias = str | os.PathLike[str]
 
 
+# By kind, of runs whose report needs more than their folder: where it is, and who writes it again.
+ELSEWHERE = {
+    "evaluate": "its report is {run}/report/report.md, which the same `tacit evaluate` writes again",
+    "personalize": "its report is {run}/report/report.md, which the same `tacit personalize` writes again",
+    "tune": "its report is {run}/report/report.md, which the same `tacit tune` writes again",
+    "pretrain": "it reads public text, and `tacit resume {run}` shows what it came to",
+}
+
+
 def report(run: Run | PathLike, *, out: PathLike | None = None) -> ReportFiles:
     """Write the report of a run into `out` (left out: RUN/report): HTML, Markdown, JSON, figures and the statement.
 
-    Of a run that trains, in whatever state it is. Raises: InputError for another kind of run, which writes its report
-    itself; RunError where the folder is damaged; UnknownRelease where its ledger cannot be accounted.
+    Of a run that trains in whatever state it is, of a finished one that finds words. Raises: InputError for other
+    kinds, whose command writes the report; RunError where the folder is damaged; UnknownRelease where its ledger cannot
+    be accounted.
     """
     with _opened(run) as found:
-        found.of_kind(TrainingMetadata, "its report is {run}/report/report.md, which the same `{command}` writes again")
-        return training.write_report(summarise(found), None if out is None else Path(out))
+        folder = None if out is None else Path(out)
+        match found.kind:
+            case "train":
+                return training.write_report(summarise(found), folder)
+            case "discover":
+                return discovery.write_report(found, folder)
+        raise InputError(
+            f"'{found.path}' is a run of `tacit {found.kind}`, which trains nothing; "
+            f"{ELSEWHERE[found.kind].format(run=found.path)}."
+        )
 
 
 def compare(a: Run | PathLike, b: Run | PathLike, *, out: PathLike | None = None) -> Comparison:

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from tacit.errors import InputError, RunError
-from tacit.jobs.discover import RESULT, settings_of, typed_by, vocabulary_digest
+from tacit.jobs.discover import settings_of, typed_by, vocabulary_digest
 from tacit.jobs.discovery_result import DiscoveryResult
 from tacit.keyboard.vocabulary import Provenance, ProvenanceKind, Vocabulary
 from tacit.keyboard.words import is_placeholder, marked, pieces
 from tacit.progress import Progress, silent
+from tacit.reports.discovery import RESULT
 from tacit.runs import Run
 
 PathLike: TypeAlias = str | os.PathLike[str]

@@ -77,7 +77,8 @@ class Comparison:
         rows = {"accuracy": self.accuracy, "privacy": self.privacy, "speed": self.speed, "settings": self.settings}
         named = {part: {row.name: {"a": row.a, "b": row.b} for row in each} for part, each in rows.items()}
         figure = None if self.drawn is None else str(self.drawn)
-        return {"a": self.paths[0], "b": self.paths[1], "warnings": list(self.warnings), **named, "figure": figure}
+        both = {"a": self.paths[0], "b": self.paths[1], "warnings": list(self.warnings)}
+        return {"schema": "tacit.comparison", "version": 1, **both, **named, "figure": figure}
 
     def page(self) -> Page:
         """The comparison as people read it."""

@@ -4,21 +4,68 @@ Two parts that are never mixed: what randomized reports say, with the guarantee 
 simulation knows. The first is also in files of its own, called released, which may be published.
 """
 
+import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from tacit.errors import RunError
 from tacit.reports.figure import Axis, ErrorBars, Figure, Panel, Points
-from tacit.reports.page import Block, FigureOf, Heading, Page, Paragraph, StatementOf, Table, Tiles
+from tacit.reports.page import (
+    Block,
+    FigureOf,
+    Heading,
+    Page,
+    Paragraph,
+    ReportFiles,
+    StatementOf,
+    Table,
+    Tiles,
+    write,
+)
 from tacit.reports.release import simulation_blocks
+from tacit.runs import Run
 from tacit.statements import Statement
+from tacit.statements.run_facts import statement_of
 
 EXACT = (
     "SIMULATION ONLY: counted in the text of simulated users; no server would have these numbers, and nothing is "
     "promised for them."
 )
 EXACT_KEYS = ("run", "seed", "simulation")  # of the record: what may not be published
+RESULT = "result.json"  # of a run folder: what was found
 KIND = "report of a discovery"
 MOST = 100  # words in the table of a page; words.csv has all
+
+
+def write_report(run: Run, out: Path | None = None) -> ReportFiles:
+    """Write the report of a finished run into `out` (left out: RUN/report), and say where.
+
+    Raises: RunError where nothing was found yet, or the folder is damaged; UnknownRelease.
+    """
+    try:
+        figures = json.loads((run.path / RESULT).read_text(encoding="utf-8"))
+        rows = figures.pop("found")
+    except FileNotFoundError:
+        raise RunError(
+            f"'{run.path}' has no {RESULT} yet, so there are no words to report; go on with `tacit resume {run.path}`."
+        ) from None
+    except (ValueError, KeyError) as error:
+        raise RunError(f"'{run.path / RESULT}' is damaged ({error}); restore it from a copy.") from error
+    delta = figures["guarantee"]["central_delta"]
+    return write_pages(run.path / "report" if out is None else out, figures, rows, statement_of(run, delta))
+
+
+def write_pages(
+    folder: Path, figures: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], statement: Statement
+) -> ReportFiles:
+    """Write the report, what of it may be published, and the statement."""
+    return write(
+        folder,
+        page(figures, rows, statement),
+        beside={"released": released_page(figures, rows, statement)},
+        files={"statement.json": statement.to_json().encode(), "statement.md": statement.markdown().encode()},
+    )
 
 
 def page(figures: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], statement: Statement) -> Page:
@@ -29,6 +76,7 @@ def page(figures: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], statemen
         title=f"{figures['words']:,} new words",
         blocks=(*_shown(figures, rows), *simulated, StatementOf(statement)),
         record={**figures, "found": rows},
+        headline=figures,
     )
 
 

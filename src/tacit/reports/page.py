@@ -114,7 +114,12 @@ class ReportFiles:
     def to_record(self) -> dict[str, Any]:
         """Plain values for JSON: the headline, and where the files are."""
         files = {"html": str(self.html), "markdown": str(self.markdown), "json": str(self.json)}
-        return {**self.page.headline, "files": {**files, "figures": [str(path) for path in self.figures]}}
+        return {
+            "schema": "tacit.report",
+            "version": 1,
+            **self.page.headline,
+            "files": {**files, "figures": [str(path) for path in self.figures]},
+        }
 
     def _repr_html_(self) -> str:
         return to_html_fragment((Heading(self.page.title), *self.page.blocks))
