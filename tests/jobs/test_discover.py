@@ -23,7 +23,7 @@ from tacit.discovery.alphabet import Alphabet
 from tacit.discovery.collect import AtOnce, OneByOne
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.errors import InputError, ParticipationError, RunError, SourceError, UnknownRelease
-from tacit.jobs.discover import discover, resume_discovery, settings_of
+from tacit.jobs.discover import discover, resume, settings_of
 from tacit.jobs.discovery_result import DiscoveryResult
 from tacit.jobs.import_data import import_data
 from tacit.jobs.report import report
@@ -207,7 +207,7 @@ class TestGoingOn:
     def test_stopped_after_any_layer_it_ends_with_the_same_bytes(
         self, clients: Path, whole: DiscoveryResult, tmp_path: Path
     ) -> None:
-        """Whoever listens stops the job after each layer in turn; `resume_discovery` takes it from there."""
+        """Whoever listens stops the job after each layer in turn; `resume` takes it from there."""
 
         def stop(event: Event) -> None:
             if isinstance(event, Advanced) and event.stage == "asking layers" and event.done == stops:
@@ -220,7 +220,7 @@ class TestGoingOn:
             with Run.open(tmp_path / "run") as run:
                 assert run.steps_done >= stops and not run.finished
         with Run.open(tmp_path / "run") as run:
-            resumed = resume_discovery(run)
+            resumed = resume(run)
         assert content(tmp_path / "run") == content(whole.run.path)
         assert resumed.words == whole.words
         assert [step.releases for step in resumed.run.steps()] == [step.releases for step in whole.run.steps()]
@@ -240,7 +240,7 @@ class TestGoingOn:
         found = discover(source, KNOWN, tmp_path / "run", SETTINGS)
         assert {word.word for word in found.words} >= {"covid", "selfie"}
         with pytest.raises(InputError, match="stood in memory"):
-            resume_discovery(found.run)
+            resume(found.run)
         assert discover(source, KNOWN, tmp_path / "run", SETTINGS).words == found.words
 
     def test_damaged_steps_are_never_skipped(self, clients: Path, whole: DiscoveryResult, tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def discover(
         return _to_the_end(run, settings, typed, known, delta, collector, progress)
 
 
-def resume_discovery(run: Run, *, progress: Progress = silent) -> DiscoveryResult:
+def resume(run: Run, *, progress: Progress = silent) -> DiscoveryResult:
     """Go on with a run of words from what its folder says. Raises: InputError where it was given values, not places."""
     metadata, settings = metadata_of(run), settings_of(run)
     if metadata.data is None or metadata.vocabulary is None:
