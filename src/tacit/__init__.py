@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from tacit.jobs.import_data import import_data, open_data
     from tacit.jobs.plan import plan
     from tacit.jobs.plan_production import plan_production
+    from tacit.jobs.pretrain import pretrain
     from tacit.jobs.report import compare, report
+    from tacit.jobs.resume import resume
     from tacit.jobs.simulate import simulate
     from tacit.jobs.statement import statement, verify
     from tacit.jobs.train import train
@@ -36,7 +38,9 @@ _HOME = {
     "open_data": "tacit.jobs.import_data",
     "plan": "tacit.jobs.plan",
     "plan_production": "tacit.jobs.plan_production",
+    "pretrain": "tacit.jobs.pretrain",
     "report": "tacit.jobs.report",
+    "resume": "tacit.jobs.resume",
     "simulate": "tacit.jobs.simulate",
     "statement": "tacit.jobs.statement",
     "train": "tacit.jobs.train",
@@ -55,7 +59,9 @@ __all__ = [
     "open_data",
     "plan",
     "plan_production",
+    "pretrain",
     "report",
+    "resume",
     "simulate",
     "statement",
     "train",

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from jax.flatten_util import ravel_pytree
-from tests.jobs.test_train import Silent
 from tests.training.tiny import tiny_cache, tiny_recipe
 from typer.testing import CliRunner
 
@@ -25,6 +24,7 @@ from tacit.keyboard.model_folder import ORIGIN, WEIGHTS, load_model, write_model
 from tacit.recipe import Recipe
 from tacit.runs import Run
 from tacit.statements.run_facts import statement_of
+from tacit.training.hooks import Hooks
 
 SMALL = [
     "--embedding",
@@ -68,8 +68,9 @@ def test_a_model_comes_out_that_knows_the_public_text(public: Path, tmp_path: Pa
     assert code == 0
     found = json.loads(out)
     assert found["source"] == "public text text.parquet"
-    assert [look["sentences"] for look in found["looks"]] == [0, 4096, 6144, 9000]
-    assert found["held_out"]["cross_entropy"] < 0.7 * found["looks"][0]["held_out"]
+    assert [each["sentences"] for each in found["evaluations"]] == [0, 4096, 6144, 9000]
+    assert found["evaluations"][0]["loss"] is None
+    assert found["held_out"]["cross_entropy"] < 0.7 * found["evaluations"][0]["held_out"]
     model = load_model(tmp_path / "first")
     assert model.network == Cifg(embedding=8, units=12, vocabulary=model.vocabulary.size)
     assert model.vocabulary.sha256 == Cache.open(public).manifest.vocabulary.sha256
@@ -84,7 +85,7 @@ def test_the_same_command_again_finds_it_done_and_another_is_refused(public: Pat
     assert pretrain(public, tmp_path / "first")[1] == first[1]
     code, _, complaint = pretrain(public, tmp_path / "first", "--units", "13")
     assert code == 2
-    assert "model.units=12 (now 13)" in complaint.replace("\n", " ")
+    assert "begun with other settings (model.units was 12 and is now 13)" in complaint.replace("\n", " ")
 
 
 def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
@@ -113,16 +114,16 @@ def test_a_private_run_begins_from_it_and_says_so(public: Path, tmp_path: Path) 
     recipe = private_recipe(public, tmp_path / "first")
     assert Recipe.from_toml(recipe.to_toml()) == recipe
     with begin(recipe, tmp_path / "run") as run:
-        learner = trainer._learner(run, recipe, Cache.open(public))
+        learner = trainer._learner(run, recipe, Cache.open(public), Hooks())
         np.testing.assert_array_equal(learner.start, ravel_pytree(model)[0])
-        carry_on(run, hardware=Hardware(workers=1), watcher=Silent(), until=2)
+        carry_on(run, hardware=Hardware(workers=1), until=2)
         assert "the text that the first model was trained on (public text text.parquet)" in statement_of(run).markdown()
     weights = tmp_path / "first" / "model" / WEIGHTS
     network, words = rest_of(tmp_path / "first")
     write_model(tmp_path / "first" / "model", network, model._replace(bias=model.bias + 1), words)
     assert weights.is_file()
     with Run.open(tmp_path / "run") as run, pytest.raises(RunError, match=r"is not the one that .* began from"):
-        carry_on(run, hardware=Hardware(workers=1), watcher=Silent())
+        carry_on(run, hardware=Hardware(workers=1))
 
 
 def rest_of(path: Path) -> tuple[LanguageModel, bytes]:

@@ -10,9 +10,12 @@ import pytest
 from tests.training.tiny import LOSS, SETTINGS, tiny_cache
 
 from tacit.data import Cache
-from tacit.errors import InputError, RunError
+from tacit.errors import InputError
+from tacit.jobs.begin import begin, cache_used, of_this_process
+from tacit.progress import Advanced, Event
+from tacit.runs.metadata import PretrainingMetadata
 from tacit.training.central import CentralTraining
-from tacit.training.pretrain import STATE, Pretrained, Pretraining, pretrain
+from tacit.training.pretrain import Pretrained, Pretraining, best_of, pretrain
 
 PLAN = Pretraining(
     central=CentralTraining(batch_size=2, words=6, learning_rate=0.01), sentences=400, every=100, patience=2
@@ -30,16 +33,11 @@ class Stopped(Exception):
 
 def run(folder: Path, cache: Cache, plan: Pretraining = PLAN, **changes: Any) -> Pretrained:
     """Every 64 sentences are a block."""
-    options: dict[str, Any] = {
-        "plan": plan,
-        "key": b"k",
-        "identity": {"data": "d"},
-        "measure": held_out(cache),
-        "watch": lambda state, looks: None,
-        **changes,
-    }
     start = SETTINGS.init(jax.random.key(0))
-    return pretrain(folder, LOSS, start, cache, cache.clients("train"), **options)
+    metadata = PretrainingMetadata(**of_this_process(0), data=cache_used(cache), parameters=1)
+    options: dict[str, Any] = {"plan": plan, "measure": held_out(cache), **changes}
+    with begin(folder, "", metadata, b"k") as opened, opened.locked():
+        return pretrain(opened, LOSS, start, cache, cache.clients("train"), **options)
 
 
 def held_out(cache: Cache) -> Any:
@@ -47,12 +45,12 @@ def held_out(cache: Cache) -> Any:
     return lambda model: float(LOSS(model, sentences))
 
 
-def test_it_learns_and_looks_where_it_was_told(tmp_path: Path, cache: Cache) -> None:
-    done = run(tmp_path, cache)
-    assert [look.sentences for look in done.looks] == [0, 128, 256, 320, 400]  # the blocks after each 100
-    assert math.isnan(done.looks[0].loss)
-    assert done.best.held_out < 0.9 * done.looks[0].held_out
-    assert held_out(cache)(done.model) == done.best.held_out
+def test_it_learns_and_is_evaluated_where_it_was_told(tmp_path: Path, cache: Cache) -> None:
+    done = run(tmp_path / "run", cache)
+    assert [each.sentences for each in done.evaluations] == [0, 128, 256, 320, 400]  # the blocks after each 100
+    assert math.isnan(done.evaluations[0].loss)
+    assert best_of(done.evaluations).held_out < 0.9 * done.evaluations[0].held_out
+    assert held_out(cache)(done.model) == best_of(done.evaluations).held_out
     assert not done.stopped_early
 
 
@@ -62,8 +60,8 @@ def test_killed_anywhere_it_comes_to_the_same_model(tmp_path: Path, cache: Cache
     def dies_after(block: int) -> Any:
         seen = [0]
 
-        def watch(state: Any, looks: Any) -> None:
-            seen[0] += 1
+        def watch(event: Event) -> None:
+            seen[0] += isinstance(event, Advanced)
             if seen[0] == block:
                 raise Stopped
 
@@ -71,15 +69,15 @@ def test_killed_anywhere_it_comes_to_the_same_model(tmp_path: Path, cache: Cache
 
     for block in (1, 2, 3, 1):
         with pytest.raises(Stopped):
-            run(tmp_path / "killed", cache, watch=dies_after(block))
-    (tmp_path / "killed" / ".at-9.safetensors.1.draft").write_bytes(b"torn")
+            run(tmp_path / "killed", cache, progress=dies_after(block))
+    (tmp_path / "killed" / "steps" / ".evaluation-000009.safetensors.1.draft").write_bytes(b"torn")
     again = run(tmp_path / "killed", cache)
     for a, b in zip(jax.tree.leaves(whole.model), jax.tree.leaves(again.model), strict=True):
         np.testing.assert_array_equal(a, b)
-    assert again.looks[1:] == whole.looks[1:]
-    assert sorted(p.name for p in (tmp_path / "killed").iterdir()) == ["at-000000000400.safetensors", STATE]
-    finished = run(tmp_path / "killed", cache, watch=dies_after(1))  # nothing is left to do
-    assert finished.looks[1:] == whole.looks[1:]
+    assert again.evaluations[1:] == whole.evaluations[1:]
+    assert [path.name for path in (tmp_path / "killed" / "steps").iterdir()] == ["evaluation-000004.safetensors"]
+    finished = run(tmp_path / "killed", cache, progress=dies_after(1))  # nothing is left to do
+    assert finished.evaluations[1:] == whole.evaluations[1:]
 
 
 def test_it_keeps_the_best_and_stops_when_patience_ends(tmp_path: Path, cache: Cache) -> None:
@@ -90,27 +88,12 @@ def test_it_keeps_the_best_and_stops_when_patience_ends(tmp_path: Path, cache: C
         models.append(jax.tree.map(np.array, model))
         return next(values)
 
-    done = run(tmp_path, cache, measure=measure)
-    assert [look.held_out for look in done.looks] == [5.0, 4.0, 4.5, 4.2]
+    done = run(tmp_path / "run", cache, measure=measure)
+    assert [each.held_out for each in done.evaluations] == [5.0, 4.0, 4.5, 4.2]
     assert done.stopped_early
     for a, b in zip(jax.tree.leaves(done.model), jax.tree.leaves(models[1]), strict=True):
         np.testing.assert_array_equal(a, b)
-    assert next(values) == 1.0, "the last look was never taken"
-
-
-def test_other_settings_are_refused_by_name(tmp_path: Path, cache: Cache) -> None:
-    run(tmp_path, cache)
-    other = Pretraining(central=CentralTraining(batch_size=2, words=6, learning_rate=0.02), sentences=400, every=100)
-    with pytest.raises(InputError, match=r"central\.learning_rate=0\.01 \(now 0\.02\), patience=2 \(now 5\)"):
-        run(tmp_path, cache, plan=other)
-    with pytest.raises(InputError, match=r"data=d \(now e\)"):
-        run(tmp_path, cache, identity={"data": "e"})
-
-
-def test_a_damaged_folder_says_so(tmp_path: Path, cache: Cache) -> None:
-    (tmp_path / STATE).write_text("{}")
-    with pytest.raises(RunError, match="is damaged"):
-        run(tmp_path, cache)
+    assert next(values) == 1.0, "the last evaluation was never made"
 
 
 @pytest.mark.parametrize("name", ["sentences", "every", "patience"])

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from tacit.cli.console import console, speaks_plainly
+from tacit.cli.console import console, say
 from tacit.cli.display import display
-from tacit.cli.progress import TrainingProgress
+from tacit.cli.options import Json, command
 from tacit.cli.train import show
 from tacit.data import VocabularyChoice
 from tacit.data.vocabulary_choice import MANUALS
@@ -16,12 +16,12 @@ from tacit.data.vocabulary_choice import MANUALS
 VOCABULARY = 5_000  # the manuals have too few words for the papers' 10,000
 
 
-@speaks_plainly
+@command
 def demo(
     out: Annotated[Path, typer.Option(help="The run folder; an unfinished demo there is continued.")] = Path(
         "runs/demo"
     ),
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
+    json: Json = False,
 ) -> None:
     """Import a population, train a private next-word model, evaluate it, write report and statement."""
     from tacit.jobs.import_data import import_data
@@ -36,6 +36,6 @@ def demo(
         with display(quiet=json) as progress:
             import_data("docstrings", cache, vocabulary=public, vocabulary_size=VOCABULARY, progress=progress)
     recipe = Recipe.from_toml((files("tacit") / "demo.toml").read_text(encoding="utf-8"), where="demo.toml")
-    with TrainingProgress(quiet=json) as training:
-        result = train(recipe, out, data=cache, progress=training)
-    show(result, json=json)
+    with display(quiet=json) as progress:
+        result = train(recipe, out, data=cache, progress=progress)
+    say(result, json, show)

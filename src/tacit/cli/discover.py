@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tacit.cli.console import console, say
+from tacit.cli.console import Recorded, console, say
 from tacit.cli.display import display
 from tacit.cli.options import Json, command
 from tacit.cli.values import k_and_delta
@@ -102,11 +102,12 @@ def discover_words(
     settings = options.settings()
     with display(quiet=json) as progress:
         result = discover(data, vocabulary, out, settings, delta=delta, progress=progress)
-    say(result, json, lambda made: show_discovery(made.to_record()))
+    say(result, json, show)
 
 
-def show_discovery(record: dict[str, Any]) -> None:
+def show(result: Recorded) -> None:
     """The figures of a discovery run, for people."""
+    record = result.to_record()
     coverage, truth = record["coverage"], record["simulation"]
     console.print(f"[bold]{record['words']:,} words[/] from {record['users']:,} users, each asked once")
     if coverage:

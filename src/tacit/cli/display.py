@@ -48,6 +48,10 @@ SHOWN: tuple[tuple[frozenset[str], Callable[[Mapping[str, float]], str]], ...] =
     (frozenset({"clip_norm", "clip_estimate"}), _clip_norm),
     (frozenset({"loss"}), lambda of: f"loss {of['loss']:.6f}"),
     (frozenset({"gap"}), lambda of: f"within {of['gap']:.1e} of the least squared error"),
+    (
+        frozenset({"training_loss", "held_out", "best"}),
+        lambda of: f"loss {of['training_loss']:.3f}, held out {of['held_out']:.3f} (best {of['best']:.3f}) nats",
+    ),
     (frozenset({"prefixes"}), lambda of: f"{of['prefixes']:,.0f} prefixes alive"),
     (frozenset({"users"}), lambda of: f"{of['users']:,.0f} users"),
     (frozenset({"words"}), lambda of: f"{of['words']:,.0f} words"),

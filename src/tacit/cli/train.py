@@ -4,6 +4,9 @@ JAX is imported by the functions that train, not by this file: `tacit account` m
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,23 +14,16 @@ import typer
 from rich.table import Table
 
 from tacit.cli.account_run import say_if_weaker
-from tacit.cli.console import console, print_json, speaks_plainly
-from tacit.cli.progress import TrainingProgress
+from tacit.cli.console import console, say
+from tacit.cli.display import display
+from tacit.cli.options import Json, Seed, command
 from tacit.compute import Hardware
 from tacit.privacy.rounding import rounded_up
-from tacit.runs import Run, TrainingMetadata
 
 if TYPE_CHECKING:
     from tacit.jobs.train import TrainingResult
 
 Workers = Annotated[int, typer.Option(help="CPU cores to use; 0 is all. Changes the speed, never the result.")]
-Cluster = Annotated[
-    str | None,
-    typer.Option(
-        help="Train the clients on a Ray cluster: 'auto' for the one of this machine, or HOST:PORT. "
-        "Changes the speed, never the result (docs/cluster.md)."
-    ),
-]
 Chunk = Annotated[
     int, typer.Option(help="Clients that an accelerator trains side by side; 0: as many as its memory holds.")
 ]
@@ -35,28 +31,43 @@ Multiply = Annotated[
     str,
     typer.Option(help="How an accelerator multiplies float32 matrices: tensorfloat32, or float32 to the last digit."),
 ]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        help="Train the clients on a Ray cluster: 'auto' for the one of this machine, or HOST:PORT. "
+        "Changes the speed, never the result (docs/cluster.md)."
+    ),
+]
 Profiled = Annotated[bool, typer.Option("--profile", help="Say at the end where the time went (docs/speed.md).")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+# By kind of run: who prints its result for people.
+SHOWS = {"pretrain": "tacit.cli.pretrain:show", "discover": "tacit.cli.discover:show"}
 
 
-@speaks_plainly
+@dataclass(frozen=True)
+class HardwareOptions:
+    """On what it runs."""
+
+    workers: Workers = 0
+    chunk: Chunk = 0
+    products: Multiply = "tensorfloat32"
+
+    @property
+    def value(self) -> Hardware:
+        """The settings. Raises: InputError."""
+        return Hardware(workers=self.workers, chunk=self.chunk, products=self.products)  # type: ignore[arg-type]
+
+
+@command
 def train(
     recipe: Annotated[Path, typer.Argument(help="A recipe in TOML; the shipped ones are in recipes/.")],
     out: Annotated[Path, typer.Option(help="The run folder to make.")],
+    hardware: HardwareOptions,
     data: Annotated[Path | None, typer.Option(help="A cache in place of the recipe's data.cache.")] = None,
     init: Annotated[
         Path | None,
         typer.Option(help="Begin from this model of `tacit pretrain`, in place of the recipe's model.init."),
     ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            help="Fix all randomness: whoever knows the seed can take the noise away (the statement says so first)."
-        ),
-    ] = None,
-    workers: Workers = 0,
-    chunk: Chunk = 0,
-    products: Multiply = "tensorfloat32",
+    seed: Seed = None,
     cluster: Cluster = None,
     profile: Profiled = False,
     json: Json = False,
@@ -64,41 +75,35 @@ def train(
     """Train a model by the recipe and leave a run folder."""
     from tacit.jobs.train import train as job
 
-    hardware = Hardware(workers=workers, chunk=chunk, products=products)  # type: ignore[arg-type]
-    with TrainingProgress(quiet=json) as progress:
+    with display(quiet=json) as progress:
         result = job(
-            recipe, out, data=data, init=init, seed=seed, hardware=hardware, cluster=cluster, progress=progress
+            recipe, out, data=data, init=init, seed=seed, hardware=hardware.value, cluster=cluster, progress=progress
         )
-    show(result, profile=profile, json=json)
+    say(result, json, partial(show, profile=profile))
 
 
-@speaks_plainly
+@command
 def resume(
     run: Annotated[Path, typer.Argument(help="A run folder that was interrupted.")],
-    workers: Workers = 0,
-    chunk: Chunk = 0,
-    products: Multiply = "tensorfloat32",
+    hardware: HardwareOptions,
     cluster: Cluster = None,
     profile: Profiled = False,
     json: Json = False,
 ) -> None:
     """Carry an interrupted run to its end; the result is bit for bit that of an uninterrupted one."""
-    from tacit.jobs.train import resume_training
+    from tacit.jobs.resume import resume as job
 
-    hardware = Hardware(workers=workers, chunk=chunk, products=products)  # type: ignore[arg-type]
-    with Run.open(run) as found, TrainingProgress(quiet=json) as progress:
-        found.of_kind(
-            TrainingMetadata, "the `{command}` that began it goes on with it, given the same options and --out {run}"
-        )
-        result = resume_training(found, hardware=hardware, cluster=cluster, progress=progress)
-        show(result, profile=profile, json=json)
+    with display(quiet=json) as progress:
+        result = job(run, hardware=hardware.value, cluster=cluster, progress=progress)
+    if shows := SHOWS.get(result.run.kind):
+        module, _, name = shows.partition(":")
+        say(result, json, getattr(import_module(module), name))
+    else:
+        say(result, json, partial(show, profile=profile))
 
 
-def show(result: "TrainingResult", *, profile: bool = False, json: bool = False) -> None:
+def show(result: "TrainingResult", *, profile: bool = False) -> None:
     """Accuracy, price, where the time went if that was asked, and where the report is."""
-    if json:
-        print_json(result.to_record())
-        return
     summary, test = result.summary(), result.test
     console.print(
         f"accuracy on {test['clients']:.0f} clients never trained on: top-1 {test['top1_accuracy']:.2%}, "

@@ -12,9 +12,9 @@ from typing import Annotated, Literal
 import typer
 
 from tacit.cli.console import complaints, console, print_json, speaks_plainly
-from tacit.cli.options import with_options
+from tacit.cli.options import Json, with_options
 from tacit.cli.tables import print_table
-from tacit.cli.train import Chunk, Json, Multiply, Workers
+from tacit.cli.train import Chunk, Multiply, Workers
 from tacit.cli.values import numbers
 from tacit.errors import InputError, RunError, TrainingError
 from tacit.jobs.tune import TrialOutcome, existing_trials, outcome_of, refuse_other_trials, run_trials

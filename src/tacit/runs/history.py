@@ -14,11 +14,7 @@ Column = NDArray[Any]
 
 
 class History(Mapping[str, Column]):
-    """Columns of equal length by name, a row after each number of rounds done, 0 (the initial model) included.
-
-    `rounds`; `seconds`, and what was kept of the round before it (`loss`, `clipped`, `clip_norm`, ...); metrics as
-    `validation_top1_accuracy`. What was not measured there is nan.
-    """
+    """Columns of equal length by name; what was not measured in a row is nan."""
 
     def __init__(self, columns: Mapping[str, Column]) -> None:
         self._columns = dict(columns)
@@ -33,7 +29,8 @@ class History(Mapping[str, Column]):
         return len(self._columns)
 
     def __repr__(self) -> str:
-        return f"History({len(self['rounds'])} rows: {', '.join(self)})"
+        rows = len(next(iter(self._columns.values()), ()))
+        return f"History({rows} rows: {', '.join(self)})"
 
     def to_pandas(self) -> Any:
         """A pandas.DataFrame. Raises: InputError where pandas is not installed."""
@@ -51,7 +48,11 @@ class History(Mapping[str, Column]):
 
 
 def history_of(run: Run) -> History:
-    """All that the run folder has of its rounds and of its evaluations."""
+    """Of a training run, a row after each number of rounds done, 0 (the initial model) included.
+
+    `rounds`; `seconds`, and what was kept of the round before it (`loss`, `clipped`, `clip_norm`, ...); metrics as
+    `validation_top1_accuracy`.
+    """
     rows = run.steps()
     columns: dict[str, Column] = {"rounds": np.arange(len(rows) + 1)}
 

@@ -100,5 +100,5 @@ def load_checkpoint(path: Path, like: Any, expected: str) -> Any:
 def forget_old_checkpoints(folder: Path, keep: int) -> None:
     """Remove all but the newest `keep`, and drafts that a killed process left."""
     sweep_drafts(folder)
-    for old in sorted(folder.glob("round-*.safetensors"))[: -keep or None]:
+    for old in sorted(folder.glob("*.safetensors"))[: -keep or None]:
         old.unlink(missing_ok=True)

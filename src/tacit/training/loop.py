@@ -28,6 +28,7 @@ from tacit.training.rounds import RoundOutcome, RoundPlan, TrainingState, initia
 
 KEPT = 2  # checkpoints: the last, and the one before, whose model may still be under evaluation
 STAGE = "training"
+_CALLED = {"loss": "training_loss"}  # in events, where other stages have losses of their own
 
 
 class PeriodicEvaluation:
@@ -198,7 +199,8 @@ class _Watching:
         self._seconds += outcome.seconds
         self._trained += len(outcome.clients)
         self._measures.append(outcome.measures)
-        figures = {"clients_per_second": self._trained / self._seconds, **outcome.measures}
+        figures = {"clients_per_second": self._trained / self._seconds}
+        figures |= {_CALLED.get(name, name): value for name, value in outcome.measures.items()}
         if self._price is not None:
             figures |= self._price.after(outcome.round, outcome.clients)
         self._progress(Advanced(STAGE, outcome.round + 1, figures))

@@ -1,15 +1,13 @@
 """Pre-training on public text, before the first private round [paper 1, section 2.3].
 
-Central training that looks at held-out public text now and then, keeps the model that did best there, stops when it
-has long not done better, and survives kill -9. A private run that begins from its model pays nothing for it: no phone's
-text was used.
+Central training that is evaluated on held-out public text now and then, keeps the model that did best there, stops when
+it has long not done better, and survives kill -9: each evaluation is a step of its run. A private run that begins from
+its model pays nothing for it: no client's text was used.
 """
 
-import json
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import jax
@@ -17,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.data import Cache
-from tacit.errors import InputError, RunError
-from tacit.files import sweep_drafts, write_whole
+from tacit.errors import InputError
+from tacit.progress import Advanced, Progress, StageBegan, StageEnded, silent
+from tacit.runs import Run, Step
 from tacit.training.central import CentralState, CentralTraining, central_start, central_states
-from tacit.training.checkpoint import leaves, load_checkpoint, save_checkpoint
+from tacit.training.checkpoint import forget_old_checkpoints, leaves, load_checkpoint, save_checkpoint
 from tacit.training.client import Loss, Model
 
-STATE = "pretraining.json"  # names the checkpoint it belongs to, and is written after it
+STAGE = "pre-training"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,8 +31,8 @@ class Pretraining:
 
     central: CentralTraining = field(default_factory=CentralTraining)
     sentences: int = 1_000_000  # at most; the learning rate falls to 0 along a cosine of this length
-    every: int = 50_000  # sentences from one look at held-out text to the next
-    patience: int = 5  # looks without a better one, after which training stops
+    every: int = 50_000  # sentences from one evaluation on held-out text to the next
+    patience: int = 5  # evaluations without a better one, after which training stops
 
     def __post_init__(self) -> None:
         for name in ("sentences", "every", "patience"):
@@ -41,124 +40,111 @@ class Pretraining:
                 raise InputError(f"pretraining {name}={getattr(self, name)} must be at least 1.")
 
 
-class Look(NamedTuple):
-    """One look at held-out public text."""
+class HeldOutEvaluation(NamedTuple):
+    """One evaluation on held-out public text."""
 
     sentences: int  # trained on before it
     loss: float  # nats a word of the last training steps; nan before the first
     held_out: float  # nats a word of the held-out text
+
+    @property
+    def measures(self) -> dict[str, float]:
+        """What a step keeps of it."""
+        kept = {"sentences": float(self.sentences), "held_out": self.held_out}
+        return kept if math.isnan(self.loss) else {**kept, "loss": self.loss}
 
 
 class Pretrained(NamedTuple):
     """What pre-training gives."""
 
     model: Model  # the one that did best on held-out text
-    looks: tuple[Look, ...]
+    evaluations: tuple[HeldOutEvaluation, ...]
     stopped_early: bool
 
-    @property
-    def best(self) -> Look:
-        return min(self.looks, key=lambda look: look.held_out)
 
-
-class _Held(NamedTuple):
-    """What a checkpoint holds: where training is, and the best model so far."""
+class _Kept(NamedTuple):
+    """What a step's file holds: where training is, and the best model so far."""
 
     training: CentralState
     best: Model
 
 
+def evaluations_of(run: Run) -> tuple[HeldOutEvaluation, ...]:
+    """Those that a run has, in order."""
+    kept = (step.measures for step in run.steps())
+    return tuple(HeldOutEvaluation(int(of["sentences"]), of.get("loss", float("nan")), of["held_out"]) for of in kept)
+
+
+def best_of(evaluations: tuple[HeldOutEvaluation, ...]) -> HeldOutEvaluation:
+    """The one with the least loss on held-out text; the first of equals."""
+    return min(evaluations, key=lambda evaluation: evaluation.held_out)
+
+
 def pretrain(
-    folder: Path,
+    run: Run,
     loss: Loss,
     start: Model,
     cache: Cache,
     clients: NDArray[np.int64],
     *,
     plan: Pretraining,
-    key: bytes,
-    identity: Mapping[str, Any],
     measure: Callable[[Model], float],
-    watch: Callable[[CentralState, tuple[Look, ...]], None],
+    progress: Progress = silent,
 ) -> Pretrained:
-    """Train on the pooled text of `clients`, from `start` or from where `folder` says an earlier call was stopped.
+    """Train on the pooled text of `clients`, from `start` or from where the run's last step is.
 
-    measure(model) is the cross-entropy on held-out text, lower is better; watch is called after every block of steps.
-    identity: JSON values that must be the same when training is continued (the data, the network, the seed).
-    Deterministic given the key, however often it is interrupted. Raises: InputError when there is nothing to train on
-    or the folder was begun with other settings; TrainingError when training diverges; RunError for a damaged folder.
+    measure(model) is the cross-entropy on held-out text, lower is better. Deterministic given the run's key, however
+    often it is interrupted. Raises: InputError when there is nothing to train on; TrainingError when training
+    diverges; RunError for a damaged folder.
     """
-    asked = json.loads(json.dumps({**identity, **asdict(plan)}))
-    held = _Held(central_start(start, plan.sentences, plan.central), jax.tree.map(np.asarray, start))
-    folder.mkdir(parents=True, exist_ok=True)
-    held, looks = _found(folder, asked, held)
-    if not looks:
-        looks = (Look(0, float("nan"), measure(start)),)
-    if not _exhausted(looks, plan):
+    key = run.noise_key
+    kept = _Kept(central_start(start, plan.sentences, plan.central), jax.tree.map(np.asarray, start))
+    found = evaluations_of(run)
+    if found:
+        kept = _last(run, kept)
+    else:
+        found = (HeldOutEvaluation(0, float("nan"), measure(start)),)
+        _keep(run, kept, found)
+    progress(StageBegan(STAGE, plan.sentences, found[-1].sentences))
+    if not _exhausted(found, plan):
         for training in central_states(
-            loss, held.training, cache, clients, sentences=plan.sentences, settings=plan.central, key=key
+            loss, kept.training, cache, clients, sentences=plan.sentences, settings=plan.central, key=key
         ):
-            due = training.sentences // plan.every > looks[-1].sentences // plan.every
+            due = training.sentences // plan.every > found[-1].sentences // plan.every
             if due or training.sentences >= plan.sentences:
-                look = Look(training.sentences, training.loss, measure(training.model))
-                better = look.held_out < min(earlier.held_out for earlier in looks)
-                held, looks = _Held(training, training.model if better else held.best), (*looks, look)
-                _keep(folder, asked, held, looks)
-            watch(training, looks)
-            if _exhausted(looks, plan):
+                evaluation = HeldOutEvaluation(training.sentences, training.loss, measure(training.model))
+                better = evaluation.held_out < best_of(found).held_out
+                kept, found = _Kept(training, training.model if better else kept.best), (*found, evaluation)
+                _keep(run, kept, found)
+            figures = {
+                "training_loss": training.loss,
+                "held_out": found[-1].held_out,
+                "best": best_of(found).held_out,
+            }
+            progress(Advanced(STAGE, training.sentences, figures))
+            if _exhausted(found, plan):
                 break
-    return Pretrained(held.best, looks, stopped_early=looks[-1].sentences < plan.sentences)
+    progress(StageEnded(STAGE))
+    return Pretrained(kept.best, found, stopped_early=found[-1].sentences < plan.sentences)
 
 
-def _exhausted(looks: tuple[Look, ...], plan: Pretraining) -> bool:
+def _exhausted(found: tuple[HeldOutEvaluation, ...], plan: Pretraining) -> bool:
     """Whether there is nothing left to do, or nothing to be gained by it."""
-    best = min(range(len(looks)), key=lambda i: looks[i].held_out)
-    return looks[-1].sentences >= plan.sentences or len(looks) - 1 - best >= plan.patience
+    best = found.index(best_of(found))
+    return found[-1].sentences >= plan.sentences or len(found) - 1 - best >= plan.patience
 
 
-def _keep(folder: Path, asked: dict[str, Any], held: _Held, looks: tuple[Look, ...]) -> None:
-    """Checkpoint first, then the file that names it: killed in between, the earlier pair is still whole."""
-    name = f"at-{held.training.sentences:012d}.safetensors"
-    digest = save_checkpoint(folder / name, leaves(held))
-    state = {"asked": asked, "looks": [_plain(look) for look in looks], "checkpoint": name, "digest": digest}
-    write_whole(folder / STATE, (json.dumps(state, indent=1) + "\n").encode())
-    for old in folder.glob("at-*.safetensors"):
-        if old.name != name:
-            old.unlink()
+def _keep(run: Run, kept: _Kept, found: tuple[HeldOutEvaluation, ...]) -> None:
+    """The file first, then the step that names it: killed in between, the earlier pair is still whole."""
+    number = len(found) - 1
+    name = f"evaluation-{number:06d}.safetensors"
+    digest = save_checkpoint(run.path / "steps" / name, leaves(kept))
+    run.commit(Step(step=number, file=name, digest=digest, measures=found[-1].measures))
+    forget_old_checkpoints(run.path / "steps", keep=1)
 
 
-def _plain(look: Look) -> list[float | None]:
-    return [None if math.isnan(value) else value for value in look]
-
-
-def _found(folder: Path, asked: dict[str, Any], like: _Held) -> tuple[_Held, tuple[Look, ...]]:
-    """What an earlier call left, or `like` and no looks."""
-    sweep_drafts(folder)
-    try:
-        state = json.loads((folder / STATE).read_text(encoding="utf-8"))
-        begun = state["asked"]
-        looks = tuple(
-            Look(int(seen), float("nan") if loss is None else loss, held_out) for seen, loss, held_out in state["looks"]
-        )
-        checkpoint, digest = folder / state["checkpoint"], state["digest"]
-    except FileNotFoundError:
-        return like, ()
-    except (ValueError, KeyError, TypeError) as error:
-        raise RunError(f"'{folder / STATE}' is damaged ({error}); remove the folder and begin again.") from error
-    if begun != asked:
-        raise InputError(f"'{folder}' was begun with {_difference(begun, asked)}; give the same, or another --out.")
-    held: _Held = load_checkpoint(checkpoint, like, digest)
-    training = held.training._replace(sentences=int(held.training.sentences), loss=float(held.training.loss))
-    return held._replace(training=training), looks
-
-
-def _difference(begun: dict[str, Any], asked: dict[str, Any], prefix: str = "") -> str:
-    """The settings that differ: `sentences=5 (now 6)`."""
-    parts = []
-    for name in sorted(begun.keys() | asked.keys()):
-        before, now = begun.get(name), asked.get(name)
-        if isinstance(before, dict) and isinstance(now, dict) and before != now:
-            parts.append(_difference(before, now, f"{prefix}{name}."))
-        elif before != now:
-            parts.append(f"{prefix}{name}={before} (now {now})")
-    return ", ".join(parts)
+def _last(run: Run, like: _Kept) -> _Kept:
+    step = run.steps()[-1]
+    kept: _Kept = load_checkpoint(run.path / "steps" / step.file, like, step.digest)
+    training: Any = kept.training
+    return kept._replace(training=training._replace(sentences=int(training.sentences), loss=float(training.loss)))

@@ -23,9 +23,9 @@ class PriceSoFar:
         self._rests_until = 0.0
 
     def after(self, round: int, clients: NDArray[np.int64]) -> dict[str, float]:
-        """The price with this round: `zcdp` and `epsilon`; nothing while computing it again would cost too much time.
+        """The price with this round: `zcdp`, and `epsilon` at `delta`; nothing while that would cost too much time.
 
-        Both are infinite where no noise is added.
+        The first two are infinite where no noise is added.
         """
         self._rounds.append(np.full(len(clients), round))
         self._clients.append(clients)
@@ -39,7 +39,7 @@ class PriceSoFar:
 
     def _price(self, rounds: int) -> dict[str, float]:
         if not self._planned.private:
-            return {"zcdp": float("inf"), "epsilon": float("inf")}
+            return {"zcdp": float("inf"), "epsilon": float("inf"), "delta": self._delta}
         happened = Participation.realised(rounds, np.concatenate(self._rounds), np.concatenate(self._clients))
         spent = self._planned.with_participation(happened)
-        return {"zcdp": spent.zcdp, "epsilon": spent.epsilon(self._delta)}
+        return {"zcdp": spent.zcdp, "epsilon": spent.epsilon(self._delta), "delta": self._delta}

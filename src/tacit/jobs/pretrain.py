@@ -1,0 +1,222 @@
+"""A first model from public text, for private training to begin with."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import tomli_w
+
+from tacit.compute import Hardware
+from tacit.errors import InputError, RunError
+from tacit.progress import Progress, silent
+from tacit.records import from_plain, json_ready, to_plain
+from tacit.runs import Run
+from tacit.runs.history import History
+from tacit.runs.metadata import PretrainingMetadata
+
+if TYPE_CHECKING:  # what these need is loaded when something is trained
+    import os
+
+    from tacit.data import Cache
+    from tacit.keyboard.language_model import LanguageModel
+    from tacit.keyboard.model_folder import TrainedModel
+    from tacit.training.pretrain import HeldOutEvaluation, Pretraining
+
+    PathLike: TypeAlias = str | os.PathLike[str]
+
+PASSAGE = 200  # sentences of a held-out passage that are looked at
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainingResult:
+    """A finished pre-training, read from its folder."""
+
+    run: Run
+
+    @property
+    def evaluations(self) -> "tuple[HeldOutEvaluation, ...]":
+        """On held-out public text, in order; the first is of the initial model."""
+        from tacit.training.pretrain import evaluations_of
+
+        return evaluations_of(self.run)
+
+    @property
+    def best(self) -> "HeldOutEvaluation":
+        """That of the model that was kept."""
+        from tacit.training.pretrain import best_of
+
+        return best_of(self.evaluations)
+
+    @property
+    def stopped_early(self) -> bool:
+        """Whether training ended because held-out text no longer gained."""
+        asked: int = tomllib.loads(self.run.settings)["pretraining"]["sentences"]
+        return self.evaluations[-1].sentences < asked
+
+    @property
+    def held_out(self) -> Mapping[str, float]:
+        """The metrics of the kept model on held-out text."""
+        return {metric.name: metric.value for metric in self.run.metrics()}
+
+    @property
+    def source(self) -> str:
+        """The public text."""
+        return _metadata(self.run).data.source
+
+    def model(self) -> "TrainedModel":
+        """The model that did best on held-out text."""
+        from tacit.keyboard.model_folder import load_model
+
+        return load_model(self.run.path)
+
+    def history(self) -> History:
+        """A row for each evaluation: `sentences` trained on before it, `loss` then, `held_out`."""
+        columns = zip(*self.evaluations, strict=True)
+        return History(dict(zip(("sentences", "loss", "held_out"), map(np.array, columns), strict=True)))
+
+    def to_record(self) -> dict[str, Any]:
+        """Plain values for JSON: what `tacit pretrain --json` prints."""
+        record: dict[str, Any] = json_ready(
+            {
+                "schema": "tacit.pretraining",
+                "version": 1,
+                "run": str(self.run.path),
+                "model": str(self.run.path / "model"),
+                "source": self.source,
+                "best": self.best._asdict(),
+                "stopped_early": self.stopped_early,
+                "held_out": dict(self.held_out),
+                "evaluations": [each._asdict() for each in self.evaluations],
+            }
+        )
+        return record
+
+
+def pretrain(
+    data: "Cache | PathLike",
+    out: "PathLike",
+    *,
+    model: "LanguageModel | None" = None,
+    settings: "Pretraining | None" = None,
+    held_out: int = 50,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> PretrainingResult:
+    """Train a model on a cache of public text, into a run folder at `out`; `train(init=out)` begins from it.
+
+    A folder that was begun with the same is gone on with. model: the network, by default the papers'; how many words it
+    has is the cache's to say. settings: how long, and when to stop. held_out: clients of the validation part that
+    evaluate. seed: of the initial model and of the order of the text; nothing is private. Raises: InputError when there
+    is nothing to train on; RunError where `out` was begun with other settings; TrainingError when training diverges.
+    """
+    from tacit.data import Cache
+    from tacit.jobs.begin import begin, cache_used, key_for, of_this_process
+    from tacit.keyboard.cifg import Cifg
+    from tacit.keyboard.language_model import parameter_count, settings_of
+    from tacit.training.pretrain import Pretraining
+
+    if min(seed, held_out - 1) < 0:
+        raise InputError(f"--seed {seed} must be 0 or more and --held-out {held_out} at least 1.")
+    cache = data if isinstance(data, Cache) else Cache.open(Path(data))
+    network = _with_words(model or Cifg(), cache)
+    asked = {
+        "data": cache.manifest.digest,
+        "seed": seed,
+        "held_out": held_out,
+        "model": settings_of(network),
+        "pretraining": to_plain(settings or Pretraining()),
+    }
+    metadata = PretrainingMetadata(**of_this_process(seed), data=cache_used(cache), parameters=parameter_count(network))
+    return _to_the_end(begin(Path(out), tomli_w.dumps(asked), metadata, key_for(seed)), progress)
+
+
+def resume_pretraining(
+    run: Run,
+    *,
+    progress: Progress = silent,
+) -> PretrainingResult:
+    """Go on with a pre-training; a finished one is read."""
+    return _to_the_end(run, progress)
+
+
+def _to_the_end(run: Run, progress: Progress) -> PretrainingResult:
+    with run.locked():
+        if not run.finished:
+            _train(run, progress)
+        run.destroy_noise_key()
+        for file in (run.path / "steps").iterdir():
+            file.unlink()
+    return PretrainingResult(run=run)
+
+
+def _train(run: Run, progress: Progress) -> None:
+    """What the run lacks, then its model and what that is worth."""
+    import jax
+
+    from tacit.compute.cores import Cores
+    from tacit.evaluation.accuracy import HeldOut, evaluate
+    from tacit.keyboard.language_model import Parameters, model_of, next_word_loss
+    from tacit.keyboard.model_folder import write_model, write_origin
+    from tacit.runs import Metric
+    from tacit.training import generator_for
+    from tacit.training.pretrain import Pretraining, best_of, pretrain
+
+    asked, cache = tomllib.loads(run.settings), _same_cache(run)
+    plan = from_plain(Pretraining, asked["pretraining"], where="pretraining")
+    kind = asked["model"].pop("kind")
+    network = model_of(kind, asked["model"])
+    clients = cache.clients("validation")[: asked["held_out"]]
+    validation = HeldOut.read(cache, clients, sentences=PASSAGE, words=plan.central.words)
+    cores = Cores(Hardware(workers=1))
+
+    def metrics(parameters: Parameters) -> Mapping[str, float]:
+        return evaluate(network, parameters, validation, cores=cores).metrics()
+
+    def measure(parameters: Parameters) -> float:
+        return metrics(parameters)["cross_entropy"]
+
+    first = network.init(jax.random.key(int(generator_for(run.noise_key, "initial model").integers(2**31))))
+    trained = pretrain(
+        run,
+        next_word_loss(network),
+        first,
+        cache,
+        cache.clients("train"),
+        plan=plan,
+        measure=measure,
+        progress=progress,
+    )
+    write_model(run.path / "model", network, trained.model, cache.vocabulary_path.read_bytes())
+    write_origin(run.path / "model", cache.manifest.source)
+    at = trained.evaluations.index(best_of(trained.evaluations))
+    worth = metrics(trained.model)
+    run.record_metrics([Metric(step=at, split="validation", name=name, value=value) for name, value in worth.items()])
+    run.finish()
+
+
+def _with_words(model: "LanguageModel", cache: "Cache") -> "LanguageModel":
+    """The network with the words of the cache."""
+    from tacit.keyboard.language_model import kind_of, model_of, settings_of
+
+    own = {name: value for name, value in settings_of(model).items() if name != "kind"}
+    return model_of(kind_of(model), {**own, "vocabulary": cache.manifest.vocabulary.size})
+
+
+def _metadata(run: Run) -> PretrainingMetadata:
+    return run.of_kind(PretrainingMetadata, "`{command}` goes on with it")
+
+
+def _same_cache(run: Run) -> "Cache":
+    from tacit.data import Cache
+
+    data = _metadata(run).data
+    cache = Cache.open(Path(data.cache))
+    if cache.manifest.digest != data.cache_digest:
+        raise RunError(
+            f"the cache '{cache.path}' is not the one that '{run.path}' began with (its text differs); "
+            "put the old cache back, or start a new run."
+        )
+    return cache

@@ -1,0 +1,68 @@
+"""Going on with a run, whatever kind of run it is."""
+
+import importlib
+import inspect
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from tacit.compute import Hardware
+from tacit.errors import InputError
+from tacit.progress import Progress, silent
+from tacit.runs import Run
+
+# By kind: the function that goes on with such a run, loaded when one is resumed. It takes the open run, `progress`, and
+# of `resume`'s other arguments those that mean something to it.
+RESUMED: Mapping[str, str] = {
+    "train": "tacit.jobs.train:resume_training",
+    "pretrain": "tacit.jobs.pretrain:resume_pretraining",
+    "discover": "tacit.jobs.discover:resume",
+}
+
+
+class Result(Protocol):
+    """What every kind of run gives."""
+
+    @property
+    def run(self) -> Run:
+        """Its folder."""
+        ...
+
+    def to_record(self) -> Mapping[str, Any]:
+        """What `--json` prints."""
+        ...
+
+
+def resume(
+    run: Run | str | os.PathLike[str],
+    *,
+    hardware: Hardware = Hardware(),  # noqa: B008  (frozen)
+    cluster: str | None = None,
+    until: int | None = None,
+    progress: Progress = silent,
+    **own: Any,
+) -> Result:
+    """Carry an interrupted run to its end; the result is that of an uninterrupted one. A finished one is read.
+
+    own: the parts of its own that a training was begun with (docs/extending.md), given again. Raises: RunError where
+    it is no run folder or another process works on it; InputError for a kind of run that the command which began it
+    goes on with, or for an argument that this kind of run has no use for.
+    """
+    found = run if isinstance(run, Run) else Run.open(Path(run))
+    if found.kind not in RESUMED:
+        raise InputError(
+            f"'{found.path}' is a run of `tacit {found.kind}`; that command goes on with it, given the same options "
+            f"and --out {found.path}."
+        )
+    module, _, name = RESUMED[found.kind].partition(":")
+    resumed = getattr(importlib.import_module(module), name)
+    understood = inspect.signature(resumed).parameters
+    given = {"cluster": cluster, "until": until, **own}
+    given = {name: value for name, value in given.items() if value is not None}
+    if useless := sorted(given.keys() - understood.keys()):
+        raise InputError(f"a run of `tacit {found.kind}` has no use for {', '.join(useless)}; leave it out.")
+    if "hardware" in understood:
+        given["hardware"] = hardware
+    result: Result = resumed(found, progress=progress, **given)
+    return result

@@ -1,0 +1,59 @@
+"""`tacit.pretrain` as programs call it: killed and resumed, whatever the network, and what comes back."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.jobs.test_train_api import Bigram
+from tests.training.tiny import tiny_cache
+
+import tacit
+from tacit.data import Cache
+from tacit.errors import InputError, RunError
+from tacit.progress import Advanced, Event
+from tacit.training.central import CentralTraining
+from tacit.training.pretrain import Pretraining
+
+PLAN = Pretraining(
+    central=CentralTraining(batch_size=2, words=6, learning_rate=0.01), sentences=400, every=100, patience=2
+)
+NETWORK = Bigram(scale=0.2)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
+    return tiny_cache(tmp_path_factory.mktemp("tiny") / "cache")
+
+
+def test_killed_and_resumed_it_leaves_the_same_model(cache: Cache, tmp_path: Path) -> None:
+    whole = tacit.pretrain(cache, tmp_path / "whole", model=NETWORK, settings=PLAN, held_out=3)
+    seen: list[Event] = []
+
+    def impatient(event: Event) -> None:
+        seen.append(event)
+        if sum(isinstance(each, Advanced) for each in seen) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tacit.pretrain(cache.path, tmp_path / "parts", model=NETWORK, settings=PLAN, held_out=3, progress=impatient)
+    parts = tacit.resume(tmp_path / "parts")
+    assert parts.to_record()["best"] == whole.to_record()["best"]
+    files = [(tmp_path / name / "model" / "model.safetensors").read_bytes() for name in ("whole", "parts")]
+    assert files[0] == files[1]
+    assert list((tmp_path / "parts" / "steps").iterdir()) == []
+
+
+def test_the_result_is_the_folder_read(cache: Cache, tmp_path: Path) -> None:
+    made = tacit.pretrain(cache, tmp_path / "run", model=NETWORK, settings=PLAN, held_out=3)
+    assert made.run.kind == "pretrain" and not made.stopped_early
+    assert made.best.held_out < made.evaluations[0].held_out
+    assert made.held_out["cross_entropy"] == made.best.held_out
+    assert made.model().network == Bigram(vocabulary=60, scale=0.2)
+    assert made.history()["held_out"].tolist() == [each.held_out for each in made.evaluations]
+    assert json.loads(json.dumps(made.to_record())) == made.to_record()
+    again = tacit.pretrain(cache, tmp_path / "run", model=NETWORK, settings=PLAN, held_out=3)
+    assert again.to_record()["held_out"] == made.to_record()["held_out"]
+    with pytest.raises(RunError, match="held_out was 3 and is now 2"):
+        tacit.pretrain(cache, tmp_path / "run", model=NETWORK, settings=PLAN, held_out=2)
+    with pytest.raises(InputError, match="has no use for until"):
+        tacit.resume(tmp_path / "run", until=3)
