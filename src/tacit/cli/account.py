@@ -206,14 +206,14 @@ def _strategy(chosen: ChosenMechanism | Path, participation: Participation, as_j
 
 def _show_guarantee(guarantee: Guarantee, delta: float, as_json: bool, **more: Any) -> None:
     """Everything that `tacit account` says of a mechanism, and what else is known."""
-    served = guarantee.participation
+    limits = guarantee.participation
     encoded = {} if guarantee.clip_inflation == 1 else {"clip_inflation": guarantee.clip_inflation}
     figures = {
         **_mechanism_of(guarantee.strategy),
-        "rounds": served.rounds,
-        "rounds_between": served.rounds_between,
-        "min_separation": served.min_separation,
-        "max_participations": served.max_participations,
+        "rounds": limits.rounds,
+        "rounds_between": limits.rounds_between,
+        "min_separation": limits.min_separation,
+        "max_participations": limits.max_participations,
         "noise_multiplier": guarantee.noise_multiplier,
         **encoded,
         "sensitivity_squared": guarantee.sensitivity_squared,

@@ -17,12 +17,12 @@ from tacit.privacy.local_subset_selection import SubsetNumbers, estimate_varianc
 
 Record = dict[str, Any]
 
-SURE = 3.0  # standard deviations above the threshold: kept in one layer with probability 0.9987
+CONFIDENCE = 3.0  # standard deviations above the threshold: kept in one layer with probability 0.9987
 
 
 @dataclass(frozen=True, kw_only=True)
 class UserLevel:
-    """One person's whole budget, spent in two ways; deviations are of the estimated number of contributions."""
+    """One user's whole budget, spent in two ways; deviations are of the estimated number of contributions."""
 
     user_epsilon: float
     contributions: int
@@ -40,9 +40,9 @@ class UserLevel:
 
 
 def user_level(user_epsilon: float, contributions: int, users: int, domain: int, count: float) -> UserLevel:
-    """Each person sends one of K words at the whole epsilon, or all K at epsilon / K: which estimates better.
+    """Each user sends one of K words at the whole epsilon, or all K at epsilon / K: which estimates better.
 
-    Both promise `user_epsilon` for everything a person typed. Exact standard deviations, Subset Selection, for a word
+    Both promise `user_epsilon` for everything a user typed. Exact standard deviations, Subset Selection, for a word
     that `count` of the `users` have among their K different words. One of K, drawn uniformly: a report supports the
     word with probability q + (p - q)/K or q, and the estimate is multiplied by K.
     """
@@ -64,7 +64,7 @@ def user_level(user_epsilon: float, contributions: int, users: int, domain: int,
 class Outlook:
     """What a population can hope for at one local epsilon.
 
-    Counts are of people in one group: with `findable_count` holders a string is kept in half of all cases, with
+    Counts are of users in one group: with `findable_count` holders a string is kept in half of all cases, with
     `sure_count` in 99.8 percent, of one layer; `findable_share` is the former per report.
     """
 
@@ -102,7 +102,7 @@ class Outlook:
 class DiscoveryPlan:
     """How any population would be asked: Subset Selection over `domain`, everybody in one of `groups` groups.
 
-    `anonymity` is that of one group: what fewer than k of its people typed is kept with that probability at most.
+    `anonymity` is that of one group: what fewer than k of its users typed is kept with that probability at most.
     """
 
     domain: int
@@ -116,7 +116,7 @@ def outlook(population: int, local_epsilon: float, plan: DiscoveryPlan) -> Outlo
     """The smallest count that a population of this size can find, and the central guarantee that it gets.
 
     The threshold is the absolute one; the rest are the exact mean and standard deviation of the votes.
-    InputError for a population with fewer people than groups, or groups of fewer than k reports.
+    InputError for a population with fewer users than groups, or groups of fewer than k reports.
     """
     users = population // plan.groups
     if users < 1:
@@ -141,7 +141,7 @@ def outlook(population: int, local_epsilon: float, plan: DiscoveryPlan) -> Outlo
         reports=reports,
         least_votes=least,
         findable_count=findable,
-        sure_count=findable + SURE * math.sqrt(spread),
+        sure_count=findable + CONFIDENCE * math.sqrt(spread),
         central=guarantee.central,
     )
 

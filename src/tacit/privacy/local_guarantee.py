@@ -1,7 +1,7 @@
 """What local randomizers promise: for one answer, for a person, and centrally.
 
-A person gives `contributions` answers to one question, each randomised on the device. Every question has its own
-group of people, so that nothing adds up over questions: parallel composition.
+A user gives `contributions` answers to one question, each randomised on the device. Every question has its own
+group of users, so that nothing adds up over questions: parallel composition.
 """
 
 import math
@@ -55,7 +55,7 @@ class LocalGuarantee:
     """The guarantees of a campaign: `groups` of people, one for each question, `contributions` reports a person.
 
     `central_delta` is where central epsilons are given. `randomness` is "operating system", or a seed's description
-    for a simulation, which the statement then says first; so it does where the people were `resampled` from fewer.
+    for a simulation, which the statement then says first; so it does where the users were `resampled` from fewer.
     `randomizer` "any" uses no property but the local epsilon.
     """
 

@@ -124,10 +124,10 @@ class Participation:
         separations = (returns - np.arange(rounds))[returns < rounds]
         if not separations.size:
             return cls(rounds=rounds, min_separation=rounds, max_participations=1)
-        visits, at = 1, int(returns[0])
+        most, at = 1, int(returns[0])
         while at < rounds:
-            visits, at = visits + 1, int(returns[at])
-        return cls(rounds=rounds, min_separation=int(separations.min()), max_participations=visits)
+            most, at = most + 1, int(returns[at])
+        return cls(rounds=rounds, min_separation=int(separations.min()), max_participations=most)
 
     @property
     def rounds_between(self) -> int:

@@ -174,7 +174,7 @@ def figures_of(promised: Composition | None, delta: float) -> Record | None:
     if promised is None:
         return None
     guarantee = promised.sequences[0].guarantee
-    served = guarantee.participation
+    limits = guarantee.participation
     shares = [
         {
             "what": each.what,
@@ -185,10 +185,10 @@ def figures_of(promised: Composition | None, delta: float) -> Record | None:
         for each in promised.sequences
     ]
     return {
-        "rounds": served.rounds,
-        "min_separation": served.min_separation,
-        "rounds_between": served.rounds_between,
-        "max_participations": served.max_participations,
+        "rounds": limits.rounds,
+        "min_separation": limits.min_separation,
+        "rounds_between": limits.rounds_between,
+        "max_participations": limits.max_participations,
         "sensitivity_squared": guarantee.sensitivity_squared,
         "noise_multiplier": guarantee.noise_multiplier,
         "clip_norm": guarantee.clip_norm,
@@ -241,8 +241,8 @@ def _prefixes(
     order = np.lexsort((round_of, client_of))
     when, who = round_of[order], client_of[order]
     begins = np.flatnonzero(np.diff(who, prepend=-1))  # clients are numbered from 0
-    visits = np.diff(np.concatenate((begins, [who.size])))
-    nth = np.arange(who.size) - np.repeat(begins, visits) + 1  # the client's first, second, ... participation
+    participations = np.diff(np.concatenate((begins, [who.size])))
+    nth = np.arange(who.size) - np.repeat(begins, participations) + 1  # the client's first, second, ... participation
     np.maximum.at(counts, when, nth)
     again = np.flatnonzero(nth > 1)
     np.minimum.at(separations, when[again], when[again] - when[again - 1])

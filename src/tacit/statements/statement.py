@@ -224,13 +224,13 @@ def _both(planned: P, realised: P | None, figures: Callable[[P], Record]) -> Rec
 
 
 def _figures(guarantee: Guarantee, delta: float) -> Record:
-    served = guarantee.participation
+    limits = guarantee.participation
     return {
         "strategy": guarantee.strategy.kind if guarantee.strategy else None,
-        "rounds": served.rounds,
-        "min_separation": served.min_separation,
-        "rounds_between": served.rounds_between,
-        "max_participations": served.max_participations,
+        "rounds": limits.rounds,
+        "min_separation": limits.min_separation,
+        "rounds_between": limits.rounds_between,
+        "max_participations": limits.max_participations,
         "sensitivity_squared": guarantee.sensitivity_squared,
         "exact": guarantee.exact,
         "noise_multiplier": guarantee.noise_multiplier,

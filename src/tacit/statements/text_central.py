@@ -194,11 +194,11 @@ def account_command(guarantee: Guarantee, delta: float) -> str | None:
     mechanism = None if guarantee.strategy is None else guarantee.strategy.account_command()
     if mechanism is None:
         return None
-    served = guarantee.participation
+    limits = guarantee.participation
     encoded = "" if guarantee.clip_inflation == 1 else f"--clip-inflation {guarantee.clip_inflation!r} "
     return (
-        f"tacit account {mechanism} --rounds {served.rounds} --min-separation {served.min_separation} "
-        f"--max-participations {served.max_participations} --noise-multiplier {guarantee.noise_multiplier!r} "
+        f"tacit account {mechanism} --rounds {limits.rounds} --min-separation {limits.min_separation} "
+        f"--max-participations {limits.max_participations} --noise-multiplier {guarantee.noise_multiplier!r} "
         f"{encoded}--delta {delta!r}"
     )
 
