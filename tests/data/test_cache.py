@@ -70,15 +70,15 @@ def build(clients: list[ClientText], out: Path, *, size: int = 1000) -> Cache:
     )
 
 
-def person(name: str, *texts: str, times: list[int] | None = None, split: str | None = None) -> ClientText:
+def client_with(name: str, *texts: str, times: list[int] | None = None, split: str | None = None) -> ClientText:
     timestamps = None if times is None else np.array(times, np.int64)
     return ClientText(client_id=name, texts=texts, timestamps=timestamps, split=split)
 
 
-PEOPLE = [
-    person("ann", "abc\nde", "z", times=[5, 7]),
-    person("nobody", "", "\n"),
-    person("böb", "q", split="test"),
+CLIENTS = [
+    client_with("ann", "abc\nde", "z", times=[5, 7]),
+    client_with("nobody", "", "\n"),
+    client_with("böb", "q", split="test"),
 ]
 
 TEXTS = st.lists(st.text("abz\n", max_size=8), max_size=4)
@@ -98,7 +98,7 @@ def test_against_python_lists(
     at_once: int,
 ) -> None:
     clients = [
-        person(name, *texts, times=list(range(len(texts))) if timed else None, split=split)
+        client_with(name, *texts, times=list(range(len(texts))) if timed else None, split=split)
         for (name, (texts, timed)), split in zip(population.items(), splits, strict=False)
     ]
     slow = [(client, [slow_sentences(text) for text in client.texts]) for client in clients]
@@ -144,8 +144,8 @@ def test_padded_against_a_loop_over_sentences(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str], length: int, size: int, data: st.DataObject
 ) -> None:
     """Any sentences of any client, again and in any order, cut or padded."""
-    people = [person("first", "q"), person("it", *texts), person("last", "zz")]
-    cache = build(people, tmp_path_factory.mktemp("t") / "cache", size=size)
+    clients = [client_with("first", "q"), client_with("it", *texts), client_with("last", "zz")]
+    cache = build(clients, tmp_path_factory.mktemp("t") / "cache", size=size)
     for client, of in enumerate([["q"], texts, ["zz"]]):
         chosen = data.draw(st.lists(st.integers(0, len(of) - 1), max_size=12))
         rows = cache.padded(client, np.array(chosen, np.int64), length)
@@ -155,12 +155,12 @@ def test_padded_against_a_loop_over_sentences(
 
 @pytest.fixture
 def cache(tmp_path: Path) -> Cache:
-    return build(PEOPLE, tmp_path / "cache")
+    return build(CLIENTS, tmp_path / "cache")
 
 
 @pytest.mark.parametrize("asked", [[], [0], [2, 0, 1, 2]])
 def test_reading_ahead_changes_nothing(tmp_path: Path, asked: list[int]) -> None:
-    cache = build([person("a", "ab", "c"), person("b", "zz"), person("c", "d")], tmp_path / "c")
+    cache = build([client_with("a", "ab", "c"), client_with("b", "zz"), client_with("c", "d")], tmp_path / "c")
     cache.read_ahead(np.array(asked, np.int64))
     everything = np.arange(2)
     assert cache.padded(0, everything, 4).tolist() == slow_padded(
@@ -196,8 +196,8 @@ def test_files_are_closed_with_the_cache(cache: Cache) -> None:
 
 
 def test_a_digest_is_of_the_text_and_not_of_its_place(tmp_path: Path) -> None:
-    one, again = build(PEOPLE, tmp_path / "one"), build(PEOPLE, tmp_path / "again")
-    other = build([*PEOPLE[:-1], person("böb", "r", split="test")], tmp_path / "other")
+    one, again = build(CLIENTS, tmp_path / "one"), build(CLIENTS, tmp_path / "again")
+    other = build([*CLIENTS[:-1], client_with("böb", "r", split="test")], tmp_path / "other")
     assert one.manifest.digest == again.manifest.digest != other.manifest.digest
 
 
@@ -223,7 +223,7 @@ def test_maps_are_read_only(cache: Cache) -> None:
 def test_progress_is_told(tmp_path: Path) -> None:
     seen: list[Event] = []
     build_cache(
-        Given(PEOPLE),
+        Given(CLIENTS),
         encode,
         tmp_path / "c",
         vocabulary=record(),
@@ -235,19 +235,19 @@ def test_progress_is_told(tmp_path: Path) -> None:
 
 
 def test_an_old_cache_is_replaced_a_foreign_folder_is_not(cache: Cache) -> None:
-    assert build([person("eve", "a")], cache.path).manifest.clients == 1
+    assert build([client_with("eve", "a")], cache.path).manifest.clients == 1
     foreign = cache.path.parent / "foreign"
     foreign.mkdir()
     (foreign / "thesis.txt").write_text("dear to somebody")
     for place in (foreign, foreign / "thesis.txt"):
         with pytest.raises(CacheError, match="exists and is not a cache"):
-            build(PEOPLE, place)
+            build(CLIENTS, place)
     assert (foreign / "thesis.txt").read_text() == "dear to somebody"
 
 
 def test_a_broken_import_leaves_the_old_cache(cache: Cache) -> None:
     with pytest.raises(SourceError, match="'x' came twice"):
-        build([person("x", "a"), person("x", "b")], cache.path)
+        build([client_with("x", "a"), client_with("x", "b")], cache.path)
     assert Cache.open(cache.path).manifest.clients == 2
     assert [path.name for path in cache.path.parent.iterdir()] == ["cache"]
 
@@ -257,14 +257,14 @@ def test_a_full_disk_leaves_the_old_cache_and_no_rest(cache: Cache) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with pytest.raises(OSError, match="No space left"):
-        build_cache(Given(PEOPLE), full, cache.path, vocabulary=record(), vocabulary_json="", tokenizer="")
+        build_cache(Given(CLIENTS), full, cache.path, vocabulary=record(), vocabulary_json="", tokenizer="")
     assert Cache.open(cache.path).manifest == cache.manifest
     assert [path.name for path in cache.path.parent.iterdir()] == ["cache"]
 
 
 def test_names_are_needed(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="empty name"):
-        build([person("", "a")], tmp_path / "c")
+        build([client_with("", "a")], tmp_path / "c")
 
 
 def test_unknown_clients_and_splits_are_refused(cache: Cache) -> None:

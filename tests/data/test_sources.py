@@ -366,7 +366,7 @@ def test_splits_are_by_hash_and_about_80_10_10() -> None:
     splits = [split_of(f"client {number}") for number in range(20_000)]
     shares = [splits.count(name) / len(splits) for name in SPLITS]
     assert np.allclose(shares, [0.8, 0.1, 0.1], atol=0.01)
-    # Pinned: another rule would move people from test to train between two versions.
+    # Pinned: another rule would move clients from test to train between two versions.
     assert {name: split_of(name) for name in PINNED} == PINNED
 
 

@@ -135,6 +135,8 @@ class Cache:
         """What the cache holds as plain values: clients, words, words of a client, where the vocabulary comes from."""
         manifest, words = self.manifest, self.words_per_client()
         return {
+            "schema": "tacit.data",
+            "version": 1,
             "cache": str(self.path),
             "source": manifest.source,
             "clients": manifest.clients,

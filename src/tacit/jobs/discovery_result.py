@@ -141,7 +141,7 @@ class DiscoveryResult:
     def to_record(self) -> dict[str, Any]:
         """Plain values for JSON: what `tacit discover --json` prints."""
         return {
-            "schema": "tacit discovery",
+            "schema": "tacit.discovery",
             "version": 1,
             "run": str(self.run.path),
             "words": len(self.words),

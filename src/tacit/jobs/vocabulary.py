@@ -42,6 +42,8 @@ class Extension:
     def to_record(self) -> dict[str, Any]:
         """Plain values for JSON: what `tacit vocab extend --json` prints."""
         record: dict[str, Any] = {
+            "schema": "tacit.vocabulary",
+            "version": 1,
             "vocabulary": str(self.path),
             "size": self.vocabulary.size,
             "added": self.added,
