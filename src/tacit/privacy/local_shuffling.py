@@ -60,7 +60,7 @@ def shuffle_epsilon(
 ) -> ShuffleBounds:
     """Bounds on the central epsilon at delta of `reports` shuffled reports, one changed (replace-one adjacency).
 
-    For Subset Selection of the size that `tacit.analytics.SubsetSelection` has over `domain` values, or for any
+    For Subset Selection of the size that `tacit.randomizers.SubsetSelection` has over `domain` values, or for any
     randomizer with this local guarantee. Milliseconds to tenths of a second, whatever the number of reports.
     InputError for numbers that cannot be.
     """
