@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tacit.jobs.simulate import simulate
     from tacit.jobs.statement import statement, verify
     from tacit.jobs.train import train
+    from tacit.jobs.tune import tune
     from tacit.jobs.vocabulary import extend_vocabulary
     from tacit.keyboard.model_folder import load_model
 
@@ -44,6 +45,7 @@ _HOME = {
     "simulate": "tacit.jobs.simulate",
     "statement": "tacit.jobs.statement",
     "train": "tacit.jobs.train",
+    "tune": "tacit.jobs.tune",
     "verify": "tacit.jobs.statement",
 }
 __all__ = [
@@ -65,6 +67,7 @@ __all__ = [
     "simulate",
     "statement",
     "train",
+    "tune",
     "verify",
 ]
 

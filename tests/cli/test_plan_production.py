@@ -141,7 +141,8 @@ def test_a_recipe_a_model_and_a_tuning_are_taken_over(tmp_path: Path) -> None:
         "clipping = {initial = 0.1, bit_stddev = 50.0}\n"
     )
     tuning = {
-        "format": "tacit tuning 1",
+        "schema": "tacit.tuning",
+        "version": 1,
         "chosen": {"server_learning_rate": 0.7, "clip_norm": 0.25},
         "trial_report_goal": 20,
         "trial_noise_multiplier": 1.0,
@@ -197,8 +198,8 @@ def test_bad_input_is_one_line_that_says_what_would_fit(line: str, says: str, tm
     [
         ("{", "is not JSON"),
         ('{"format": "other"}', "not of the format"),
-        ('{"format": "tacit tuning 1", "chosen": null}', "every trial failed"),
-        ('{"format": "tacit tuning 1", "chosen": {"server_learning_rate": -1}}', "not above 0"),
+        ('{"schema": "tacit.tuning", "version": 1, "chosen": null}', "every trial failed"),
+        ('{"schema": "tacit.tuning", "version": 1, "chosen": {"server_learning_rate": -1}}', "not above 0"),
     ],
 )
 def test_a_tuning_that_is_none_is_refused(content: str, says: str, tmp_path: Path) -> None:

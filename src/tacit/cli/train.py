@@ -40,7 +40,11 @@ Cluster = Annotated[
 ]
 Profiled = Annotated[bool, typer.Option("--profile", help="Say at the end where the time went (docs/speed.md).")]
 # By kind of run: who prints its result for people.
-SHOWS = {"pretrain": "tacit.cli.pretrain:show", "discover": "tacit.cli.discover:show"}
+SHOWS = {
+    "pretrain": "tacit.cli.pretrain:show",
+    "discover": "tacit.cli.discover:show",
+    "tune": "tacit.cli.tune:show",
+}
 
 
 @dataclass(frozen=True)

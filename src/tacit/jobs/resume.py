@@ -18,6 +18,7 @@ RESUMED: Mapping[str, str] = {
     "train": "tacit.jobs.train:resume_training",
     "pretrain": "tacit.jobs.pretrain:resume_pretraining",
     "discover": "tacit.jobs.discover:resume",
+    "tune": "tacit.jobs.tune:resume_tuning",
 }
 
 

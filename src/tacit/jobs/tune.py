@@ -1,91 +1,117 @@
-"""The trials of a tuning folder: done one after another, read from their run folders, shown as one bar.
+"""A few small trials with an adaptive clip norm, then the recipe for production with a fixed one.
+
+arXiv:2305.18465, Section 2.5 (6). A tuning is a run whose trials are runs below it:
 
     FOLDER/runs/lr0.5-q0.5-try1/    a run folder like any other: `tacit report` and `tacit account run` read it
 
-The folders are all the state there is: what is finished there is not done again, what was interrupted goes on.
+What is finished there is not done again, what was interrupted goes on. What to try, which to take and how it scales is
+decided in `planning/tuning.py`, recipes are made in `planning/trial_recipes.py`.
 """
 
-import math
+import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
 
-from tacit.cli.bars import counting_bar
-from tacit.cli.console import complaints
-from tacit.errors import RunError, TrainingError
-from tacit.jobs.tune_recipes import TrialName, trial_recipe
-from tacit.planning.tuning import Measured, Trial
+from tacit.compute import Hardware
+from tacit.errors import InputError, RunError, TacitError, TrainingError
+from tacit.jobs.begin import of_this_process
+from tacit.jobs.tuning_result import TuningCost, TuningResult, write_tuning
+from tacit.planning.trial_recipes import (
+    planned,
+    production_recipe,
+    trial_base,
+    trial_names,
+    trial_recipe,
+    trial_report_goal,
+)
+from tacit.planning.tuning import DIVERGED, Choice, TrialName, TrialOutcome, TuningSettings, choose
 from tacit.privacy.guarantee import OPERATING_SYSTEM
-from tacit.progress import Advanced, Evaluated, Event
+from tacit.progress import Advanced, Event, Progress, StageBegan, StageEnded, Warned, silent
 from tacit.recipe import Recipe
+from tacit.records import from_plain, to_plain
 from tacit.reports.summary import summarise
 from tacit.reports.training import write_report
 from tacit.runs import Run
 from tacit.runs.diagnostics import clipping_failure
 from tacit.runs.folder import SETTINGS
-from tacit.statements.accounts import accounts_of, reading, trained
+from tacit.runs.metadata import TuningMetadata
+from tacit.statements.accounts import accounts_of, reading
 
-if TYPE_CHECKING:  # JAX would come with it
-    from tacit.compute import Hardware
-
-METRIC: dict[Measured, str] = {"accuracy": "top1_accuracy", "cross-entropy": "cross_entropy"}
-DIVERGED = "diverged"  # the fact of a run that could not be carried to its end, with what was said
+ASKED, RECIPE = "asked", "recipe"  # notes: what was asked last, and for which recipe
+DESIGN = "designing the mechanism of production"
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrialOutcome:
-    """What a trial's run folder says."""
+def tune(
+    recipe: Recipe | str | Path,
+    out: str | Path,
+    settings: TuningSettings = TuningSettings(),  # noqa: B008  (frozen)
+    *,
+    hardware: Hardware = Hardware(),  # noqa: B008  (frozen)
+    progress: Progress = silent,
+) -> TuningResult:
+    """Try server learning rates and clipping quantiles small, and write the recipe for production into `out`.
 
-    name: TrialName
-    path: Path
-    planned_rounds: int
-    rounds: int  # released
-    metrics: dict[str, float]  # of validation clients after the last round; empty before
-    clip_norms: tuple[float, ...]  # (rounds,) in force
-    clip_estimates: tuple[float, ...]  # (rounds,) after each
-    zcdp: float  # realised; of everything that the run released
-    epsilon: float
-    delta: float
-    fixed_seed: bool
-    failure: str | None  # in a few words; None: it works so far
-    reason: str | None  # the whole sentence
-
-    @property
-    def ended(self) -> bool:
-        """Whether there is nothing more to do."""
-        return (self.rounds == self.planned_rounds and bool(self.metrics)) or self.failure == DIVERGED
-
-    def trial(self, by: Measured) -> Trial:
-        """As the choice sees it."""
-        return Trial(
-            setting=self.name.setting,
-            score=self.metrics.get(METRIC[by], math.nan),
-            clip_estimates=self.clip_estimates,
-            failure=self.failure,
+    A tuning that is there is gone on with; other rates or quantiles add trials to it, and what only reads them
+    (`choose_by`, `large_report_goal`, `public`) may change. hardware: changes the speed, never the result. Raises:
+    InputError, RecipeError, AccountingError, ParticipationError, CacheError before anything is written; RunError where
+    `out` is something else, or its trials are other experiments, naming the keys.
+    """
+    folder = Path(out)
+    wanted = recipe if isinstance(recipe, Recipe) else Recipe.load(Path(recipe))
+    names = trial_names(wanted, settings)
+    if wanted.privacy.is_wish:
+        progress(StageBegan(DESIGN))
+    base = trial_base(wanted, settings)
+    _check_production(wanted, names, trial_report_goal(wanted, settings), settings.large_report_goal)
+    if wanted.privacy.is_wish:
+        progress(StageEnded(DESIGN))
+    _check_folder(folder)
+    hardware.apply()
+    with _begun(folder, base, names, progress) as run, run.locked():
+        for name, value in ((RECIPE, wanted.to_toml()), (ASKED, to_plain(settings)), ("finished", False)):
+            run.note(name, value)
+        asked = _carried_out(folder, base, names, hardware, progress)
+        earlier = [outcome_of(folder, name) for name in existing_trials(folder) if name not in names]
+        trials = tuple(sorted([*asked, *earlier], key=lambda each: each.name))
+        choice = choose([each.trial(settings.choose_by) for each in trials if each.ended], settings.choose_by)
+        result = write_tuning(
+            TuningResult(
+                run=run,
+                trials=trials,
+                by=settings.choose_by,
+                cost=TuningCost.of(trials, settings.public),
+                choice=choice,
+                production=None if choice is None else production_recipe(wanted, choice, settings.large_report_goal),
+                trial_report_goal=trial_report_goal(wanted, settings),
+                trial_noise_multiplier=base.guarantee().noise_multiplier,
+            )
         )
+        run.finish()
+    return replace(result, run=Run.open(folder))
+
+
+def resume_tuning(
+    run: Run | str | Path,
+    *,
+    hardware: Hardware = Hardware(),  # noqa: B008  (frozen)
+    progress: Progress = silent,
+) -> TuningResult:
+    """Go on with a tuning, as it was asked for last. Raises: as `tune`; InputError for a run of another kind."""
+    found = run if isinstance(run, Run) else Run.open(Path(run))
+    found.of_kind(TuningMetadata, "`tacit resume {run}` goes on with it")
+    where = f"what was asked of '{found.path}'"
+    recipe = Recipe.from_toml(found.notes[RECIPE], where=where)
+    settings = from_plain(TuningSettings, found.notes[ASKED], error=RunError, where=where)
+    return tune(recipe, found.path, settings, hardware=hardware, progress=progress)
 
 
 def existing_trials(folder: Path) -> list[TrialName]:
-    """Those begun in a tuning folder, in order."""
+    """The trials that were begun in a tuning folder, in order."""
     if not (folder / "runs").is_dir():
         return []
     named = [TrialName.of(each.name) for each in (folder / "runs").iterdir() if (each / "run.db").is_file()]
     return sorted(name for name in named if name is not None)
-
-
-def refuse_other_trials(folder: Path, base: Recipe) -> None:
-    """RunError naming the keys in which the trials begun in the folder are other experiments than those asked now."""
-    for name in existing_trials(folder):
-        with Run.open(folder / "runs" / str(name)) as run:
-            begun = Recipe.from_toml(trained(run).asked, where=str(run.path / SETTINGS))
-        if changed := begun.differences(trial_recipe(base, name)):
-            raise RunError(
-                f"the trials in '{folder}' were begun with other settings ({'; '.join(changed)}), and only trials that "
-                "differ in server learning rate and quantile can be compared; give the settings they were begun with, "
-                "or choose another --out."
-            )
 
 
 def outcome_of(folder: Path, name: TrialName) -> TrialOutcome:
@@ -95,8 +121,8 @@ def outcome_of(folder: Path, name: TrialName) -> TrialOutcome:
         rows, accounts = run.steps(), accounts_of(run)
         last = {m.name: m.value for m in run.metrics() if m.split == "validation" and m.step == len(rows)}
         measures = [row.measures for row in rows]
-        planned = accounts.participation.rounds
-        found = clipping_failure(measures) if len(rows) == planned else None
+        rounds = accounts.participation.rounds
+        found = clipping_failure(measures) if len(rows) == rounds else None
         failure, reason = (None, None) if found is None else (found.name, found.meaning)
         if DIVERGED in run.notes:
             failure, reason = DIVERGED, str(run.notes[DIVERGED])
@@ -104,7 +130,7 @@ def outcome_of(folder: Path, name: TrialName) -> TrialOutcome:
         return TrialOutcome(
             name=name,
             path=path,
-            planned_rounds=planned,
+            planned_rounds=rounds,
             rounds=len(rows),
             metrics=last if run.finished else {},
             clip_norms=tuple(each["clip_norm"] for each in measures),
@@ -118,88 +144,113 @@ def outcome_of(folder: Path, name: TrialName) -> TrialOutcome:
         )
 
 
-def run_trials(
-    folder: Path, base: Recipe, names: Sequence[TrialName], *, hardware: "Hardware", quiet: bool
+# -- refusals ----------------------------------------------------------------------------------------------------------
+
+
+def _check_production(recipe: Recipe, names: Sequence[TrialName], small: int, large: int) -> None:
+    """Refuse now what could not be written after hours of trials."""
+    if large <= small:
+        raise InputError(
+            f"--large-report-goal {large} is not above the {small} reports of a trial, so there is nothing to scale up "
+            "to; give a larger one, or a smaller --report-goal."
+        )
+    some = Choice(setting=names[0].setting, score=0.0, trials=1, clip_norm=recipe.privacy.clip_norm)
+    planned(production_recipe(recipe, some, large))
+
+
+def _check_folder(out: Path) -> None:
+    """RunError where something else lives."""
+    if out.exists() and not out.is_dir():
+        raise RunError(f"'{out}' is a file; choose a folder for --out.")
+    if (out / "run.db").is_file():
+        with Run.open(out) as run:
+            if isinstance(run.metadata, TuningMetadata):
+                return
+        raise RunError(f"'{out}' is no folder of `tacit tune` (it has 'run.db'); choose another --out.")
+    foreign = sorted(each.name for each in out.iterdir() if not each.name.startswith(".")) if out.is_dir() else []
+    if foreign:
+        raise RunError(f"'{out}' is no folder of `tacit tune` (it has '{foreign[0]}'); choose another --out.")
+
+
+def _refuse_other_trials(run: Run, base: Recipe, name: TrialName) -> None:
+    """RunError naming the keys in which the trials of the folder are other experiments than those asked now."""
+    begun = Recipe.from_toml(run.settings, where=str(run.path / SETTINGS))
+    if changed := trial_recipe(begun, name).differences(trial_recipe(base, name)):
+        raise RunError(
+            f"the trials in '{run.path}' were begun with other settings ({'; '.join(changed)}), and only trials that "
+            "differ in server learning rate and quantile can be compared; give the settings they were begun with, "
+            "or choose another --out."
+        )
+
+
+# -- trials ------------------------------------------------------------------------------------------------------------
+
+
+def _begun(folder: Path, base: Recipe, names: Sequence[TrialName], progress: Progress) -> Run:
+    """The tuning at `folder`, or a new one, whose first trial is begun: what no trial can do leaves no folder."""
+    from tacit.jobs.training_run import begin
+
+    if (folder / "run.db").is_file():
+        run = Run.open(folder)
+        _refuse_other_trials(run, base, names[0])
+        return run
+    run = Run.create(folder, base.to_toml(), TuningMetadata(**of_this_process(base.run.seed)), b"")
+    run.destroy_noise_key()  # a tuning draws no noise; each of its trials has a key of its own
+    try:
+        begin(trial_recipe(base, names[0]), _place(folder, names[0]), progress=progress).close()
+    except TacitError:
+        run.close()
+        shutil.rmtree(folder)
+        raise
+    return run
+
+
+def _place(folder: Path, name: TrialName) -> Path:
+    return folder / "runs" / str(name)
+
+
+def _carried_out(
+    folder: Path, base: Recipe, names: Sequence[TrialName], hardware: Hardware, progress: Progress
 ) -> list[TrialOutcome]:
-    """Do what the trials lack, in order, and return what came of all of them."""
-    with TuningProgress(names, base.rounds.rounds, quiet=quiet) as progress:
-        found = []
-        for name in names:
-            progress.begin(name)
-            _carry_trial(folder, trial_recipe(base, name), name, hardware, progress)
-            found.append(outcome_of(folder, name))
-            progress.ended(found[-1])
+    """Do what the trials lack, in order; what came of all of them."""
+    found = []
+    for number, name in enumerate(names, start=1):
+        stage = f"trial {number}/{len(names)} {name}"
+        _carry_out(trial_recipe(base, name), _place(folder, name), hardware, _renamed(stage, progress))
+        found.append(outcome_of(folder, name))
+        if found[-1].failure is not None:
+            progress(Warned("trial failed", f"{name} failed: {found[-1].reason}"))
     return found
 
 
-def _carry_trial(
-    folder: Path, recipe: Recipe, name: TrialName, hardware: "Hardware", progress: "TuningProgress"
-) -> None:
+def _carry_out(recipe: Recipe, path: Path, hardware: Hardware, progress: Progress) -> None:
     """One trial from wherever it stands to its end. A model that diverges ends it, and the run folder says so."""
     from tacit.jobs.training_run import begin, carry_on
 
-    path = folder / "runs" / str(name)
-    with Run.open(path) if (path / "run.db").is_file() else begin(recipe, path) as run:
-        progress.done(run.steps_done)
+    with begin(recipe, path, progress=progress) as run:
         ended = run.finished or DIVERGED in run.notes
         if ended and (path / "report" / "report.html").is_file():
             return
         try:
             if not ended:
-                carry_on(run, hardware=hardware, progress=progress.heard)
+                carry_on(run, hardware=hardware, progress=progress)
         except TrainingError as error:
             with run.locked():
                 run.note(DIVERGED, str(error))
                 run.destroy_noise_key()  # nobody will carry it on, so this and the buffers go as at a run's end
-                for checkpoint in (path / "steps").iterdir():
-                    checkpoint.unlink()
+                for state in (path / "steps").iterdir():
+                    state.unlink()
         write_report(summarise(run))
 
 
-class TuningProgress:
-    """Of all trials: one bar over the rounds of all; elsewhere than on a terminal, a line a trial."""
+def _renamed(stage: str, progress: Progress) -> Progress:
+    """A listener to one training, which tells it under the name of the trial."""
 
-    def __init__(self, names: Sequence[TrialName], rounds: int, *, quiet: bool) -> None:
-        self._names, self._rounds, self._quiet = list(names), rounds, quiet
-        self._at, self._in_trial, self._accuracy = -1, 0, math.nan
-        self._bar = counting_bar(quiet=quiet, says=True)
-        self._task = self._bar.add_task("rounds", total=len(names) * rounds, shown="")
+    from tacit.training.loop import STAGE
 
-    def __enter__(self) -> Self:
-        self._bar.start()
-        return self
+    def heard(event: Event) -> None:
+        if isinstance(event, StageBegan | Advanced | StageEnded) and event.stage == STAGE:
+            event = replace(event, stage=stage)
+        progress(event)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._bar.stop()
-
-    def begin(self, name: TrialName) -> None:
-        """The next trial."""
-        self._at, self._accuracy = self._names.index(name), math.nan
-        self.done(0)
-
-    def done(self, rounds: int) -> None:
-        """So many rounds of the trial are there."""
-        self._in_trial = rounds
-        shown = str(self._names[self._at])  # short: all of the bar fits into 80 columns
-        if not math.isnan(self._accuracy):
-            shown += f" {self._accuracy:.2%}"
-        self._bar.update(self._task, completed=self._at * self._rounds + rounds, shown=shown)
-
-    def heard(self, event: Event) -> None:
-        """What the training of a trial says."""
-        if isinstance(event, Advanced):
-            self.done(event.done)
-        elif isinstance(event, Evaluated) and event.split == "validation":
-            self._accuracy = event.metrics["top1_accuracy"]
-            self.done(self._in_trial)
-
-    def ended(self, outcome: TrialOutcome) -> None:
-        """All that is to come of a trial is there."""
-        self.done(self._rounds)
-        if self._quiet:
-            return
-        said = f"FAILED, {outcome.failure}" if outcome.failure else f"accuracy {outcome.metrics['top1_accuracy']:.2%}"
-        if self._bar.disable or outcome.failure:
-            complaints.print(f"trial {self._at + 1}/{len(self._names)} {outcome.name}: {said}", markup=False)
+    return heard

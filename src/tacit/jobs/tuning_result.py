@@ -2,27 +2,27 @@
 
 import csv
 import io
-import json
 import math
 import textwrap
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
+from typing import Any
 
 from tacit.files import write_whole
-from tacit.jobs.tune import TrialOutcome
-from tacit.jobs.tune_recipes import planned
-from tacit.planning.tuning import Choice, Measured, at_the_edge
+from tacit.jobs.plan import columns_of
+from tacit.planning.trial_recipes import planned
+from tacit.planning.tuning import SCHEMA, VERSION, Choice, Measured, TrialOutcome, at_the_edge
 from tacit.privacy import gaussian
 from tacit.privacy.rounding import rounded_up
 from tacit.privacy.strategy import Record
 from tacit.recipe import Recipe
-from tacit.records import json_ready
 from tacit.reports.drawing import render
-from tacit.reports.page import write
+from tacit.reports.figure import Figure
+from tacit.reports.page import Block, Page, ReportFiles, to_html_fragment, to_json, write
 from tacit.reports.tuning import page
+from tacit.runs import Run
 
-FILES = ("trials.csv", "tuning.json", "tuning.png", "tuning.svg", "production.toml", "report")
 PAPER = "we do not account for privacy cost of modest amount of hyperparameter tuning"  # arXiv:2305.18465, Section 3
 
 
@@ -93,23 +93,25 @@ class TuningCost:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tuning:
-    """The outcome of all trials: `choice` and `production` are None where every one failed."""
+class TuningResult:
+    """The outcome of all trials of a run: `choice` and `production` are None where every one failed."""
 
-    outcomes: tuple[TrialOutcome, ...]
+    run: Run
+    trials: tuple[TrialOutcome, ...]
     by: Measured
     cost: TuningCost
     choice: Choice | None
     production: Recipe | None
     trial_report_goal: int
     trial_noise_multiplier: float
+    report: ReportFiles | None = None
 
     @property
     def edge(self) -> tuple[str, ...]:
         """See `at_the_edge`."""
         if self.choice is None:
             return ()
-        return at_the_edge(self.choice, [each.trial(self.by) for each in self.outcomes])
+        return at_the_edge(self.choice, [each.trial(self.by) for each in self.trials])
 
     def production_record(self) -> Record | None:
         """What production would promise as planned, alone and after the trials on the same clients."""
@@ -133,10 +135,12 @@ class Tuning:
         }
 
     def to_record(self) -> Record:
-        """tuning.json."""
+        """What tuning.json says."""
         chosen = self.choice
         return {
-            "format": "tacit tuning 1",
+            "schema": SCHEMA,
+            "version": VERSION,
+            "run": str(self.run.path),
             "chosen_by": self.by,
             "chosen": None
             if chosen is None
@@ -155,52 +159,56 @@ class Tuning:
             "trial_noise_multiplier": self.trial_noise_multiplier,
             "production": self.production_record(),
             "privacy_of_tuning": self.cost.to_record(),
-            "trials": [trial_record(each) for each in self.outcomes],
+            "trials": [each.to_record() for each in self.trials],
         }
 
+    @property
+    def columns(self) -> dict[str, list[Any]]:
+        """A column for each figure of the trials, for a data frame."""
+        return columns_of([each.to_record() for each in self.trials])
 
-def trial_record(each: TrialOutcome) -> Record:
-    """A row of trials.csv."""
-    return {
-        "trial": str(each.name),
-        "server_learning_rate": each.name.setting.server_learning_rate,
-        "quantile": each.name.setting.quantile,
-        "number": each.name.number,
-        "rounds": each.rounds,
-        "top1_accuracy": each.metrics.get("top1_accuracy"),
-        "cross_entropy": each.metrics.get("cross_entropy"),
-        "clip_norm": each.clip_norms[-1] if each.clip_norms else None,
-        "clip_estimate": each.clip_estimates[-1] if each.clip_estimates else None,
-        "zcdp": each.zcdp,
-        "epsilon": each.epsilon,
-        "delta": each.delta,
-        "status": status_of(each),
-        "reason": each.reason,
-    }
+    def page(self) -> Page:
+        """The report."""
+        return page(self.to_record(), [each.trial(self.by) for each in self.trials], self.choice, self.by)
+
+    def blocks(self) -> tuple[Block, ...]:
+        """What people read of it."""
+        return self.page().blocks
+
+    def figure(self) -> Figure:
+        """The scores against what was tried, and the clip norm estimates."""
+        return self.page().figures[0]
+
+    def _repr_html_(self) -> str:
+        return to_html_fragment(self.blocks())
+
+    def why_nothing(self) -> str:
+        """Why no trial can be taken to production, and what to do."""
+        out, reasons = self.run.path, Counter(each.failure or "unfinished" for each in self.trials)
+        said = ", ".join(f"{count} {name}" for name, count in reasons.items())
+        return (
+            f"no trial of {len(self.trials)} can be taken to production ({said}); '{out / 'trials.csv'}' says why of "
+            "each. Give smaller --server-learning-rates, which are added to this folder; or begin another with a "
+            "smaller --initial-clip-norm, a larger --report-goal (its noise goes with it) or more --rounds. Nothing is "
+            "lost."
+        )
 
 
-def status_of(each: TrialOutcome) -> str:
-    """In a few words."""
-    if each.failure is not None:
-        return f"FAILED: {each.failure}"
-    return "finished" if each.metrics else "unfinished"
-
-
-def write_tuning(out: Path, tuning: Tuning) -> None:
-    """All files of the folder, and its report; production.toml only where something was chosen."""
-    records = [trial_record(each) for each in tuning.outcomes]
+def write_tuning(tuning: TuningResult) -> TuningResult:
+    """The result with its report, after all files of its folder; production.toml only where something was chosen."""
+    out = tuning.run.path
+    records = [each.to_record() for each in tuning.trials]
     table = io.StringIO()
     rows = csv.DictWriter(table, list(records[0]), lineterminator="\n")
     rows.writeheader()
     rows.writerows(records)
-    record = tuning.to_record()
-    report = page(record, [each.trial(tuning.by) for each in tuning.outcomes], tuning.choice, tuning.by)
+    report = tuning.page()
     (drawn,) = report.figures
     written = {
         "trials.csv": table.getvalue().encode(),
         "tuning.png": render(drawn, "png"),
         "tuning.svg": render(drawn, "svg"),
-        "tuning.json": (json.dumps(json_ready(record), indent=1, ensure_ascii=False) + "\n").encode(),
+        "tuning.json": to_json(tuning.to_record()),
     }
     if tuning.production is not None:
         written["production.toml"] = production_text(tuning).encode()
@@ -208,10 +216,10 @@ def write_tuning(out: Path, tuning: Tuning) -> None:
         write_whole(out / name, content)
     if tuning.production is None:
         (out / "production.toml").unlink(missing_ok=True)  # of an earlier choice, which no longer holds
-    write(out / "report", report)
+    return replace(tuning, report=write(out / "report", report))
 
 
-def production_text(tuning: Tuning) -> str:
+def production_text(tuning: TuningResult) -> str:
     """The recipe, and above it in comments where its values come from and what its statement leaves out."""
     assert tuning.production is not None and tuning.choice is not None
     setting, record = tuning.choice.setting, tuning.production_record() or {}

@@ -8,7 +8,8 @@ report goals". Where that sentence leaves a choice open, the function here says 
 import itertools
 import json
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -19,9 +20,12 @@ from tacit.errors import InputError
 from tacit.planning.adaptive_clipping import FIRST_RESTART, RESTART_EVERY
 from tacit.planning.scenario import Record
 
-FORMAT = "tacit tuning 1"
+SCHEMA, VERSION = "tacit.tuning", 1
 
 Measured = Literal["accuracy", "cross-entropy"]
+METRIC: dict[Measured, str] = {"accuracy": "top1_accuracy", "cross-entropy": "cross_entropy"}
+DIVERGED = "diverged"  # the note of a run that could not be carried to its end, with what was said
+NAME = re.compile(r"lr(?P<rate>.+)-q(?P<quantile>.+)-try(?P<number>[1-9][0-9]*)")
 SHORT = 512  # rounds; in fewer, a first restart at 128 comes too late to say much of the clip norm that it brings
 LAST_SHARE = 4  # a clip norm is read from the last quarter of the rounds
 SETTLED = 1.5  # estimates that move by more than this factor within it are still on their way
@@ -41,6 +45,59 @@ class Setting:
             )
         if not 0 < self.quantile < 1:
             raise InputError(f"quantile {self.quantile:g} is no share of clients; give numbers between 0 and 1.")
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class TrialName:
+    """A trial by what it tries and its number among those that try the same; str() is the name of its folder."""
+
+    setting: Setting
+    number: int  # from 1
+
+    def __str__(self) -> str:
+        return f"lr{_short(self.setting.server_learning_rate)}-q{_short(self.setting.quantile)}-try{self.number}"
+
+    @classmethod
+    def of(cls, folder: str) -> "TrialName | None":
+        """The name of a trial's folder; None where it is no trial's."""
+        found = NAME.fullmatch(folder)
+        try:
+            return found and cls(
+                setting=Setting(server_learning_rate=float(found["rate"]), quantile=float(found["quantile"])),
+                number=int(found["number"]),
+            )
+        except ValueError:
+            return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuningSettings:
+    """What is tried and how small, how it is chosen, and for which report goal. None: as the recipe has it.
+
+    Without `server_learning_rates`, half, once and twice the recipe's; without `quantiles`, the recipe's; each pair is
+    tried `seeds` times. A trial has `report_goal` clients a round, `rounds` rounds and `min_separation`, begins its
+    estimates at `initial_clip_norm`, and trains on the cache `data`. The production recipe has `large_report_goal`.
+    `public`: why the trials cost the production clients nothing, in words; None: they are the same clients.
+    InputError for values that mean nothing.
+    """
+
+    server_learning_rates: tuple[float, ...] | None = None
+    quantiles: tuple[float, ...] | None = None
+    seeds: int = 1
+    report_goal: int | None = None
+    rounds: int | None = None
+    min_separation: int | None = None
+    initial_clip_norm: float | None = None
+    data: Path | None = None
+    choose_by: Measured = "accuracy"
+    large_report_goal: int = 6500  # arXiv:2305.18465, of its production runs
+    public: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.seeds < 1:
+            raise InputError(f"--seeds {self.seeds} leaves nothing to try; give at least 1.")
+        if self.public is not None and not self.public.strip():
+            raise InputError("--public is empty; say in words why the trials cost the production clients nothing.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +124,65 @@ class Choice:
     def settled(self) -> bool:
         """Whether the estimates had come to rest, as those of the paper had (Section 2.1)."""
         return self.drift <= SETTLED
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialOutcome:
+    """What a trial's run folder says."""
+
+    name: TrialName
+    path: Path
+    planned_rounds: int
+    rounds: int  # released
+    metrics: Mapping[str, float]  # of validation clients after the last round; empty before
+    clip_norms: tuple[float, ...]  # (rounds,) in force
+    clip_estimates: tuple[float, ...]  # (rounds,) after each
+    zcdp: float  # realised; of everything that the run released
+    epsilon: float
+    delta: float
+    fixed_seed: bool
+    failure: str | None  # in a few words; None: it works so far
+    reason: str | None  # the whole sentence
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is nothing more to do."""
+        return (self.rounds == self.planned_rounds and bool(self.metrics)) or self.failure == DIVERGED
+
+    @property
+    def status(self) -> str:
+        """What became of it, in a few words."""
+        if self.failure is not None:
+            return f"FAILED: {self.failure}"
+        return "finished" if self.metrics else "unfinished"
+
+    def trial(self, by: Measured) -> Trial:
+        """The trial as the choice sees it."""
+        return Trial(
+            setting=self.name.setting,
+            score=self.metrics.get(METRIC[by], math.nan),
+            clip_estimates=self.clip_estimates,
+            failure=self.failure,
+        )
+
+    def to_record(self) -> Record:
+        """A row of trials.csv."""
+        return {
+            "trial": str(self.name),
+            "server_learning_rate": self.name.setting.server_learning_rate,
+            "quantile": self.name.setting.quantile,
+            "number": self.name.number,
+            "rounds": self.rounds,
+            "top1_accuracy": self.metrics.get("top1_accuracy"),
+            "cross_entropy": self.metrics.get("cross_entropy"),
+            "clip_norm": self.clip_norms[-1] if self.clip_norms else None,
+            "clip_estimate": self.clip_estimates[-1] if self.clip_estimates else None,
+            "zcdp": self.zcdp,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "status": self.status,
+            "reason": self.reason,
+        }
 
 
 def grid(server_learning_rates: Sequence[float], quantiles: Sequence[float]) -> tuple[Setting, ...]:
@@ -167,6 +283,11 @@ def significant(value: float, digits: int) -> float:
     return float(f"{value:.{digits}g}")
 
 
+def _short(value: float) -> str:
+    """As Python writes it, so that equal names are equal values; 1 for 1.0."""
+    return repr(float(value)).removesuffix(".0")
+
+
 # -- what a tuning hands over to a plan --------------------------------------------------------------------------------
 
 
@@ -191,8 +312,8 @@ class Tuned:
             raise InputError(f"there is no '{path}'; `tacit tune RECIPE --out {folder}` writes it.") from None
         except ValueError as error:
             raise InputError(f"'{path}' is not JSON ({error}); tune again.") from error
-        if not isinstance(record, dict) or record.get("format") != FORMAT:
-            raise InputError(f"'{path}' is not of the format {FORMAT!r}; use the version that wrote it.")
+        if not isinstance(record, dict) or (record.get("schema"), record.get("version")) != (SCHEMA, VERSION):
+            raise InputError(f"'{path}' is not of the format '{SCHEMA} {VERSION}'; use the version that wrote it.")
         if record.get("chosen") is None:
             raise InputError(f"'{path}' chose nothing, because every trial failed; tune again with other settings.")
         try:

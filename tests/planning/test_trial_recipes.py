@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.training.tiny import MECHANISMS, tiny_recipe
 
 from tacit.errors import InputError, TacitError
-from tacit.jobs.tune_recipes import Asked, TrialName, production_recipe, trial_base, trial_recipe
-from tacit.planning.tuning import Choice, Setting
+from tacit.planning.trial_recipes import production_recipe, trial_base, trial_recipe
+from tacit.planning.tuning import Choice, Setting, TrialName, TuningSettings
 from tacit.privacy import Tree
 from tacit.recipe import Recipe
 
@@ -41,7 +41,7 @@ def test_other_folders_are_no_trials(folder: str) -> None:
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_every_mechanism_can_be_tuned_for(mechanism: str) -> None:
     wanted = recipe(mechanism)
-    trial = trial_recipe(trial_base(Asked(recipe=wanted)), TrialName(setting=SETTING, number=1))
+    trial = trial_recipe(trial_base(wanted, TuningSettings()), TrialName(setting=SETTING, number=1))
     assert trial.clipping is not None and trial.clipping.quantile == 0.7 and trial.server.learning_rate == 2.0
     assert trial.clipping.initial == trial.privacy.clip_norm == 0.02, "a tenth of the recipe's"
     kept = mechanism in ("none", "independent", "tree", "tree-variance-reduced")
@@ -57,7 +57,7 @@ def test_every_mechanism_can_be_tuned_for(mechanism: str) -> None:
 def test_a_trial_with_another_mechanism_has_its_worst_error() -> None:
     """The error of prefix sums on the mean, from the matrices: what the model feels of the noise."""
     wanted = recipe("banded-toeplitz")
-    trial = trial_base(Asked(recipe=wanted, report_goal=3))
+    trial = trial_base(wanted, TuningSettings(report_goal=3))
 
     def worst(of: Recipe, strategy_matrix: np.ndarray) -> float:
         prefix = np.tril(np.ones((40, 40))) @ np.linalg.inv(strategy_matrix)
@@ -85,7 +85,7 @@ def test_five_hundred_reports_become_6500() -> None:
         rounds={"rounds": 2000, "report_goal": 500, "min_separation": 300},
     )
     assert production_recipe(wanted, CHOICE, 6500).privacy.noise_multiplier == 7.02
-    trial = trial_base(Asked(recipe=wanted))
+    trial = trial_base(wanted, TuningSettings())
     assert trial.privacy.noise_multiplier == 0.54
     assert trial.guarantee().strategy == Tree(restarts=(128, 1152))
 
@@ -100,7 +100,7 @@ def test_what_only_served_the_adaptive_clip_norm_is_dropped() -> None:
         },
         clipping={"initial": 0.05, "quantile": 0.6, "bit_stddev": 0.9},
     )
-    trial = trial_base(Asked(recipe=wanted, report_goal=12, initial_clip_norm=0.01))
+    trial = trial_base(wanted, TuningSettings(report_goal=12, initial_clip_norm=0.01))
     assert trial.guarantee().strategy == Tree(restarts=(9,)) and trial.privacy.stands_in_for is None
     assert trial.clipping is not None and trial.clipping.initial == 0.01
     assert trial.clipping.bit_stddev == pytest.approx(1.8), "grown with the report goal"
@@ -113,12 +113,11 @@ def test_restarts_of_a_fixed_clip_norm_are_kept() -> None:
 
 
 def test_pairs_have_equal_seeds() -> None:
-    base = trial_base(Asked(recipe=recipe()))
+    base = trial_base(recipe(), TuningSettings())
     seeds = [trial_recipe(base, TrialName(setting=SETTING, number=n)).run.seed for n in (1, 2)]
     assert seeds == [3, 4]
-    secret = trial_base(
-        Asked(recipe=recipe().model_copy(update={"run": recipe().run.model_copy(update={"seed": None})}))
-    )
+    unseeded = recipe().model_copy(update={"run": recipe().run.model_copy(update={"seed": None})})
+    secret = trial_base(unseeded, TuningSettings())
     assert trial_recipe(secret, TrialName(setting=SETTING, number=2)).run.seed is None
 
 
@@ -135,11 +134,11 @@ def test_pairs_have_equal_seeds() -> None:
 )
 def test_trials_that_cannot_be(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        trial_base(Asked(recipe=recipe(), **changes))
+        trial_base(recipe(), TuningSettings(**changes))
 
 
 def test_a_trial_whose_counts_cost_everything_is_refused() -> None:
     """The noise on a count is report goal / 20 clients; a noise multiplier of a tenth of the goal leaves nothing."""
     wanted = recipe("independent", privacy={"mechanism": {"name": "independent"}, "noise_multiplier": 30.0})
     with pytest.raises(TacitError, match=r"clipping\.bit_stddev"):
-        trial_base(Asked(recipe=wanted))
+        trial_base(wanted, TuningSettings())

@@ -4,16 +4,21 @@ A trial is the recipe at a small report goal with an adaptive clip norm; product
 the clip norm fixed. Both keep the noise on the mean as the recipe has it.
 """
 
-import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
 
 from tacit.design.catalogue import TREE, TreeParameters
 from tacit.design.losses import prefix_errors
 from tacit.design.mechanism import ChosenMechanism
 from tacit.errors import InputError
-from tacit.planning.tuning import Choice, Setting, scaled_noise_multiplier, trial_restarts
+from tacit.planning.tuning import (
+    Choice,
+    TrialName,
+    TuningSettings,
+    grid,
+    scaled_noise_multiplier,
+    trial_restarts,
+)
 from tacit.privacy import Guarantee, Participation
 from tacit.privacy.strategy import Matrix, Tree
 from tacit.recipe import Recipe
@@ -21,67 +26,44 @@ from tacit.recipe.sections import ClippingSection, PrivacySection
 
 START = 10  # the first clip norm is the recipe's by this: "start low" (arXiv:2305.18465, Section 2.1)
 SCALES: dict[str, object] = {"clip_norm": 1.0, "noise_multiplier": None, "zcdp": None}  # what no design depends on
-NAME = re.compile(r"lr(?P<rate>.+)-q(?P<quantile>.+)-try(?P<number>[1-9][0-9]*)")
+AROUND = (0.5, 1.0, 2.0)  # times the recipe's server learning rate, where no list is given
 
 
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """How the trials differ from the recipe, besides what they try; None: as the recipe has it, or by its rule."""
-
-    recipe: Recipe
-    report_goal: int | None = None
-    rounds: int | None = None
-    min_separation: int | None = None
-    initial_clip_norm: float | None = None
-    data: Path | None = None  # the cache to tune on
-
-    @property
-    def trial_report_goal(self) -> int:
-        """Clients of a trial's cohort."""
-        return self.recipe.rounds.report_goal if self.report_goal is None else self.report_goal
+def trial_names(recipe: Recipe, settings: TuningSettings) -> list[TrialName]:
+    """The trials that are asked for, in the order in which they are done. Raises: InputError."""
+    usual = tuple(factor * recipe.server.learning_rate for factor in AROUND)
+    of_recipe = 0.5 if recipe.clipping is None else recipe.clipping.quantile
+    rates, quantiles = settings.server_learning_rates, settings.quantiles
+    pairs = grid(usual if rates is None else rates, (of_recipe,) if quantiles is None else quantiles)
+    return [TrialName(setting=pair, number=n) for n in range(1, settings.seeds + 1) for pair in pairs]
 
 
-@dataclass(frozen=True, kw_only=True, order=True)
-class TrialName:
-    """A trial by what it tries and its number among those that try the same; str() is the name of its folder."""
-
-    setting: Setting
-    number: int  # from 1
-
-    def __str__(self) -> str:
-        return f"lr{_short(self.setting.server_learning_rate)}-q{_short(self.setting.quantile)}-try{self.number}"
-
-    @classmethod
-    def of(cls, folder: str) -> "TrialName | None":
-        """None where it is no trial's."""
-        found = NAME.fullmatch(folder)
-        try:
-            return found and cls(
-                setting=Setting(server_learning_rate=float(found["rate"]), quantile=float(found["quantile"])),
-                number=int(found["number"]),
-            )
-        except ValueError:
-            return None
+def trial_report_goal(recipe: Recipe, settings: TuningSettings) -> int:
+    """Clients of a trial's cohort."""
+    return recipe.rounds.report_goal if settings.report_goal is None else settings.report_goal
 
 
-def trial_base(asked: Asked) -> Recipe:
+def trial_base(recipe: Recipe, settings: TuningSettings) -> Recipe:
     """What all trials have in common.
 
     A mechanism with one clip norm gives way to a tree that restarts; its noise multiplier is then such that prefix
     sums have the error that the recipe's mechanism gives. Raises: InputError, AccountingError, RecipeError.
     """
-    recipe = asked.recipe
-    goal, initial = asked.trial_report_goal, asked.initial_clip_norm
-    for name, value in (("report-goal", goal), ("rounds", asked.rounds), ("min-separation", asked.min_separation)):
+    goal, initial = trial_report_goal(recipe, settings), settings.initial_clip_norm
+    for name, value in (
+        ("report-goal", goal),
+        ("rounds", settings.rounds),
+        ("min-separation", settings.min_separation),
+    ):
         if value is not None and value < 1:
             raise InputError(f"--{name} {value} must be at least 1.")
     if initial is not None and not 0 < initial < float("inf"):
         raise InputError(f"--initial-clip-norm {initial:g} must be a number above 0.")
-    rounds = recipe.rounds.rounds if asked.rounds is None else asked.rounds
+    rounds = recipe.rounds.rounds if settings.rounds is None else settings.rounds
     limits = {"rounds": rounds, "report_goal": goal, "max_participations": None}
-    if asked.min_separation is not None:
-        limits["min_separation"] = asked.min_separation
-    if asked.rounds is None and asked.report_goal is None and asked.min_separation is None:
+    if settings.min_separation is not None:
+        limits["min_separation"] = settings.min_separation
+    if settings.rounds is None and settings.report_goal is None and settings.min_separation is None:
         limits["max_participations"] = recipe.rounds.max_participations  # the recipe's own cohorts
     privacy = _trial_privacy(recipe, rounds, goal)
     clipping = _trial_clipping(recipe, goal, initial)
@@ -90,8 +72,8 @@ def trial_base(asked: Asked) -> Recipe:
         "privacy": privacy.model_copy(update={"clip_norm": clipping.initial}),
         "clipping": clipping,
     }
-    if asked.data is not None:
-        changed["data"] = recipe.data.model_copy(update={"cache": asked.data})
+    if settings.data is not None:
+        changed["data"] = recipe.data.model_copy(update={"cache": settings.data})
     return _checked(recipe.model_copy(update=changed), "a trial's recipe")
 
 
@@ -135,7 +117,7 @@ def production_recipe(recipe: Recipe, choice: Choice, report_goal: int) -> Recip
 
 
 def planned(recipe: Recipe) -> Guarantee:
-    """What a run of the recipe promises before its first round; a mechanism is designed once, however often asked.
+    """What a run of the recipe promises before its first round; a mechanism is designed once, however often settings.
 
     Raises: InputError, AccountingError where the mechanism cannot be had for this participation.
     """
@@ -209,8 +191,3 @@ def _trial_clipping(recipe: Recipe, report_goal: int, initial: float | None) -> 
 def _checked(recipe: Recipe, where: str) -> Recipe:
     """The same, through every rule that a recipe in a file meets."""
     return Recipe.from_toml(recipe.to_toml(), where=where)
-
-
-def _short(value: float) -> str:
-    """As Python writes it, so that equal names are equal values; 1 for 1.0."""
-    return repr(float(value)).removesuffix(".0")
