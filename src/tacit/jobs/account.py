@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tacit.errors import InputError
+from tacit.jobs.opening import opened
 from tacit.privacy.amplification import Amplified, CyclicSampling, amplified, bands_of
 from tacit.privacy.composition import Composition
 from tacit.privacy.gaussian import zcdp_for_epsilon
@@ -144,17 +145,16 @@ def account_run(run: Run | PathLike, *, delta: float | None = None) -> RunAccoun
     """
     if delta is not None and not 0 < delta < 1:
         raise InputError(f"--delta {delta} is not a probability between 0 and 1; give for example 1e-10.")
-    if not isinstance(run, Run):
-        with Run.open(Path(run)) as opened:
-            return account_run(opened, delta=delta)
-    with reading(run):
-        if isinstance(run.metadata, TrainingMetadata):
-            return _of_training(run, delta)
-        if isinstance(run.metadata, EvaluationMetadata | PersonalizationMetadata):
-            return _of_evaluation(run, delta)
-        if isinstance(run.metadata, DiscoveryMetadata):
-            return _of_discovery(run, run.metadata.delta if delta is None else delta)
-    raise InputError(f"'{run.path}' is a run of `tacit {run.kind}`, which has no account: {NO_PROMISE[run.kind]}.")
+    with opened(run) as found, reading(found):
+        if isinstance(found.metadata, TrainingMetadata):
+            return _of_training(found, delta)
+        if isinstance(found.metadata, EvaluationMetadata | PersonalizationMetadata):
+            return _of_evaluation(found, delta)
+        if isinstance(found.metadata, DiscoveryMetadata):
+            return _of_discovery(found, found.metadata.delta if delta is None else delta)
+        raise InputError(
+            f"'{found.path}' is a run of `tacit {found.kind}`, which has no account: {NO_PROMISE[found.kind]}."
+        )
 
 
 def _of_training(run: Run, delta: float | None) -> RunAccount:

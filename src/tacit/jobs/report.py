@@ -4,12 +4,11 @@ Only folders are read, so both can be written again anywhere and at any time, wh
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
 from tacit.errors import InputError
+from tacit.jobs.opening import opened
 from tacit.reports import discovery, training
 from tacit.reports.comparison import Comparison, comparison
 from tacit.reports.drawing import render
@@ -36,7 +35,7 @@ def report(run: Run | PathLike, *, out: PathLike | None = None) -> ReportFiles:
     kinds, whose command writes the report; RunError where the folder is damaged; UnknownRelease where its ledger cannot
     be accounted.
     """
-    with _opened(run) as found:
+    with opened(run) as found:
         folder = None if out is None else Path(out)
         match found.kind:
             case "train":
@@ -54,7 +53,7 @@ def compare(a: Run | PathLike, b: Run | PathLike, *, out: PathLike | None = None
 
     The figure is written into `out` (left out: A/report), as compare-B.png. Raises: as `report`.
     """
-    with _opened(a) as first, _opened(b) as second:
+    with opened(a) as first, opened(b) as second:
         for each in (first, second):
             each.of_kind(TrainingMetadata, "compare models on clients' text with `tacit evaluate A B --data CACHE`")
         found = comparison(summarise(first), summarise(second))
@@ -62,13 +61,3 @@ def compare(a: Run | PathLike, b: Run | PathLike, *, out: PathLike | None = None
         name = f"compare-{second.path.resolve().name}.png"
     write_files(folder, {name: render(found.figure, "png")})
     return found.drawn_at(folder / name)
-
-
-@contextmanager
-def _opened(run: Run | PathLike) -> Iterator[Run]:
-    """The run; one that was given by its path is closed again."""
-    if isinstance(run, Run):
-        yield run
-        return
-    with Run.open(Path(run)) as found:
-        yield found

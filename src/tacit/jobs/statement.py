@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from tacit.errors import InputError
 from tacit.jobs.account import NO_PROMISE
+from tacit.jobs.opening import opened
 from tacit.runs import Run
 from tacit.statements.accounts import reading
 from tacit.statements.run_facts import statement_of
@@ -68,15 +69,12 @@ def statement(run: Run | PathLike, *, delta: float | None = None) -> Statement:
     delta: left out, the one that the run was begun with. Raises: AccountingError where nothing is released, InputError
     for a kind of run that releases nothing, UnknownRelease for a ledger that is not understood, RunError (damaged).
     """
-    if not isinstance(run, Run):
-        with Run.open(Path(run)) as opened:
-            return statement(opened, delta=delta)
-    if run.kind in NO_PROMISE:
-        raise InputError(
-            f"'{run.path}' is a run of `tacit {run.kind}`, which has no statement: {NO_PROMISE[run.kind]}."
-        )
-    with reading(run):
-        return statement_of(run, delta)
+    with opened(run) as found, reading(found):
+        if found.kind in NO_PROMISE:
+            raise InputError(
+                f"'{found.path}' is a run of `tacit {found.kind}`, which has no statement: {NO_PROMISE[found.kind]}."
+            )
+        return statement_of(found, delta)
 
 
 def verify(statement: Statement | Mapping[str, Any] | PathLike) -> Verification:

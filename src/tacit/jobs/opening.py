@@ -1,0 +1,35 @@
+"""Run folders as jobs are given them: by their path or open, with what their records need to be read."""
+
+import os
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tacit.runs import Run
+
+
+@contextmanager
+def opened(run: Run | str | os.PathLike[str]) -> Iterator[Run]:
+    """The run; one that was given by its path is closed again.
+
+    Where its settings name a mechanism of one's own (`package.module:NAME`), that module is imported: the ledger holds
+    its strategy. Raises: RunError where there is no run, InputError where the module is not there.
+    """
+    if isinstance(run, Run):
+        _know_its_mechanism(run)
+        yield run
+        return
+    with Run.open(Path(run)) as found:
+        _know_its_mechanism(found)
+        yield found
+
+
+def _know_its_mechanism(run: Run) -> None:
+    privacy = tomllib.loads(run.settings).get("privacy")
+    mechanism = privacy.get("mechanism") if isinstance(privacy, dict) else None
+    name = mechanism.get("name") if isinstance(mechanism, dict) else None
+    if isinstance(name, str) and ":" in name:
+        from tacit.design.mechanism import imported  # the catalogue is loaded where it is needed
+
+        imported(name)
