@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tacit.jobs.tune import tune
     from tacit.jobs.vocabulary import extend_vocabulary
     from tacit.keyboard.model_folder import load_model
+    from tacit.runs.folder import open_run
 
 __version__ = "0.1.0"
 
@@ -37,6 +38,7 @@ _HOME = {
     "import_data": "tacit.jobs.import_data",
     "load_model": "tacit.keyboard.model_folder",
     "open_data": "tacit.jobs.import_data",
+    "open_run": "tacit.runs.folder",
     "plan": "tacit.jobs.plan",
     "plan_production": "tacit.jobs.plan_production",
     "pretrain": "tacit.jobs.pretrain",
@@ -59,6 +61,7 @@ __all__ = [
     "import_data",
     "load_model",
     "open_data",
+    "open_run",
     "plan",
     "plan_production",
     "pretrain",

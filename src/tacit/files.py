@@ -7,6 +7,9 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeAlias
+
+PathLike: TypeAlias = str | os.PathLike[str]
 
 
 def write_whole(path: Path, content: bytes | Iterable[bytes | memoryview]) -> None:

@@ -3,14 +3,14 @@
 import csv
 import json
 import math
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from tacit.errors import InputError
+from tacit.files import PathLike
 from tacit.jobs.opening import opened
 from tacit.privacy.amplification import Amplified, CyclicSampling, amplified, bands_of
 from tacit.privacy.composition import Composition
@@ -27,8 +27,6 @@ from tacit.statements.statement import WEAKER, evaluation_figures
 
 if TYPE_CHECKING:
     from _csv import Reader
-
-PathLike: TypeAlias = str | os.PathLike[str]
 
 COLUMNS = ("round", "finished")
 

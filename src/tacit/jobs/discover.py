@@ -10,7 +10,7 @@ import time
 import tomllib
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import tomli_w
 
@@ -22,7 +22,7 @@ from tacit.discovery.collect import AtOnce, SimulatedCollector
 from tacit.discovery.rounds import discover as ask_all
 from tacit.discovery.settings import DiscoverySettings
 from tacit.errors import InputError, RunError, UnknownRelease
-from tacit.files import sweep_drafts, write_whole
+from tacit.files import PathLike, sweep_drafts, write_whole
 from tacit.jobs import begin
 from tacit.jobs.discovery_result import COLUMNS, DiscoveryResult
 from tacit.keyboard.vocabulary import SPECIALS, Vocabulary, count_words
@@ -35,8 +35,6 @@ from tacit.runs.folder import Step
 from tacit.runs.metadata import DiscoveryMetadata
 from tacit.statements import LocalReports
 from tacit.statements.run_facts import statement_of
-
-PathLike: TypeAlias = str | os.PathLike[str]
 
 WORDS = "words.csv"
 DIGESTS = ("vocabulary_sha256", "population_sha256")  # in settings.toml beside the settings

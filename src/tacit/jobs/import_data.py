@@ -1,9 +1,7 @@
 """`tacit.import_data`: clients' text, tokenised once into a cache with a vocabulary whose origin is said."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeAlias
 
 from tacit.data import Cache, Source, VocabularyChoice, VocabularyRecord, build_cache, open_source
 from tacit.data.clients import split_of
@@ -11,11 +9,10 @@ from tacit.data.docstrings import manuals
 from tacit.data.parquet import has_clients, read_texts
 from tacit.data.vocabulary_choice import MANUALS
 from tacit.errors import InputError, SourceError
+from tacit.files import PathLike
 from tacit.keyboard.tokens import Tokenizer
 from tacit.keyboard.vocabulary import OOV, SPECIALS, Provenance, Vocabulary, count_words, most_frequent
 from tacit.progress import Progress, silent
-
-PathLike: TypeAlias = str | os.PathLike[str]
 
 DEFAULT_SIZE = 10_000  # the papers' smallest keyboard
 

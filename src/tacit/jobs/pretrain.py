@@ -4,13 +4,14 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tomli_w
 
 from tacit.compute import Hardware
 from tacit.errors import InputError, RunError
+from tacit.files import PathLike
 from tacit.progress import Progress, silent
 from tacit.records import from_plain, json_ready, to_plain
 from tacit.runs import Run
@@ -18,14 +19,10 @@ from tacit.runs.history import History
 from tacit.runs.metadata import PretrainingMetadata
 
 if TYPE_CHECKING:  # what these need is loaded when something is trained
-    import os
-
     from tacit.data import Cache
     from tacit.keyboard.language_model import LanguageModel
     from tacit.keyboard.model_folder import TrainedModel
     from tacit.training.pretrain import HeldOutEvaluation, Pretraining
-
-    PathLike: TypeAlias = str | os.PathLike[str]
 
 PASSAGE = 200  # sentences of a held-out passage that are looked at
 

@@ -3,11 +3,10 @@
 Only folders are read, so both can be written again anywhere and at any time, while a run trains too.
 """
 
-import os
 from pathlib import Path
-from typing import TypeAlias
 
 from tacit.errors import InputError
+from tacit.files import PathLike
 from tacit.jobs.opening import opened
 from tacit.reports import discovery, training
 from tacit.reports.comparison import Comparison, comparison
@@ -15,9 +14,6 @@ from tacit.reports.drawing import render
 from tacit.reports.page import ReportFiles, write_files
 from tacit.reports.summary import summarise
 from tacit.runs import Run, TrainingMetadata
-
-PathLike: TypeAlias = str | os.PathLike[str]
-
 
 # By kind, of runs whose report needs more than their folder: where it is, and who writes it again.
 ELSEWHERE = {

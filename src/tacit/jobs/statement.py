@@ -2,13 +2,13 @@
 
 import html
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from tacit.errors import InputError
+from tacit.files import PathLike
 from tacit.jobs.account import NO_PROMISE
 from tacit.jobs.opening import opened
 from tacit.runs import Run
@@ -17,8 +17,6 @@ from tacit.statements.run_facts import statement_of
 from tacit.statements.statement import Statement
 from tacit.statements.verify import CheckedLine
 from tacit.statements.verify import verify as lines_of
-
-PathLike: TypeAlias = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,12 +1,12 @@
 """`tacit.extend_vocabulary`: a vocabulary that learns the words that a discovery run found."""
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from tacit.errors import InputError, RunError
+from tacit.files import PathLike
 from tacit.jobs.discover import settings_of, typed_by, vocabulary_digest
 from tacit.jobs.discovery_result import DiscoveryResult
 from tacit.keyboard.vocabulary import Provenance, ProvenanceKind, Vocabulary
@@ -14,8 +14,6 @@ from tacit.keyboard.words import is_placeholder, marked, pieces
 from tacit.progress import Progress, silent
 from tacit.reports.discovery import RESULT
 from tacit.runs import Run
-
-PathLike: TypeAlias = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, kw_only=True)

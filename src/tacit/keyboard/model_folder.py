@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from tacit.errors import InputError
-from tacit.files import sweep_drafts, write_whole
+from tacit.files import PathLike, sweep_drafts, write_whole
 from tacit.keyboard.language_model import LanguageModel, Parameters, leaves, model_of, settings_of
 from tacit.keyboard.vocabulary import Vocabulary
 
@@ -55,11 +55,12 @@ def write_origin(folder: Path, public_text: str) -> None:
     write_whole(folder / ORIGIN, (json.dumps({"public_text": public_text}, ensure_ascii=False) + "\n").encode())
 
 
-def load_model(path: Path) -> TrainedModel:
+def load_model(path: PathLike) -> TrainedModel:
     """The model of a folder that `write_model` wrote, or of the run or pre-training whose `model/` it is.
 
     Raises: InputError when there is none, or its files do not belong together.
     """
+    path = Path(path)
     folder = path / "model" if (path / "model" / WEIGHTS).is_file() else path
     try:
         content = (folder / WEIGHTS).read_bytes()

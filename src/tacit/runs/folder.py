@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InputError, RunError
-from tacit.files import held, sweep_dead_folders, sync_folder
+from tacit.files import PathLike, held, sweep_dead_folders, sync_folder
 from tacit.records import from_plain, to_plain
 from tacit.runs.metadata import METADATA, Metadata, TrainingMetadata
 
@@ -369,6 +369,11 @@ def _make_durable(database: sqlite3.Connection) -> None:
     """Readers never wait for the writer, and what is committed survives a power cut."""
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = FULL")
+
+
+def open_run(path: PathLike) -> Run:
+    """A run folder of any kind, to be read; close it, or use it in a `with`. Raises: RunError where it is none."""
+    return Run.open(Path(path))
 
 
 @contextmanager
