@@ -85,7 +85,15 @@ def test_restarts_change_the_worst_case() -> None:
 
 
 @pytest.mark.parametrize(
-    "strategy", [Independent(), Tree(restarts=(16, 40)), Blt(theta=(0.99, 0.7), omega=(0.1, 0.2))], ids=repr
+    "strategy",
+    [
+        Independent(),
+        Tree(restarts=(16, 40)),
+        Blt(theta=(0.99, 0.7), omega=(0.1, 0.2)),
+        BandedToeplitz((1.0, 0.5, 0.25)),
+        BandedInverse((1.0, -0.5)),
+    ],
+    ids=repr,
 )
 def test_the_command_of_a_statement_gives_its_figures(strategy: Strategy) -> None:
     promise = Guarantee(
