@@ -29,7 +29,7 @@ from tacit.privacy import Participation
 from tacit.recipe import Recipe
 from tacit.runs import Run
 from tacit.training import generator_for, key_from_seed
-from tacit.training.central import CentralState, CentralTraining, train_centrally
+from tacit.training.central import CentralState, CentralTraining, central_start, central_states
 
 RECIPES = Path(__file__).resolve().parent.parent / "recipes"
 RATES = (1e-3, 2e-3, 4e-3)  # Adam's learning rates that the central baseline may choose from
@@ -198,16 +198,12 @@ def central(recipe, cache, sentences, splits, asked, cores, say) -> None:
 
     def trained(rate: float, sentences: int, watch=None):
         chosen = CentralTraining(learning_rate=rate, batch_size=asked.central_batch)
-        return train_centrally(
-            next_word_loss(network),
-            start,
-            cache,
-            clients,
-            sentences=sentences,
-            settings=chosen,
-            key=key,
-            watch=watch,
-        )
+        begin, loss, model = central_start(start, sentences, chosen), next_word_loss(network), start
+        for state in central_states(loss, begin, cache, clients, sentences=sentences, settings=chosen, key=key):
+            model = state.model
+            if watch:
+                watch(state)
+        return model
 
     def accuracy(rate: float) -> float:
         counts = evaluate(network, trained(rate, sentences // SWEEP), splits["validation"], cores=cores).total

@@ -13,7 +13,7 @@ from tacit.keyboard.cifg import Cifg
 from tacit.keyboard.cifg_loss import loss
 from tacit.keyboard.vocabulary import BOS, EOS
 from tacit.training import central
-from tacit.training.central import CentralState, CentralTraining, Pool, train_centrally
+from tacit.training.central import CentralState, CentralTraining, Pool, central_start, central_states
 
 SETTINGS = CentralTraining(batch_size=4, words=6, learning_rate=0.02)
 TEXT = [[[BOS, 4, 5, 6, 7, EOS], [BOS, 4, 5, EOS]], [[BOS, 6, 7, 8, EOS]] * 3]
@@ -31,10 +31,11 @@ def cache_of(clients: list[list[list[int]]]) -> Cache:
 
 def trained(**changes: Any) -> tuple[Any, list[CentralState]]:
     start = Cifg(vocabulary=9, embedding=4, units=6).init(jax.random.key(0))
-    seen: list[CentralState] = []
-    options = {"sentences": 400, "settings": SETTINGS, "key": b"k", **changes}
-    model = train_centrally(loss, start, cache_of(TEXT), CLIENTS, watch=seen.append, **options)
-    return model, seen
+    options: dict[str, Any] = {"sentences": 400, "settings": SETTINGS, "key": b"k", **changes}
+    begin = central_start(start, options["sentences"], options["settings"])
+    of = options.pop("loss", loss)
+    seen = list(central_states(of, begin, cache_of(TEXT), CLIENTS, **options))
+    return seen[-1].model, seen
 
 
 @pytest.mark.parametrize("settings", [SETTINGS, CentralTraining(optimizer="sgd", learning_rate=0.5, batch_size=4)])
@@ -92,6 +93,5 @@ def test_a_diverged_model_is_not_returned() -> None:
     def nan_loss(model: Any, sentences: Any) -> Any:
         return loss(model, sentences) * np.float32("nan")
 
-    start = Cifg(vocabulary=9, embedding=4, units=6).init(jax.random.key(0))
     with pytest.raises(TrainingError, match=r"has diverged; lower central\.learning_rate"):
-        train_centrally(nan_loss, start, cache_of(TEXT), CLIENTS, sentences=8, settings=SETTINGS, key=b"k")
+        trained(loss=nan_loss, sentences=8)

@@ -14,6 +14,7 @@ from tacit.runs.history import History, history_of
 if TYPE_CHECKING:  # what these need is loaded when something is trained
     import os
 
+    from tacit.jobs.account import RunAccount
     from tacit.keyboard.language_model import LanguageModel
     from tacit.keyboard.model_folder import TrainedModel
     from tacit.recipe import Recipe
@@ -50,6 +51,13 @@ class TrainingResult:
         """Where the time of the last call that did rounds went; None before."""
         profiles: list[Mapping[str, Any]] = self.run.notes.get("profile", [])
         return profiles[-1] if profiles else None
+
+    @property
+    def account(self) -> "RunAccount":
+        """What the run promises, as planned and as realised."""
+        from tacit.jobs.account import account_run
+
+        return account_run(self.run)
 
     def summary(self) -> "RunSummary":
         """What reports and comparisons show of the run, its accounts among it."""

@@ -6,7 +6,7 @@ pass, so that a batch mixes many people, which is what a client's own batches ne
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, Self
@@ -94,31 +94,6 @@ class Pool:
         there = offsets[None, :] < lengths[:, None]
         at = np.where(there, self.starts[chosen][:, None] + offsets[None, :], 0)
         return np.where(there, self.ids[at], 0).astype(np.int32)
-
-
-def train_centrally(
-    loss: Loss,
-    start: Model,
-    cache: Cache,
-    clients: NDArray[np.int64],
-    *,
-    sentences: int,
-    settings: CentralTraining,
-    key: bytes,
-    watch: Callable[[CentralState], None] | None = None,
-) -> Model:
-    """The model after `sentences` sentences in all, each pass over the pooled text in a fresh order.
-
-    start: the initial model, a pytree of float32 arrays. Deterministic given the key. watch is called after
-    every block of steps. Raises: see `central_states`.
-    """
-    begin = central_start(start, sentences, settings)
-    model = start
-    for state in central_states(loss, begin, cache, clients, sentences=sentences, settings=settings, key=key):
-        model = state.model
-        if watch:
-            watch(state)
-    return model
 
 
 def central_start(start: Model, sentences: int, settings: CentralTraining) -> CentralState:
