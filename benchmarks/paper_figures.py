@@ -30,8 +30,9 @@ from tacit.design.blt import design_blt
 from tacit.design.catalogue import MECHANISMS
 from tacit.design.dense import full_tree
 from tacit.design.losses import losses, prefix_errors
+from tacit.design.mechanism import Mechanism
 from tacit.design.toeplitz import banded_square_root, design_banded_toeplitz
-from tacit.planning import Clients, Mechanism, Plan, Scenario, Utility
+from tacit.planning import Clients, Plan, Scenario, Utility
 from tacit.privacy.participation import Participation
 from tacit.privacy.sensitivity import sensitivity, sensitivity_bound_squared
 from tacit.privacy.strategy import Banded, Strategy, Tree

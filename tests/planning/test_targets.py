@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.design.catalogue import MECHANISMS
+from tacit.design.mechanism import Mechanism
 from tacit.errors import InputError
-from tacit.planning import Clients, Mechanism, Scenario, Utility, report_goal_for, rounds_for, timer_for
+from tacit.planning import Clients, Scenario, Utility, report_goal_for, rounds_for, timer_for
 from tacit.planning.steps import Goal, seven_steps
 from tacit.planning.targets import noise_for, timers
 from tacit.privacy.gaussian import zcdp_for_epsilon

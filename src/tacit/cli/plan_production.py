@@ -11,8 +11,7 @@ from tacit.cli.options import Delta, Json, command
 from tacit.cli.plan_show import FigureFile, listening, show
 from tacit.design.catalogue import MECHANISMS
 from tacit.errors import InputError
-from tacit.planning import Clients, Scenario, Utility, mechanism_named
-from tacit.planning.targets import Goal
+from tacit.planning import Clients, Goal, Scenario, Utility
 
 SMALL_GOAL, SMALL_NOISE = 500, 0.54  # arXiv:2305.18465, Section 2.2
 
@@ -108,10 +107,10 @@ class SmallOptions:
 
     def utility(self) -> Utility:
         """The pair that was given, else the paper's."""
-        return Utility(
+        return Utility.of(
+            self.small_mechanism,
             noise_multiplier=SMALL_NOISE if self.small_noise_multiplier is None else self.small_noise_multiplier,
             report_goal=SMALL_GOAL if self.small_report_goal is None else self.small_report_goal,
-            mechanism=mechanism_named(self.small_mechanism),
         )
 
 

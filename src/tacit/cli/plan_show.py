@@ -12,8 +12,6 @@ from tacit.cli.display import display
 from tacit.cli.tables import print_table
 from tacit.errors import InputError
 from tacit.progress import Progress
-from tacit.reports.drawing import save_figure
-from tacit.reports.figure import Figure
 from tacit.reports.page import Heading, Paragraph, Table
 
 FigureFile = Annotated[
@@ -29,8 +27,8 @@ class Drawn(Recorded, Protocol):
         """What people read of it."""
         ...
 
-    def figure(self) -> Figure:
-        """Its numbers, drawn."""
+    def save_figure(self, path: Path) -> None:
+        """Draw its numbers into a file."""
         ...
 
 
@@ -46,8 +44,7 @@ def listening(quiet: bool, figure: Path | None) -> Iterator[Progress]:
 def show(result: Drawn, figure: Path | None, as_json: bool) -> None:
     """Print a result, and write its figure where one was asked for."""
     if figure is not None:
-        figure.parent.mkdir(parents=True, exist_ok=True)
-        save_figure(result.figure(), figure)
+        result.save_figure(figure)
     say(result, as_json, lambda each: show_blocks(each.blocks()))
 
 

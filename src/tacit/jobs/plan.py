@@ -7,18 +7,21 @@ trained.
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tacit.design.catalogue import MECHANISMS
+from tacit.design.mechanism import Mechanism
 from tacit.errors import InputError
-from tacit.planning import Mechanism, ParticipationCost, Plan, Scenario, mechanism_named, report_goal_for, rounds_for
+from tacit.planning import Goal, ParticipationCost, Plan, Scenario, mechanism_named, report_goal_for, rounds_for
 from tacit.planning.steps import PlanStep, PlanSteps, seven_steps
-from tacit.planning.targets import Goal, Reached
+from tacit.planning.targets import Reached
 from tacit.privacy.gaussian import epsilon
 from tacit.progress import Progress, counted, silent
 from tacit.reports import plan as read
+from tacit.reports.drawing import save_figure
 from tacit.reports.figure import Figure
 from tacit.reports.page import Block, to_html_fragment
 
@@ -39,11 +42,21 @@ NO_COST = ParticipationCost()
 
 
 class Shown(ABC):
-    """A result that shows itself in a notebook."""
+    """A result that shows itself in a notebook, and draws its numbers."""
 
     @abstractmethod
     def blocks(self) -> list[Block]:
         """What people read of it."""
+
+    @abstractmethod
+    def figure(self) -> Figure:
+        """Its numbers, drawn."""
+
+    def save_figure(self, path: str | Path) -> None:
+        """Write the figure to a file whose name ends in .png or .svg, in a folder that is made if it is not there."""
+        file = Path(path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        save_figure(self.figure(), file)
 
     def _repr_html_(self) -> str:
         return to_html_fragment(self.blocks())

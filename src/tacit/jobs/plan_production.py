@@ -12,7 +12,7 @@ from typing import Any, Literal
 from tacit.errors import InputError, ParticipationError
 from tacit.files import write_whole
 from tacit.jobs import production_files as files
-from tacit.jobs.plan import chosen
+from tacit.jobs.plan import Shown, chosen
 from tacit.jobs.simulate import write_simulation
 from tacit.planning import Plan, Scenario
 from tacit.planning.production import Production, production_plan
@@ -26,7 +26,7 @@ from tacit.progress import Progress, silent
 from tacit.recipe import Recipe
 from tacit.recipe.annotated import annotated_toml
 from tacit.reports.figure import Figure
-from tacit.reports.page import Block, Paragraph, to_html_fragment, to_json
+from tacit.reports.page import Block, Paragraph, to_json
 from tacit.reports.plan import goals_figure, step_blocks
 from tacit.statements.statement import Statement
 
@@ -68,7 +68,7 @@ class ProductionSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProductionResult:
+class ProductionResult(Shown):
     """The plan of a production run, its recipe and its planned statement; `out` is the folder that has them."""
 
     goal: Goal
@@ -129,9 +129,6 @@ class ProductionResult:
             for goal, each in sorted(seen.items())
         ]
         return goals_figure(plans, self.production.reached, self.goal)
-
-    def _repr_html_(self) -> str:
-        return to_html_fragment(self.blocks())
 
 
 def plan_production(

@@ -9,7 +9,6 @@ from tacit.data import Manifest
 from tacit.design.catalogue import mechanism_named
 from tacit.design.mechanism import ChosenMechanism
 from tacit.errors import InputError
-from tacit.files import write_whole
 from tacit.planning.production import Production
 from tacit.planning.scenario import Plan
 from tacit.planning.tuning import Tuned
@@ -206,9 +205,3 @@ def vocabulary_of(cache: Path) -> tuple[str, str]:
         return "private", f"not known yet, because there is no cache '{cache}'; the worst is assumed"
     known = Manifest.load(cache).vocabulary
     return known.kind, known.description
-
-
-def write_files(out: Path, contents: dict[str, str]) -> None:
-    """Each whole or not at all."""
-    for name, content in contents.items():
-        write_whole(out / name, content.encode())

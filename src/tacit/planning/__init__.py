@@ -1,16 +1,15 @@
 """Privacy, utility, computation and days of a run before any is spent: forwards from a configuration, backwards
-from a target, and the seven steps from a task to a plan (arXiv:2305.18465, Section 2.5). NumPy only.
+from a target, and the seven steps from a scenario to a plan (arXiv:2305.18465, Section 2.5). NumPy only.
 """
 
 from tacit.design.catalogue import mechanism_named
-from tacit.design.mechanism import Mechanism
 from tacit.planning.clients import Clients
 from tacit.planning.scenario import ParticipationCost, Plan, Scenario, Utility
-from tacit.planning.targets import report_goal_for, rounds_for, timer_for
+from tacit.planning.targets import Goal, report_goal_for, rounds_for, timer_for
 
 __all__ = [
     "Clients",
-    "Mechanism",
+    "Goal",
     "ParticipationCost",
     "Plan",
     "Scenario",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from tacit.design.catalogue import MECHANISMS
+from tacit.design.catalogue import MECHANISMS, mechanism_named
 from tacit.design.losses import Objective, checked_objective, prefix_errors
 from tacit.design.mechanism import Mechanism
 from tacit.errors import InputError
@@ -48,6 +48,18 @@ class Utility:
             )
         if self.report_goal < 1:
             raise InputError(f"report_goal={self.report_goal} is below 1; give that of the run that bore the noise.")
+
+    @classmethod
+    def of(
+        cls, mechanism: str, *, noise_multiplier: float = 7.0, report_goal: int = 6500, objective: Objective = "rms"
+    ) -> "Utility":
+        """The utility that a mechanism of the catalogue, by its name, showed."""
+        return cls(
+            noise_multiplier=noise_multiplier,
+            report_goal=report_goal,
+            mechanism=mechanism_named(mechanism),
+            objective=objective,
+        )
 
     def error(self, strategy: Strategy, rounds: int) -> float:
         """The error of the prefix sums that counts, for seeds of deviation 1."""
