@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.conftest import REPOSITORY
+from tests.made_runs import write_run
 
 from tacit.data import TextsOf, VocabularyChoice
 from tacit.discovery.alphabet import Alphabet
@@ -27,6 +28,7 @@ from tacit.jobs.discover import discover, resume, settings_of
 from tacit.jobs.discovery_result import DiscoveryResult
 from tacit.jobs.import_data import import_data
 from tacit.jobs.report import report
+from tacit.jobs.resume import resume as resume_any
 from tacit.jobs.statement import verify
 from tacit.keyboard.vocabulary import Provenance, Vocabulary
 from tacit.privacy.local_anonymity import Anonymity
@@ -207,7 +209,7 @@ class TestGoingOn:
     def test_stopped_after_any_layer_it_ends_with_the_same_bytes(
         self, clients: Path, whole: DiscoveryResult, tmp_path: Path
     ) -> None:
-        """Whoever listens stops the job after each layer in turn; `resume` takes it from there."""
+        """Whoever listens stops the job after each layer in turn; `tacit.resume` takes it from there."""
 
         def stop(event: Event) -> None:
             if isinstance(event, Advanced) and event.stage == "asking layers" and event.done == stops:
@@ -219,8 +221,8 @@ class TestGoingOn:
                 asked(clients, tmp_path / "run", ANONYMOUS, vocabulary=vocabulary, progress=stop)
             with Run.open(tmp_path / "run") as run:
                 assert run.steps_done >= stops and not run.finished
-        with Run.open(tmp_path / "run") as run:
-            resumed = resume(run)
+        resumed = resume_any(tmp_path / "run")
+        assert isinstance(resumed, DiscoveryResult)
         assert content(tmp_path / "run") == content(whole.run.path)
         assert resumed.words == whole.words
         assert [step.releases for step in resumed.run.steps()] == [step.releases for step in whole.run.steps()]
@@ -331,6 +333,11 @@ class TestRefusals:
         (tmp_path / "notes").write_text("mine")
         with pytest.raises(RunError, match="left alone"):
             asked(clients, tmp_path, data="nowhere.parquet")
+
+    def test_a_run_of_another_kind_is_left_alone(self, clients: Path, tmp_path: Path) -> None:
+        write_run(tmp_path / "run", strategy=None, rounds=2)
+        with pytest.raises(RunError, match="is a run of `tacit train`, so it is left alone"):
+            asked(clients, tmp_path / "run", data="nowhere.parquet")
 
     def test_one_process_at_a_time(self, clients: Path, whole: DiscoveryResult) -> None:
         with whole.run.locked(), pytest.raises(RunError, match="one process at a time"):

@@ -66,7 +66,9 @@ def begin(out: Path, settings: str, metadata: Metadata, key: bytes, *, strategy:
 
 
 def refuse_others(run: Run, kind: str, settings: str) -> None:
-    """RunError where the run was begun with other settings (TOML), naming the first that differs."""
+    """RunError where the run is of another kind, or was begun with other settings (TOML), naming the first."""
+    if run.kind != kind:
+        raise RunError(f"'{run.path}' is a run of `tacit {run.kind}`, so it is left alone; give another --out.")
     if difference := difference_of(run, kind, settings):
         raise RunError(f"'{run.path}' was begun with other settings ({difference}); give those, or another --out.")
 
