@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from tacit.jobs.account import account, account_run
     from tacit.jobs.design import compare_mechanisms, design_mechanism
     from tacit.jobs.discover import discover
+    from tacit.jobs.evaluate import evaluate
     from tacit.jobs.import_data import import_data, open_data
+    from tacit.jobs.personalize import personalize
     from tacit.jobs.plan import plan
     from tacit.jobs.plan_production import plan_production
     from tacit.jobs.pretrain import pretrain
@@ -34,11 +36,13 @@ _HOME = {
     "compare_mechanisms": "tacit.jobs.design",
     "design_mechanism": "tacit.jobs.design",
     "discover": "tacit.jobs.discover",
+    "evaluate": "tacit.jobs.evaluate",
     "extend_vocabulary": "tacit.jobs.vocabulary",
     "import_data": "tacit.jobs.import_data",
     "load_model": "tacit.keyboard.model_folder",
     "open_data": "tacit.jobs.import_data",
     "open_run": "tacit.runs.folder",
+    "personalize": "tacit.jobs.personalize",
     "plan": "tacit.jobs.plan",
     "plan_production": "tacit.jobs.plan_production",
     "pretrain": "tacit.jobs.pretrain",
@@ -57,11 +61,13 @@ __all__ = [
     "compare_mechanisms",
     "design_mechanism",
     "discover",
+    "evaluate",
     "extend_vocabulary",
     "import_data",
     "load_model",
     "open_data",
     "open_run",
+    "personalize",
     "plan",
     "plan_production",
     "pretrain",

@@ -10,8 +10,8 @@ from rich.table import Table
 from tacit.cli.console import complaints, console, say
 from tacit.cli.options import Json, RunFolder, command
 from tacit.jobs.account import RunAccount, account_run
-from tacit.jobs.evaluation_promise import say_promise
 from tacit.jobs.statement import statement
+from tacit.privacy.guarantee import OPERATING_SYSTEM
 from tacit.privacy.rounding import rounded_up
 from tacit.statements.statement import WEAKER, Statement
 
@@ -58,6 +58,17 @@ def _show(made: RunAccount) -> None:
         )
     else:
         _show_training(figures)
+
+
+def say_promise(promise: Mapping[str, Any]) -> None:
+    """One line of what an evaluation released; a second where the noise can be taken away."""
+    if promise["kind"] == "nothing":
+        console.print("NOTHING WAS RELEASED")
+        return
+    price = f"epsilon {rounded_up(promise['epsilon'])} at delta {promise['delta']:g}"
+    console.print(f"RELEASED ({promise['kind']}): {price}, per client")
+    if promise["key_source"] != OPERATING_SYSTEM:
+        console.print(f"FIXED SEED: randomness came from {promise['key_source']}; who knows it can take the noise away")
 
 
 def _show_evaluation(promise: Mapping[str, Any]) -> None:

@@ -5,11 +5,14 @@ import functools
 import inspect
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 from tacit.cli.console import speaks_plainly
+
+if TYPE_CHECKING:  # JAX would come with it
+    from tacit.evaluation.settings import ReleasePrice
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 RunFolder = Annotated[Path, typer.Argument(help="A run folder, finished or not.")]
@@ -20,6 +23,25 @@ Seed = Annotated[
         help="Fix all randomness: whoever knows the seed can take the noise away (the statement says so first)."
     ),
 ]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Price:
+    """What is released of an evaluation; without any of the three, nothing."""
+
+    zcdp: Annotated[float | None, typer.Option(help="Release the histograms with noise of this zCDP.")] = None
+    epsilon: Annotated[float | None, typer.Option(help="Or of this epsilon at --delta.")] = None
+    delta: Annotated[float, typer.Option(help="The delta of epsilon.")] = 1e-6
+    local_epsilon: Annotated[
+        float | None, typer.Option(help="Or let every device randomise its one report itself, with this epsilon.")
+    ] = None
+
+    def release(self) -> "ReleasePrice | None":
+        """Raises: InputError for two prices, or one that is none."""
+        from tacit.evaluation.settings import ReleasePrice
+
+        given = any(each is not None for each in (self.zcdp, self.epsilon, self.local_epsilon))
+        return ReleasePrice(**dataclasses.asdict(self)) if given else None
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:

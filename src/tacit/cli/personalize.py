@@ -1,31 +1,29 @@
 """`tacit personalize`: would a model of one's own help each user, which users, and when should a device use it."""
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.cli.bars import counting_bar
-from tacit.cli.console import complaints, console, print_json, speaks_plainly
-from tacit.cli.options import with_options
+import tacit
+from tacit.cli import values
+from tacit.cli.account_run import say_promise
+from tacit.cli.console import console, say
+from tacit.cli.display import display
+from tacit.cli.options import Json, Price, command
+from tacit.compute import Hardware
 from tacit.errors import InputError
-from tacit.jobs.evaluation_promise import Price, say_promise
 from tacit.keyboard.metrics import TOP1
 
 if TYPE_CHECKING:  # JAX would come with them
     from tacit.evaluation.histograms import Buckets
     from tacit.evaluation.personalization import FineTuning, TemporalSplit
-    from tacit.evaluation.queries import Queries
-    from tacit.jobs.personalize import Work
+    from tacit.jobs.personalize import PersonalizationResult
 
 GATE_SHARE = 0.125  # of the text before test: of time:0.8 it leaves 70% to train on, 10% to the gate
-STEPS = 10  # lines of progress where no bar moves
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,20 +43,17 @@ class Grid:
         """The grid. Raises: InputError for what is no number or unknown."""
         from tacit.evaluation.personalization import FineTuning
 
-        grid = tuple(
+        return tuple(
             FineTuning(
-                batch_size=_whole(size, "--batch-size"),
-                learning_rate=_real(rate, "--learning-rate"),
+                batch_size=values.whole_number(size, "batch-size"),
+                learning_rate=values.number(rate, "learning-rate"),
                 max_tokens=self.max_tokens,
                 epochs=self.epochs,
                 layers=self.layers,
                 proximal=self.proximal,
             )
-            for size, rate in product(_listed(self.batch_size), _listed(self.learning_rate))
+            for size, rate in product(values.parts(self.batch_size), values.parts(self.learning_rate))
         )
-        if not grid or len(set(grid)) < len(grid):
-            raise InputError("the grid of --batch-size and --learning-rate is empty or names a strategy twice.")
-        return grid
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,11 +80,9 @@ class Gate:
         """The gates that are compared. Raises: InputError for what is none."""
         from tacit.evaluation.gate import LEVELS, OPEN, GateRule
 
-        if not (self.harm_weight >= 0 and math.isfinite(self.harm_weight)):
-            raise InputError(f"--harm-weight {self.harm_weight:g} must be 0 or more; 1 counts losses like gains.")
         if self.gate in ("none", "auto"):
             return (OPEN,) if self.gate == "none" else LEVELS
-        level = GateRule(strategy=0, level=_real(self.gate, "--gate")).level
+        level = GateRule(strategy=0, level=values.number(self.gate, "gate")).level
         return (OPEN,) if level == OPEN else (OPEN, level)
 
     def temporal(self) -> "TemporalSplit":
@@ -100,8 +93,6 @@ class Gate:
         if self.undated not in ("drop", "order"):
             raise InputError(f"--undated {self.undated} is unknown; choose drop or order.")
         share = 0.0 if self.levels() == (OPEN,) else self.gate_share
-        if share == 0.0 and self.levels() != (OPEN,):
-            raise InputError("--gate-share 0 leaves a gate nothing to look at; give a share such as 0.125.")
         return TemporalSplit.parse(self.split, gate=share, undated=self.undated)  # type: ignore[arg-type]
 
 
@@ -117,24 +108,32 @@ class Counted:
     delta_buckets: Annotated[str, typer.Option(help="Cuts of changes of accuracy, FROM:TO:STEP.")] = "-0.1:0.2:0.01"
     metrics: Annotated[str, typer.Option(help="Whose changes: top1_accuracy, top3_accuracy, cross_entropy.")] = TOP1
 
-    def queries(self, strategies: "tuple[FineTuning, ...]", levels: tuple[float, ...]) -> "Queries":
-        """Raises: InputError where a name is unknown or cuts make no buckets."""
-        from tacit.evaluation.queries import Queries, changes
+    def settings(self) -> dict[str, Any]:
+        """Raises: InputError where cuts make no buckets."""
+        from tacit.evaluation.histograms import Buckets
+        from tacit.evaluation.queries import changes
 
-        change = _steps(self.delta_buckets)
-        return Queries(
-            strategies=tuple(map(str, strategies)),
-            metrics=tuple(_listed(self.metrics)),
-            slices=tuple(_listed(self.slices)),
-            tokens=_cuts(self.token_buckets, "--token-buckets"),
-            baseline=_cuts(self.baseline_buckets, "--baseline-buckets"),
-            changes=changes(change),
-            levels=levels,
-        )
+        return {
+            "metrics": tuple(values.parts(self.metrics)),
+            "slices": tuple(values.parts(self.slices)),
+            "tokens": Buckets(values.numbers(self.token_buckets, "token-buckets", "1000,2000")),
+            "baseline": Buckets(values.numbers(self.baseline_buckets, "baseline-buckets", "0.1,0.2")),
+            "changes": changes(self._changes()),
+        }
+
+    def _changes(self) -> "Buckets":
+        from tacit.evaluation.histograms import Buckets
+
+        cuts = values.from_to_step(self.delta_buckets, "delta-buckets")
+        if 0.0 not in cuts:
+            raise InputError(
+                f"--delta-buckets {self.delta_buckets!r} has no cut at 0, which parts gains from losses; "
+                "write -0.1:0.2:0.01."
+            )
+        return Buckets(cuts).with_unchanged_apart()
 
 
-@speaks_plainly
-@with_options
+@command
 def personalize(
     model: Annotated[Path, typer.Argument(help="A finished run, or a model folder.")],
     data: Annotated[Path, typer.Option(help="A cache of clients' text, with the model's vocabulary.")],
@@ -147,51 +146,36 @@ def personalize(
     split_name: Annotated[str, typer.Option(help="Which clients: test, validation or train.")] = "test",
     seed: Annotated[int | None, typer.Option(help="Fix the noise: who knows the seed can take it away.")] = None,
     workers: Annotated[int, typer.Option(help="CPU cores to use; 0 is all. Never changes the result.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
+    json: Json = False,
 ) -> None:
     """Fine-tune a model on each client's own text, count who gains and loses, and release that with a guarantee."""
-    from tacit.jobs.personalize import Work
+    from tacit.evaluation.settings import PersonalizationSettings
 
-    if clients < 0 or (seed is not None and seed < 0):
-        raise InputError("--clients and --seed must be 0 or more.")
-    strategies = grid.strategies()
-    work = Work(
-        model=model,
-        data=data,
+    settings = PersonalizationSettings(
         split_name=split_name,
         clients=clients,
-        strategies=strategies,
+        strategies=grid.strategies(),
         split=gating.temporal(),
-        queries=counted.queries(strategies, gating.levels()),
+        levels=gating.levels(),
         harm_weight=gating.harm_weight,
-        promise=price.promise(),
-        seed=seed,
+        **counted.settings(),
     )
-    _carry_out(work, out, workers, as_json)
+    with display(quiet=json) as progress:
+        result = tacit.personalize(
+            model,
+            data,
+            out,
+            settings=settings,
+            release=price.release(),
+            seed=seed,
+            hardware=Hardware(workers=workers),
+            progress=progress,
+        )
+    say(result, json, _show)
 
 
-def _carry_out(work: "Work", out: Path, workers: int, as_json: bool) -> None:
-    from tacit.compute import Hardware
-    from tacit.jobs.personalize import evaluate_clients, findings, open_or_begin, write_report
-
-    hardware = Hardware(workers=workers)
-    hardware.apply(processor_only=True)
-    with open_or_begin(work, out) as run, run.locked():
-        with client_progress(quiet=as_json) as told:
-            evaluate_clients(work, run, hardware, told)
-        found = findings(work, run)
-        record, files = write_report(work, run, found)
-        run.finish()
-        run.destroy_noise_key()
-    if as_json:
-        print_json({**record, "report": str(files.markdown)})
-        return
-    _say(record)
-    console.print(f"report: {files.markdown}", soft_wrap=True)
-
-
-def _say(record: Any) -> None:
-    promise, exact = record["promise"], record["simulation_only"]
+def _show(result: "PersonalizationResult") -> None:
+    record, exact = result.record, result.exact
     console.print(f"SIMULATION ONLY: {exact['evaluated']:,} of {record['asked']:,} clients evaluated")
     best = max(exact["strategies"], key=lambda name: exact["strategies"][name][TOP1]["mean"].value)
     row = exact["strategies"][best][TOP1]
@@ -206,71 +190,7 @@ def _say(record: Any) -> None:
             f"SIMULATION ONLY: {each['name']}: accuracy {each['gain'].value:+.4f}, {each['harmed'].value:.0%} lose "
             f"({each['users']:,} users that did not design it)"
         )
-    say_promise(promise)
+    say_promise(record["promise"])
+    console.print(f"report: {result.report.markdown}", soft_wrap=True)
 
 
-@contextmanager
-def client_progress(*, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """Tell (done, of): a bar with the time left on a terminal, elsewhere a line for each tenth."""
-    if quiet:
-        yield lambda done, of: None
-        return
-    bar = counting_bar(quiet=False)
-    task = bar.add_task("clients", total=None)
-    said = -1
-
-    def told(done: int, of: int) -> None:
-        nonlocal said
-        bar.update(task, completed=done, total=of)
-        if bar.disable and done * STEPS // max(of, 1) > said:
-            said = done * STEPS // max(of, 1)
-            complaints.print(f"{done:,} of {of:,} clients")
-
-    with bar:
-        yield told
-
-
-def _listed(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def _real(text: str, option: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise InputError(f"{option} {text!r} is no number.") from None
-
-
-def _whole(text: str, option: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise InputError(f"{option} {text!r} is no whole number.") from None
-
-
-def _cuts(text: str, option: str) -> "Buckets":
-    from tacit.evaluation.histograms import Buckets
-
-    return Buckets(tuple(_real(part, option) for part in _listed(text)))
-
-
-def _steps(text: str) -> "Buckets":
-    """FROM:TO:STEP in exact fractions, so that 0.02 is the cut it looks like; who is unchanged is kept apart."""
-    from tacit.evaluation.histograms import Buckets
-
-    try:
-        first, last, step = (Fraction(part) for part in text.split(":"))
-    except ValueError:
-        raise InputError(
-            f"--delta-buckets {text!r} cannot be read; write FROM:TO:STEP, such as -0.1:0.2:0.01."
-        ) from None
-    if step <= 0 or first >= last:
-        raise InputError(
-            f"--delta-buckets {text!r} has no cuts; write FROM:TO:STEP with FROM below TO and STEP above 0."
-        )
-    cuts = tuple(float(first + k * step) for k in range(int((last - first) / step) + 1))
-    if 0.0 not in cuts:
-        raise InputError(
-            f"--delta-buckets {text!r} has no cut at 0, which parts gains from losses; write -0.1:0.2:0.01."
-        )
-    return Buckets(cuts).with_unchanged_apart()

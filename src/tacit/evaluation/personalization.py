@@ -8,7 +8,6 @@ A `ClientOutcome` is all that would leave a device; the text and the models stay
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any, NamedTuple, Self
 
 import jax
@@ -167,7 +166,7 @@ def personalize_clients(
     """Every strategy on every client, side by side with the global model.
 
     A client is one worker's, all strategies of it, so an outcome depends on the client alone, to the bit. `progress`
-    gets each as it is done (in no certain order, one at a time), so that a run can be kept and gone on with.
+    gets each in the order of the clients, in the caller's thread, so that a run can be kept and gone on with.
     Memory: per worker the model twice and the scores of one batch (batch size x words x V floats at most).
 
     Raises: InputError when model and cache have vocabularies of different sizes, the model is not finite, or there is
@@ -184,21 +183,20 @@ def personalize_clients(
     if not strategies or words < 1:
         raise InputError(f"{len(strategies)} strategies on {words} words a sentence: give at least one of each.")
     grid = [(how, how.step(network)) for how in strategies]
-    reporting = Lock()
 
     def one(device: Any, client: int) -> ClientOutcome | SkippedClient:
         with jax.default_device(device):
-            outcome = personalize_client(start, cache, client, grid, split, words)
-        if progress is not None:
-            with reporting:
-                progress(outcome)
-        return outcome
+            return personalize_client(start, cache, client, grid, split, words)
 
     import scipy.linalg.cython_blas  # noqa: F401  the library behind compiled products: loaded, so that the limit holds
     from threadpoolctl import threadpool_limits
 
+    found = []
     with threadpool_limits(1, user_api="blas"):  # a worker is one thread
-        found = cores.map(one, [int(client) for client in clients])
+        for outcome in cores.stream(one, [int(client) for client in clients]):
+            if progress is not None:
+                progress(outcome)
+            found.append(outcome)
     return PersonalizationOutcome(
         strategies=tuple(strategies),
         split=split,

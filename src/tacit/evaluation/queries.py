@@ -22,6 +22,7 @@ SLICES = ("tokens", "baseline", "joint")
 EVERYBODY = "everybody"  # the only slice where none is asked for
 BASELINE = f"baseline {TOP1}"
 ACCURACY = Buckets.steps(0, 60, 100)
+TOKENS, BASELINES = Buckets((1000.0, 2000.0, 4000.0)), Buckets((0.1, 0.15, 0.2))
 Reals = NDArray[np.float64]
 
 
@@ -38,8 +39,8 @@ class Queries:
     strategies: tuple[str, ...]
     metrics: tuple[str, ...] = (TOP1,)
     slices: tuple[str, ...] = ("tokens", "baseline")
-    tokens: Buckets = field(default_factory=lambda: Buckets((1000.0, 2000.0, 4000.0)))
-    baseline: Buckets = field(default_factory=lambda: Buckets((0.1, 0.15, 0.2)))
+    tokens: Buckets = TOKENS
+    baseline: Buckets = BASELINES
     changes: Mapping[str, Buckets] = field(default_factory=lambda: changes())
     levels: tuple[float, ...] = LEVELS
 

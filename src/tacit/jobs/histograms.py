@@ -1,8 +1,8 @@
-"""The run folder of an evaluation on devices, resumable at every line.
+"""What `evaluate` and `personalize` share: exact reports kept line by line, and histograms of them, released in steps.
 
     RUN/settings.toml                   what was asked
     RUN/simulation/*.jsonl              each device's report, EXACT: only a simulation has it, without any promise
-    RUN/steps/release-000000.json       the noised histograms of a step, and in run.db the ledger row that names them
+    RUN/steps/release-000000.json       the histograms of a step as they were released; run.db has its row of the ledger
     RUN/report/                         for people; what of it may be published is in files called released
 
 A killed process leaves whole lines, and at most one torn one that is computed again. The noise of a step follows from
@@ -20,26 +20,45 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.data import Cache
 from tacit.errors import RunError
 from tacit.evaluation.histograms import Histogram
 from tacit.evaluation.release import HistogramQuery, cells_of, guarantee_for, release, release_locally
+from tacit.evaluation.settings import ReleasePrice
 from tacit.files import write_whole
-from tacit.jobs.evaluation_promise import Promise
-from tacit.keyboard.model_folder import WEIGHTS
+from tacit.keyboard.model_folder import TrainedModel
 from tacit.mechanisms import standard_normal_seeds
 from tacit.mechanisms.seeds import SeedSource
 from tacit.randomizers import SubsetSelection
-from tacit.records import to_plain
+from tacit.records import from_plain, to_plain
 from tacit.runs import Run, Step
 from tacit.statements.ledger import Release
+from tacit.statements.run_facts import statement_of
 
 CENTRAL, LOCAL = "evaluation histogram", "local reports"  # what randomness of the noise key is drawn for
 
 
-def weights_digest(model: Path) -> str:
-    """SHA-256 of the weights of a finished run or of a model folder."""
-    inside = model / "model" / WEIGHTS
-    return hashlib.sha256((inside if inside.is_file() else model / WEIGHTS).read_bytes()).hexdigest()
+# -- settings ----------------------------------------------------------------------------------------------------------
+
+
+def model_asked(model: TrainedModel) -> dict[str, str]:
+    """A model as the settings of a run name it."""
+    return {"path": str(model.path.resolve()), "sha256": model.digest}
+
+
+def data_asked(cache: Cache, split_name: str) -> dict[str, str]:
+    """The clients' text as the settings of a run name it."""
+    return {"path": str(cache.path.resolve()), "sha256": cache.manifest.digest, "split": split_name}
+
+
+def price_of(settings: Mapping[str, Any]) -> ReleasePrice | None:
+    """The price of a release that the settings of a run name."""
+    return from_plain(ReleasePrice, settings["release"]) if "release" in settings else None
+
+
+def delta_of(price: ReleasePrice | None) -> float:
+    """Where the epsilon of a release is given; 0 where there is none, or it needs none."""
+    return 0.0 if price is None or price.local_epsilon is not None else price.delta
 
 
 # -- lines -------------------------------------------------------------------------------------------------------------
@@ -84,7 +103,7 @@ class Lines:
 
 def released_step(
     run: Run,
-    promise: Promise,
+    price: ReleasePrice,
     queries: Sequence[HistogramQuery],
     *,
     step: int,
@@ -100,7 +119,7 @@ def released_step(
     done = run.steps()
     if step < len(done):
         return _read_release(path, {each.name: each for each in queries}, done[step].digest)
-    histograms, releases = _release(run, promise, queries, step, steps)
+    histograms, releases = _release(run, price, queries, step, steps)
     content = _release_file(histograms)
     write_whole(path, content)
     digest = hashlib.sha256(content).hexdigest()
@@ -108,19 +127,25 @@ def released_step(
     return histograms
 
 
+def statement_file(run: Run) -> dict[str, bytes]:
+    """The statement of what was released, by the name of its file in RUN/report; nothing where nothing was."""
+    return {"statement.json": statement_of(run).to_json().encode()} if run.steps_done else {}
+
+
 def _release(
-    run: Run, promise: Promise, queries: Sequence[HistogramQuery], step: int, steps: int
+    run: Run, price: ReleasePrice, queries: Sequence[HistogramQuery], step: int, steps: int
 ) -> tuple[dict[str, Histogram], tuple[Release, ...]]:
     """The histograms of a step and its rows of the ledger: functions of the run's key, the step and the answers."""
-    if promise.kind == "local":
+    local = price.local_epsilon
+    if local is not None:
         return release_locally(
             queries,
-            lambda cells: SubsetSelection(domain=cells, epsilon=promise.epsilon),
+            lambda cells: SubsetSelection(domain=cells, epsilon=local),
             step=step,
             first_user=len(run.participations()[0]),
             generator=SeedSource(run.noise_key, LOCAL, step).block(0),
         )
-    guarantee = guarantee_for(len(queries), zcdp=promise.zcdp, steps=steps)
+    guarantee = guarantee_for(len(queries), zcdp=price.rho, steps=steps)
     seeds = standard_normal_seeds(run.noise_key, CENTRAL, step, 1, cells_of(queries))[0]
     histograms, row = release(queries, guarantee, step=step, seeds=seeds)
     return histograms, (row,)

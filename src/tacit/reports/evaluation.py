@@ -44,6 +44,14 @@ def pages(
     return whole, None if released is None else alone
 
 
+def shown(record: Mapping[str, Any]) -> list[Block]:
+    """Promise and tables of the same record, without figures, for a notebook."""
+    released, simulated = record["released"], record["simulation_only"]
+    blocks: list[Block] = [Paragraph(_asked(record)), *promise_blocks(record["promise"])]
+    blocks += [] if released is None else _tables(released)
+    return [*blocks, *simulation_blocks(simulated["what"]), *_tables(simulated)]
+
+
 def _asked(record: Mapping[str, Any]) -> str:
     return (
         f"{record['asked']:,} clients of the {record['split_name']} split were asked, each with at most "

@@ -1,0 +1,123 @@
+"""What is asked of an evaluation, all of it that changes the result, as frozen values; and the price of a release."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+from typing import Any, Self
+
+from tacit.errors import InputError
+from tacit.evaluation.fine_tuning import FineTuning
+from tacit.evaluation.gate import OPEN
+from tacit.evaluation.histograms import Buckets
+from tacit.evaluation.queries import BASELINES, TOKENS, Queries, changes
+from tacit.evaluation.splits import TemporalSplit
+from tacit.keyboard.metrics import TOP1
+from tacit.privacy import gaussian
+from tacit.records import from_plain, to_plain
+
+# Paper 5, Table 1.
+GRID = tuple(FineTuning(batch_size=size, learning_rate=rate) for size, rate in product((5, 10, 20), (0.01, 0.1, 1.0)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationSettings:
+    """Which clients count how well models predict their text, and how much of it."""
+
+    split_name: str = "test"
+    clients: int = 0  # asked at most, in a public random order; 0: all of the split
+    sentences: int = 64  # of a client, evenly spread over its text
+    words: int = 20  # of a sentence; the rest of a longer one is not used
+
+    def __post_init__(self) -> None:
+        if self.clients < 0 or self.sentences < 1 or self.words < 1:
+            raise InputError("clients must be 0 or more, sentences and words 1 or more.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PersonalizationSettings:
+    """Which clients fine-tune a model on their own text, in which ways, and what is counted of it."""
+
+    split_name: str = "test"
+    clients: int = 0  # asked at most, in a public random order; 0: all of the split
+    strategies: tuple[FineTuning, ...] = GRID  # one or more, with the same stopping rule
+    split: TemporalSplit = field(default_factory=TemporalSplit)
+    levels: tuple[float, ...] = (OPEN,)  # of the gates that are compared; (1.0,): no gate, and nobody is left to judge
+    harm_weight: float = 2.0  # how much a loss counts against an equal gain when policies are chosen
+    metrics: tuple[str, ...] = (TOP1,)
+    slices: tuple[str, ...] = ("tokens", "baseline")
+    tokens: Buckets = TOKENS
+    baseline: Buckets = BASELINES
+    changes: Mapping[str, Buckets] = field(default_factory=changes)
+
+    def __post_init__(self) -> None:
+        if self.clients < 0:
+            raise InputError(f"clients={self.clients} must be 0 (all of the split) or more.")
+        if not self.strategies or len(set(self.strategies)) < len(self.strategies):
+            raise InputError("the grid of batch sizes and learning rates is empty or names a strategy twice.")
+        if not (self.harm_weight >= 0 and math.isfinite(self.harm_weight)):
+            raise InputError(f"harm_weight={self.harm_weight:g} must be 0 or more; 1 counts losses like gains.")
+        if self.queries.gated and not self.split.gate:
+            raise InputError("a gate is left nothing to look at; give the split a share for it, such as 0.125.")
+
+    @cached_property
+    def queries(self) -> Queries:
+        """Which histograms are made."""
+        return Queries(
+            strategies=tuple(map(str, self.strategies)),
+            metrics=self.metrics,
+            slices=self.slices,
+            tokens=self.tokens,
+            baseline=self.baseline,
+            changes=self.changes,
+            levels=self.levels,
+        )
+
+    def to_plain(self) -> dict[str, Any]:
+        """For TOML: the strategies by their names, and only those changes that are counted."""
+        plain: dict[str, Any] = to_plain(self)
+        plain["strategies"] = {str(each): to_plain(each) for each in self.strategies}
+        plain["changes"] = {name: cuts for name, cuts in plain["changes"].items() if name in self.metrics}
+        return plain
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Self:
+        """What `to_plain` gave."""
+        return from_plain(cls, {**plain, "strategies": [*plain["strategies"].values()]})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleasePrice:
+    """What a release of histograms costs each client: exactly one of three prices.
+
+    Central, by noise that a trusted aggregator adds: `zcdp`, or `epsilon` at `delta`. Local, by devices that randomise
+    their one report themselves: `local_epsilon`.
+    """
+
+    zcdp: float | None = None
+    epsilon: float | None = None
+    delta: float = 1e-6
+    local_epsilon: float | None = None
+
+    def __post_init__(self) -> None:
+        given = [each for each in (self.zcdp, self.epsilon, self.local_epsilon) if each is not None]
+        if len(given) != 1:
+            raise InputError("zcdp, epsilon and local_epsilon each say the whole price; give one.")
+        if not 0 < self.delta < 1:
+            raise InputError(f"delta {self.delta:g} is not a probability between 0 and 1; give for example 1e-6.")
+        if not (given[0] > 0 and math.isfinite(given[0])):
+            raise InputError(f"a price of {given[0]:g} releases nothing or promises nothing; give a number above 0.")
+
+    @property
+    def rho(self) -> float:
+        """zCDP of a central release. Raises: InputError for a local one, which has none."""
+        if self.zcdp is not None:
+            return self.zcdp
+        if self.epsilon is None:
+            raise InputError("local reports have no zCDP; their price is local_epsilon.")
+        return gaussian.zcdp_for_epsilon(self.epsilon, self.delta)
+
+    def to_plain(self) -> dict[str, Any]:
+        """For TOML, which has no null."""
+        return {name: value for name, value in to_plain(self).items() if value is not None}

@@ -1,0 +1,225 @@
+"""Each model's counts of each client, kept group by group in a run folder, and what is released of them."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import tomli_w
+from numpy.typing import NDArray
+
+from tacit.compute import Hardware
+from tacit.compute.cores import Cores
+from tacit.data import Cache
+from tacit.errors import InputError
+from tacit.evaluation.accuracy import HeldOut, evaluate, first_asked
+from tacit.evaluation.fairness import (
+    QUANTILES,
+    accuracy_query,
+    advantage_of,
+    change_query,
+    queries_about,
+    shared_vocabulary,
+    spread_of,
+)
+from tacit.evaluation.histograms import UNCHANGED, Histogram, mean_from, quantile_from, share_from, worst_share_from
+from tacit.evaluation.intervals import complement
+from tacit.evaluation.release import exactly
+from tacit.evaluation.settings import EvaluationSettings, ReleasePrice
+from tacit.jobs.begin import begin, key_for, of_this_process
+from tacit.jobs.histograms import Lines, data_asked, delta_of, model_asked, released_step, statement_file
+from tacit.keyboard.metrics import Counts
+from tacit.keyboard.model_folder import TrainedModel, load_model
+from tacit.progress import Advanced, Progress, StageBegan, StageEnded
+from tacit.reports import evaluation as report
+from tacit.reports.page import ReportFiles, write
+from tacit.runs import Run
+from tacit.runs.metadata import EvaluationMetadata
+from tacit.statements.run_facts import promise_of
+
+PathLike: TypeAlias = str | os.PathLike[str]
+
+AT_ONCE = 64  # clients whose sentences are in memory together
+COUNTS = Path("simulation") / "counts.jsonl"
+EXACT = "SIMULATION ONLY: exact numbers; no server would have them"
+Counted = dict[str, list[Counts]]  # by model, then by client in the order of asking
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What is asked, opened: models with the words of the cache, and which clients."""
+
+    models: tuple[TrainedModel, ...]
+    cache: Cache
+    settings: EvaluationSettings
+    release: ReleasePrice | None
+    clients: NDArray[np.int64]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the models, as they were given."""
+        return tuple(map(str, self.models))
+
+
+def evaluated(
+    models: Sequence[TrainedModel | PathLike],
+    data: Cache | PathLike,
+    settings: EvaluationSettings,
+    price: ReleasePrice | None,
+    *,
+    out: Path | None,
+    seed: int | None,
+    hardware: Hardware,
+    progress: Progress,
+) -> tuple[dict[str, Any], ReportFiles | None]:
+    """See `tacit.evaluate`: the record of the report, and where it was written."""
+    if price is not None and out is None:
+        raise InputError("a release is kept in a run folder with its ledger row, or not made; name one with --out.")
+    hardware.apply(processor_only=True)
+    asked = _open(models, data, settings, price)
+    if out is None:
+        counted = _count_clients(asked, hardware, progress)
+        nothing = {"promise": {"kind": "nothing"}, "released": None, "simulation_only": _exact(counted)}
+        return {**_about(asked), **nothing}, None
+    with _begin(asked, out, seed) as run, run.locked():
+        counted = _count_clients(asked, hardware, progress, kept=Lines(run.path / COUNTS))
+        found = _release_and_report(asked, run, counted)
+        run.finish()
+        run.destroy_noise_key()
+    return found
+
+
+def _open(
+    models: Sequence[TrainedModel | PathLike],
+    data: Cache | PathLike,
+    settings: EvaluationSettings,
+    price: ReleasePrice | None,
+) -> Asked:
+    """Raises: InputError for models and a cache of different vocabularies, or fewer than two clients."""
+    cache = data if isinstance(data, Cache) else Cache.open(Path(data))
+    loaded = [each if isinstance(each, TrainedModel) else load_model(Path(each)) for each in models]
+    digests = {str(model): model.vocabulary.sha256 for model in loaded}
+    if len(digests) < len(loaded) or not loaded:
+        raise InputError("a model was named twice, and comparing it with itself says nothing; name each once.")
+    shared_vocabulary({**digests, str(cache.path): cache.manifest.vocabulary.sha256})
+    clients = first_asked(cache.clients(settings.split_name), settings.clients)
+    if len(clients) < 2:
+        raise InputError(
+            f"{len(clients)} clients of the {settings.split_name} split say nothing about many; import more clients."
+        )
+    return Asked(models=tuple(loaded), cache=cache, settings=settings, release=price, clients=clients)
+
+
+def _begin(asked: Asked, out: Path, seed: int | None) -> Run:
+    """A new run folder, or the one at `out`; RunError where that was begun with other settings."""
+    settings = {
+        "models": [model_asked(model) for model in asked.models],
+        "data": data_asked(asked.cache, asked.settings.split_name),
+        "clients": asked.settings.clients,
+        "sentences": asked.settings.sentences,
+        "words": asked.settings.words,
+        **({} if asked.release is None else {"release": asked.release.to_plain()}),
+        **({} if seed is None else {"seed": seed}),
+    }
+    key = key_for(seed)
+    metadata = EvaluationMetadata(
+        **of_this_process(seed),
+        source=asked.cache.manifest.source,
+        asked=len(asked.clients),
+        delta=delta_of(asked.release),
+    )
+    return begin(out, tomli_w.dumps(settings), metadata, key)
+
+
+def _count_clients(asked: Asked, hardware: Hardware, progress: Progress, *, kept: Lines | None = None) -> Counted:
+    """Each model's counts of each client, a group at a time.
+
+    kept: where finished groups are added and none is counted that is there already; hold the run's lock.
+    """
+    cores, found = Cores(hardware), dict[int, list[Counts]]()
+    if kept is not None:
+        kept.drop_torn_line()
+        found = {row["client"]: [Counts.from_row(each) for each in row["counts"]] for row in kept.rows()}
+    progress(StageBegan("clients", len(asked.clients), len(found)))
+    for start in range(0, len(asked.clients), AT_ONCE):
+        group = [int(client) for client in asked.clients[start : start + AT_ONCE] if int(client) not in found]
+        if not group:
+            continue
+        held_out = HeldOut.read(
+            asked.cache, np.array(group), sentences=asked.settings.sentences, words=asked.settings.words
+        )
+        each = [evaluate(model.network, model.parameters, held_out, cores=cores).clients for model in asked.models]
+        new = {client: [of_model[at] for of_model in each] for at, client in enumerate(group)}
+        found.update(new)
+        if kept is not None:
+            kept.append(
+                {"client": client, "counts": [one.to_row() for one in counts]} for client, counts in new.items()
+            )
+        progress(Advanced("clients", len(found)))
+    progress(StageEnded("clients"))
+    return {name: [found[int(client)][at] for client in asked.clients] for at, name in enumerate(asked.names)}
+
+
+def _release_and_report(asked: Asked, run: Run, counted: Counted) -> tuple[dict[str, Any], ReportFiles]:
+    """Release at the price what is not released yet, and write RUN/report; the record of both.
+
+    Hold the run's lock. Raises: InputError before anything is released where too few clients can be counted.
+    """
+    exact, queries = _exact(counted), queries_about(list(counted.values()))
+    released: Mapping[str, Histogram] | None = None
+    if asked.release is not None:
+        released = released_step(run, asked.release, queries, step=0, steps=1, clients=asked.clients)
+    record = {
+        "run": str(run.path),
+        **_about(asked),
+        "promise": promise_of(run),
+        "released": None if released is None else _released(asked.names, released),
+        "simulation_only": exact,
+    }
+    page, public = report.pages(record, exactly(queries), released)
+    beside = {} if public is None else {"released": public}
+    return record, write(run.path / "report", page, beside=beside, files=statement_file(run))
+
+
+def _about(asked: Asked) -> dict[str, Any]:
+    return {
+        "models": list(asked.names),
+        "data": str(asked.cache.path),
+        "split_name": asked.settings.split_name,
+        "sentences": asked.settings.sentences,
+        "words": asked.settings.words,
+        "asked": len(asked.clients),
+    }
+
+
+def _exact(counted: Counted) -> dict[str, Any]:
+    first, *others = counted
+    return {
+        "what": EXACT,
+        "models": {name: asdict(spread_of(each)) for name, each in counted.items()},
+        "against_the_first": {name: asdict(advantage_of(counted[name], counted[first])) for name in others},
+    }
+
+
+def _released(names: Sequence[str], histograms: Mapping[str, Histogram]) -> dict[str, Any]:
+    """All of it computed from the noised counts alone."""
+    models, against = {}, {}
+    for at, name in enumerate(names):
+        accuracy = histograms[accuracy_query(at)]
+        models[name] = {
+            "mean": mean_from(accuracy),
+            "worst_decile": worst_share_from(accuracy, 0.1),
+            "quantiles": {q: quantile_from(accuracy, q) for q in QUANTILES},
+            "histogram": accuracy.as_row(),
+        }
+        if at:
+            change = histograms[change_query(at)]
+            against[name] = {
+                "mean": mean_from(change),
+                "better": share_from(change, UNCHANGED),
+                "worse": complement(share_from(change, 0.0)),
+                "histogram": change.as_row(),
+            }
+    return {"models": models, "against_the_first": against}
