@@ -19,19 +19,20 @@ from pathlib import Path
 import numpy as np
 from slopes import slope_of
 
+import tacit
 from tacit.compute import Hardware
 from tacit.evaluation.deltas import Deltas, summarise
-from tacit.evaluation.gate import difference, judged, policy_change
+from tacit.evaluation.gate import LEVELS, difference, judged, policy_change
 from tacit.evaluation.histograms import Buckets
 from tacit.evaluation.intervals import Estimate, mean_of
-from tacit.evaluation.personalization import FineTuning, TemporalSplit
-from tacit.evaluation.queries import Queries
-from tacit.jobs.personalize import Evaluated, Promise, Work, evaluate_clients, findings, open_or_begin, write_report
+from tacit.evaluation.personalization import TemporalSplit
+from tacit.evaluation.settings import GRID, PersonalizationSettings, ReleasePrice
+from tacit.jobs.personalization_record import Found
 from tacit.keyboard.metrics import TOP1
-from tacit.privacy import gaussian
+from tacit.progress import Advanced, Event
 from tacit.records import json_ready
 
-BATCHES, RATES = (5, 10, 20), (0.01, 0.1, 1.0)
+BATCHES = (5, 10, 20)
 # Paper 5, Table 1: mean change of accuracy (its accuracy counts all tokens, ours in-vocabulary words).
 PAPER = {
     "B=5, L=0.01": 0.012,
@@ -63,7 +64,6 @@ def main() -> None:
     options.add_argument("--out", type=Path, help="also append the lines to this file")
     asked = options.parse_args()
     hardware = Hardware(workers=asked.workers)
-    hardware.apply()
     numbers = asked.clients * len(asked.cache) if len(asked.clients) == 1 else asked.clients
     for seed, (cache, clients) in enumerate(zip(asked.cache, numbers, strict=True), start=asked.seed):
         for figure in one_cache(asked, cache, clients, seed, hardware):
@@ -74,34 +74,27 @@ def main() -> None:
                     file.write(line + "\n")
 
 
+def said(event: Event) -> None:
+    if isinstance(event, Advanced):
+        print(f"# {event.done} clients", flush=True)
+
+
 def one_cache(asked: argparse.Namespace, cache: Path, clients: int, seed: int, hardware: Hardware) -> list[dict]:
-    strategies = tuple(FineTuning(batch_size=b, learning_rate=r) for b in BATCHES for r in RATES)
-    names = tuple(map(str, strategies))
+    names = tuple(map(str, GRID))
     tokens = Buckets(tuple(float(cut) for cut in asked.tokens.split(",")))
-    work = Work(
-        model=asked.model,
-        data=cache,
-        split_name="test",
-        clients=clients,
-        strategies=strategies,
-        split=TemporalSplit(gate=0.125),
-        queries=Queries(strategies=names, tokens=tokens),
-        harm_weight=2.0,
-        promise=Promise(
-            kind="central",
-            zcdp=gaussian.zcdp_for_epsilon(asked.epsilon, 1e-6),
-            epsilon=asked.epsilon,
-            delta=1e-6,
-        ),
-        seed=seed,
-    )
     began, processor = time.perf_counter(), time.process_time()
-    with open_or_begin(work, asked.runs / f"personalize-{cache.name}") as run, run.locked():
-        evaluate_clients(work, run, hardware, lambda done, of: print(f"# {done} of {of} clients", flush=True))
-        found = findings(work, run)
-        write_report(work, run, found)
-        run.finish()
-        run.destroy_noise_key()
+    found = tacit.personalize(
+        asked.model,
+        cache,
+        asked.runs / f"personalize-{cache.name}",
+        settings=PersonalizationSettings(
+            clients=clients, strategies=GRID, split=TemporalSplit(gate=0.125), levels=LEVELS, tokens=tokens
+        ),
+        release=ReleasePrice(epsilon=asked.epsilon),
+        seed=seed,
+        hardware=hardware,
+        progress=said,
+    ).found
     spent = {"seconds": time.perf_counter() - began, "cpu_seconds": time.process_time() - processor}
     return [
         {"figure": "clients", "asked": len(found.asked), "evaluated": len(found.deltas), **found.skipped, **spent},
@@ -171,7 +164,7 @@ def by_few_tokens(deltas: Deltas, names: Sequence[str], tokens: Buckets) -> list
     return rows
 
 
-def policies(found: Evaluated) -> list[dict]:
+def policies(found: Found) -> list[dict]:
     """On the half of the clients that no policy was chosen on."""
     rows = []
     for where, chosen in (("exact", found.exact.policies), ("released", found.released and found.released.policies)):

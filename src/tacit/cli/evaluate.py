@@ -64,7 +64,8 @@ def _show(result: "EvaluationResult") -> None:
 
 
 def _show_part(found: Mapping[str, Any]) -> None:
-    from tacit.reports.evaluation import SHOWN, said
+    from tacit.reports.evaluation import SHOWN
+    from tacit.reports.release import said
 
     table = Table("top-1 accuracy over clients", "mean", "worst decile", *SHOWN, box=None, pad_edge=False)
     for name, row in found["models"].items():

@@ -192,5 +192,3 @@ def _show(result: "PersonalizationResult") -> None:
         )
     say_promise(record["promise"])
     console.print(f"report: {result.report.markdown}", soft_wrap=True)
-
-

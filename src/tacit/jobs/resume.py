@@ -19,6 +19,8 @@ RESUMED: Mapping[str, str] = {
     "pretrain": "tacit.jobs.pretrain:resume_pretraining",
     "discover": "tacit.jobs.discover:resume",
     "tune": "tacit.jobs.tune:resume_tuning",
+    "evaluate": "tacit.jobs.evaluate:resume_evaluation",
+    "personalize": "tacit.jobs.personalize:resume_personalization",
 }
 
 

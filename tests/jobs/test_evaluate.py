@@ -1,0 +1,273 @@
+"""An evaluation: one model, two side by side, a release with its ledger and its statement; and its command."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from tests.evaluation.typists import typists_and_model
+from tests.keyboard.gru import Gru
+from tests.training.tiny import SETTINGS, WORDS
+from typer.testing import CliRunner
+
+import tacit
+from tacit.cli import app
+from tacit.compute import Hardware
+from tacit.compute.cores import Cores
+from tacit.data import Cache
+from tacit.errors import InputError, RunError
+from tacit.evaluation.accuracy import HeldOut
+from tacit.evaluation.accuracy import evaluate as count
+from tacit.evaluation.settings import EvaluationSettings, ReleasePrice
+from tacit.jobs.account import account_run
+from tacit.jobs.evaluate import EvaluationResult, resume_evaluation
+from tacit.jobs.evaluation_run import COUNTS
+from tacit.keyboard.model_folder import load_model, write_model
+from tacit.privacy.local_guarantee import LocalGuarantee
+from tacit.privacy.participation import Participation
+from tacit.progress import Advanced, Event, silent
+from tacit.runs import Run
+from tacit.statements.ledger import Ledger, release_from
+
+ONE = Hardware(workers=1)
+PRICE = ReleasePrice(epsilon=9.0, delta=1e-5)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
+    folder = tmp_path_factory.mktemp("world")
+    cache, model = typists_and_model(folder, 90)
+    other = folder / "other"
+    other.mkdir()
+    words = Cache.open(cache).vocabulary_path.read_bytes()
+    write_model(other, SETTINGS, SETTINGS.init(jax.random.key(8)), words)
+    return cache, model, other
+
+
+def found_by(*models: Path, data: Path, **options: Any) -> EvaluationResult:
+    """The settings of an evaluation are named like any other option."""
+    own = {name: options.pop(name) for name in ("clients", "sentences", "words") if name in options}
+    return tacit.evaluate(models, data, settings=EvaluationSettings(**own), hardware=ONE, **options)
+
+
+def test_two_models_on_the_same_clients(world: tuple[Path, Path, Path]) -> None:
+    cache, model, other = world
+    result = found_by(model, other, data=cache)
+    assert result.found["asked"] == 90 and result.released is result.run is result.account is None
+    opened = Cache.open(cache)
+    held_out = HeldOut.read(opened, opened.clients("test"), sentences=64, words=20)
+    slow = count(SETTINGS, load_model(model).parameters, held_out, cores=Cores(ONE))
+    row = result.exact["models"][str(model)]
+    assert row["pooled"] == pytest.approx(slow.total.value("top1_accuracy"))
+    assert row["mean"].value == pytest.approx(np.mean([each.value("top1_accuracy") for each in slow.clients]))
+    assert row["worst_decile"].value <= row["quantiles"][0.1].value
+    against = result.exact["against_the_first"][str(other)]
+    mean = result.exact["models"][str(other)]["mean"].value - row["mean"].value
+    assert against["mean"].value == pytest.approx(mean)
+    assert "SIMULATION ONLY" in result._repr_html_() and "NOTHING WAS RELEASED" in result._repr_html_()
+
+
+@pytest.fixture(scope="module")
+def released(world: tuple[Path, Path, Path], tmp_path_factory: pytest.TempPathFactory) -> EvaluationResult:
+    cache, model, other = world
+    out = tmp_path_factory.mktemp("runs") / "r"
+    return found_by(model, other, data=cache, release=PRICE, seed=4, out=out)
+
+
+def test_a_release_has_its_ledger_row(released: EvaluationResult) -> None:
+    assert released.run is not None and released.account is not None
+    ledger = Ledger(tuple(release_from(row.releases[0]) for row in released.run.steps()))
+    assert released.run.finished and not (released.run.path / "noise.key").exists()
+    once = Participation(rounds=1, min_separation=1, max_participations=1)
+    promise = released.found["promise"]
+    assert ledger.composition(once).zcdp == promise["zcdp"] and promise["epsilon"] == pytest.approx(9.0)
+    assert promise["histograms"] == [3], "two accuracies, one change"
+    assert promise["stddev_of_a_count"] == [pytest.approx(np.sqrt(3 / (2 * promise["zcdp"])))]
+    assert released.released is not None
+    assert all(row["histogram"]["asked"] == 90 for row in released.released["models"].values())
+    assert released.account.to_record()["promise"] == promise
+    assert account_run(released.run, delta=1e-9).to_record()["promise"]["epsilon"] > 9
+
+
+def test_its_statement_holds(released: EvaluationResult) -> None:
+    assert released.run is not None
+    checked = tacit.verify(released.run.path / "report" / "statement.json")
+    assert checked.holds, checked.failed
+
+
+def test_what_is_released_is_near_what_is_exact_and_no_more(released: EvaluationResult) -> None:
+    assert released.run is not None and released.released is not None
+    for name, told in released.released["models"].items():
+        exact = released.exact["models"][name]
+        for what in ("mean", "worst_decile"):
+            assert told[what].low - 0.005 <= exact[what].value <= told[what].high + 0.005
+            wider = (told[what].high - told[what].low) - (exact[what].high - exact[what].low)
+            assert wider > 0, "the noise is in the bars"
+    folder = released.run.path / "report"
+    page, record = (folder / "released.md").read_text(), json.loads((folder / "released.json").read_text())
+    private = ("run", "simulation_only", "schema", "version")
+    assert record == {name: value for name, value in released.to_record().items() if name not in private}
+    assert "FIXED SEED" in page and "zCDP" in page and "SIMULATION" not in page and "simulation" not in page
+    whole = (folder / "report.md").read_text()
+    assert whole.startswith(page.rstrip()) and "## SIMULATION ONLY" in whole
+    for name in ("accuracy", "change"):
+        for source in ("released", "simulation"):
+            assert (folder / f"{name}-{source}.png").exists() and f"{name}-{source}.png" in whole
+
+
+def what_was_found(out: Path) -> tuple[str, str, list[Any]]:
+    with Run.open(out) as opened:
+        report = (out / "report" / "report.json").read_text().replace(str(out), "RUN")
+        return report, opened.settings, [(row.digest, dict(row.releases[0])) for row in opened.steps()]
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize("killed", ["in the second group", "in a line", "at the release", "at the report"])
+def test_a_killed_evaluation_goes_on_to_the_same_result(
+    released: EvaluationResult,
+    world: tuple[Path, Path, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    killed: str,
+) -> None:
+    cache, model, other = world
+    out = tmp_path / "cut"
+    asked: dict[str, Any] = {"data": cache, "release": PRICE, "seed": 4, "out": out}
+
+    def die(*_: Any, **__: Any) -> None:
+        raise Killed
+
+    def after_a_group(event: Event) -> None:
+        if isinstance(event, Advanced):
+            raise Killed
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        if killed == "at the release":
+            patch.setattr(Run, "commit", die)
+        elif killed == "at the report":
+            patch.setattr("tacit.reports.evaluation.figures", die)
+        found_by(model, other, **asked, progress=after_a_group if "in " in killed else silent)
+    lines = out / COUNTS
+    assert lines.read_bytes().count(b"\n") == (64 if "in " in killed else 90)
+    if killed == "in a line":
+        lines.write_bytes(lines.read_bytes()[:-30])
+    assert (out / "noise.key").exists()
+    if killed == "in a line":
+        found_by(model, other, **asked)
+    else:
+        resume_evaluation(out, hardware=ONE)
+    assert released.run is not None and what_was_found(out) == what_was_found(released.run.path)
+    counted = [json.loads(line)["client"] for line in lines.read_text().splitlines()]
+    assert len(counted) == len(set(counted)) == 90
+
+
+def test_the_same_call_shows_a_finished_run_and_another_is_refused(
+    released: EvaluationResult, world: tuple[Path, Path, Path]
+) -> None:
+    assert released.run is not None
+    cache, model, other = world
+    out = released.run.path
+    asked: dict[str, Any] = {"data": cache, "release": PRICE, "out": out}
+    before = what_was_found(out)
+    again = found_by(model, other, **asked, seed=4)
+    assert again.to_record() == released.to_record() and what_was_found(out) == before
+    assert resume_evaluation(out, hardware=ONE).to_record() == released.to_record()
+    with pytest.raises(RunError, match="sentences was 64 and is now 8"):
+        found_by(model, other, **asked, seed=4, sentences=8)
+    recipe = (out / "settings.toml").read_text()
+    for name in ("sha256", "split", "clients", "sentences", "words", "epsilon", "delta"):
+        assert f"{name} = " in recipe, "what a release means can be read from its folder"
+
+
+def test_without_a_price_a_folder_keeps_the_counts_and_releases_nothing(
+    world: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    cache, model, _ = world
+    found = found_by(model, data=cache, clients=12, out=tmp_path / "r")
+    assert found.found["promise"] == {"kind": "nothing"} and found.released is None
+    assert found.account is not None and found.account.realised is None
+    assert not list((tmp_path / "r" / "report").glob("*released*"))
+    assert not (tmp_path / "r" / "report" / "statement.json").exists()
+    assert (tmp_path / "r" / "report" / "accuracy-simulation.png").exists()
+
+
+def test_devices_may_randomise_their_own_reports(world: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    cache, model, other = world
+    found = found_by(model, other, data=cache, release=ReleasePrice(local_epsilon=8.0), out=tmp_path / "r")
+    assert found.found["promise"]["kind"] == "local" and found.found["promise"]["epsilon"] == 8.0
+    assert found.run is not None and found.released is not None and found.account is not None
+    parts = (found.released["models"], found.released["against_the_first"])
+    assert [row["histogram"]["asked"] for part in parts for row in part.values()] == [30, 30, 30], "one query a device"
+    (step,) = found.run.steps()
+    assert [release_from(row).reports for row in step.releases] == [30, 30, 30], "each sum stands in the ledger"
+    assert isinstance(found.account.realised, LocalGuarantee) and found.account.realised.user_epsilon == 8.0
+    checked = tacit.verify(tmp_path / "r" / "report" / "statement.json")
+    assert checked.holds, checked.failed
+
+
+def test_any_network_is_evaluated_as_a_job(world: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    cache, model, _ = world
+    words = Cache.open(cache).vocabulary_path.read_bytes()
+    write_model(tmp_path / "gru", Gru(), Gru().init(jax.random.key(1)), words)
+    found = found_by(model, tmp_path / "gru", data=cache, clients=12)
+    assert set(found.exact["models"]) == {str(model), str(tmp_path / "gru")}
+
+
+def test_bad_input_is_refused_before_anything_is_written(world: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    cache, model, _ = world
+    with pytest.raises(InputError, match="name one with --out"):
+        found_by(model, data=cache, release=PRICE)
+    with pytest.raises(InputError, match="named twice"):
+        found_by(model, model, data=cache)
+    with pytest.raises(InputError, match="say nothing about many"):
+        found_by(model, data=cache, clients=1, out=tmp_path / "r")
+    for price, complaint in (({"zcdp": 0.0}, "above 0"), ({"zcdp": 1.0, "delta": 5.0}, "not a probability")):
+        with pytest.raises(InputError, match=complaint):
+            ReleasePrice(**price)
+    for changed in ({"clients": -1}, {"sentences": 0}, {"words": 0}):
+        with pytest.raises(InputError, match="must be 0 or more"):
+            EvaluationSettings(**changed)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="seed=-1"):
+        found_by(model, data=cache, out=tmp_path / "r", seed=-1)
+    assert not (tmp_path / "r").exists()
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "letter").touch()
+    with pytest.raises(RunError, match="exists already"):
+        found_by(model, data=cache, release=PRICE, out=tmp_path / "full", progress=_nobody_is_counted)
+    with pytest.raises(InputError, match="holds no model"):
+        found_by(tmp_path, data=cache)
+    _, stranger = typists_and_model(tmp_path, 4, [*WORDS[:-1], "elsewhere"])
+    with pytest.raises(InputError, match="different words"):
+        found_by(model, stranger, data=cache)
+
+
+def _nobody_is_counted(event: Event) -> None:
+    raise AssertionError(event)
+
+
+def test_the_command(world: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    """From its options to what it prints, and the account of the run by its own command."""
+    cache, model, other = map(str, world)
+    out = str(tmp_path / "r")
+    asked = ["evaluate", model, other, "--data", cache, "--clients", "12", "--seed", "4", "--workers", "1"]
+
+    def said(*command: str, code: int = 0) -> str:
+        result = CliRunner().invoke(app, command)
+        assert result.exit_code == code, result.output
+        return result.output.replace("\n", " ")
+
+    for words in ("SIMULATION ONLY", "decile", "better for", "NOTHING WAS RELEASED"):
+        assert words in said(*asked)
+    released = [*asked, "--epsilon", "9", "--out", out]
+    assert "RELEASED (central): epsilon 9" in said(*released) and "report.md" in said(*released)
+    printed = CliRunner().invoke(app, [*released, "--json"]).stdout
+    record = json.loads(printed)
+    assert (record["schema"], record["version"], record["asked"], record["run"]) == ("tacit.evaluation", 1, 12, out)
+    assert json.loads(CliRunner().invoke(app, ["account", "run", out, "--json"]).stdout)["promise"] == record["promise"]
+    assert "3 histograms" in said("account", "run", out)
+    assert "each say the whole price" in said(*released, "--zcdp", "1", code=2)
