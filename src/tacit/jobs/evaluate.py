@@ -1,13 +1,13 @@
 """How one or several models do on clients' text, client by client; exact, and released at a price."""
 
-import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from tacit.compute import Hardware
+from tacit.files import PathLike
 from tacit.jobs.account import RunAccount, account_run
 from tacit.progress import Progress, silent
 from tacit.records import json_ready
@@ -19,8 +19,6 @@ if TYPE_CHECKING:  # JAX comes with them
     from tacit.evaluation.settings import EvaluationSettings, ReleasePrice
     from tacit.keyboard.model_folder import TrainedModel
     from tacit.reports.page import ReportFiles
-
-PathLike: TypeAlias = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,10 +1,9 @@
 """Each model's counts of each client, kept group by group in a run folder, and what is released of them."""
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import tomli_w
@@ -28,6 +27,7 @@ from tacit.evaluation.histograms import UNCHANGED, Histogram, mean_from, quantil
 from tacit.evaluation.intervals import complement
 from tacit.evaluation.release import exactly
 from tacit.evaluation.settings import EvaluationSettings, ReleasePrice
+from tacit.files import PathLike
 from tacit.jobs.begin import begin, key_for, of_this_process
 from tacit.jobs.histograms import Lines, data_asked, delta_of, model_asked, released_step, statement_file
 from tacit.keyboard.metrics import Counts
@@ -38,8 +38,6 @@ from tacit.reports.page import ReportFiles, write
 from tacit.runs import Run
 from tacit.runs.metadata import EvaluationMetadata
 from tacit.statements.run_facts import promise_of
-
-PathLike: TypeAlias = str | os.PathLike[str]
 
 AT_ONCE = 64  # clients whose sentences are in memory together
 COUNTS = Path("simulation") / "counts.jsonl"

@@ -1,10 +1,9 @@
 """Every asked client's outcome, kept line by line in a run folder, and what is released and reported of them."""
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import tomli_w
@@ -22,6 +21,7 @@ from tacit.evaluation.personalization import ClientOutcome, SkippedClient, perso
 from tacit.evaluation.queries import Answers
 from tacit.evaluation.release import HistogramQuery, exactly
 from tacit.evaluation.settings import PersonalizationSettings, ReleasePrice
+from tacit.files import PathLike
 from tacit.jobs.begin import begin, key_for, of_this_process
 from tacit.jobs.histograms import Lines, data_asked, delta_of, model_asked, released_step, statement_file
 from tacit.jobs.personalization_record import Found, exact_record, released_record
@@ -32,8 +32,6 @@ from tacit.reports.page import ReportFiles, write
 from tacit.runs import Run
 from tacit.runs.metadata import PersonalizationMetadata
 from tacit.statements.run_facts import promise_of
-
-PathLike: TypeAlias = str | os.PathLike[str]
 
 FEWEST = 2  # clients of a group that have a spread, hence an interval
 OUTCOMES = Path("simulation") / "outcomes.jsonl"

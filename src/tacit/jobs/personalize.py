@@ -1,13 +1,13 @@
 """Would a model of one's own help each user, which users, and when should a device use it; exact, and released."""
 
-import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from tacit.compute import Hardware
+from tacit.files import PathLike
 from tacit.jobs.account import RunAccount, account_run
 from tacit.progress import Progress, silent
 from tacit.records import json_ready
@@ -21,7 +21,6 @@ if TYPE_CHECKING:  # JAX comes with them
     from tacit.keyboard.model_folder import TrainedModel
     from tacit.reports.page import ReportFiles
 
-PathLike: TypeAlias = str | os.PathLike[str]
 NOT_SETTINGS = ("model", "data", "release", "seed")  # of what a run's settings.toml names
 
 

@@ -6,7 +6,6 @@ a model that has seen clients' text has a price of its own, which the later run'
 
 import hashlib
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
