@@ -139,7 +139,7 @@ def _mark(axes: "Axes", mark: Mark) -> None:
         case ErrorBars():
             _error_bars(axes, mark, colour, name)
         case Bars():
-            axes.bar(mark.x, mark.y, color=colour, width=1.0, label=name)
+            axes.bar(mark.x, mark.y, color=colour, width=mark.width, label=name)
         case Rule():
             draw = axes.axvline if mark.along == "x" else axes.axhline
             draw(mark.at, color=colour, linestyle=STROKES[mark.stroke], linewidth=mark.width, label=name)

@@ -81,7 +81,9 @@ class ErrorBars(_Series):
 
 @dataclass(frozen=True, kw_only=True)
 class Bars(_Series):
-    """A bar from zero to each point, as wide as one unit."""
+    """A bar from zero to each point; `width` 1 leaves nothing between bars at whole numbers."""
+
+    width: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)

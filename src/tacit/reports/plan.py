@@ -246,7 +246,7 @@ def mechanisms_figure(
     mark = (
         Points(x=tuple(places), y=numbers, size=8)
         if log  # bars would begin nowhere
-        else Bars(x=tuple(places), y=numbers)
+        else Bars(x=tuple(places), y=numbers, width=0.6)
     )
     rule = () if target is None else (Rule(at=target, label="the target", stroke=1, hue=RED),)
     ticks = tuple((float(at), name.replace("-", "-\n")) for at, name in enumerate(values))
