@@ -51,6 +51,12 @@ def test_the_result_is_the_folder_read(cache: Cache, tmp_path: Path) -> None:
     assert made.model().network == Bigram(vocabulary=60, scale=0.2)
     assert made.history()["held_out"].tolist() == [each.held_out for each in made.evaluations]
     assert json.loads(json.dumps(made.to_record())) == made.to_record()
+    assert "held-out public text" in made._repr_html_() and "nothing is promised" in made._repr_html_()
+    files = tacit.report(made.run)
+    record = json.loads(files.json.read_text())
+    assert record["held_out"] == dict(made.held_out) and record["finished"]
+    assert [each["held_out"] for each in record["evaluations"]] == [each.held_out for each in made.evaluations]
+    assert files.html.is_file() and files.figures[0].name == "pretraining.png"
     again = tacit.pretrain(cache, tmp_path / "run", model=NETWORK, settings=PLAN, held_out=3)
     assert again.to_record()["held_out"] == made.to_record()["held_out"]
     with pytest.raises(RunError, match="held_out was 3 and is now 2"):

@@ -91,6 +91,12 @@ class PretrainingResult:
         )
         return record
 
+    def _repr_html_(self) -> str:
+        from tacit.reports.page import to_html_fragment
+        from tacit.reports.pretraining import page
+
+        return to_html_fragment(page(self.run).blocks)
+
 
 def pretrain(
     data: "Cache | PathLike",

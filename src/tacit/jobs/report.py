@@ -4,44 +4,69 @@ Only folders are read, so both can be written again anywhere and at any time, wh
 """
 
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from tacit.errors import InputError
 from tacit.files import PathLike
 from tacit.jobs.opening import opened
-from tacit.reports import discovery, training
+from tacit.jobs.resume import RESUMED, resume
+from tacit.reports import discovery, pretraining, training
 from tacit.reports.comparison import Comparison, comparison
 from tacit.reports.drawing import render
 from tacit.reports.page import ReportFiles, write_files
 from tacit.reports.summary import summarise
 from tacit.runs import Run, TrainingMetadata
 
-# By kind, of runs whose report needs more than their folder: where it is, and who writes it again.
-ELSEWHERE = {
-    "evaluate": "its report is {run}/report/report.md, which the same `tacit evaluate` writes again",
-    "personalize": "its report is {run}/report/report.md, which the same `tacit personalize` writes again",
-    "tune": "its report is {run}/report/report.md, which the same `tacit tune` writes again",
-    "pretrain": "it reads public text, and `tacit resume {run}` shows what it came to",
-}
-
 
 def report(run: Run | PathLike, *, out: PathLike | None = None) -> ReportFiles:
     """Write the report of a run into `out` (left out: RUN/report): HTML, Markdown, JSON, figures and the statement.
 
-    Of a run that trains in whatever state it is, of a finished one that finds words. Raises: InputError for other
-    kinds, whose command writes the report; RunError where the folder is damaged; UnknownRelease where its ledger cannot
-    be accounted.
+    Of a run of any kind: of training and pre-training in whatever state it is, of the others when they are finished.
+    Evaluations, personalizations and tunings need what they were made from, and have their report in the folder only.
+    Raises: InputError where there is no report to write; RunError where the folder is damaged; UnknownRelease where its
+    ledger cannot be accounted.
     """
     with opened(run) as found:
         folder = None if out is None else Path(out)
         match found.kind:
             case "train":
                 return training.write_report(summarise(found), folder)
+            case "pretrain":
+                return pretraining.write_report(found, folder)
             case "discover":
                 return discovery.write_report(found, folder)
+        return _written_again(found, folder)
+
+
+def _written_again(run: Run, out: Path | None) -> ReportFiles:
+    """The report that the job of a finished run writes into the run's folder."""
+    if run.kind not in RESUMED:
         raise InputError(
-            f"'{found.path}' is a run of `tacit {found.kind}`, which trains nothing; "
-            f"{ELSEWHERE[found.kind].format(run=found.path)}."
+            f"'{run.path}' is a run of `tacit {run.kind}`, which trains nothing; its report is {run.path}/report/"
+            f"report.md, which the same `tacit {run.kind}` writes again."
         )
+    if not run.finished:
+        raise InputError(
+            f"'{run.path}' is not finished, and `tacit {run.kind}` writes its report at the end; go on with `tacit "
+            f"resume {run.path}`."
+        )
+    if out is not None:
+        raise InputError(
+            f"`tacit {run.kind}` keeps its report in '{run.path}/report'; leave out where else to write it."
+        )
+    result = resume(run)
+    assert isinstance(result, HasReport)  # of these kinds every result has one
+    return result.report
+
+
+@runtime_checkable
+class HasReport(Protocol):
+    """A result that wrote a report."""
+
+    @property
+    def report(self) -> ReportFiles:
+        """Where it is."""
+        ...
 
 
 def compare(a: Run | PathLike, b: Run | PathLike, *, out: PathLike | None = None) -> Comparison:

@@ -122,7 +122,7 @@ def _summarise(run: Run) -> RunSummary:
             curves.setdefault(metric.name, {})[metric.step] = metric.value
         elif metric.split == "test":
             test.setdefault(metric.step, {})[metric.name] = metric.value
-    settings = _settings(run)
+    settings = settings_of(run)
     stated = _statement(run, accounts)
     return RunSummary(
         path=run.path,
@@ -179,7 +179,7 @@ def _rounds(run: Run, accounts: Accounts) -> Rounds:
     )
 
 
-def _settings(run: Run) -> dict[str, Any]:
+def settings_of(run: Run) -> dict[str, Any]:
     """settings.toml, flattened."""
     try:
         recipe = tomllib.loads(run.settings)

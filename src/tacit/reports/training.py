@@ -85,7 +85,7 @@ def page(summary: RunSummary) -> Page:
             *_privacy(summary),
             *([StatementOf(summary.statement)] if summary.statement else NOTHING_STATED),
             Heading("What was asked"),
-            Table(tuple((key, _value(value)) for key, value in summary.settings.items()), ("setting", "value")),
+            Table(tuple((key, setting_text(value)) for key, value in summary.settings.items()), ("setting", "value")),
             Heading("Where it comes from"),
             Table(_origin(summary)),
         ),
@@ -165,7 +165,7 @@ def _quality(summary: RunSummary) -> list[Block]:
     """How the model does on validation clients at the last evaluation, and on test clients."""
     validation, test = summary.last_validation, summary.test
     rows = tuple(
-        (shown, _measure(name, validation.get(name)), _measure(name, test.get(name)))
+        (shown, metric_text(name, validation.get(name)), metric_text(name, test.get(name)))
         for name, shown in QUALITY.items()
         if name in validation or name in test
     )
@@ -176,7 +176,8 @@ def _quality(summary: RunSummary) -> list[Block]:
     return [Heading("How well it predicts"), Table(rows, head), Paragraph(whose, soft=True)]
 
 
-def _measure(name: str, value: float | None) -> str:
+def metric_text(name: str, value: float | None) -> str:
+    """A metric as people read it."""
     if value is None:
         return "–"
     if "accuracy" in name or name == "oov_rate":
@@ -238,7 +239,8 @@ def _figure(name: str, value: Any) -> str:
     return rounded_up(value, 6) if name in {"zcdp", "epsilon"} else f"{value:.6g}"
 
 
-def _value(value: Any) -> str:
+def setting_text(value: Any) -> str:
+    """A value of settings.toml as people read it."""
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "none"
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
