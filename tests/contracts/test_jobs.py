@@ -1,0 +1,242 @@
+"""What every job owes whoever calls it: silence, events in one's own thread, refusals before anything is written, and
+the same bytes after being stopped anywhere and called again.
+
+A new job that leaves a run folder adds a line to RUNS, another one a line to ANSWERS.
+"""
+
+import ast
+import hashlib
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import REPOSITORY
+from tests.training.tiny import MECHANISMS, tiny_cache, tiny_recipe
+
+import tacit
+from tacit.compute import Hardware
+from tacit.data import Cache, TextsOf
+from tacit.discovery.alphabet import Alphabet
+from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
+from tacit.errors import RunError, TacitError
+from tacit.keyboard.vocabulary import Provenance, Vocabulary
+from tacit.planning import Clients, Scenario, Utility
+from tacit.planning.targets import Goal
+from tacit.population.devices import Population, RoundRules
+from tacit.population.settings import SimulationSettings
+from tacit.privacy import Participation
+from tacit.progress import Event, Progress, silent
+from tacit.runs import Run
+
+JOBS = sorted((REPOSITORY / "src" / "tacit" / "jobs").glob("*.py"))
+ONE = Hardware(workers=1)
+
+
+class Stop(Exception):
+    """What a listener raises to end a job."""
+
+
+@dataclass(frozen=True)
+class MakesARun:
+    """A job as the contract calls it: with a cache of tiny clients, where to, who listens, and changes."""
+
+    call: Callable[..., Any]
+    others: Mapping[str, Any]  # changes that make it another run
+    named: str  # how the refusal of these names the first that differs
+    impossible: Mapping[str, Any]  # changes that no run can have
+
+
+def train(cache: Cache, out: Path, progress: Progress, **changed: Any) -> Any:
+    recipe = tiny_recipe(cache.path, privacy=MECHANISMS["tree"], rounds={"rounds": 5, **changed})
+    return tacit.train(recipe, out, hardware=ONE, progress=progress)
+
+
+KNOWN = Vocabulary(words=("the", "of"), provenance=Provenance(kind="public", description="two words"))
+TYPED = TextsOf({f"c{n}": ["the the covid" + " selfie" * (n % 3 == 0)] for n in range(40)})
+DISCOVERY = DiscoverySettings(
+    reports=LocalReportSettings(local_epsilon=6.0),
+    users_per_layer=400,
+    prefixes=6,
+    depth=6,
+    alphabet=Alphabet("abcdefghijklmnopqrstuvwxyz"),
+    counting_users=400,
+    resample_users=True,
+    seed=1,
+)
+
+
+def discover(cache: Cache, out: Path, progress: Progress, **changed: Any) -> Any:
+    return tacit.discover(TYPED, KNOWN, out, replace(DISCOVERY, **changed), progress=progress)
+
+
+RUNS = {
+    "train": MakesARun(train, {"report_goal": 5}, r"rounds\.report_goal", {"report_goal": 5_000}),
+    "discover": MakesARun(discover, {"prefixes": 7}, "prefixes", {"resample_users": False}),
+}
+every_run = pytest.mark.parametrize("job", RUNS.values(), ids=RUNS)
+
+SERVED = Participation(rounds=60, min_separation=20, max_participations=3)
+SCENARIO = Scenario(clients=Clients(devices=10**6), rounds=700, utility=Utility())
+ANSWERS: dict[str, Callable[[Progress], Any]] = {
+    "design": lambda progress: tacit.design_mechanism("blt", SERVED, buffers=2, progress=progress),
+    "compare_mechanisms": lambda progress: tacit.compare_mechanisms(SERVED, progress=progress),
+    "plan": lambda progress: tacit.plan(SCENARIO, "tree", Goal(zcdp=1.0, delta=1e-10), progress=progress),
+    "simulate": lambda progress: tacit.simulate(
+        SimulationSettings(
+            population=Population(devices=2_000), rules=RoundRules(report_goal=10, timer_hours=12), rounds=40
+        ),
+        progress=progress,
+    ),
+}
+every_answer = pytest.mark.parametrize("ask", ANSWERS.values(), ids=ANSWERS)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
+    return tiny_cache(tmp_path_factory.mktemp("tiny") / "cache")
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A run that nobody stopped: what is in its folder, and what was heard on the way."""
+
+    content: Mapping[str, Any]
+    events: tuple[Event, ...]
+
+
+@pytest.fixture(scope="module")
+def whole(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Callable[[MakesARun], Whole]:
+    made: dict[int, Whole] = {}
+
+    def of(job: MakesARun) -> Whole:
+        if id(job) not in made:
+            heard: list[Event] = []
+            out = tmp_path_factory.mktemp("whole") / "run"
+            job.call(cache, out, heard.append)
+            made[id(job)] = Whole(content(out), tuple(heard))
+        return made[id(job)]
+
+    return of
+
+
+def content(path: Path) -> dict[str, Any]:
+    """What two runs with the same arguments have in common to the last bit; clocks, paths and versions are left out."""
+    files = [file for folder in ("steps", "model") for file in sorted((path / folder).glob("*"))]
+    with Run.open(path) as run:
+        steps = [(s.step, s.file, s.digest, json.dumps(s.releases), json.dumps(dict(s.measures))) for s in run.steps()]
+        return {
+            "settings": run.settings,
+            "steps": steps,
+            "metrics": [(m.step, m.split, m.name, m.value) for m in run.metrics()],
+            "participations": [column.tolist() for column in run.participations()],
+            "files": {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files},
+            "finished": run.finished,
+        }
+
+
+class TestJobsThatMakeARun:
+    @every_run
+    def test_nothing_is_printed_and_the_result_is_json(
+        self, job: MakesARun, cache: Cache, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        record = job.call(cache, tmp_path / "run", silent).to_record()
+        assert capfd.readouterr() == ("", "")
+        assert json.loads(json.dumps(record)) == record
+        assert record["schema"] and record["version"]
+
+    @every_run
+    def test_events_come_in_the_thread_of_the_caller(self, job: MakesARun, cache: Cache, tmp_path: Path) -> None:
+        threads = set()
+        job.call(cache, tmp_path / "run", lambda event: threads.add(threading.get_ident()))
+        assert threads == {threading.get_ident()}
+
+    @every_run
+    @pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 1.0])
+    def test_stopped_anywhere_and_called_again_it_ends_with_the_same_bytes(
+        self,
+        job: MakesARun,
+        share: float,
+        cache: Cache,
+        tmp_path: Path,
+        whole: Callable[[MakesARun], Whole],
+    ) -> None:
+        expected = whole(job)
+        left = int(share * (len(expected.events) - 1))
+
+        def impatient(event: Event) -> None:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise Stop
+
+        with pytest.raises(Stop):
+            job.call(cache, tmp_path / "run", impatient)
+        job.call(cache, tmp_path / "run", silent)
+        assert content(tmp_path / "run") == expected.content
+        job.call(cache, tmp_path / "run", silent)  # a finished run stays what it is
+        assert content(tmp_path / "run") == expected.content
+
+    @every_run
+    def test_other_arguments_are_refused_by_name(self, job: MakesARun, cache: Cache, tmp_path: Path) -> None:
+        job.call(cache, tmp_path / "run", silent)
+        before = content(tmp_path / "run")
+        with pytest.raises(RunError, match=job.named):
+            job.call(cache, tmp_path / "run", silent, **job.others)
+        assert content(tmp_path / "run") == before
+
+    @every_run
+    def test_what_cannot_be_is_refused_before_anything_is_written(
+        self, job: MakesARun, cache: Cache, tmp_path: Path
+    ) -> None:
+        with pytest.raises(TacitError):
+            job.call(cache, tmp_path / "run", silent, **job.impossible)
+        assert not list(tmp_path.iterdir())
+
+
+class TestJobsThatAnswer:
+    @every_answer
+    def test_nothing_is_printed_and_the_answer_is_json(
+        self, ask: Callable[[Progress], Any], capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        record = ask(silent).to_record()
+        assert capfd.readouterr() == ("", "")
+        assert json.loads(json.dumps(record)) == record
+
+    @every_answer
+    def test_events_come_in_the_thread_of_the_caller(self, ask: Callable[[Progress], Any]) -> None:
+        threads = set()
+        ask(lambda event: threads.add(threading.get_ident()))
+        assert threads <= {threading.get_ident()}
+
+
+STILL_PRINT = {"evaluation_promise.py", "tune.py"}  # only ever shorter
+WITH_A_NETWORK = {  # the settings of a network come with JAX: only ever shorter
+    *("evaluate", "histograms", "personalize", "plan_production", "production_files"),
+    *("training_run", "tune", "tune_recipes", "tuning_result"),
+}
+
+
+def test_no_job_prints_or_reads_the_environment() -> None:
+    told = {"print", "input", "environ", "getenv", "stdout", "stderr", "argv"}
+    found = [
+        f"{path.name}:{node.lineno} {name}"
+        for path in JOBS
+        if path.name not in STILL_PRINT
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Name | ast.Attribute)
+        and (name := node.id if isinstance(node, ast.Name) else node.attr) in told
+    ]
+    assert not found, f"{found}: what a job is told are its arguments, and it tells events"
+
+
+def test_jobs_load_jax_when_they_are_called() -> None:
+    modules = [f"tacit.jobs.{path.stem}".removesuffix(".__init__") for path in JOBS if path.stem not in WITH_A_NETWORK]
+    code = f"import sys, {', '.join(modules)}; print({{'jax', 'matplotlib', 'ray'}} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
