@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.conftest import REPOSITORY
 from typer.testing import CliRunner
 
 from tacit.cli.design import app
@@ -43,6 +44,11 @@ GIVEN: dict[str, Any] = {
 
 def test_every_mechanism_of_the_catalogue_has_a_command() -> None:
     assert {*MECHANISMS, "compare"} == {each.name for each in app.registered_commands}
+
+
+def test_the_page_of_mechanisms_names_each() -> None:
+    page = (REPOSITORY / "docs" / "mechanisms.md").read_text(encoding="utf-8")
+    assert not [name for name in MECHANISMS if f"`{name}`" not in page and f"design {name}`" not in page]
 
 
 def run(*words: str) -> str:
