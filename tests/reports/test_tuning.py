@@ -1,0 +1,91 @@
+"""The report of a tuning: every trial, the choice, what may lie beyond it, and what tuning cost."""
+
+import math
+from typing import Any
+
+import pytest
+
+from tacit.planning.tuning import Choice, Setting, Trial, choose
+from tacit.reports.drawing import render
+from tacit.reports.figure import RED, Points, Rule
+from tacit.reports.page import to_markdown
+from tacit.reports.tuning import figure, page
+
+RATES = (0.5, 1.0, 2.0)
+
+
+def trials(failing: tuple[float, ...] = ()) -> list[Trial]:
+    return [
+        Trial(
+            setting=Setting(server_learning_rate=rate, quantile=0.5),
+            score=math.nan if rate in failing else 0.1 + rate / 100,
+            clip_estimates=tuple(0.1 * (1 + at / 10) for at in range(8)),
+            failure="diverged" if rate in failing else None,
+        )
+        for rate in RATES
+    ]
+
+
+def record(chosen: Choice | None, failing: tuple[float, ...] = ()) -> dict[str, Any]:
+    rows = [
+        {
+            "trial": f"lr{rate:g}-q0.5-try1",
+            "server_learning_rate": rate,
+            "quantile": 0.5,
+            "top1_accuracy": None if rate in failing else 0.1 + rate / 100,
+            "cross_entropy": None if rate in failing else 5.0,
+            "clip_estimate": 0.17,
+            "zcdp": 0.5,
+            "status": "FAILED: diverged" if rate in failing else "finished",
+            "reason": "no update was finite" if rate in failing else None,
+        }
+        for rate in RATES
+    ]
+    return {
+        "trials": rows,
+        "trial_report_goal": 6,
+        "trial_noise_multiplier": 0.3,
+        "chosen": None
+        if chosen is None
+        else {
+            "server_learning_rate": chosen.setting.server_learning_rate,
+            "quantile": chosen.setting.quantile,
+            "clip_norm": chosen.clip_norm,
+            "clip_norm_settled": False,
+            "clip_norm_drift": 1.7,
+            "at_the_edge": ["the largest server learning rate"],
+        },
+        "production": None,
+        "privacy_of_tuning": {"words": "The 3 trials cost zCDP 1.5 together."},
+    }
+
+
+def test_the_page_says_what_was_chosen_and_what_it_cost() -> None:
+    tried = trials()
+    best = choose(tried, "accuracy")
+    assert best is not None and best.setting.server_learning_rate == 2.0
+    text = to_markdown(page(record(best), tried, best, "accuracy"))
+    for words in (
+        "3 trials with 6 reports a round, noise multiplier 0.3.",
+        "| lr2-q0.5-try1 | 2 | 0.5 | 12.00% | 5.000 | 0.17 | 0.5 | finished |",
+        "Server learning rate 2, clip norm",
+        "still moved by a factor of 1.7",
+        "It is the largest server learning rate that was tried",
+        "The 3 trials cost zCDP 1.5 together.",
+    ):
+        assert words in text
+
+
+@pytest.mark.parametrize("failing", [(2.0,), RATES])
+def test_what_failed_is_named_and_drawn_as_failed(failing: tuple[float, ...]) -> None:
+    tried = trials(failing)
+    best = choose(tried, "accuracy")
+    assert (best is None) == (failing == RATES)
+    drawn = figure(tried, best, "accuracy")
+    (crosses,) = [mark for mark in drawn.panels[0].marks if isinstance(mark, Points) and mark.hue == RED]
+    assert crosses.x == failing and crosses.at_foot
+    assert bool([mark for mark in drawn.panels[1].marks if isinstance(mark, Rule)]) == (best is not None)
+    assert render(drawn, "png").startswith(b"\x89PNG")
+    text = to_markdown(page(record(best, failing), tried, best, "accuracy"))
+    assert f"lr{failing[-1]:g}-q0.5-try1 failed: no update was finite" in text
+    assert ("Nothing: every trial failed." in text) == (best is None)
