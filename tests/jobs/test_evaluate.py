@@ -91,6 +91,16 @@ def test_a_release_has_its_ledger_row(released: EvaluationResult) -> None:
     assert account_run(released.run, delta=1e-9).to_record()["promise"]["epsilon"] > 9
 
 
+def test_its_report_is_written_again_when_asked_for(released: EvaluationResult, tmp_path: Path) -> None:
+    assert released.run is not None and released.report is not None
+    before = {path: path.read_bytes() for path in released.report.html.parent.iterdir()}
+    released.report.html.unlink()
+    assert tacit.report(released.run).to_record() == released.report.to_record()
+    assert {path: path.read_bytes() for path in released.report.html.parent.iterdir()} == before
+    with pytest.raises(InputError, match="keeps its report in"):
+        tacit.report(released.run.path, out=tmp_path)
+
+
 def test_its_statement_holds(released: EvaluationResult) -> None:
     assert released.run is not None
     checked = tacit.verify(released.run.path / "report" / "statement.json")

@@ -13,6 +13,7 @@ from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.errors import TacitError
 from tacit.jobs import tune as job
+from tacit.jobs.report import report
 from tacit.jobs.tune import existing_trials, outcome_of, resume_tuning
 from tacit.jobs.tuning_result import TuningResult
 from tacit.planning.tuning import Setting, TrialName, TuningSettings
@@ -96,6 +97,14 @@ def test_trials_are_ordinary_runs_and_the_rest_follows_from_them(finished: Path)
     assert values["chosen"]["server_learning_rate"] == best["server_learning_rate"]
     assert (finished / "tuning.png").read_bytes().startswith(b"\x89PNG")
     assert b"<svg" in (finished / "tuning.svg").read_bytes()
+
+
+def test_its_report_is_written_again_when_asked_for(finished: Path) -> None:
+    names = {"report.html", "report.md", "report.json", "tuning.png"}
+    before = {name: (finished / "report" / name).read_bytes() for name in names}
+    (finished / "report" / "report.html").unlink()
+    report(finished)
+    assert {path.name: path.read_bytes() for path in (finished / "report").iterdir()} == before
 
 
 def test_the_production_recipe_is_one_and_says_what_it_leaves_out(finished: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 from tacit.errors import InputError
 from tacit.files import PathLike
 from tacit.jobs.opening import opened
-from tacit.jobs.resume import RESUMED, resume
+from tacit.jobs.resume import resume
 from tacit.reports import discovery, pretraining, training
 from tacit.reports.comparison import Comparison, comparison
 from tacit.reports.drawing import render
@@ -40,11 +40,6 @@ def report(run: Run | PathLike, *, out: PathLike | None = None) -> ReportFiles:
 
 def _written_again(run: Run, out: Path | None) -> ReportFiles:
     """The report that the job of a finished run writes into the run's folder."""
-    if run.kind not in RESUMED:
-        raise InputError(
-            f"'{run.path}' is a run of `tacit {run.kind}`, which trains nothing; its report is {run.path}/report/"
-            f"report.md, which the same `tacit {run.kind}` writes again."
-        )
     if not run.finished:
         raise InputError(
             f"'{run.path}' is not finished, and `tacit {run.kind}` writes its report at the end; go on with `tacit "
