@@ -12,7 +12,9 @@ from tests.training.tiny import MECHANISMS, tiny_cache, tiny_toml, what_happened
 from typer.testing import CliRunner, Result
 
 from tacit.cli import app
+from tacit.cli.train import shows
 from tacit.data import Cache
+from tacit.jobs.resume import RESUMED
 from tacit.runs import Run
 
 
@@ -224,3 +226,8 @@ def test_a_run_that_another_process_trains_is_refused(cache: Cache, tmp_path: Pa
     assert second.returncode == 2 and second.stdout == ""
     assert f"is being worked on by process {os.getpid()}" in second.stderr
     assert second.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("kind", RESUMED)
+def test_resume_can_show_every_kind_of_run_that_it_goes_on_with(kind: str) -> None:
+    assert callable(shows(kind)), "its command's file has a function `show`"

@@ -49,10 +49,10 @@ def evaluate(
             hardware=Hardware(workers=workers),
             progress=progress,
         )
-    say(result, json, _show)
+    say(result, json, show)
 
 
-def _show(result: "EvaluationResult") -> None:
+def show(result: "EvaluationResult") -> None:
     found = result.found
     say_promise(found["promise"])
     if result.released is not None:

@@ -171,10 +171,10 @@ def personalize(
             hardware=Hardware(workers=workers),
             progress=progress,
         )
-    say(result, json, _show)
+    say(result, json, show)
 
 
-def _show(result: "PersonalizationResult") -> None:
+def show(result: "PersonalizationResult") -> None:
     record, exact = result.record, result.exact
     console.print(f"SIMULATION ONLY: {exact['evaluated']:,} of {record['asked']:,} clients evaluated")
     best = max(exact["strategies"], key=lambda name: exact["strategies"][name][TOP1]["mean"].value)

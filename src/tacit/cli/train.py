@@ -3,7 +3,7 @@
 JAX is imported by the functions that train, not by this file: `tacit account` must not wait for it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -39,12 +39,6 @@ Cluster = Annotated[
     ),
 ]
 Profiled = Annotated[bool, typer.Option("--profile", help="Say at the end where the time went (docs/speed.md).")]
-# By kind of run: who prints its result for people.
-SHOWS = {
-    "pretrain": "tacit.cli.pretrain:show",
-    "discover": "tacit.cli.discover:show",
-    "tune": "tacit.cli.tune:show",
-}
 
 
 @dataclass(frozen=True)
@@ -99,11 +93,13 @@ def resume(
 
     with display(quiet=json) as progress:
         result = job(run, hardware=hardware.value, cluster=cluster, progress=progress)
-    if shows := SHOWS.get(result.run.kind):
-        module, _, name = shows.partition(":")
-        say(result, json, getattr(import_module(module), name))
-    else:
-        say(result, json, partial(show, profile=profile))
+    say(result, json, partial(show, profile=profile) if result.run.kind == "train" else shows(result.run.kind))
+
+
+def shows(kind: str) -> Callable[[Any], None]:
+    """What prints the result of a kind of run for people: `show` of the file that has its command."""
+    found: Callable[[Any], None] = import_module(f"tacit.cli.{kind}").show
+    return found
 
 
 def show(result: "TrainingResult", *, profile: bool = False) -> None:
