@@ -2,13 +2,15 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tacit.evaluation.intervals import Estimate
 from tacit.privacy.guarantee import OPERATING_SYSTEM
 from tacit.privacy.rounding import rounded_up
 from tacit.reports.page import Block, Heading, Labels, Paragraph
 from tacit.statements.statement import Label
+
+if TYPE_CHECKING:  # numba would come with it
+    from tacit.evaluation.intervals import Estimate
 
 
 def promise_blocks(promise: Mapping[str, Any]) -> list[Block]:
@@ -54,7 +56,7 @@ def simulation_blocks(what: str) -> list[Block]:
     return [Heading("SIMULATION ONLY"), Labels((Label(name, meaning),))]
 
 
-def said(found: Estimate | None, *, form: str = ".4f") -> str:
+def said(found: "Estimate | None", *, form: str = ".4f") -> str:
     """A number and its interval; a dash where nothing is known."""
     if found is None or math.isnan(found.value):
         return "–"
