@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from tacit.cli import values
-from tacit.cli.console import say
+from tacit.cli.console import console, say
 from tacit.cli.display import display
 from tacit.cli.options import Json, command
 from tacit.cli.plan_show import show_blocks
@@ -98,3 +98,6 @@ def tune(
 def show(result: "TuningResult") -> None:
     """The trials as a table, what is chosen, what it scales to, what it cost."""
     show_blocks(result.blocks())
+    if result.production is not None:
+        out = result.run.path
+        console.print(f"recipe: {out / 'production.toml'}   report: {out / 'report' / 'report.html'}", soft_wrap=True)

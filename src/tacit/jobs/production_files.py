@@ -72,7 +72,7 @@ class Origin:
 def production_recipe(base: Recipe, production: Production, delta: float, rules: RoundRules) -> Recipe:
     """The base at the scale of the plan, its clip norm fixed. Raises: RecipeError where that contradicts itself."""
     plan, seen = production.plan, production.simulated
-    served = plan.guarantee.participation
+    participation = plan.guarantee.participation
     privacy = PrivacySection(
         mechanism=_mechanism(plan),
         clip_norm=base.privacy.clip_norm,
@@ -82,8 +82,8 @@ def production_recipe(base: Recipe, production: Production, delta: float, rules:
     rounds = RoundsSection(
         rounds=plan.rounds,
         report_goal=plan.report_goal,
-        min_separation=served.min_separation,
-        max_participations=served.max_participations,
+        min_separation=participation.min_separation,
+        max_participations=participation.max_participations,
     )
     population = PopulationSection(timer_hours=seen.timer_hours, **{name: getattr(rules, name) for name in RULES})
     changed = {
@@ -111,7 +111,7 @@ def _mechanism(plan: Plan) -> ChosenMechanism:
 def reasons_for(production: Production, origin: Origin, encoding: Encoding | None, delta: float) -> dict[str, str]:
     """Beside each value that was decided here."""
     plan, seen, noisier = production.plan, production.simulated, production.reached.noisier
-    served, guarantee = plan.guarantee.participation, plan.guarantee
+    participation, guarantee = plan.guarantee.participation, plan.guarantee
     utility = production.scenario.utility
     bears = (
         f"noise multiplier {utility.noise_multiplier:g} at {utility.report_goal} reports with {utility.mechanism.name}"
@@ -121,7 +121,8 @@ def reasons_for(production: Production, origin: Origin, encoding: Encoding | Non
     )
     coded = "" if encoding is None else "; the clip norm inflated by secure aggregation is counted"
     design = (
-        f"designed for {served.rounds} rounds, separation {served.min_separation}, {served.max_participations} visits"
+        f"designed for {participation.rounds} rounds, separation {participation.min_separation}, "
+        f"{participation.max_participations} visits"
     )
     price = f"zCDP {guarantee.zcdp:.6g}, epsilon {guarantee.epsilon(delta):.6g}"
     if noisier == 1:
@@ -135,7 +136,7 @@ def reasons_for(production: Production, origin: Origin, encoding: Encoding | Non
         "data.cache": "as given" if origin.cache is not None else f"of {origin.recipe}",
         "rounds.rounds": "as given: the target number of rounds",
         "rounds.report_goal": f"{chosen}, by simulation (step 3)",
-        "rounds.min_separation": f"MinS {served.rounds_between} + 1, which the timer promised in simulation",
+        "rounds.min_separation": f"MinS {participation.rounds_between} + 1, which the timer promised in simulation",
         "rounds.max_participations": "MaxP, which the timer promised in simulation",
         "privacy.mechanism.name": "the least zCDP at this noise on the mean" if origin.chosen else "as asked for",
         "privacy.mechanism.theta": design,
