@@ -88,11 +88,11 @@ def play(cells: Sequence[Cell], runs: Path, *, at_once: int = 2, workers: int = 
     Raises: SystemExit where a cell failed (the others are run all the same) or its folder is of another recipe.
     """
     runs.mkdir(parents=True, exist_ok=True)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated; the same command goes on."))  # through `finally`
     waiting = [each for each in cells if not finished(each, runs)]
     say = f"{len(cells) - len(waiting)} of {len(cells)} cells are finished"
     running: dict[str, subprocess.Popen[bytes]] = {}
     failed, told = [], 0.0
+    before = signal.signal(signal.SIGTERM, _terminated)
     try:
         while waiting or running:
             while waiting and len(running) < at_once:
@@ -111,9 +111,15 @@ def play(cells: Sequence[Cell], runs: Path, *, at_once: int = 2, workers: int = 
         for process in running.values():  # an interrupted experiment leaves nobody behind
             process.terminate()
             process.wait()
+        signal.signal(signal.SIGTERM, before)
     if failed:
         raise SystemExit(f"failed: {', '.join(failed)}; {runs}/NAME.log says why, and the same command tries again.")
     return read(cells, runs)
+
+
+def _terminated(number: int, frame: Any) -> None:
+    """On SIGTERM: out of `play`, through its `finally`."""
+    sys.exit("terminated; the same command goes on.")
 
 
 def read(cells: Sequence[Cell], runs: Path) -> dict[str, Played]:

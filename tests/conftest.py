@@ -27,7 +27,17 @@ settings.register_profile("full", ANY, max_examples=200, print_blob=True)
 settings.load_profile("quick")
 
 # Of the two processes of `make test`, none is left with one of these at the end: they take longest and begin first.
-LONGEST_FIRST: tuple[str, ...] = ()
+LONGEST_FIRST = (
+    "test_kill_and_resume.py",
+    "training/test_workers_ray_run.py",
+    "training/test_workers_ray.py",
+    "test_docs.py",
+    "contracts/test_jobs.py",
+    "contracts/test_collectors.py",
+    "cli/test_tune.py",
+    "jobs/test_personalize.py",
+    "jobs/test_train.py",
+)
 
 
 def pytest_sessionstart() -> None:

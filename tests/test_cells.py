@@ -1,5 +1,6 @@
 """What the experiments share: intervals over seeds, recipes from sections, and which folders count as finished."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,8 @@ def test_a_folder_of_another_recipe_is_not_taken_for_a_cell(tmp_path: Path) -> N
 
 
 def test_a_cell_that_fails_is_named(tmp_path: Path) -> None:
+    handler = signal.getsignal(signal.SIGTERM)
     with pytest.raises(SystemExit, match="failed: one"):
         play([cell("one", SECTIONS, cache=tmp_path / "no-cache", seed=1)], tmp_path / "runs")
+    assert signal.getsignal(signal.SIGTERM) is handler
     assert "no-cache" in (tmp_path / "runs" / "one.log").read_text()
