@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tacit.design import design_blt, design_robust_blt, losses
 from tacit.design.blt import spread
 from tacit.design.blt_coordinates import Candidates
-from tacit.design.blt_objective import log_loss, visit_sums
+from tacit.design.blt_objective import log_loss, participation_sums
 from tacit.design.losses import Objective
 from tacit.design.quasi_newton import Effort, minimise
 from tacit.errors import InputError
@@ -222,8 +222,8 @@ def test_every_row_of_gaps_is_a_blt(places: np.ndarray) -> None:
 
 
 @given(rates=st.lists(st.floats(1e-9, 5.0), min_size=1, max_size=3), count=st.integers(0, 130))
-def test_doubling_is_adding_visit_by_visit(rates: list[float], count: int) -> None:
-    visits = visit_sums(np.array(rates), count)
+def test_doubling_is_adding_one_by_one(rates: list[float], count: int) -> None:
+    visits = participation_sums(np.array(rates), count)
     powers = np.exp(-np.multiply.outer(np.arange(count), np.array(rates)))
     grown = np.cumsum(powers, axis=0)
     slopes = np.cumsum(-np.arange(count)[:, None] * powers, axis=0)

@@ -137,9 +137,9 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """All mechanisms side by side: their losses at equal privacy, and what each must remember."""
-    (served,) = limits.participations()
+    (participation,) = limits.participations()
     with display(quiet=as_json) as progress:
-        found = compare_mechanisms(served, objective=objective, slow=slow, progress=progress)  # type: ignore[arg-type]
+        found = compare_mechanisms(participation, objective=objective, slow=slow, progress=progress)  # type: ignore[arg-type]
     say(found, as_json, _show_comparison)
 
 

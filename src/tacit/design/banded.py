@@ -43,26 +43,26 @@ def design_banded(
     InputError where bands exceed the separation or the rounds: clients' columns would overlap.
     """
     powers = POWERS[checked_objective(objective)]
-    served = participation.effective
-    reach = served.min_separation if served.max_participations > 1 else served.rounds
+    limits = participation.effective
+    reach = limits.min_separation if limits.max_participations > 1 else limits.rounds
     if not 1 <= bands <= reach:
         raise InputError(
             f"bands={bands} leave 1..{reach}: a client's columns must not overlap, so bands may reach the separation "
-            f"of {served.min_separation} (with one participation the rounds); give at most {reach}."
+            f"of {limits.min_separation} (with one participation the rounds); give at most {reach}."
         )
     from tacit.design.banded_error import BandedErrors  # with scipy.linalg, which takes a while to load
 
-    errors = BandedErrors(served.rounds, bands)
+    errors = BandedErrors(limits.rounds, bands)
     columns = _normalised(np.where(errors.inside, root_coefficients(bands), 0.0))[0]
     if objective == "rms":
         # Norms do not change the matrix but scale its steps: late columns stand in few prefix sums, so their slopes are
         # small, and short columns let them move as fast as the early ones.
-        columns = columns * np.sqrt(np.arange(served.rounds, 0, -1) / served.rounds)[:, None]
+        columns = columns * np.sqrt(np.arange(limits.rounds, 0, -1) / limits.rounds)[:, None]
     done = itertools.count(1)
     progress(StageBegan(STAGE))
     with threadpool_limits(1, user_api="blas"):  # two threads on blocks of this size wait more than they compute
         for power in powers:
-            columns = _lowest(errors, columns, power, served.max_participations, done, progress)
+            columns = _lowest(errors, columns, power, limits.max_participations, done, progress)
     progress(StageEnded(STAGE))
     return Banded(_with_positive_diagonal(columns))
 
@@ -79,7 +79,7 @@ def _lowest(
     errors: "BandedErrors",
     columns: Array,
     power: float,
-    visits: int,
+    participations: int,
     done: "itertools.count[int]",
     progress: Progress,
 ) -> Array:
@@ -99,7 +99,7 @@ def _lowest(
     def stepped(intermediate_result: Any) -> None:
         """Stop where the last steps together gained next to nothing."""
         value = float(intermediate_result.fun)
-        progress(Advanced(STAGE, next(done), {"loss": float(np.sqrt(np.exp(value) * visits))}))
+        progress(Advanced(STAGE, next(done), {"loss": float(np.sqrt(np.exp(value) * participations))}))
         recent.append(value)
         if len(recent) > LATELY and recent[-1 - LATELY] - value < ENOUGH:
             raise StopIteration

@@ -51,9 +51,9 @@ def design_robust_blt(participations: Sequence[Participation], *, buffers: int, 
     _check(buffers, objective)
     if not participations:
         raise InputError("a robust design was asked for no participation at all; give one or more.")
-    alone = [_optimum(served, buffers, objective) for served in participations]
+    alone = [_optimum(limits, buffers, objective) for limits in participations]
     least = np.array([value for _, value in alone])
-    regrets = [_regret(served, objective, value) for served, value in zip(participations, least, strict=True)]
+    regrets = [_regret(limits, objective, value) for limits, value in zip(participations, least, strict=True)]
     start, _ = minimise(_soft_worst(regrets), np.stack([place for place, _ in alone]), Effort())
     return _blt(_worst_lowered(regrets, start))
 
@@ -97,15 +97,15 @@ def _regret(participation: Participation, objective: Objective, least: float) ->
     return excess
 
 
-def _starts(served: Participation, buffers: int) -> Array:
+def _starts(limits: Participation, buffers: int) -> Array:
     """Where optima were found: log gaps (starts, 2d) that rise evenly to about -0.5.
 
     In some the first theta is 1, in some the first buffers are as slow as the run is long, in some all of them are
     slower than a client's whole stay, and in some the last theta is 0: which of these families holds the best
     optimum depends on how the separation and the participations compare with the rounds.
     """
-    gaps, slow = 2 * buffers, -math.log(served.rounds)
-    stay = -math.log(served.min_separation * served.effective.max_participations) - 0.5
+    gaps, slow = 2 * buffers, -math.log(limits.rounds)
+    stay = -math.log(limits.min_separation * limits.effective.max_participations) - 0.5
     one = slow - 8.0
 
     def rising(first: float, last: float, count: int) -> list[float]:

@@ -45,7 +45,7 @@ def _squared_error(at: Candidates, rounds: int, objective: Objective) -> tuple[A
     return error, in_gap, 2 * level + alone.sum(-1, keepdims=True), alone + shared
 
 
-def _squared_sensitivity(decay: Array, omega: Array, served: Participation) -> tuple[Array, Array, Array]:
+def _squared_sensitivity(decay: Array, omega: Array, limits: Participation) -> tuple[Array, Array, Array]:
     """Squared sensitivity (..., 1) and its derivatives in lambda (..., d) and log omega (..., d).
 
     With one participation after another as early as may be (arXiv:2408.08868, Theorem 3.1) the response between
@@ -55,29 +55,32 @@ def _squared_sensitivity(decay: Array, omega: Array, served: Participation) -> t
     sens^2 = k + 2 sum_i omega_i theta_i^(b-1) W_i + sum_ij omega_i omega_j (S_ij(b) Q_ij + S_ij(L - 1) G_i G_j),
     where L = n - (k-1) b rounds follow the last one, itself included, with G = G(k-1).
     """
-    b, k = served.min_separation, served.max_participations
-    last = served.rounds - (k - 1) * b - 1
-    visits = visit_sums(b * decay, k - 1)
+    b, k = limits.min_separation, limits.max_participations
+    last = limits.rounds - (k - 1) * b - 1
+    sums = participation_sums(b * decay, k - 1)
     both, pairs = decay[..., :, None] + decay[..., None, :], omega[..., :, None] * omega[..., None, :]
     tail, in_tail = _decaying_sum(both, last)
-    grown, in_grown = visits.power_sum + visits.power, visits.in_power_sum + visits.in_power
+    grown, in_grown = (
+        sums.power_sum + sums.power,
+        sums.in_power_sum + sums.in_power,
+    )
     grown_both = grown[..., :, None] * grown[..., None, :]
     shared = tail * grown_both
     in_shared = in_tail * grown_both + tail * (b * in_grown)[..., :, None] * grown[..., None, :]
     alone = in_alone = np.zeros_like(decay)
     if k > 1:
         stretch, in_stretch = _decaying_sum(both, b)
-        shared += stretch * visits.square_sum
-        in_shared += in_stretch * visits.square_sum + stretch * (b * visits.in_square_sum)
+        shared += stretch * sums.square_sum
+        in_shared += in_stretch * sums.square_sum + stretch * (b * sums.in_square_sum)
         late = 2 * omega * np.exp(-(b - 1) * decay)
-        alone, in_alone = late * visits.sum, late * (b * visits.in_sum - (b - 1) * visits.sum)
+        alone, in_alone = late * sums.sum, late * (b * sums.in_sum - (b - 1) * sums.sum)
     row = (pairs * shared).sum(-1)
     squared = k + alone.sum(-1, keepdims=True) + row.sum(-1, keepdims=True)
     return squared, in_alone + 2 * (pairs * in_shared).sum(-1), alone + 2 * row
 
 
 @dataclass
-class VisitSums:
+class ParticipationSums:
     """For x = exp(-l) (..., d) and a count M: x^M, S = sum_{s<M} x^s, W = the sum of the first M such sums, and
     Q_ij = that of their products; each with its derivative in l (of Q in l_i alone, the other held).
     """
@@ -92,11 +95,11 @@ class VisitSums:
     in_square_sum: Array
 
 
-def visit_sums(rate: Array, count: int) -> VisitSums:
+def participation_sums(rate: Array, count: int) -> ParticipationSums:
     """By the binary digits of `count`, doubling or adding one: O(d^2 log count), sums of positive terms only."""
     ratio = np.exp(-rate)
     none, nothing = np.zeros_like(rate), np.zeros((*rate.shape, rate.shape[-1]))
-    at = VisitSums(np.ones_like(rate), none, none, none, none, none, nothing, nothing)
+    at = ParticipationSums(np.ones_like(rate), none, none, none, none, none, nothing, nothing)
     reached = 0
     for digit in bin(count)[2:] if count else "":
         if reached:
@@ -108,7 +111,7 @@ def visit_sums(rate: Array, count: int) -> VisitSums:
     return at
 
 
-def _doubled(at: VisitSums, count: int) -> VisitSums:
+def _doubled(at: ParticipationSums, count: int) -> ParticipationSums:
     """The later half of the sums is S(M) + x^M times the earlier half."""
     x, dx, s, ds = at.power, at.in_power, at.power_sum, at.in_power_sum
     w, dw = x * at.sum, dx * at.sum + x * at.in_sum
@@ -117,7 +120,7 @@ def _doubled(at: VisitSums, count: int) -> VisitSums:
     half = (count * s / 2 + w)[..., None, :]
     in_half = count * s[..., None, :] + w[..., None, :]
     cross = s[..., :, None] * half
-    return VisitSums(
+    return ParticipationSums(
         power=x * x,
         in_power=2 * x * dx,
         power_sum=s + x * s,
@@ -133,9 +136,9 @@ def _doubled(at: VisitSums, count: int) -> VisitSums:
     )
 
 
-def _one_more(at: VisitSums, ratio: Array) -> VisitSums:
+def _one_more(at: ParticipationSums, ratio: Array) -> ParticipationSums:
     s, ds = at.power_sum + at.power, at.in_power_sum + at.in_power
-    return VisitSums(
+    return ParticipationSums(
         power=at.power * ratio,
         in_power=(at.in_power - at.power) * ratio,
         power_sum=s,

@@ -119,45 +119,51 @@ class InverseParameters(BandedParameters):
 # -- strategies --------------------------------------------------------------------------------------------------------
 
 
-def _width(served: Participation, bands: int | None) -> int:
+def _width(participation: Participation, bands: int | None) -> int:
     """As many bands as the separation where nobody says how many."""
-    return min(served.min_separation, served.rounds) if bands is None else bands
+    return min(participation.min_separation, participation.rounds) if bands is None else bands
 
 
-def _tree(served: Participation, objective: Objective, given: TreeParameters, progress: Progress) -> Strategy:
+def _tree(participation: Participation, objective: Objective, given: TreeParameters, progress: Progress) -> Strategy:
     return Tree(restarts=given.restarts)
 
 
-def _reduced(served: Participation, objective: Objective, given: TreeParameters, progress: Progress) -> Strategy:
+def _reduced(participation: Participation, objective: Objective, given: TreeParameters, progress: Progress) -> Strategy:
     return Tree(restarts=given.restarts, variance_reduced=True)
 
 
-def _blt(served: Participation, objective: Objective, given: BltParameters, progress: Progress) -> Strategy:
+def _blt(participation: Participation, objective: Objective, given: BltParameters, progress: Progress) -> Strategy:
     if given.theta is not None and given.omega is not None:
         return Blt(theta=given.theta, omega=given.omega)
-    return design_blt(served, buffers=BUFFERS if given.buffers is None else given.buffers, objective=objective)
+    return design_blt(participation, buffers=BUFFERS if given.buffers is None else given.buffers, objective=objective)
 
 
 def _robust_blt(several: Sequence[Participation], objective: Objective, given: BltParameters) -> Strategy:
     return design_robust_blt(several, buffers=BUFFERS if given.buffers is None else given.buffers, objective=objective)
 
 
-def _toeplitz(served: Participation, objective: Objective, given: BandedParameters, progress: Progress) -> Strategy:
+def _toeplitz(
+    participation: Participation, objective: Objective, given: BandedParameters, progress: Progress
+) -> Strategy:
     if given.coefficients is not None:
         return BandedToeplitz(coefficients=given.coefficients)
-    return design_banded_toeplitz(served, bands=_width(served, given.bands), objective=objective)
+    return design_banded_toeplitz(participation, bands=_width(participation, given.bands), objective=objective)
 
 
-def _inverse(served: Participation, objective: Objective, given: InverseParameters, progress: Progress) -> Strategy:
+def _inverse(
+    participation: Participation, objective: Objective, given: InverseParameters, progress: Progress
+) -> Strategy:
     if given.coefficients is not None:
         return BandedInverse(coefficients=given.coefficients)
-    bands = min(BUFFERS + 1, served.rounds) if given.bands is None else given.bands
-    return design_banded_inverse(served, bands=bands, objective=objective, falling=given.falling)
+    bands = min(BUFFERS + 1, participation.rounds) if given.bands is None else given.bands
+    return design_banded_inverse(participation, bands=bands, objective=objective, falling=given.falling)
 
 
-def _lambda(served: Participation, objective: Objective, given: CoefficientsParameters, progress: Progress) -> Strategy:
+def _lambda(
+    participation: Participation, objective: Objective, given: CoefficientsParameters, progress: Progress
+) -> Strategy:
     if given.coefficients is None:
-        return design_lambda_cgd(served, objective=objective)
+        return design_lambda_cgd(participation, objective=objective)
     if len(given.coefficients) > 2:
         raise InputError(
             f"{len(given.coefficients)} coefficients were given, and lambda-cgd takes back a share of one seed; give 1 "
@@ -166,54 +172,56 @@ def _lambda(served: Participation, objective: Objective, given: CoefficientsPara
     return BandedInverse(coefficients=given.coefficients)
 
 
-def _root(served: Participation, objective: Objective, given: BandsParameters, progress: Progress) -> Strategy:
-    return banded_square_root(_width(served, given.bands))
+def _root(participation: Participation, objective: Objective, given: BandsParameters, progress: Progress) -> Strategy:
+    return banded_square_root(_width(participation, given.bands))
 
 
-def _inverse_root(served: Participation, objective: Objective, given: BandsParameters, progress: Progress) -> Strategy:
-    return banded_inverse_square_root(_width(served, given.bands))
+def _inverse_root(
+    participation: Participation, objective: Objective, given: BandsParameters, progress: Progress
+) -> Strategy:
+    return banded_inverse_square_root(_width(participation, given.bands))
 
 
-def _banded(served: Participation, objective: Objective, given: BandsParameters, progress: Progress) -> Matrix:
-    bands = served.min_separation if given.bands is None else given.bands
-    return design_banded(served, bands=bands, objective=objective, progress=progress)
+def _banded(participation: Participation, objective: Objective, given: BandsParameters, progress: Progress) -> Matrix:
+    bands = participation.min_separation if given.bands is None else given.bands
+    return design_banded(participation, bands=bands, objective=objective, progress=progress)
 
 
-def _dense(served: Participation, objective: Objective, given: Parameters, progress: Progress) -> Matrix:
-    return design_dense(served, progress=progress)
+def _dense(participation: Participation, objective: Objective, given: Parameters, progress: Progress) -> Matrix:
+    return design_dense(participation, progress=progress)
 
 
-def _full_tree(served: Participation, objective: Objective, given: Parameters, progress: Progress) -> Matrix:
-    return full_tree(served.rounds)
+def _full_tree(participation: Participation, objective: Objective, given: Parameters, progress: Progress) -> Matrix:
+    return full_tree(participation.rounds)
 
 
 # -- what a comparison tries -------------------------------------------------------------------------------------------
 
 
-def _widths(mechanism: Mechanism, served: Participation) -> Sequence[Parameters]:
+def _widths(mechanism: Mechanism, participation: Participation) -> Sequence[Parameters]:
     """Four bands, and as many as the separation."""
-    wide = _width(served, None)
-    return [mechanism.given({"bands": bands}) for bands in sorted({min(FEW, served.rounds), wide})]
+    wide = _width(participation, None)
+    return [mechanism.given({"bands": bands}) for bands in sorted({min(FEW, participation.rounds), wide})]
 
 
-def _few(mechanism: Mechanism, served: Participation) -> Sequence[Parameters]:
-    return [mechanism.given({"bands": min(FEW, served.rounds)})]
+def _few(mechanism: Mechanism, participation: Participation) -> Sequence[Parameters]:
+    return [mechanism.given({"bands": min(FEW, participation.rounds)})]
 
 
-def _wide(mechanism: Mechanism, served: Participation) -> Sequence[Parameters]:
-    return [mechanism.given({"bands": _width(served, None)})]
+def _wide(mechanism: Mechanism, participation: Participation) -> Sequence[Parameters]:
+    return [mechanism.given({"bands": _width(participation, None)})]
 
 
-def _buffers(mechanism: Mechanism, served: Participation) -> Sequence[Parameters]:
+def _buffers(mechanism: Mechanism, participation: Participation) -> Sequence[Parameters]:
     return [BltParameters(buffers=buffers) for buffers in (2, 3, BUFFERS)]
 
 
-def _once(mechanism: Mechanism, served: Participation) -> Sequence[Parameters]:
+def _once(mechanism: Mechanism, participation: Participation) -> Sequence[Parameters]:
     """Only where clients come once."""
-    return [Parameters()] if served.effective.max_participations == 1 else []
+    return [Parameters()] if participation.effective.max_participations == 1 else []
 
 
-def _not(mechanism: Mechanism, served: Participation) -> Sequence[Parameters]:
+def _not(mechanism: Mechanism, participation: Participation) -> Sequence[Parameters]:
     return []
 
 
@@ -250,7 +258,7 @@ TREE_FULL = Mechanism(
     explains="TreeAgg-Full: the tree's nodes with their best decoder, a dense matrix; for these rounds only.",
     build=_full_tree,
     matrix=Dense,
-    cost=lambda strategy, served: full_tree_losses(served),
+    cost=lambda strategy, participation: full_tree_losses(participation),
 )
 BLT = Mechanism(
     name="blt",

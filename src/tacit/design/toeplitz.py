@@ -84,7 +84,7 @@ class _Loss:
 
     def __init__(self, participation: Participation, objective: Objective) -> None:
         rounds = participation.rounds
-        self._served = participation.effective
+        self._limits = participation.effective
         falls = checked_objective(objective) == "rms"
         # Column entry t of B stands in rounds - t rows; the last row, the largest, has each entry once.
         self._weights = np.arange(rounds, 0, -1) / rounds if falls else np.ones(rounds)
@@ -132,10 +132,12 @@ class _Loss:
     def _sensitivity(self, column: Array) -> tuple[float, Array]:
         """Its square and gradient for a falling column (arXiv:2408.08868, Theorem 3.1)."""
         response, gradient = np.zeros(column.size), np.zeros(column.size)
-        visits = range(0, self._served.max_participations * self._served.min_separation, self._served.min_separation)
-        for late in visits:
+        participations = range(
+            0, self._limits.max_participations * self._limits.min_separation, self._limits.min_separation
+        )
+        for late in participations:
             response[late:] += column[: column.size - late]
-        for late in visits:
+        for late in participations:
             gradient[: column.size - late] += 2 * response[late:]
         return float(response @ response), gradient
 

@@ -101,8 +101,8 @@ class RobustDesign:
     def rows(self) -> list[Record]:
         """A line for each participation; its ratio is what it costs there not to have been designed for it alone."""
         return [
-            {**asdict(served), "loss": loss, "least_loss": least, "ratio": loss / least}
-            for served, loss, least in self.cases
+            {**asdict(participation), "loss": loss, "least_loss": least, "ratio": loss / least}
+            for participation, loss, least in self.cases
         ]
 
     def save(self, path: Path) -> None:
@@ -206,9 +206,13 @@ def design_robust_mechanism(
     strategy = entry.build_robust(participations, wanted, given)
     seconds = time.perf_counter() - begin
     cases = []
-    for served in counted(participations, "designing for each participation", progress, total=len(participations)):
-        alone = entry.build(served, wanted, given, silent)
-        cases.append((served, entry.cost(strategy, served).of(wanted), entry.cost(alone, served).of(wanted)))
+    for participation in counted(
+        participations, "designing for each participation", progress, total=len(participations)
+    ):
+        alone = entry.build(participation, wanted, given, silent)
+        cases.append(
+            (participation, entry.cost(strategy, participation).of(wanted), entry.cost(alone, participation).of(wanted))
+        )
     return RobustDesign(mechanism=entry.name, objective=wanted, strategy=strategy, cases=tuple(cases), seconds=seconds)
 
 
@@ -253,18 +257,18 @@ def compare_mechanisms(
 
 
 def _designed(
-    mechanism: Mechanism, parameters: Parameters, served: Participation, objective: Objective, progress: Progress
+    mechanism: Mechanism, parameters: Parameters, participation: Participation, objective: Objective, progress: Progress
 ) -> Design:
     begin = time.perf_counter()
-    strategy = mechanism.build(served, objective, parameters, progress)
+    strategy = mechanism.build(participation, objective, parameters, progress)
     seconds = time.perf_counter() - begin
     return Design(
         mechanism=mechanism.name,
         parameters=parameters,
         objective=objective,
         strategy=strategy,
-        losses=mechanism.cost(strategy, served),
-        memory=strategy.memory(served.rounds),
+        losses=mechanism.cost(strategy, participation),
+        memory=strategy.memory(participation.rounds),
         seconds=seconds,
     )
 

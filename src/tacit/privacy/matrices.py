@@ -159,9 +159,9 @@ class Banded(Matrix):
 
     def worst_case(self, participation: Participation) -> tuple[float, bool]:
         """By a dynamic program for up to 2b bands, exact; beyond as any matrix."""
-        served = participation.effective
-        columns = self.leading(served.rounds)
-        if columns.shape[1] > 2 * served.min_separation and served.max_participations > 1:
+        limits = participation.effective
+        columns = self.leading(limits.rounds)
+        if columns.shape[1] > 2 * limits.min_separation and limits.max_participations > 1:
             return dense_sensitivity_squared(self, participation)
         return banded_sensitivity_squared(columns, participation), True
 

@@ -62,16 +62,16 @@ def toeplitz_sensitivity_squared(coefficients: np.ndarray, participation: Partic
         )
     if not (np.isfinite(column).all() and column[-1] >= 0 and (np.diff(column) <= 0).all()):
         raise AccountingError(rising(column))
-    served = participation.effective
-    separation, times = min(served.min_separation, served.rounds), served.max_participations
+    limits = participation.effective
+    separation, times = min(limits.min_separation, limits.rounds), limits.max_participations
     # Row m, place r: round m b + r. A client that comes in 0, b, ..., (k-1) b moves it by the sum of the last k rows.
-    rows = -(-served.rounds // separation)
+    rows = -(-limits.rounds // separation)
     response = np.zeros((rows, separation))
-    response.reshape(-1)[: served.rounds] = column
+    response.reshape(-1)[: limits.rounds] = column
     np.cumsum(response, axis=0, out=response)
     if rows > times:
         response[times:] -= response[:-times].copy()
-    moved = response.reshape(-1)[: served.rounds]
+    moved = response.reshape(-1)[: limits.rounds]
     return float(moved @ moved)
 
 

@@ -24,15 +24,15 @@ def blt_sensitivity_squared(theta: Sequence[float], omega: Sequence[float], part
     Exact, to about 1e-14 relative: the sum of squares of arXiv:2408.08868, Theorem 3.1, over all n coefficients in
     closed form. AccountingError where the coefficients rise, that is where the omegas sum to more than 1.
     """
-    served = participation.effective
+    limits = participation.effective
     total = math.fsum(omega)
-    if total > 1 and served.rounds > 1:
+    if total > 1 and limits.rounds > 1:
         raise AccountingError(
             f"coefficient 1 is {total:.6g}, and the exact sensitivity is known only for non-negative, non-increasing "
             "coefficients; for a BLT let the omegas sum to at most 1."
         )
     decay, weight = -np.log(np.asarray(theta, dtype=np.float64)), np.asarray(omega, dtype=np.float64)
-    separation, times = served.min_separation, served.max_participations
+    separation, times = limits.min_separation, limits.max_participations
     pairs = decay[:, None] + decay
     # Segments before the last participation: b rounds each, the first of which sees v0.
     sums, products = _sums_of_counts(separation * decay, times - 1)
@@ -40,7 +40,7 @@ def blt_sensitivity_squared(theta: Sequence[float], omega: Sequence[float], part
     value = times + 2 * first @ sums + first @ products @ first
     value += weight @ (products * _geometric(pairs, separation - 1)) @ weight
     # What follows the last participation, until the end.
-    last = served.rounds - (times - 1) * separation
+    last = limits.rounds - (times - 1) * separation
     amplitude = weight * _geometric(separation * decay, times)
     return float(value + amplitude @ _geometric(pairs, last - 1) @ amplitude)
 

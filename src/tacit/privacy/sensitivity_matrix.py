@@ -42,15 +42,15 @@ def banded_sensitivity_squared(columns: Numbers, participation: Participation) -
     return _best_chain(columns, participation.effective)
 
 
-def _best_chain(columns: Numbers, served: Participation) -> float:
+def _best_chain(columns: Numbers, limits: Participation) -> float:
     """max over patterns of `sum_i X_ii + 2 sum |X_ij| over neighbours i, j`, for columns (n, p), p <= 2b."""
     rounds, bands = columns.shape
-    separation = served.min_separation
+    separation = limits.min_separation
     alone = (columns**2).sum(axis=1)
     lags = range(separation, min(bands, rounds))
     overlaps = [2 * np.abs((columns[: rounds - lag, lag:] * columns[lag:, : bands - lag]).sum(axis=1)) for lag in lags]
     best = alone  # the most that can come from round i on, by the rest of the pattern, i included
-    for _ in range(served.max_participations - 1):
+    for _ in range(limits.max_participations - 1):
         # From the next participation on, if it comes so late that nothing overlaps; zero where there is none.
         apart = np.zeros(rounds)
         free = max(bands, separation)
@@ -75,28 +75,28 @@ def dense_sensitivity_squared(
 
     tree_rounds: the rounds of the binary tree whose leading block the matrix is; None where it is not known to be one.
     """
-    served = participation.effective
-    if served.rounds > _LARGEST and served.max_participations > 1:
+    limits = participation.effective
+    if limits.rounds > _LARGEST and limits.max_participations > 1:
         raise AccountingError(
-            f"{served.rounds} rounds are too many to compare all columns of a {strategy.kind} matrix (at most "
+            f"{limits.rounds} rounds are too many to compare all columns of a {strategy.kind} matrix (at most "
             f"{_LARGEST}); let its bands be at most twice the separation, or take a Toeplitz mechanism."
         )
-    matrix = strategy.dense(served.rounds)
-    if served.max_participations == 1:
+    matrix = strategy.dense(limits.rounds)
+    if limits.max_participations == 1:
         return float((matrix**2).sum(axis=0).max()), True
     if tree_rounds is not None:
         ends = [first + (1 << height) for first, height in forest(tree_rounds)]
-        reached = next(end for end in ends if end >= served.rounds)
-        return float(tree_sensitivity_squared(replace(served, rounds=reached))), reached == served.rounds
+        reached = next(end for end in ends if end >= limits.rounds)
+        return float(tree_sensitivity_squared(replace(limits, rounds=reached))), reached == limits.rounds
     gram = matrix.T @ matrix
     if _is_tree(gram):
-        return float(tree_sensitivity_squared(served)), True
+        return float(tree_sensitivity_squared(limits)), True
     smallest = float(gram.min())
     # Products of columns that ought to be zero come out as rounding errors of either sign.
     signs_agree = smallest >= -1e-13 * float(gram.diagonal().max())
-    found, bound = _PairSearch(np.abs(gram), served).run()
+    found, bound = _PairSearch(np.abs(gram), limits).run()
     closed = found >= bound * (1 - _SAME)
-    return max(found, bound), closed and (signs_agree or served.max_participations == 2)
+    return max(found, bound), closed and (signs_agree or limits.max_participations == 2)
 
 
 def is_whole_tree(matrix: Numbers) -> bool:
@@ -124,9 +124,9 @@ class _PairSearch:
     later, `max_{j >= i + l b} X_ij`. It is exact where X falls with the distance.
     """
 
-    def __init__(self, gram: Numbers, served: Participation) -> None:
-        self.gram, self.rounds = gram, served.rounds
-        self.separation, self.times = served.min_separation, served.max_participations
+    def __init__(self, gram: Numbers, limits: Participation) -> None:
+        self.gram, self.rounds = gram, limits.rounds
+        self.separation, self.times = limits.min_separation, limits.max_participations
         self.best = self._chains()
 
     def run(self) -> tuple[float, float]:

@@ -42,33 +42,33 @@ def tree_sensitivity_squared(participation: Participation, *, restarts: tuple[in
     millisecond for a few participations; for 200,000 rounds 20 ms where the separation alone limits the count, about
     a second where `max_participations` does.
     """
-    served = participation.effective
-    heights = [height for _, height in forest(served.rounds, restarts)]
-    free = served == Participation.worst_case(served.rounds, served.min_separation)
-    if free or served.max_participations < _FEW:
-        return _PatternSearch(served, count_is_free=free).best(heights)
+    limits = participation.effective
+    heights = [height for _, height in forest(limits.rounds, restarts)]
+    free = limits == Participation.worst_case(limits.rounds, limits.min_separation)
+    if free or limits.max_participations < _FEW:
+        return _PatternSearch(limits, count_is_free=free).best(heights)
     # Deepening: patterns that fall short of an upper bound by more than `deficit` are cut off. A search that returns
     # a pattern within its deficit has cut off none that is better.
-    ceilings = _ceilings(served, heights)
+    ceilings = _ceilings(limits, heights)
     bound = int(ceilings[-1, -1])
     deficit = (bound >> 8) + 1
     while True:
-        value = _PatternSearch(served, ceilings=ceilings, deficit=deficit).best(heights)
+        value = _PatternSearch(limits, ceilings=ceilings, deficit=deficit).best(heights)
         if value >= bound - deficit:
             return value
         deficit *= 2
 
 
-def _ceilings(served: Participation, heights: list[int]) -> np.ndarray:
+def _ceilings(limits: Participation, heights: list[int]) -> np.ndarray:
     """(levels, max_participations + 1): what so many participations are worth at most in nodes up to that height.
 
     A node of height l holds at most ceil(2^l / b) of them, and the sum of squares is largest where nodes are full.
     The bound lets each level fill its nodes by itself.
     """
-    counts = np.arange(served.max_participations + 1)
+    counts = np.arange(limits.max_participations + 1)
     levels = []
     for level in range(max(heights) + 1):
-        holds = -(-(1 << level) // served.min_separation)
+        holds = -(-(1 << level) // limits.min_separation)
         nodes = sum(1 << (height - level) for height in heights if height >= level)
         full, rest = np.divmod(np.minimum(counts, holds * nodes), holds)
         levels.append(full * holds**2 + rest**2)
@@ -84,14 +84,14 @@ class _PatternSearch:
 
     def __init__(
         self,
-        served: Participation,
+        limits: Participation,
         *,
         count_is_free: bool = False,
         ceilings: np.ndarray | None = None,
         deficit: int = 0,
     ) -> None:
-        self.min_separation = served.min_separation
-        self.max_participations = served.max_participations
+        self.min_separation = limits.min_separation
+        self.max_participations = limits.max_participations
         self.count_is_free = count_is_free
         self.needed: list[list[int]] | None = None
         if ceilings is not None:
@@ -114,7 +114,8 @@ class _PatternSearch:
         if forbidden >= size:
             return {0: [(0, forbidden - size)]}
         if size <= self.min_separation:
-            # At most one visit fits, worth one node on each level wherever it lies: the earliest leaves most freedom.
+            # At most one participation fits, worth one node on each level wherever it lies: the earliest leaves
+            # most freedom.
             return {0: [(0, 0)], 1: [(height + 1, forbidden + self.min_separation - size)]}
         halves = self._then(self.within(height - 1, forbidden), height - 1, height, 1)
         return {count: [(worth + count * count, after) for worth, after in front] for count, front in halves.items()}
