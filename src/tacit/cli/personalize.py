@@ -111,14 +111,13 @@ class Counted:
     def settings(self) -> dict[str, Any]:
         """Raises: InputError where cuts make no buckets."""
         from tacit.evaluation.histograms import Buckets
-        from tacit.evaluation.queries import changes
 
         return {
             "metrics": tuple(values.parts(self.metrics)),
             "slices": tuple(values.parts(self.slices)),
             "tokens": Buckets(values.numbers(self.token_buckets, "token-buckets", "1000,2000")),
             "baseline": Buckets(values.numbers(self.baseline_buckets, "baseline-buckets", "0.1,0.2")),
-            "changes": changes(self._changes()),
+            "share_changes": self._changes(),
         }
 
     def _changes(self) -> "Buckets":

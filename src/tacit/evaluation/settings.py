@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 from itertools import product
 from typing import Any, Self
@@ -50,8 +50,11 @@ class PersonalizationSettings:
     tokens: Buckets = TOKENS
     baseline: Buckets = BASELINES
     changes: Mapping[str, Buckets] = field(default_factory=changes)
+    share_changes: InitVar[Buckets | None] = None  # one set of cuts for all changes of shares, in place of `changes`
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, share_changes: Buckets | None) -> None:
+        if share_changes is not None:
+            object.__setattr__(self, "changes", changes(share_changes))
         if self.clients < 0:
             raise InputError(f"clients={self.clients} must be 0 (all of the split) or more.")
         if not self.strategies or len(set(self.strategies)) < len(self.strategies):
