@@ -5,7 +5,6 @@ what stands beside a mechanism: who may come how often, and how much noise is ad
 import dataclasses
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
@@ -226,54 +225,3 @@ else:
         frozen=True,
         kw_only=True,
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Noise:
-    """How much noise is added to what, or what it is to promise."""
-
-    noise_multiplier: Annotated[
-        float | None,
-        typer.Option(help="Standard deviation of each seed, in clip norms; else --zcdp or --epsilon."),
-    ] = None
-    zcdp: Annotated[float | None, typer.Option(help="The rho to reach; the noise multiplier for it is computed.")] = (
-        None
-    )
-    epsilon: Annotated[
-        float | None,
-        typer.Option(help="The epsilon to reach at --delta; the noise multiplier for it is computed."),
-    ] = None
-    delta: Annotated[float, typer.Option(help="The delta at which epsilon is given.")] = 1e-10
-    clip_inflation: Annotated[
-        float | None,
-        typer.Option(help="The factor by which encoding for secure aggregation lengthens a clipped update."),
-    ] = None
-    secagg_dimension: Annotated[
-        int | None, typer.Option(help="Or computed: the coordinates of an encoded update, padding included,")
-    ] = None
-    secagg_scale: Annotated[float | None, typer.Option(help="the factor before rounding to integers,")] = None
-    secagg_clip_norm: Annotated[float | None, typer.Option(help="and the clip norm before encoding.")] = None
-
-    def guarantee(self, strategy: Strategy, participation: Participation) -> Guarantee:
-        """With clip norm 1: what is promised does not depend on it."""
-        return account(
-            strategy,
-            participation,
-            noise_multiplier=self.noise_multiplier,
-            zcdp=self.zcdp,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            clip_inflation=self._inflation(),
-        )
-
-    def _inflation(self) -> float:
-        encoding = (self.secagg_clip_norm, self.secagg_dimension, self.secagg_scale)
-        if all(value is None for value in encoding):
-            return 1.0 if self.clip_inflation is None else self.clip_inflation
-        clip_norm, dimension, scale = encoding
-        if self.clip_inflation is not None or clip_norm is None or dimension is None or scale is None:
-            raise InputError(
-                "give --clip-inflation, or all three of --secagg-dimension, --secagg-scale and --secagg-clip-norm; "
-                "exactly one of the two ways."
-            )
-        return Encoding(dimension=dimension, clip_norm=clip_norm, scale=scale).inflation
