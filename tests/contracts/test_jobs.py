@@ -15,9 +15,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import jax
 import pytest
 from tests.conftest import REPOSITORY
-from tests.training.tiny import MECHANISMS, tiny_cache, tiny_recipe
+from tests.training.tiny import MECHANISMS, SETTINGS, tiny_cache, tiny_recipe
 
 import tacit
 from tacit.compute import Hardware
@@ -25,6 +26,10 @@ from tacit.data import Cache, TextsOf
 from tacit.discovery.alphabet import Alphabet
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.errors import RunError, TacitError
+from tacit.evaluation.fine_tuning import FineTuning
+from tacit.evaluation.settings import EvaluationSettings, PersonalizationSettings, ReleasePrice
+from tacit.evaluation.splits import TemporalSplit
+from tacit.keyboard.model_folder import write_model
 from tacit.keyboard.vocabulary import Provenance, Vocabulary
 from tacit.planning import Clients, Scenario, Utility
 from tacit.planning.targets import Goal
@@ -75,7 +80,40 @@ def discover(cache: Cache, out: Path, progress: Progress, **changed: Any) -> Any
     return tacit.discover(TYPED, KNOWN, out, replace(DISCOVERY, **changed), progress=progress)
 
 
+def model_for(cache: Cache) -> Path:
+    """An untrained network beside the cache, with its words."""
+    folder = cache.path.parent / "model"
+    if not folder.exists():
+        write_model(folder, SETTINGS, SETTINGS.init(jax.random.key(1)), cache.vocabulary_path.read_bytes())
+    return folder
+
+
+def evaluate(cache: Cache, out: Path, progress: Progress, **changed: Any) -> Any:
+    return tacit.evaluate(
+        [model_for(cache)],
+        cache,
+        settings=EvaluationSettings(**{"sentences": 8, "words": 6, **changed}),
+        release=ReleasePrice(epsilon=9.0),
+        out=out,
+        seed=3,
+        hardware=ONE,
+        progress=progress,
+    )
+
+
+def personalize(cache: Cache, out: Path, progress: Progress, **changed: Any) -> Any:
+    settings = PersonalizationSettings(
+        strategies=(FineTuning(learning_rate=0.5),), split=TemporalSplit(undated="order"), **changed
+    )
+    price = ReleasePrice(local_epsilon=4.0)
+    return tacit.personalize(
+        model_for(cache), cache, out, settings=settings, release=price, seed=3, hardware=ONE, progress=progress
+    )
+
+
 RUNS = {
+    "evaluate": MakesARun(evaluate, {"sentences": 7}, "sentences", {"clients": 1}),
+    "personalize": MakesARun(personalize, {"harm_weight": 3.0}, "harm_weight", {"harm_weight": -1.0}),
     "train": MakesARun(train, {"report_goal": 5}, r"rounds\.report_goal", {"report_goal": 5_000}),
     "discover": MakesARun(discover, {"prefixes": 7}, "prefixes", {"resample_users": False}),
 }
@@ -215,9 +253,16 @@ class TestJobsThatAnswer:
         assert threads <= {threading.get_ident()}
 
 
-STILL_PRINT = {"evaluation_promise.py", "tune.py"}  # only ever shorter
+STILL_PRINT = {"tune.py"}  # only ever shorter
 WITH_A_NETWORK = {  # the settings of a network come with JAX: only ever shorter
-    *("evaluate", "histograms", "personalize", "plan_production", "production_files"),
+    *(
+        "evaluation_run",
+        "histograms",
+        "personalization_run",
+        "personalization_record",
+        "plan_production",
+        "production_files",
+    ),
     *("training_run", "tune", "tune_recipes", "tuning_result"),
 }
 
