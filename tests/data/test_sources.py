@@ -421,7 +421,7 @@ class TestInMemory:
         ]
         assert source.expected_clients == 3 and source.left_out == {}
 
-    @pytest.mark.parametrize("texts", [None, 3, ["a", 2], {"a", "b"}], ids=repr)
+    @pytest.mark.parametrize("texts", [None, 3, ["a", 2], {"a", "b"}], ids=["none", "number", "list", "set"])
     def test_what_is_no_text_is_refused(self, texts: Any) -> None:
         with pytest.raises(SourceError, match="client 'ann' has"):
             TextsOf({"ann": texts})
