@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tacit.runs import Run
+from tacit.runs import Run, TrainingMetadata
 
 
 @contextmanager
 def opened(run: Run | str | os.PathLike[str]) -> Iterator[Run]:
     """The run; one that was given by its path is closed again.
 
-    Where its settings name a mechanism of one's own (`package.module:NAME`), that module is imported: the ledger holds
+    Where its recipe names a mechanism of one's own (`package.module:NAME`), that module is imported: the ledger holds
     its strategy. Raises: RunError where there is no run, InputError where the module is not there.
     """
     if isinstance(run, Run):
@@ -26,7 +26,10 @@ def opened(run: Run | str | os.PathLike[str]) -> Iterator[Run]:
 
 
 def _know_its_mechanism(run: Run) -> None:
-    privacy = tomllib.loads(run.settings).get("privacy")
+    """From what the run recorded when it began, so that ledger and log are enough whatever became of its settings."""
+    if not isinstance(run.metadata, TrainingMetadata):
+        return
+    privacy = tomllib.loads(run.metadata.recipe).get("privacy")
     mechanism = privacy.get("mechanism") if isinstance(privacy, dict) else None
     name = mechanism.get("name") if isinstance(mechanism, dict) else None
     if isinstance(name, str) and ":" in name:
