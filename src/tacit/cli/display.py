@@ -112,16 +112,20 @@ class Display:
             complaints.print(f"{event.stage}: {event.done:,}{of}  {shown(figures)}".rstrip(), markup=False)
 
     def _evaluated(self, event: Evaluated) -> None:
-        """The accuracy stands behind the bar of whatever is under way; a line of its own where no bar moves."""
+        """The accuracy stands behind the bar of whatever is under way; a line of its own where no bar moves.
+
+        The figures of that line are the evaluation's alone: later rounds may be done already.
+        """
         stage = next(reversed(self._totals), None)
-        figures = self._figures[stage] if stage is not None else {}
-        figures |= {name: value for name, value in event.metrics.items() if name == "top1_accuracy"}
+        measured = {name: value for name, value in event.metrics.items() if name == "top1_accuracy"}
+        if stage is not None:
+            self._figures[stage] |= measured
         if self._bars is not None and stage is not None:
-            self._bars.update(self._tasks[stage], shown=shown(figures))
+            self._bars.update(self._tasks[stage], shown=shown(self._figures[stage]))
         elif self._bars is None:
             total = self._totals.get(stage) if stage is not None else None
             of = "" if total is None else f"/{total}"
-            complaints.print(f"round {event.rounds}{of} ({event.split}): {shown(figures)}", markup=False)
+            complaints.print(f"round {event.rounds}{of} ({event.split}): {shown(measured)}", markup=False)
 
     def _tenths(self, stage: str, done: int) -> int:
         total = self._totals[stage]
