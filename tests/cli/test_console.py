@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from tacit.cli.console import FAILED, print_json, speaks_plainly
+from tacit.cli.console import FAILED, print_json, refusing_in_one_line
 from tacit.errors import AccountingError, RecipeError, RunError, TacitError
 
 REFUSALS: dict[str, Exception] = {
@@ -27,7 +27,7 @@ def refusing(error: Exception) -> typer.Typer:
     app = typer.Typer()
 
     @app.command()
-    @speaks_plainly
+    @refusing_in_one_line
     def refuse(times: Annotated[int, typer.Option(help="how often")] = 1) -> None:
         """Refuse."""
         raise error

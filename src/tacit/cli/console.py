@@ -49,7 +49,7 @@ def print_json(values: Mapping[str, Any]) -> None:
     sys.stdout.write(json.dumps(json_ready(values), ensure_ascii=False) + "\n")
 
 
-def speaks_plainly(command: Callable[P, R]) -> Callable[P, R]:
+def refusing_in_one_line(command: Callable[P, R]) -> Callable[P, R]:
     """A command whose TacitErrors (and a full disk) become one line on standard error and exit code 2."""
 
     @functools.wraps(command)

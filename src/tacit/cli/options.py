@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from tacit.cli.console import speaks_plainly
+from tacit.cli.console import refusing_in_one_line
 
 if TYPE_CHECKING:  # JAX would come with it
     from tacit.evaluation.settings import ReleasePrice
@@ -46,7 +46,7 @@ class Price:
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
     """A command of the house: groups of options are filled in, and whatever is refused is one line and exit code 2."""
-    return speaks_plainly(with_options(function))
+    return refusing_in_one_line(with_options(function))
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:

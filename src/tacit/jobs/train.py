@@ -214,6 +214,6 @@ def _answers(cluster: str | None, hooks: "Hooks") -> None:
         return
     if hooks.collector is not None:
         raise RunError("a collector asks its devices by itself, so cluster= would change nothing; drop it.")
-    from tacit.training.workers_ray import must_answer
+    from tacit.training.workers_ray import check_cluster
 
-    must_answer(cluster)
+    check_cluster(cluster)

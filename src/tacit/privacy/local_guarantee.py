@@ -1,4 +1,4 @@
-"""What local randomizers promise: for one answer, for a person, and centrally.
+"""What local randomizers promise: for one answer, for a user, and centrally.
 
 A user gives `contributions` answers to one question, each randomised on the device. Every question has its own
 group of users, so that nothing adds up over questions: parallel composition.
@@ -44,7 +44,7 @@ RESAMPLED = (
 
 @dataclass(frozen=True)
 class Group:
-    """The people of one question, and how many answers the question has."""
+    """The users of one question, and how many answers the question has."""
 
     users: int
     domain: int
@@ -52,7 +52,7 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True)
 class LocalGuarantee:
-    """The guarantees of a campaign: `groups` of people, one for each question, `contributions` reports a person.
+    """The guarantees of a discovery: `groups` of users, one for each question, `contributions` reports a user.
 
     `central_delta` is where central epsilons are given. `randomness` is "operating system", or a seed's description
     for a simulation, which the statement then says first; so it does where the users were `resampled` from fewer.
@@ -79,20 +79,20 @@ class LocalGuarantee:
 
     @property
     def user_epsilon(self) -> float:
-        """Local, for all answers of one person: contributions * item_epsilon (basic composition)."""
+        """Local, for all answers of one user: contributions * item_epsilon (basic composition)."""
         return self.contributions * self.item_epsilon
 
     @cached_property
     def central(self) -> ShuffleBounds:
-        """For one answer of one person, (epsilon, central_delta) centrally: the worst of the groups.
+        """For one answer of one user, (epsilon, central_delta) centrally: the worst of the groups.
 
-        People of other groups have no part in a group's sum, so the campaign promises what its worst group does.
+        Users of other groups have no part in a group's sum, so the whole promises what its worst group does.
         """
         return self._central(self.central_delta)
 
     @cached_property
     def central_user_epsilon(self) -> float:
-        """For all answers of one person, at central_delta: group privacy of K answers, or K * item_epsilon if less.
+        """For all answers of one user, at central_delta: group privacy of K answers, or K * item_epsilon if less.
 
         (epsilon, d) for one gives (K epsilon, d (e^(K epsilon) - 1) / (e^epsilon - 1)) for K; d is chosen so that
         this is at most central_delta. Source: Dwork & Roth 2014, Theorem 2.2 and its approximate form.

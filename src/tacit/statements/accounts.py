@@ -51,17 +51,17 @@ class Accounts:
 
     @property
     def released(self) -> int:
-        """Rounds."""
+        """Rounds whose model update was released."""
         return sum(each.what == MODEL_UPDATE for each in self.ledger.releases)
 
     @property
     def participation(self) -> Participation:
-        """As planned."""
+        """Who was planned to come how often: of the model updates."""
         return self.planned.sequences[0].guarantee.participation
 
     @property
     def strategy(self) -> Strategy | None:
-        """Of the model updates."""
+        """The factorization of the model updates' noise; None where none was added."""
         return self.planned.sequences[0].guarantee.strategy
 
 

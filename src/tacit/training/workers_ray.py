@@ -48,7 +48,7 @@ def open_cluster(
     InputError when Ray is not installed, or nothing answers within ANSWERS_WITHIN seconds.
     """
     ray = _ray()
-    must_answer(address)
+    check_cluster(address)
     ray.init(address, log_to_driver=False, logging_level="ERROR")
     try:
         yield RayWorkers(progress, hardware or Hardware())
@@ -204,7 +204,7 @@ def _ray() -> Any:
     return ray
 
 
-def must_answer(address: str) -> None:
+def check_cluster(address: str) -> None:
     """Refuse an address that cannot be joined; see `open_cluster`.
 
     Another process asks, because Ray waits for minutes where nobody answers and may end the process that asked.
