@@ -1,9 +1,9 @@
 """The claim: after a reorganisation every number, bit and byte is what it was, except keys renamed on purpose.
 
-    python benchmarks/same_as_before.py record CHECKOUT --out OLD                 what the command of a checkout computes, about five minutes
-    python benchmarks/same_as_before.py record CHECKOUT --out NEW --which new     the same cases, in the words of the new command line
-    python benchmarks/same_as_before.py compare OLD NEW --renames RENAMES.json    what is equal, the first differences; exit status 1 if any
-    python benchmarks/same_as_before.py list                                      the cases
+    same_as_before.py record CHECKOUT --out OLD                 what a checkout's command computes, about five minutes
+    same_as_before.py record CHECKOUT --out NEW --which new     the same cases, in the words of the new command line
+    same_as_before.py compare OLD NEW --renames RENAMES.json    what is equal, the first differences; status 1 if any
+    same_as_before.py list                                      the cases
 
 A case is one or more commands `tacit ...` over a small made-up population that this file writes. Its record,
 OUT/records/CASE.json, holds the exit status and output of each command and all that it left in its folder: weights
