@@ -1,6 +1,7 @@
 """Figures drawn: the only place that knows matplotlib, the palette's colours and how an axis writes its numbers."""
 
 import io
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -56,6 +57,7 @@ STYLE: Any = {
 }
 
 
+@lru_cache(maxsize=64)  # a figure is a value, and drawing it takes a quarter of a second
 def render(figure: Figure, form: Literal["png", "svg"]) -> bytes:
     """The figure drawn: the same bytes for the same figure."""
     from matplotlib import rc_context  # takes most of a second to import: only when something is drawn
