@@ -51,3 +51,10 @@ class TrainingError(TacitError):
 
 class RunError(TacitError):
     """A run folder is foreign, locked, full or damaged."""
+
+
+def of_type(name: str, value: object, *types: type) -> None:
+    """Raises: InputError unless the argument called `name` is of one of the types."""
+    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+        wanted = " or ".join(each.__name__ for each in types)
+        raise InputError(f"{name}={value!r} is of the type {type(value).__name__}; give {wanted}.")

@@ -9,7 +9,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeAlias
 
+from tacit.errors import InputError
+
 PathLike: TypeAlias = str | os.PathLike[str]
+
+
+def as_path(name: str, value: object) -> Path:
+    """The path that an argument called `name` says. Raises: InputError for what is none."""
+    if not isinstance(value, str | os.PathLike):
+        raise InputError(f"{name}={value!r} is no path; give text or a pathlib.Path, or what `tacit` gave for one.")
+    return Path(value)
 
 
 def write_whole(path: Path, content: bytes | Iterable[bytes | memoryview]) -> None:

@@ -7,7 +7,7 @@ name, and its texts are never spread over train, validation and test.
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ class ClientText:
 NO_TIME = np.iinfo(np.int64).min
 
 
+@runtime_checkable
 class Source(Protocol):
     """A population of clients that can be read from the beginning, each client exactly once."""
 

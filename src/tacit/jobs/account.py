@@ -6,10 +6,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from numbers import Real
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from tacit.errors import InputError
+from tacit.errors import InputError, of_type
 from tacit.files import PathLike
 from tacit.jobs.opening import opened
 from tacit.privacy.amplification import Amplified, CyclicSampling, amplified, bands_of
@@ -47,7 +49,12 @@ def account(
     With clip norm 1: what is promised does not depend on it. clip_inflation: see `privacy.encoding`. Raises: InputError
     unless there is one price, or where a value is none; AccountingError where no sensitivity is known.
     """
-    given = [value for value in (noise_multiplier, zcdp, epsilon) if value is not None]
+    of_type("strategy", strategy, Strategy)
+    of_type("participation", participation, Participation)
+    prices = {"noise_multiplier": noise_multiplier, "zcdp": zcdp, "epsilon": epsilon}
+    given = [value for value in prices.values() if value is not None]
+    for name, value in {**prices, "delta": delta, "clip_inflation": clip_inflation}.items():
+        of_type(name, value, Real, NoneType)
     if len(given) != 1:
         raise InputError(
             f"{len(given)} of noise_multiplier, zcdp and epsilon given; give exactly one, the others follow."

@@ -11,7 +11,7 @@ from tacit.design.blt import spread
 from tacit.design.catalogue import MECHANISMS, mechanism_named
 from tacit.design.losses import Losses, Objective, checked_objective
 from tacit.design.mechanism import Mechanism, Parameters
-from tacit.errors import InputError, TacitError
+from tacit.errors import InputError, TacitError, of_type
 from tacit.files import write_whole
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Record, Strategy
@@ -179,6 +179,8 @@ def design_mechanism(
     InputError where a name, a parameter or the participation does not fit; AccountingError where its sensitivity is
     not known.
     """
+    of_type("mechanism", mechanism, str)
+    of_type("participation", participation, Participation)
     entry = mechanism_named(mechanism)
     wanted = checked_objective(entry.objective if objective is None else objective)
     return _designed(entry, entry.given(parameters), participation, wanted, progress)
@@ -227,6 +229,7 @@ def compare_mechanisms(
 
     slow: matrices for these rounds too, which take seconds to minutes. What cannot be had here says why.
     """
+    of_type("participation", participation, Participation)
     wanted = checked_objective(objective)
     tried = [
         (mechanism, parameters)

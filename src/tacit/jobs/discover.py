@@ -9,6 +9,7 @@ import secrets
 import time
 import tomllib
 from dataclasses import replace
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,8 @@ from tacit.data.unknown_words import TypedWords, cached_typed_words, read_typed_
 from tacit.discovery.collect import AtOnce, SimulatedCollector
 from tacit.discovery.rounds import discover as ask_all
 from tacit.discovery.settings import DiscoverySettings
-from tacit.errors import InputError, RunError, UnknownRelease
-from tacit.files import PathLike, sweep_drafts, write_whole
+from tacit.errors import InputError, RunError, UnknownRelease, of_type
+from tacit.files import PathLike, as_path, sweep_drafts, write_whole
 from tacit.jobs import begin
 from tacit.jobs.discovery_result import COLUMNS, DiscoveryResult
 from tacit.keyboard.vocabulary import SPECIALS, Vocabulary, count_words
@@ -60,9 +61,12 @@ def discover(
     Raises: InputError, SourceError, CacheError, ParticipationError (too few clients), all before anything is written;
     RunError where `out` was begun with other settings or is another thing.
     """
+    of_type("settings", settings, DiscoverySettings)
+    of_type("delta", delta, Real)
     if not 0 < delta < 1:
         raise InputError(f"--delta {delta:g} is not between 0 and 1; 1e-10 is usual.")
-    out, known = Path(out), vocabulary if isinstance(vocabulary, Vocabulary) else Vocabulary.load(Path(vocabulary))
+    out = as_path("out", out)
+    known = vocabulary if isinstance(vocabulary, Vocabulary) else Vocabulary.load(as_path("vocabulary", vocabulary))
     _refuse_others(out, settings, known)  # before all clients are read
     typed = typed_by(data, known, split="train", progress=progress)
     settings.check_population(typed.clients)  # before there is a folder
@@ -121,7 +125,7 @@ def typed_by(
     """
     words = frozenset(known.words)
     if isinstance(data, str | os.PathLike) and (Path(data) / MANIFEST).is_file():
-        data = Cache.open(Path(data))
+        data = Cache.open(as_path("data", data))
     if isinstance(data, Cache):
         spelled = [None] * SPECIALS + list(Vocabulary.load(data.vocabulary_path).words)
         return cached_typed_words(data, spelled, words, split=split)

@@ -3,11 +3,12 @@
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from tacit.compute import Hardware
-from tacit.files import PathLike
+from tacit.errors import of_type
+from tacit.files import PathLike, as_path
 from tacit.jobs.account import RunAccount, account_run
 from tacit.progress import Progress, silent
 from tacit.records import json_ready
@@ -78,20 +79,24 @@ def evaluate(
     private. hardware: changes the speed, never the result. progress: gets events in this thread. Raises: InputError
     before anything is written; RunError where `out` is another run or was changed.
     """
-    from tacit.evaluation.settings import EvaluationSettings
+    from tacit.evaluation.settings import EvaluationSettings, ReleasePrice
     from tacit.jobs.evaluation_run import evaluated
 
+    settings = EvaluationSettings() if settings is None else settings
+    of_type("settings", settings, EvaluationSettings)
+    of_type("release", release, ReleasePrice, NoneType)
+    of_type("models", models, list, tuple)
     found, report = evaluated(
         models,
         data,
-        settings or EvaluationSettings(),
+        settings,
         release,
-        out=None if out is None else Path(out),
+        out=None if out is None else as_path("out", out),
         seed=seed,
         hardware=hardware,
         progress=progress,
     )
-    return EvaluationResult(run=None if out is None else Run.open(Path(out)), report=report, found=found)
+    return EvaluationResult(run=None if out is None else Run.open(as_path("out", out)), report=report, found=found)
 
 
 def resume_evaluation(
@@ -105,7 +110,7 @@ def resume_evaluation(
     from tacit.jobs.histograms import price_of
 
     if not isinstance(run, Run):
-        with Run.open(Path(run)) as opened:
+        with Run.open(as_path("run", run)) as opened:
             return resume_evaluation(opened, hardware=hardware, progress=progress)
     run.of_kind(EvaluationMetadata, "go on with it by `{command}`")
     asked = tomllib.loads(run.settings)

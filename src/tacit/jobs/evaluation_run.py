@@ -27,7 +27,7 @@ from tacit.evaluation.histograms import UNCHANGED, Histogram, mean_from, quantil
 from tacit.evaluation.intervals import complement
 from tacit.evaluation.release import exactly
 from tacit.evaluation.settings import EvaluationSettings, ReleasePrice
-from tacit.files import PathLike
+from tacit.files import PathLike, as_path
 from tacit.jobs.begin import begin, key_for, of_this_process
 from tacit.jobs.histograms import Lines, data_asked, delta_of, model_asked, released_step, statement_file
 from tacit.keyboard.metrics import Counts
@@ -96,8 +96,8 @@ def _open(
     price: ReleasePrice | None,
 ) -> Asked:
     """Raises: InputError for models and a cache of different vocabularies, or fewer than two clients."""
-    cache = data if isinstance(data, Cache) else Cache.open(Path(data))
-    loaded = [each if isinstance(each, TrainedModel) else load_model(Path(each)) for each in models]
+    cache = data if isinstance(data, Cache) else Cache.open(as_path("data", data))
+    loaded = [each if isinstance(each, TrainedModel) else load_model(as_path("models", each)) for each in models]
     digests = {str(model): model.vocabulary.sha256 for model in loaded}
     if len(digests) < len(loaded) or not loaded:
         raise InputError("a model was named twice, and comparing it with itself says nothing; name each once.")

@@ -8,8 +8,8 @@ from tacit.data.clients import split_of
 from tacit.data.docstrings import manuals
 from tacit.data.parquet import has_clients, read_texts
 from tacit.data.vocabulary_choice import MANUALS
-from tacit.errors import InputError, SourceError
-from tacit.files import PathLike
+from tacit.errors import InputError, SourceError, of_type
+from tacit.files import PathLike, as_path
 from tacit.keyboard.tokens import Tokenizer
 from tacit.keyboard.vocabulary import OOV, SPECIALS, Provenance, Vocabulary, count_words, most_frequent
 from tacit.progress import Progress, silent
@@ -34,6 +34,8 @@ def import_data(
 
     Raises: SourceError, InputError (the vocabulary), CacheError (`out` is something else than a cache).
     """
+    of_type("source", source, str, Source)
+    of_type("vocabulary", vocabulary, VocabularyChoice)
     clients = open_source(source) if isinstance(source, str) else source
     words = make_vocabulary(vocabulary, clients, size=vocabulary_size, lowercase=lowercase)
     tokenizer = Tokenizer(words)
@@ -48,7 +50,7 @@ def import_data(
     return build_cache(
         clients,
         tokenizer.encode,
-        Path(out),
+        as_path("out", out),
         vocabulary=record,
         vocabulary_json=words.to_json(),
         tokenizer=tokenizer.version,
@@ -58,7 +60,7 @@ def import_data(
 
 def open_data(path: PathLike) -> Cache:
     """The cache that `import_data` made at a path; CacheError when there is none, or it is not whole."""
-    return Cache.open(Path(path))
+    return Cache.open(as_path("path", path))
 
 
 def make_vocabulary(choice: VocabularyChoice, source: Source, *, size: int | None, lowercase: bool) -> Vocabulary:

@@ -4,8 +4,8 @@ import os
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
+from tacit.files import as_path
 from tacit.runs import Run, TrainingMetadata
 
 
@@ -20,7 +20,7 @@ def opened(run: Run | str | os.PathLike[str]) -> Iterator[Run]:
         _know_its_mechanism(run)
         yield run
         return
-    with Run.open(Path(run)) as found:
+    with Run.open(as_path("run", run)) as found:
         _know_its_mechanism(found)
         yield found
 

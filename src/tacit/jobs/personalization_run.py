@@ -21,7 +21,7 @@ from tacit.evaluation.personalization import ClientOutcome, SkippedClient, perso
 from tacit.evaluation.queries import Answers
 from tacit.evaluation.release import HistogramQuery, exactly
 from tacit.evaluation.settings import PersonalizationSettings, ReleasePrice
-from tacit.files import PathLike
+from tacit.files import PathLike, as_path
 from tacit.jobs.begin import begin, key_for, of_this_process
 from tacit.jobs.histograms import Lines, data_asked, delta_of, model_asked, released_step, statement_file
 from tacit.jobs.personalization_record import Found, exact_record, released_record
@@ -86,8 +86,8 @@ def _open(
     """Raises: InputError for a model and a cache of different vocabularies, parameters that the network does not have,
     a split without clients, or too few for a gate.
     """
-    cache = data if isinstance(data, Cache) else Cache.open(Path(data))
-    loaded = model if isinstance(model, TrainedModel) else load_model(Path(model))
+    cache = data if isinstance(data, Cache) else Cache.open(as_path("data", data))
+    loaded = model if isinstance(model, TrainedModel) else load_model(as_path("model", model))
     shared_vocabulary({str(loaded): loaded.vocabulary.sha256, str(cache.path): cache.manifest.vocabulary.sha256})
     for how in settings.strategies:
         how.step(loaded.network)  # refuses here

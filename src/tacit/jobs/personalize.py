@@ -3,11 +3,12 @@
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from tacit.compute import Hardware
-from tacit.files import PathLike
+from tacit.errors import of_type
+from tacit.files import PathLike, as_path
 from tacit.jobs.account import RunAccount, account_run
 from tacit.progress import Progress, silent
 from tacit.records import json_ready
@@ -90,20 +91,23 @@ def personalize(
     before anything is written, or where too few clients could be evaluated; RunError where `out` is another run or was
     changed.
     """
-    from tacit.evaluation.settings import PersonalizationSettings
+    from tacit.evaluation.settings import PersonalizationSettings, ReleasePrice
     from tacit.jobs.personalization_run import personalized
 
+    settings = PersonalizationSettings() if settings is None else settings
+    of_type("settings", settings, PersonalizationSettings)
+    of_type("release", release, ReleasePrice, NoneType)
     found, record, report = personalized(
         model,
         data,
-        Path(out),
-        settings or PersonalizationSettings(),
+        as_path("out", out),
+        settings,
         release,
         seed=seed,
         hardware=hardware,
         progress=progress,
     )
-    return PersonalizationResult(run=Run.open(Path(out)), report=report, found=found, record=record)
+    return PersonalizationResult(run=Run.open(as_path("out", out)), report=report, found=found, record=record)
 
 
 def resume_personalization(
@@ -117,7 +121,7 @@ def resume_personalization(
     from tacit.jobs.histograms import price_of
 
     if not isinstance(run, Run):
-        with Run.open(Path(run)) as opened:
+        with Run.open(as_path("run", run)) as opened:
             return resume_personalization(opened, hardware=hardware, progress=progress)
     run.of_kind(PersonalizationMetadata, "go on with it by `{command}`")
     asked = tomllib.loads(run.settings)

@@ -14,7 +14,8 @@ import numpy as np
 
 from tacit.design.catalogue import MECHANISMS
 from tacit.design.mechanism import Mechanism
-from tacit.errors import InputError
+from tacit.errors import InputError, of_type
+from tacit.files import as_path
 from tacit.planning import Goal, ParticipationCost, Plan, Scenario, mechanism_named, report_goal_for, rounds_for
 from tacit.planning.steps import PlanStep, PlanSteps, seven_steps
 from tacit.planning.targets import Reached
@@ -54,7 +55,7 @@ class Shown(ABC):
 
     def save_figure(self, path: str | Path) -> None:
         """Write the figure to a file whose name ends in .png or .svg, in a folder that is made if it is not there."""
-        file = Path(path)
+        file = as_path("path", path)
         file.parent.mkdir(parents=True, exist_ok=True)
         save_figure(self.figure(), file)
 
@@ -115,6 +116,9 @@ def plan(
     Who takes part is estimated by formulas; with `simulate` it is simulated, with timers of whole days, in runs that
     end within its `rules.most_days`. Raises: InputError, and ParticipationError where no simulated run ends in time.
     """
+    of_type("scenario", scenario, Scenario)
+    of_type("mechanism", mechanism, str)
+    of_type("goal", goal, Goal)
     chosen = mechanism_named(mechanism)
     if simulate is None:
         reached, steps = seven_steps(scenario, chosen, goal, progress=progress)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from tacit.errors import InputError, ParticipationError
-from tacit.files import write_whole
+from tacit.errors import InputError, ParticipationError, of_type
+from tacit.files import PathLike, as_path, write_whole
 from tacit.jobs import production_files as files
 from tacit.jobs.plan import Shown, chosen
 from tacit.jobs.simulate import write_simulation
@@ -134,7 +134,7 @@ class ProductionResult(Shown):
 def plan_production(
     scenario: Scenario,
     goal: Goal,
-    out: Path,
+    out: PathLike,
     settings: ProductionSettings,
     *,
     progress: Progress = silent,
@@ -144,6 +144,10 @@ def plan_production(
     Raises: InputError, RecipeError for what contradicts itself; ParticipationError where no run ends in the acceptable
     days, with what would fit. Nothing is written then.
     """
+    of_type("scenario", scenario, Scenario)
+    of_type("goal", goal, Goal)
+    of_type("settings", settings, ProductionSettings)
+    folder = as_path("out", out)
     tuned = None if settings.tuning is None else Tuned.read(settings.tuning)
     scenario, noise_from = _with_noise(scenario, settings.noise_from, tuned)
     origin = files.Origin(
@@ -159,12 +163,12 @@ def plan_production(
     if encoding is not None:
         scenario = replace(scenario, clip_inflation=encoding.inflation)
     simulator = _simulator(scenario, goal, settings, progress)
-    out.mkdir(parents=True, exist_ok=True)  # before the work, in case it cannot be
+    folder.mkdir(parents=True, exist_ok=True)  # before the work, in case it cannot be
     production = _planned(scenario, goal, settings, simulator)
     notes = ProductionNotes(
         model=base.model.init,
         recipe=settings.recipe,
-        out=out,
+        out=folder,
         tuned=tuned,
         encoding=encoding,
         others=production.others_at_this_noise(chosen(SHOWN, ())),
@@ -185,9 +189,9 @@ def plan_production(
         steps=steps,
         recipe=recipe,
         statement=files.statement_of_plan(
-            recipe, production, out / "statement.json", delta=goal.delta, encoding=encoding, tuned=tuned
+            recipe, production, folder / "statement.json", delta=goal.delta, encoding=encoding, tuned=tuned
         ),
-        out=out,
+        out=folder,
     )
     _write(result, files.reasons_for(production, origin, encoding, goal.delta))
     return result

@@ -11,7 +11,7 @@ import tomli_w
 
 from tacit.compute import Hardware
 from tacit.errors import InputError, RunError
-from tacit.files import PathLike
+from tacit.files import PathLike, as_path
 from tacit.progress import Progress, silent
 from tacit.records import from_plain, json_ready, to_plain
 from tacit.runs import Run
@@ -123,7 +123,7 @@ def pretrain(
 
     if min(seed, held_out - 1) < 0:
         raise InputError(f"--seed {seed} must be 0 or more and --held-out {held_out} at least 1.")
-    cache = data if isinstance(data, Cache) else Cache.open(Path(data))
+    cache = data if isinstance(data, Cache) else Cache.open(as_path("data", data))
     network = _with_words(model or Cifg(), cache)
     asked = {
         "data": cache.manifest.digest,
@@ -133,7 +133,7 @@ def pretrain(
         "pretraining": to_plain(settings or Pretraining()),
     }
     metadata = PretrainingMetadata(**of_this_process(seed), data=cache_used(cache), parameters=parameter_count(network))
-    return _to_the_end(begin(Path(out), tomli_w.dumps(asked), metadata, key_for(seed)), progress)
+    return _to_the_end(begin(as_path("out", out), tomli_w.dumps(asked), metadata, key_for(seed)), progress)
 
 
 def resume_pretraining(

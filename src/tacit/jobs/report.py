@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from tacit.errors import InputError
-from tacit.files import PathLike
+from tacit.files import PathLike, as_path
 from tacit.jobs.opening import opened
 from tacit.jobs.resume import resume
 from tacit.reports import discovery, pretraining, training
@@ -27,7 +27,7 @@ def report(run: Run | PathLike, *, out: PathLike | None = None) -> ReportFiles:
     ledger cannot be accounted.
     """
     with opened(run) as found:
-        folder = None if out is None else Path(out)
+        folder = None if out is None else as_path("out", out)
         match found.kind:
             case "train":
                 return training.write_report(summarise(found), folder)
@@ -73,7 +73,7 @@ def compare(a: Run | PathLike, b: Run | PathLike, *, out: PathLike | None = None
         for each in (first, second):
             each.of_kind(TrainingMetadata, "compare models on clients' text with `tacit evaluate A B --data CACHE`")
         found = comparison(summarise(first), summarise(second))
-        folder = first.path / "report" if out is None else Path(out)
+        folder = first.path / "report" if out is None else as_path("out", out)
         name = f"compare-{second.path.resolve().name}.png"
     write_files(folder, {name: render(found.figure, "png")})
     return found.drawn_at(folder / name)

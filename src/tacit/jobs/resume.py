@@ -4,11 +4,11 @@ import importlib
 import inspect
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Protocol
 
 from tacit.compute import Hardware
 from tacit.errors import InputError
+from tacit.files import as_path
 from tacit.progress import Progress, silent
 from tacit.runs import Run
 
@@ -52,7 +52,7 @@ def resume(
     it is no run folder or another process works on it; InputError for a kind of run that the command which began it
     goes on with, or for an argument that this kind of run has no use for.
     """
-    found = run if isinstance(run, Run) else Run.open(Path(run))
+    found = run if isinstance(run, Run) else Run.open(as_path("run", run))
     if found.kind not in RESUMED:
         raise InputError(
             f"'{found.path}' is a run of `tacit {found.kind}`; that command goes on with it, given the same options "

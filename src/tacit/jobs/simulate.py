@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tacit.files import write_whole
+from tacit.files import as_path, write_whole
 from tacit.progress import Progress, StageBegan, StageEnded, silent
 
 if TYPE_CHECKING:  # numba would come with them
@@ -66,8 +66,10 @@ def simulate(
     from tacit.population.settings import SimulationSettings
     from tacit.population.simulation import simulate as run_simulation
 
-    asked = settings if isinstance(settings, SimulationSettings) else SimulationSettings.read(Path(settings))
-    folder = None if out is None else Path(out)
+    asked = (
+        settings if isinstance(settings, SimulationSettings) else SimulationSettings.read(as_path("settings", settings))
+    )
+    folder = None if out is None else as_path("out", out)
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)  # before the work, in case it cannot be
     run = run_simulation(asked, progress=progress)

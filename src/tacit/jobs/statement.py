@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import InputError
-from tacit.files import PathLike
+from tacit.files import PathLike, as_path
 from tacit.jobs.account import NO_PROMISE
 from tacit.jobs.opening import opened
 from tacit.runs import Run
@@ -85,7 +85,7 @@ def verify(statement: Statement | Mapping[str, Any] | PathLike) -> Verification:
         return Verification(lines=lines_of(json.loads(statement.to_json())))
     if isinstance(statement, Mapping):
         return Verification(lines=lines_of(statement))
-    return Verification(lines=lines_of(_read(Path(statement))), statement=str(statement))
+    return Verification(lines=lines_of(_read(as_path("statement", statement))), statement=str(statement))
 
 
 def _read(file: Path) -> object:

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from numbers import Integral
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from tacit.compute import Hardware
-from tacit.errors import RecipeError, RunError
+from tacit.errors import RecipeError, RunError, of_type
+from tacit.files import as_path
 from tacit.progress import Progress, Warned, silent
 from tacit.runs import Run, TrainingMetadata
 from tacit.runs.history import History, history_of
@@ -133,11 +135,12 @@ def train(
     from tacit.jobs.training_run import begin
     from tacit.training.hooks import Hooks
 
+    of_type("until", until, Integral, NoneType)
     hooks = Hooks(collector=collector, sampler=sampler, algorithm=algorithm, optimizer=optimizer)
     asked = _changed(recipe, data=data, init=init, seed=seed, model=model)
     hardware.apply()
     _answers(cluster, hooks)
-    run = begin(asked, Path(out), hooks=hooks, progress=progress)
+    run = begin(asked, as_path("out", out), hooks=hooks, progress=progress)
     return _to_the_end(run, hardware, cluster, hooks, until, progress)
 
 
@@ -162,7 +165,7 @@ def resume_training(
     hooks = Hooks(collector=collector, sampler=sampler, algorithm=algorithm, optimizer=optimizer)
     hardware.apply()
     _answers(cluster, hooks)
-    found = run if isinstance(run, Run) else Run.open(Path(run))
+    found = run if isinstance(run, Run) else Run.open(as_path("run", run))
     found.of_kind(TrainingMetadata, "`tacit resume {run}` goes on with it")
     if found.finished:
         progress(Warned("finished already", f"'{found.path}' is finished already; its report is written again."))
@@ -193,16 +196,17 @@ def _changed(
     from tacit.recipe import Recipe
     from tacit.recipe.model_section import section_for
 
-    asked = recipe if isinstance(recipe, Recipe) else Recipe.load(Path(recipe))
+    of_type("seed", seed, Integral, NoneType)
+    asked = recipe if isinstance(recipe, Recipe) else Recipe.load(as_path("recipe", recipe))
     if seed is not None and seed < 0:
         raise RecipeError(f"--seed {seed} must be 0 or more.")
     if data is not None:
-        asked = asked.model_copy(update={"data": asked.data.model_copy(update={"cache": Path(data)})})
+        asked = asked.model_copy(update={"data": asked.data.model_copy(update={"cache": as_path("data", data)})})
     if model is not None:
         section = section_for(model).model_copy(update={"init": asked.model.init})
         asked = asked.model_copy(update={"model": section})
     if init is not None:
-        asked = asked.model_copy(update={"model": asked.model.model_copy(update={"init": Path(init)})})
+        asked = asked.model_copy(update={"model": asked.model.model_copy(update={"init": as_path("init", init)})})
     if seed is not None:
         asked = asked.model_copy(update={"run": asked.run.model_copy(update={"seed": seed})})
     return asked

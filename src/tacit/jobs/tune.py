@@ -14,7 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from tacit.compute import Hardware
-from tacit.errors import InputError, RunError, TacitError, TrainingError
+from tacit.errors import InputError, RunError, TacitError, TrainingError, of_type
+from tacit.files import as_path
 from tacit.jobs.begin import of_this_process
 from tacit.jobs.tuning_result import TuningCost, TuningResult, write_tuning
 from tacit.planning.trial_recipes import (
@@ -57,8 +58,9 @@ def tune(
     InputError, RecipeError, AccountingError, ParticipationError, CacheError before anything is written; RunError where
     `out` is something else, or its trials are other experiments, naming the keys.
     """
-    folder = Path(out)
-    wanted = recipe if isinstance(recipe, Recipe) else Recipe.load(Path(recipe))
+    of_type("settings", settings, TuningSettings)
+    folder = as_path("out", out)
+    wanted = recipe if isinstance(recipe, Recipe) else Recipe.load(as_path("recipe", recipe))
     names = trial_names(wanted, settings)
     if wanted.privacy.is_wish:
         progress(StageBegan(DESIGN))
@@ -98,7 +100,7 @@ def resume_tuning(
     progress: Progress = silent,
 ) -> TuningResult:
     """Go on with a tuning, as it was asked for last. Raises: as `tune`; InputError for a run of another kind."""
-    found = run if isinstance(run, Run) else Run.open(Path(run))
+    found = run if isinstance(run, Run) else Run.open(as_path("run", run))
     found.of_kind(TuningMetadata, "`tacit resume {run}` goes on with it")
     where = f"what was asked of '{found.path}'"
     recipe = Recipe.from_toml(found.notes[RECIPE], where=where)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import InputError, RunError
-from tacit.files import PathLike
+from tacit.files import PathLike, as_path
 from tacit.jobs.discover import settings_of, typed_by, vocabulary_digest
 from tacit.jobs.discovery_result import DiscoveryResult
 from tacit.keyboard.vocabulary import Provenance, ProvenanceKind, Vocabulary
@@ -60,10 +60,10 @@ def extend_vocabulary(
     words: a finished discovery run that started from this vocabulary, or its result. Raises: InputError where it
     started from another, or no word can be added; RunError where it is not finished.
     """
-    old = vocabulary if isinstance(vocabulary, Vocabulary) else Vocabulary.load(Path(vocabulary))
+    old = vocabulary if isinstance(vocabulary, Vocabulary) else Vocabulary.load(as_path("vocabulary", vocabulary))
     if isinstance(words, DiscoveryResult):
         return _extended(old, words.run, most, named=str(words.run.path)).vocabulary
-    with Run.open(Path(words)) as run:
+    with Run.open(as_path("words", words)) as run:
         return _extended(old, run, most, named=str(words)).vocabulary
 
 
@@ -81,13 +81,13 @@ def extend_file(
 
     Raises: InputError where `out` is there, since a vocabulary is never replaced; else as `extend_vocabulary`.
     """
-    out = Path(out)
+    out = as_path("out", out)
     if out.exists():
         raise InputError(f"{out} exists, and a vocabulary is never replaced; give another --out or remove it.")
     if most is not None and most < 1:
         raise InputError(f"--most {most} takes no word; ask for 1 or more.")
-    old = Vocabulary.load(Path(vocabulary))
-    with Run.open(Path(words)) as run:
+    old = Vocabulary.load(as_path("vocabulary", vocabulary))
+    with Run.open(as_path("words", words)) as run:
         made = _extended(old, run, most, named=str(words), vocabulary=str(vocabulary))
     out.parent.mkdir(parents=True, exist_ok=True)
     made.vocabulary.save(out)

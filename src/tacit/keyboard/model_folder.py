@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from tacit.errors import InputError
-from tacit.files import PathLike, sweep_drafts, write_whole
+from tacit.files import PathLike, as_path, sweep_drafts, write_whole
 from tacit.keyboard.language_model import LanguageModel, Parameters, leaves, model_of, settings_of
 from tacit.keyboard.vocabulary import Vocabulary
 
@@ -60,7 +60,7 @@ def load_model(path: PathLike) -> TrainedModel:
 
     Raises: InputError when there is none, or its files do not belong together.
     """
-    path = Path(path)
+    path = as_path("path", path)
     folder = path / "model" if (path / "model" / WEIGHTS).is_file() else path
     try:
         content = (folder / WEIGHTS).read_bytes()

@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InputError, RunError
-from tacit.files import PathLike, held, sweep_dead_folders, sync_folder
+from tacit.files import PathLike, as_path, held, sweep_dead_folders, sync_folder
 from tacit.records import from_plain, to_plain
 from tacit.runs.metadata import METADATA, Metadata, TrainingMetadata
 
@@ -373,7 +373,7 @@ def _make_durable(database: sqlite3.Connection) -> None:
 
 def open_run(path: PathLike) -> Run:
     """A run folder of any kind, to be read; close it, or use it in a `with`. Raises: RunError where it is none."""
-    return Run.open(Path(path))
+    return Run.open(as_path("path", path))
 
 
 @contextmanager

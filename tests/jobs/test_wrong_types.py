@@ -1,0 +1,62 @@
+"""A value of a wrong type is refused by every job: a sentence names the argument, and nothing is written."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tacit
+from tacit.errors import InputError
+from tacit.privacy import Participation, Tree
+
+LIMITS = Participation.worst_case(100, 10)
+job: Any = tacit  # the type checker would refuse what is tried here
+
+WRONG: dict[str, tuple[str, Callable[[], Any]]] = {
+    "account": ("strategy='tree' is of the type str; give Strategy", lambda: job.account("tree", LIMITS, zcdp=1.0)),
+    "account, limits": ("participation=100", lambda: job.account(Tree(), 100, zcdp=1.0)),
+    "account, price": ("zcdp='1' is of the type str", lambda: job.account(Tree(), LIMITS, zcdp="1")),
+    "account_run": ("run=3 is no path", lambda: job.account_run(3)),
+    "compare": ("run=3 is no path", lambda: job.compare(3, 4)),
+    "compare_mechanisms": ("participation=5", lambda: job.compare_mechanisms(5)),
+    "design_mechanism": ("mechanism=3", lambda: job.design_mechanism(3, LIMITS)),
+    "discover": ("settings={}", lambda: job.discover("folder:.", "v.json", "out", {})),
+    "evaluate": ("models='run' is of the type str; give list or tuple", lambda: job.evaluate("run", "cache")),
+    "evaluate, settings": ("settings={}", lambda: job.evaluate(["run"], "cache", settings={})),
+    "extend_vocabulary": ("vocabulary=3 is no path", lambda: job.extend_vocabulary(3, 4)),
+    "import_data": ("source=3", lambda: job.import_data(3, "out", vocabulary=None)),
+    "import_data, words": ("vocabulary='w.txt'", lambda: job.import_data("folder:.", "out", vocabulary="w.txt")),
+    "load_model": ("path=None is no path", lambda: job.load_model(None)),
+    "open_data": ("path=3 is no path", lambda: job.open_data(3)),
+    "open_run": ("path=3 is no path", lambda: job.open_run(3)),
+    "personalize": ("settings={}", lambda: job.personalize("run", "cache", "out", settings={})),
+    "plan": ("scenario='x'", lambda: job.plan("x", "tree", 3)),
+    "plan_production": ("scenario='x'", lambda: job.plan_production("x", 3, "out", None)),
+    "pretrain": ("data=3 is no path", lambda: job.pretrain(3, "out")),
+    "report": ("run=3 is no path", lambda: job.report(3)),
+    "resume": ("run=3 is no path", lambda: job.resume(3)),
+    "simulate": ("settings=3 is no path", lambda: job.simulate(3)),
+    "statement": ("run=4 is no path", lambda: job.statement(4)),
+    "train": ("recipe=3 is no path", lambda: job.train(3, "out")),
+    "train, seed": ("seed='a' is of the type str", lambda: job.train("no.toml", "out", seed="a")),
+    "train, until": ("until=True is of the type bool", lambda: job.train("no.toml", "out", until=True)),
+    "tune": ("recipe=3 is no path", lambda: job.tune(3, "out")),
+    "verify": ("statement=3 is no path", lambda: job.verify(3)),
+}
+
+
+def test_every_name_at_the_door_is_tried() -> None:
+    assert {name.partition(",")[0] for name in WRONG} == set(tacit.__all__)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_type_is_named_and_nothing_is_written(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sentence, call = WRONG[name]
+    with pytest.raises(InputError) as refusal:
+        call()
+    assert sentence in str(refusal.value)
+    assert list(tmp_path.iterdir()) == []
