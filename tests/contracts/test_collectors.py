@@ -197,6 +197,7 @@ class Wrong:
         ({"total": jnp.zeros(3)}, r"a sum of shape \(3,\)"),
         ({"total": None}, "a sum that is not finite"),
         ({"clients": np.array([4, 4])}, "a client twice"),
+        ({"clients": np.array([], np.int64)}, "reports of 0 clients"),
         ({"short_updates": None}, "no count of short updates"),
         ({"short_updates": 7}, "7 short updates of 6"),
         ({"reports": 0, "dropped": 6}, "none of 6 clients' updates was finite"),

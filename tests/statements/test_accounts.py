@@ -11,7 +11,7 @@ from tests.made_runs import DELTA, release, write_adaptive_run, write_run
 from tacit.privacy import Blt, Independent, Participation, Tree
 from tacit.privacy.strategy import PUBLISHED_BLT, Strategy
 from tacit.runs import Run
-from tacit.statements import Ledger
+from tacit.statements import Ledger, Statement
 from tacit.statements.accounts import CURVE_POINTS, Accounts, accounts_of, spent
 from tacit.statements.run_facts import statement_of
 from tacit.statements.verify import verify
@@ -50,6 +50,24 @@ def test_long_runs_are_priced_at_evaluations_and_thinned(tmp_path: Path) -> None
     every = spent(read)
     assert len(every) == CURVE_POINTS + 1 and every[-1].rounds == 600
     assert every[-1].zcdp == (read.realised.zcdp if read.realised else None)
+
+
+def test_a_part_of_ones_own_stands_in_the_statement_in_place_of_what_it_replaced(tmp_path: Path) -> None:
+    def stated(name: str, hooks: dict[str, str]) -> Statement:
+        with Run.open(write_run(tmp_path / name, strategy=Tree(), hooks=hooks)) as run:
+            return statement_of(run)
+
+    usual = stated("usual", {})
+    sampled = stated("sampled", {"sampler": "mine:InTurn()"})
+    collected = stated("collected", {"collector": "mine:Phones"})
+    uniform, clear = "clients uniformly among those who came fewer", "simulated in the clear"
+    assert uniform in usual.markdown() and clear in usual.markdown()
+    assert uniform not in sampled.markdown() and clear in sampled.markdown()
+    assert "up to a sampler, which draws the cohorts (mine:InTurn())" in sampled.markdown()
+    assert uniform not in collected.markdown() and clear not in collected.markdown()
+    assert "by a collector that is no part of this software (mine:Phones)" in collected.markdown()
+    for made in (usual, sampled, collected):
+        assert all(line.holds for line in verify(json.loads(made.to_json())))
 
 
 def test_the_statement_of_adaptive_clipping_verifies_and_names_the_clip_norms(tmp_path: Path) -> None:

@@ -91,14 +91,20 @@ def training_facts(run: Run, accounts: Accounts, realised: Composition) -> Train
         verify_command=account_run_command(run, accounts.delta),
         key_source=training.key_source,
         unit="client",
-        aggregation="simulated in the clear",
+        aggregation=_aggregation(run),
         extrapolation=extrapolation_of(run, accounts.planned),
     )
 
 
 def _cohort_rule(run: Run, limits: Participation, report_goal: int) -> str:
-    """How the limits are kept: by the draw, or by the timers of a simulated population."""
-    simulated = trained(run).simulated
+    """How the limits are kept: by the draw, by the timers of a simulated population, or by nobody that we know."""
+    simulated, hooks = trained(run).simulated, trained(run).hooks
+    if own := hooks.get("collector", hooks.get("sampler")):
+        which = "collector, which asks the devices" if "collector" in hooks else "sampler, which draws the cohorts"
+        return (
+            f"who takes part is up to a {which} ({own}) and is no part of this software; nobody else enforces the "
+            "planned limits, so they are an expectation and the realised ones, by its log, are what holds"
+        )
     if simulated is None:
         return (
             f"each round draws exactly {report_goal:,} clients uniformly among those who came fewer than "
@@ -109,6 +115,17 @@ def _cohort_rule(run: Run, limits: Participation, report_goal: int) -> str:
         f"in a simulation of who comes, the first {report_goal:,} reports of a round are used, and every device keeps "
         f"a timer of {simulated['timer_hours']:g} hours; how many rounds that is, nobody enforces, so the planned "
         "limits are an expectation and the realised ones are what holds"
+    )
+
+
+def _aggregation(run: Run) -> str:
+    """Who sums the updates; of a collector of the program's own, what the guarantee takes on its word."""
+    own = trained(run).hooks.get("collector")
+    if own is None:
+        return "simulated in the clear"
+    return (
+        f"by a collector that is no part of this software ({own}); that each device is in a round's sum once, with an "
+        "update no longer than the clip norm, is its promise"
     )
 
 

@@ -84,6 +84,8 @@ def checked(collected: Collected, task: TrainingTask) -> Collected:
         wrong = "a sum that is not finite"
     elif len(np.unique(collected.clients)) < len(collected.clients):
         wrong = "a client twice"
+    elif len(collected.clients) < collected.reports:
+        wrong = f"{collected.reports} reports of {len(collected.clients)} clients"
     elif collected.short_updates is None and task.clip_estimate is not None:
         wrong = "no count of short updates"
     elif collected.short_updates is not None and task.clip_estimate is None:
