@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.made_runs import training_metadata
+from tests.made_runs import training_metadata, write_run
 from tests.statements.test_evaluation_statement import noised
 from tests.statements.test_ledger import counted
 from tests.statements.test_local_releases import LAYERS
@@ -199,3 +199,10 @@ def test_what_is_no_run_or_no_delta_is_refused(tmp_path: Path) -> None:
         account_run(tmp_path)
     with pytest.raises(InputError, match="not a probability"):
         account_run(trained_run(tmp_path / "run"), delta=1.0)
+
+
+def test_a_notebook_shows_planned_beside_realised(tmp_path: Path) -> None:
+    made = account_run(write_run(tmp_path / "run", strategy=Tree(), separation=2))
+    page = made._repr_html_()
+    assert made.planned is not None and made.realised is not None
+    assert f"<th>zcdp</th><td>{made.planned.zcdp}</td>" in page and "<th>realised</th>" in page

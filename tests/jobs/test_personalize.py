@@ -301,7 +301,7 @@ def test_commands_for_runs_that_train_name_the_right_one(gated: PersonalizationR
     account = json.loads(CliRunner().invoke(cli.app, ["account", "run", str(out), "--json"]).stdout)
     assert account["promise"] == gated.to_record()["promise"] and account["of"] == "personalize"
     assert "step 2: 9 histograms" in said("account", "run", out)
-    assert "is a run of `tacit personalize`, which trains nothing" in said("compare", out, out, code=2)
+    assert "is a run of `tacit personalize` and not of `tacit train`" in said("compare", out, out, code=2)
 
 
 @pytest.mark.long

@@ -221,7 +221,7 @@ def test_settings_of_another_kind_than_the_run_are_refused(tmp_path: Path) -> No
 def test_a_run_of_another_kind_is_refused_with_what_to_do(tmp_path: Path) -> None:
     with create(tmp_path / "a") as run:
         assert run.of_kind(TrainingMetadata, "nothing").population == 40
-        with pytest.raises(InputError, match=r"a run of `tacit train`, which is none of `tacit tune`; use .*a instead"):
+        with pytest.raises(InputError, match=r"a run of `tacit train` and not of `tacit tune`; use .*a instead"):
             run.of_kind(TuningMetadata, "use {run} instead")
 
 

@@ -1,6 +1,7 @@
 """What is promised: by a mechanism before anything is spent, by the times at which rounds finished, and by a run."""
 
 import csv
+import html
 import json
 import math
 from collections.abc import Mapping
@@ -23,7 +24,7 @@ from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Strategy, strategy_from_record
 from tacit.runs import Run
 from tacit.runs.metadata import DiscoveryMetadata, EvaluationMetadata, PersonalizationMetadata, TrainingMetadata
-from tacit.statements.accounts import Spent, accounts_of, reading, run_figures, spent, spent_by_step
+from tacit.statements.accounts import Spent, accounts_of, figures_of, reading, run_figures, spent, spent_by_step
 from tacit.statements.run_facts import discovery_facts, evaluation_facts
 from tacit.statements.statement import WEAKER, evaluation_figures
 
@@ -140,6 +141,23 @@ class RunAccount:
     def to_record(self) -> dict[str, Any]:
         """Plain values for JSON: what `tacit account run --json` prints."""
         return dict(self.figures)
+
+    def _repr_html_(self) -> str:
+        """Planned beside realised, as a notebook shows it; of local reports the guarantee in words."""
+        if isinstance(self.realised, LocalGuarantee):
+            return "".join(f"<p>{html.escape(line)}</p>" for line in self.realised.sentences())
+        columns = {
+            name: figures_of(each, self.delta) or {}
+            for name, each in (("planned", self.planned), ("realised", self.realised))
+        }
+        rows = [name for name in (columns["planned"] or columns["realised"]) if name != "sequences"]
+        cells = "".join(
+            f"<tr><th>{name.replace('_', ' ')}</th>"
+            + "".join(f"<td>{html.escape(str(each.get(name, '–')))}</td>" for each in columns.values())
+            + "</tr>"
+            for name in rows
+        )
+        return f"<table><tr><th></th><th>planned</th><th>realised</th></tr>{cells}</table>"
 
 
 def account_run(run: Run | PathLike, *, delta: float | None = None) -> RunAccount:

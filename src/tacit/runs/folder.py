@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from tacit.errors import InputError, RunError
 from tacit.files import PathLike, as_path, held, sweep_dead_folders, sync_folder
 from tacit.records import from_plain, to_plain
-from tacit.runs.metadata import METADATA, Metadata, TrainingMetadata
+from tacit.runs.metadata import METADATA, Metadata
 
 M = TypeVar("M", bound=Metadata)
 
@@ -280,8 +280,7 @@ class Run:
         if isinstance(self.metadata, cls):
             return self.metadata
         advice = otherwise.format(command=f"tacit {self.kind}", run=self.path)
-        wanted = "trains nothing" if cls is TrainingMetadata else f"is none of `tacit {cls.kind}`"
-        raise InputError(f"'{self.path}' is a run of `tacit {self.kind}`, which {wanted}; {advice}.")
+        raise InputError(f"'{self.path}' is a run of `tacit {self.kind}` and not of `tacit {cls.kind}`; {advice}.")
 
     @property
     def finished(self) -> bool:
