@@ -23,7 +23,7 @@ from tacit.privacy.local_guarantee import LocalGuarantee
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Strategy, strategy_from_record
 from tacit.runs import Run
-from tacit.runs.metadata import DiscoveryMetadata, EvaluationMetadata, PersonalizationMetadata, TrainingMetadata
+from tacit.runs.metadata import AskingMetadata, DiscoveryMetadata, TrainingMetadata
 from tacit.statements.accounts import Spent, accounts_of, figures_of, reading, run_figures, spent, spent_by_step
 from tacit.statements.run_facts import discovery_facts, evaluation_facts
 from tacit.statements.statement import WEAKER, evaluation_figures
@@ -171,7 +171,7 @@ def account_run(run: Run | PathLike, *, delta: float | None = None) -> RunAccoun
     with opened(run) as found, reading(found):
         if isinstance(found.metadata, TrainingMetadata):
             return _of_training(found, delta)
-        if isinstance(found.metadata, EvaluationMetadata | PersonalizationMetadata):
+        if isinstance(found.metadata, AskingMetadata):
             return _of_evaluation(found, delta)
         if isinstance(found.metadata, DiscoveryMetadata):
             return _of_discovery(found, found.metadata.delta if delta is None else delta)

@@ -36,6 +36,17 @@ def cache_used(cache: Cache) -> CacheUsed:
     )
 
 
+def same_cache(run: Run, used: CacheUsed) -> Cache:
+    """The cache that a run began with. Raises: CacheError where there is none, RunError where its text is another."""
+    cache = Cache.open(Path(used.cache))
+    if cache.manifest.digest != used.cache_digest:
+        raise RunError(
+            f"the cache '{cache.path}' is not the one that '{run.path}' began with (its text differs); "
+            "put the old cache back, or start a new run."
+        )
+    return cache
+
+
 def key_for(seed: int | None) -> bytes:
     """The noise key of a new run: from the operating system, or of a fixed seed, which the metadata then says.
 

@@ -3,14 +3,13 @@
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tomli_w
 
 from tacit.compute import Hardware
-from tacit.errors import InputError, RunError
+from tacit.errors import InputError
 from tacit.files import PathLike, as_path
 from tacit.progress import Progress, silent
 from tacit.records import from_plain, json_ready, to_plain
@@ -161,13 +160,14 @@ def _train(run: Run, progress: Progress) -> None:
 
     from tacit.compute.cores import Cores
     from tacit.evaluation.accuracy import HeldOut, evaluate
+    from tacit.jobs.begin import same_cache
     from tacit.keyboard.language_model import Parameters, model_of, next_word_loss
     from tacit.keyboard.model_folder import write_model, write_origin
     from tacit.runs import Metric
     from tacit.training import generator_for
     from tacit.training.pretrain import Pretraining, best_of, pretrain
 
-    asked, cache = tomllib.loads(run.settings), _same_cache(run)
+    asked, cache = tomllib.loads(run.settings), same_cache(run, _metadata(run).data)
     plan = from_plain(Pretraining, asked["pretraining"], where="pretraining")
     kind = asked["model"].pop("kind")
     network = model_of(kind, asked["model"])
@@ -210,16 +210,3 @@ def _with_words(model: "LanguageModel", cache: "Cache") -> "LanguageModel":
 
 def _metadata(run: Run) -> PretrainingMetadata:
     return run.of_kind(PretrainingMetadata, "`{command}` goes on with it")
-
-
-def _same_cache(run: Run) -> "Cache":
-    from tacit.data import Cache
-
-    data = _metadata(run).data
-    cache = Cache.open(Path(data.cache))
-    if cache.manifest.digest != data.cache_digest:
-        raise RunError(
-            f"the cache '{cache.path}' is not the one that '{run.path}' began with (its text differs); "
-            "put the old cache back, or start a new run."
-        )
-    return cache

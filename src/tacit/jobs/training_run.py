@@ -23,7 +23,7 @@ from tacit.compute.profile import Profile, phase
 from tacit.data import Cache
 from tacit.errors import InputError, RunError
 from tacit.evaluation.accuracy import HeldOut, evaluate
-from tacit.jobs.begin import cache_used, of_this_process
+from tacit.jobs.begin import cache_used, of_this_process, same_cache
 from tacit.keyboard.language_model import LanguageModel, next_word_loss, parameter_count
 from tacit.keyboard.model_folder import TrainedModel, load_first_model, write_model
 from tacit.keyboard.vocabulary import Vocabulary
@@ -123,7 +123,7 @@ def carry_on(
             return
         hooks.required(trained(run).hooks, str(run.path))
         with phase("start"):
-            cache, cores = _same_cache(run), Cores(hardware)
+            cache, cores = same_cache(run, trained(run).data), Cores(hardware)
             learner = _learner(run, recipe, cache, hooks)
             plan = replace(recipe.plan(matrix_of(run)), optimizer=hooks.optimizer)
             _same_precision(run, learner.work(plan.client), cores.devices[0].platform)
@@ -249,17 +249,6 @@ def _same_recipe(run: Run) -> Recipe:
             f"first round to its last; undo that, or start another run with `tacit train {where} --out ANOTHER`."
         )
     return recipe
-
-
-def _same_cache(run: Run) -> Cache:
-    data = trained(run).data
-    cache = Cache.open(Path(data.cache))
-    if cache.manifest.digest != data.cache_digest:
-        raise RunError(
-            f"the cache '{cache.path}' is not the one that '{run.path}' began with (its text differs); "
-            "put the old cache back, or start a new run."
-        )
-    return cache
 
 
 def _same_precision(run: Run, work: ClientWork, platform: str) -> None:

@@ -76,23 +76,26 @@ class DiscoveryMetadata(Metadata):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluationMetadata(Metadata):
-    """Of a run of `tacit.evaluate`."""
+class AskingMetadata(Metadata):
+    """Of a run that asks clients about models."""
 
-    kind: ClassVar[str] = "evaluate"
     source: str  # of the clients' text
     asked: int  # clients
-    delta: float
+    delta: float  # where the epsilon of a release is given
 
 
 @dataclass(frozen=True, kw_only=True)
-class PersonalizationMetadata(Metadata):
+class EvaluationMetadata(AskingMetadata):
+    """Of a run of `tacit.evaluate`."""
+
+    kind: ClassVar[str] = "evaluate"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PersonalizationMetadata(AskingMetadata):
     """Of a run of `tacit.personalize`."""
 
     kind: ClassVar[str] = "personalize"
-    source: str  # of the clients' text
-    asked: int  # clients
-    delta: float
 
 
 @dataclass(frozen=True, kw_only=True)

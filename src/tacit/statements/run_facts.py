@@ -13,7 +13,7 @@ from tacit.privacy.local_anonymity import Anonymity
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Record
 from tacit.runs import Run
-from tacit.runs.metadata import DiscoveryMetadata, EvaluationMetadata, PersonalizationMetadata, TrainingMetadata
+from tacit.runs.metadata import AskingMetadata, DiscoveryMetadata, EvaluationMetadata, TrainingMetadata
 from tacit.statements.accounts import Accounts, accounts_of, extrapolation_of, ledger_of, participation_of, trained
 from tacit.statements.facts import SideRelease, TrainingFacts
 from tacit.statements.facts_analytics import DiscoveryFacts, EvaluationFacts
@@ -183,7 +183,7 @@ def discovery_facts(run: Run, delta: float | None = None) -> DiscoveryFacts:
 def evaluation_facts(run: Run, delta: float | None = None) -> EvaluationFacts | None:
     """Of a run of `tacit evaluate` or `tacit personalize`; None where nothing is released. InputError for another."""
     asked = run.metadata
-    if not isinstance(asked, EvaluationMetadata | PersonalizationMetadata):
+    if not isinstance(asked, AskingMetadata):
         raise InputError(f"'{run.path}' is a run of `tacit {run.kind}`, which evaluates nothing; give one that does.")
     ledger, settings = ledger_of(run), tomllib.loads(run.settings)
     if not ledger.releases:
