@@ -139,7 +139,7 @@ def train(
     hooks = Hooks(collector=collector, sampler=sampler, algorithm=algorithm, optimizer=optimizer)
     asked = _changed(recipe, data=data, init=init, seed=seed, model=model)
     hardware.apply()
-    _answers(cluster, hooks)
+    _refuse_a_silent_cluster(cluster, hooks)
     run = begin(asked, as_path("out", out), hooks=hooks, progress=progress)
     return _to_the_end(run, hardware, cluster, hooks, until, progress)
 
@@ -164,7 +164,7 @@ def resume_training(
 
     hooks = Hooks(collector=collector, sampler=sampler, algorithm=algorithm, optimizer=optimizer)
     hardware.apply()
-    _answers(cluster, hooks)
+    _refuse_a_silent_cluster(cluster, hooks)
     found = run if isinstance(run, Run) else Run.open(as_path("run", run))
     found.of_kind(TrainingMetadata, "`tacit resume {run}` goes on with it")
     if found.finished:
@@ -212,7 +212,7 @@ def _changed(
     return asked
 
 
-def _answers(cluster: str | None, hooks: "Hooks") -> None:
+def _refuse_a_silent_cluster(cluster: str | None, hooks: "Hooks") -> None:
     """Refuse a cluster that does not answer, while there is no run folder to be left empty."""
     if cluster is None:
         return
