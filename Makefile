@@ -26,6 +26,7 @@ demo: $(INSTALLED)
 test: $(INSTALLED)
 	$(TESTS)
 
+# Programs are optimized and figures printed as users have them; `make test` spares both (tests/conftest.py).
 long: $(INSTALLED)
 	$(TESTS) -m long --hypothesis-profile full
 

@@ -36,7 +36,7 @@ SAME = 1e-6  # relative: two designs closer than that are one optimum
 
 
 def design_by_tacit(rounds: int, separation: int, times: int) -> dict[str, Any]:
-    from tacit.design import design_blt
+    from tacit.design.blt import design_blt
     from tacit.privacy import Participation
 
     served = Participation(rounds=rounds, min_separation=separation, max_participations=times)
@@ -87,7 +87,7 @@ def made(system: str, python: str, case: tuple[int, int, int]) -> dict[str, Any]
 
 def loss_of(answer: dict[str, Any], case: tuple[int, int, int]) -> float:
     """By one closed form for both; what a library leaves at a theta just above 1 is taken as 1."""
-    from tacit.design import losses
+    from tacit.design.losses import losses
     from tacit.privacy import Blt, Participation
 
     rounds, separation, times = case

@@ -1,6 +1,6 @@
 """A checkpoint after every round costs less than 2% of a run of the fixed workload with 100 clients a round.
 
-Runs the trainer as `tacit train` does (2.4 M parameters, momentum, BLT noise: a state of 55 MB, written, hashed and
+Runs the trainer as `tacit train` does (2.4 M parameters, momentum, BLT noise: a state of 96 MB, written, hashed and
 synced every round) and counts, after the first round, which compiles: how long the thread that plays the rounds is held
 up by the state's copy, the disk and the ledger, as a share of the time that passed; and the CPU time of the copy, the
 hash and the writing, as a share of the process's, which is what they take from the workers. A state costs the same

@@ -120,8 +120,9 @@ def stage(run: Path) -> str:
     import sqlite3
 
     with closing(sqlite3.connect(run / "run.db")) as database:
-        done = database.execute("SELECT COUNT(*) FROM steps").fetchone()[0]
-        finished = database.execute("SELECT value FROM notes WHERE name = 'finished'").fetchone()
+        count = "SELECT COUNT(*) FROM journal WHERE kind = 'step'"
+        done = database.execute(count).fetchone()[0]
+        finished = database.execute('SELECT 1 FROM journal WHERE content LIKE \'%"name": "finished"%\'').fetchone()
     if finished is not None:
         return "after the last step that counts"
     if done == ROUNDS:

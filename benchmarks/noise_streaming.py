@@ -1,17 +1,16 @@
 """A round of BLT noise costs at most twice a bare Gaussian draw, and a third of what jax-privacy spends on it.
 
-Each figure is the CPU time (all threads) of one round of `NoiseStream.add_noise`: draw the seeds, correlate them, add
-the noise to the sum of the round. Beside it, in the same processes and turns:
+Each figure is the CPU time (all threads) of one round of `NoiseStream.add_noise`: derive the round's key from the sum,
+draw the seeds, correlate them, release the sum with the noise on a grid. Beside it, in the same processes and turns:
 
-draw        a bare Gaussian draw: NumPy's own, from the same generator, filling the same memory again and again
+draw        a bare Gaussian draw: NumPy's own float32, from Philox, filling the same memory again and again
 seeds       the seeds alone as tacit draws them
 floor       the bytes that a round must move (carried vectors read and written, the sum read, the result written) over
             the bandwidth of a plain copy
 peer        jax-privacy's `matrix_factorization_privatizer` over the inverse of the same BLT, jitted, state donated
 
 Processes are pinned to one core, then to two; within a turn everything is timed once, the order turning round, and a
-ratio is the median of the turns' own ratios. Where there is an accelerator, the updates are also timed there, against
-the bandwidth of a copy in its memory.
+ratio is the median of the turns' own ratios.
 
     python benchmarks/noise_streaming.py --peer-python PY       PY has jax-privacy; without it, tacit alone
     python benchmarks/noise_streaming.py --dimensions 100000 --turns 1 --threads 1      a smoke test
@@ -80,7 +79,8 @@ def carried_at(stream: Any, dimension: int) -> Any:
     from tacit.mechanisms import NoiseState
 
     rows = np.random.default_rng(0).standard_normal((stream.memory(AT), dimension), np.float32)
-    return NoiseState(np.asarray(AT, np.int32), rows)
+    keys = np.zeros((max(1, stream.draws_back), 32), np.uint8)
+    return NoiseState(np.asarray(AT, np.int32), rows.astype(stream.carries), keys)
 
 
 def bytes_moved(stream: Any, dimension: int) -> int:
@@ -89,7 +89,8 @@ def bytes_moved(stream: Any, dimension: int) -> int:
 
     step = stream.step(AT + 1 if stream.strategy.kind == "tree" else AT)  # round AT + 1 completes a node of two rounds
     written = len(step.then.rates) if isinstance(step.then, Decay) else int(step.then is not None)
-    return 4 * dimension * (int(np.count_nonzero(step.buffers)) + written + 2)
+    carried = np.dtype(stream.carries).itemsize * (int(np.count_nonzero(step.buffers)) + written)
+    return dimension * (carried + 8)
 
 
 def our_case(name: str, dimension: int) -> tuple[Case, dict[str, Any]]:
@@ -117,22 +118,23 @@ def our_case(name: str, dimension: int) -> tuple[Case, dict[str, Any]]:
 
 
 def draw_case(dimension: int) -> tuple[Case, dict[str, Any]]:
-    """The seeds of a round, drawn into memory that is there already."""
-    from tacit.mechanisms.seeds import BLOCK, SeedSource, each_block
+    """As many numbers as a round has seeds, drawn by NumPy into memory that is there already."""
+    from tacit.mechanisms.seeds import BLOCK, each_block
 
-    source, seeds = SeedSource(bytes(16), PURPOSE, AT), np.zeros(dimension, np.float32)
+    seeds = np.zeros(dimension, np.float32)
 
     def fill(block: int) -> None:
-        source.block(block).standard_normal(out=seeds[block * BLOCK : (block + 1) * BLOCK], dtype=np.float32)
+        generator = np.random.Generator(np.random.Philox(key=AT, counter=[0, block, 0, 0]))
+        generator.standard_normal(out=seeds[block * BLOCK : (block + 1) * BLOCK], dtype=np.float32)
 
     return lambda: each_block(fill, dimension), {}
 
 
 def seeds_case(dimension: int) -> tuple[Case, dict[str, Any]]:
     """The seeds of a round as tacit draws them, into memory of their own."""
-    from tacit.mechanisms.seeds import SeedSource
+    from tacit.mechanisms.seeds import SeedVector
 
-    return lambda: bool(SeedSource(bytes(16), PURPOSE, AT).draw(dimension).size), {}
+    return lambda: bool(SeedVector(bytes(16)).draw(dimension).size), {}
 
 
 def copy_case(dimension: int) -> tuple[Case, dict[str, Any]]:
@@ -290,46 +292,6 @@ def report(name: str, measured: dict[str, list[dict[str, Any]]], **setting: int)
         )
 
 
-def on_an_accelerator(dimension: int, turns: int, names: list[str]) -> None:
-    """Seconds of the update alone, seeds being there, against a copy in the device's memory; nothing on a CPU."""
-    import jax
-    import jax.numpy as jnp
-
-    from tacit.mechanisms import step_accelerator as device
-    from tacit.mechanisms import stream_for
-
-    if jax.default_backend() == "cpu":
-        return
-    rows = jnp.ones((10, dimension))
-    copy = jax.jit(lambda x: x + 1.0)
-    for name in names:
-        stream = stream_for(strategies()[name])
-        at = AT + 1 if name.startswith("tree") else AT
-        step = stream.step(at)
-        buffers = jnp.zeros((stream.memory(at + 1), dimension))
-        seeds, total = jnp.ones((len(step.seeds), dimension)), jnp.ones(dimension)
-        copied, updated = [], []
-        for turn in range(turns + 2):
-            began = time.perf_counter()
-            copy(rows).block_until_ready()
-            between = time.perf_counter()
-            noisy, buffers = device.run_step(step, buffers, seeds, total, STDDEV)
-            jax.block_until_ready((noisy, buffers))
-            if turn >= 2:
-                copied.append(between - began)
-                updated.append(time.perf_counter() - between)
-        bandwidth = 2 * rows.nbytes / statistics.median(copied)
-        moved = bytes_moved(stream, dimension) + seeds.nbytes
-        figure(
-            "noise_streaming_on_an_accelerator",
-            mechanism=name,
-            dimension=dimension,
-            device=jax.devices()[0].device_kind,
-            seconds=statistics.median(updated),
-            share_of_bandwidth=round(moved / statistics.median(updated) / bandwidth, 3),
-        )
-
-
 def figure(name: str, **facts: Any) -> None:
     print(json.dumps({"figure": name, **facts}), flush=True)
 
@@ -361,8 +323,6 @@ def main() -> None:
     for dimension in options.dimensions:
         for number in options.threads:
             compare(options.peer_python, set(cores[:number]), dimension, options.turns, names)
-    for dimension in options.dimensions:
-        on_an_accelerator(dimension, options.turns, names)
 
 
 if __name__ == "__main__":

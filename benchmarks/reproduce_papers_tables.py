@@ -33,7 +33,8 @@ from rich.table import Table as Grid
 from tacit.design.banded import design_banded
 from tacit.design.blt import design_blt
 from tacit.design.dense import full_tree_losses
-from tacit.design.losses import Losses, losses
+from tacit.design.losses import losses
+from tacit.design.objective import Losses
 from tacit.privacy import Blt, Guarantee, Independent, Participation, Tree, gaussian
 from tacit.privacy.encoding import clip_inflation
 from tacit.privacy.strategy import PUBLISHED_BLT, Banded, Strategy

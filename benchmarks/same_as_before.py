@@ -666,6 +666,8 @@ def _kill_after_rounds(child: int, run: Path, rounds: int = 3) -> None:
 def _count(database: Path) -> int:
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=30)) as opened:
         tables = {name for (name,) in opened.execute("SELECT name FROM sqlite_master")}
+        if "journal" in tables:
+            return int(opened.execute("SELECT COUNT(*) FROM journal WHERE kind = 'step'").fetchone()[0])
         return int(opened.execute(f"SELECT COUNT(*) FROM {'steps' if 'steps' in tables else 'rounds'}").fetchone()[0])
 
 

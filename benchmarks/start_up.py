@@ -96,7 +96,7 @@ def main() -> None:
             "tacit account tree": (*tacit, "account", "tree", *TREE),
             "tacit verify": (*tacit, "verify", str(stated)),
             "tacit design blt": (*tacit, "design", "blt", "--rounds", "2000", "--min-separation", "400"),
-            "flwr --help": (options.peer_python, "-m", "flwr.cli.app", "--help"),
+            "flwr --help": (options.peer_python, "-c", "from flwr.cli.app import app; app()", "--help"),
             "import jax_privacy": (options.peer_python, "-c", "import jax_privacy.accounting"),
         }
         for name, command in cases.items():

@@ -34,7 +34,8 @@ from typing import Any
 from cells import Cell, Played, Spread, cell, chosen, figure, options, paired, play, read, spread
 
 from tacit.design.blt import design_blt
-from tacit.design.losses import Losses, losses
+from tacit.design.losses import losses
+from tacit.design.objective import Losses
 from tacit.privacy import Participation
 from tacit.privacy.gaussian import zcdp_for_epsilon
 from tacit.recipe.sections import PrivacySection

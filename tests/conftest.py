@@ -1,6 +1,8 @@
 """What every test shares: JAX on the CPU, what was compiled kept, two kinds of properties, text that only some have."""
 
 import os
+from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,14 @@ os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tacit.reports import drawing
+
+# What XLA leaves undone, since tests compile thousands of programs to run each for milliseconds.
+CHEAPLY = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes"
+if version("jaxlib").startswith("0.10."):  # an unknown flag stops XLA, and flags come and go
+    CHEAPLY += " --xla_cpu_use_fusion_emitters=false"
+BLANK = {"png": b"\x89PNG", "svg": b"<?xml version='1.0'?><svg></svg>"}
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 SHARED = REPOSITORY.parent / "shared"  # papers, reference tables and corpora beside the checkout, if any
 
@@ -28,17 +38,35 @@ settings.register_profile("full", ANY, max_examples=200, print_blob=True, derand
 settings.load_profile("quick")
 
 # Of the two processes of `make test`, none is left with one of these at the end: they take longest and begin first.
+# The very first compiles the loops that simulate a population (20 s), before the other process needs them too.
 LONGEST_FIRST = (
+    "population/test_devices.py",
+    "test_docs.py",
     "test_kill_and_resume.py",
     "training/test_workers_ray_run.py",
     "training/test_workers_ray.py",
-    "test_docs.py",
     "contracts/test_jobs.py",
-    "contracts/test_collectors.py",
+    "jobs/test_train.py",
+    "contracts/test_models.py",
+    "contracts/test_noise_streams.py",
+    "design/test_blt.py",
+    "cli/test_plan_production.py",
+    "privacy/test_amplification.py",
+    "randomizers/test_subset_sums.py",
+    "jobs/test_train_api.py",
     "cli/test_tune.py",
     "jobs/test_personalize.py",
-    "jobs/test_train.py",
 )
+
+
+def as_users(config: pytest.Config) -> bool:
+    """Of `make long` and `make nightly`: programs are optimized and figures are printed as users have them."""
+    return bool(config.getoption("--hypothesis-profile") == "full")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not as_users(config):
+        os.environ["XLA_FLAGS"] += f" {CHEAPLY}"  # before JAX is imported, and of the processes that tests start too
 
 
 def pytest_sessionstart() -> None:
@@ -65,6 +93,18 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     config.option.loadscopereorder = False  # in the order of LONGEST_FIRST, not of how many tests they have
     return Files(config, log)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def printed(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every test composes its figures; matplotlib's printing, most of a short run's time, is left to tests `drawn`."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not as_users(request.config) and request.node.get_closest_marker("drawn") is None:
+            patch.setattr("tacit.reports.drawing.printed", lambda canvas, form: BLANK[form])
+            yield
+            drawing.render.cache_clear()
+        else:
+            yield
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """Run folders that tests write by hand, row by row, as `tacit train` would have."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ def training_metadata(**changed: Any) -> TrainingMetadata:
             source="folder:made",
             vocabulary_sha256="ab" * 32,
             vocabulary_size=100,
+            clients=12,
             cache_digest="cd" * 32,
         ),
         "vocabulary": {"kind": "public", "description": "100 words"},
@@ -72,9 +74,13 @@ def write_run(
     separation: int = SEPARATION,
     name: str = "made by hand",
     finished: bool | None = None,
+    exact: float = 0.0,
     **changed: Any,
 ) -> Path:
-    """A run folder in which client c comes every `separation` rounds, but for the cohort of the last."""
+    """A run folder in which client c comes every `separation` rounds, but for the cohort of the last.
+
+    exact: added to all that is an exact function of clients' text, and to nothing that follows from noised sums.
+    """
     done, noise = rounds if done is None else done, noise if strategy else 0.0
     served = Participation.worst_case(rounds, SEPARATION)
     metadata = training_metadata(
@@ -86,7 +92,8 @@ def write_run(
                 source="made <by> hand",
                 vocabulary_sha256="ab" * 32,
                 vocabulary_size=104,
-                cache_digest="cd" * 32,
+                clients=120,
+                cache_digest=f"{int(0xCD + 10 * exact):x}" * 32,
             ),
             "vocabulary": {"kind": "public", "description": "100 words of public text"},
             "population": 100,
@@ -99,6 +106,7 @@ def write_run(
             },
             "delta": DELTA,
             "evaluation": {"every": every, "clients": 10, "test_clients": 20, "sentences": 64},
+            **({} if separation >= SEPARATION else {"hooks": {"sampler": "made.by:hand"}}),  # ours would not draw them
             **changed,
         }
     )
@@ -106,50 +114,70 @@ def write_run(
     with Run.create(path, recipe, metadata, b"k" * 16) as run:
         if done == rounds if finished is None else finished:
             run.finish()
-        measure(run, 0, "validation")
+        measure(run, 0, "validation", exact)
         for round in range(done):
             row = Step(
                 step=round,
                 file=f"round-{round:06d}.safetensors",
                 digest="0" * 64,
-                releases=(to_plain(release(round, strategy, noise, dropped=round % 2)),),
-                measures={"loss": 6.0 - round / 10, "clipped": 0.5},
+                releases=(to_plain(release(round, strategy, noise, dropped=(round + int(exact > 0)) % 2)),),
+                measures={"loss": 6.0 - round / 10 + exact, "clipped": 0.5 + exact / 10},
             )
             clients = np.arange(REPORT_GOAL) + REPORT_GOAL * (round % separation)
-            run.commit(row, clients=clients, finished=1_790_000_000.0 + round, seconds=0.5)
+            run.commit(row, clients=clients, finished=1_790_000_000.0 + round + exact, seconds=0.5 + exact)
             if (round + 1) % every == 0:
-                measure(run, round + 1, "validation")
+                measure(run, round + 1, "validation", exact)
         if done == rounds:
-            measure(run, rounds, "test")
+            measure(run, rounds, "test", exact)
     return path
 
 
-def measure(run: Run, rounds: int, split: str) -> None:
+def measure(run: Run, rounds: int, split: str, exact: float = 0.0) -> None:
     values = {"top1_accuracy": 0.01 * rounds**0.5, "top3_accuracy": 0.02 * rounds**0.5, "oov_rate": 0.1}
     values |= {"cross_entropy": 6.0, "words": 1000.0, "clients": 10.0}
     values |= {f"client_accuracy_q{quartile}": 0.1 for quartile in (25, 50, 75)}
+    values = {name: value + exact / 10 for name, value in values.items()}
     run.record_metrics([Metric(step=rounds, split=split, name=k, value=v) for k, v in values.items()])
 
 
-def write_adaptive_run(path: Path, **changed: Any) -> Path:
-    """A run of 20 rounds whose tree restarts in round 8, and its clip norm with it: as `tacit train` writes one."""
-    tree = Tree(restarts=(8,))
+def write_adaptive_run(
+    path: Path,
+    *,
+    tree: Tree = Tree(restarts=(8,)),  # noqa: B008  (frozen)
+    norms: Sequence[float] = (1.0,) * 8 + (2.5,) * 12,
+    estimates: Sequence[float] = tuple(1 + round / 10 for round in range(20)),
+    clipped: Sequence[float] = (0.5,) * 20,
+    losses: Sequence[float] = (6.0,) * 20,
+    exact: float = 0.0,
+    **changed: Any,
+) -> Path:
+    """A run of 20 rounds whose clip norm changes where its tree restarts: as `tacit train` writes one.
+
+    norms: in force, round by round. estimates: after each round. exact: as `write_run`'s.
+    """
     counts = {"strategy": tree.to_record(), "clip_norm": 0.5, "noise_multiplier": 8.0}
-    write_run(path, strategy=tree, done=0, also_released={"clip estimate": counts}, finished=True, **changed)
+    also = {"clip estimate": counts}
+    write_run(path, strategy=tree, done=0, also_released=also, finished=True, exact=exact, **changed)
     with Run.open(path) as run:
         for round in range(20):
-            norm = 1.0 if round < 8 else 2.5
-            bits = replace(release(round, tree, 8.0), what="clip estimate", clip_norm=0.5)
+            dropped = int(exact > 0)
+            bits = replace(release(round, tree, 8.0, dropped), what="clip estimate", clip_norm=0.5)
+            update = replace(release(round, tree, 6.0, dropped), clip_norm=norms[round])
             row = Step(
                 step=round,
                 file=f"round-{round:06d}.safetensors",
                 digest="0" * 64,
-                releases=(to_plain(replace(release(round, tree, 6.0), clip_norm=norm)), to_plain(bits)),
-                measures={"loss": 6.0, "clipped": 0.5, "clip_norm": norm, "clip_estimate": 1 + round / 10},
+                releases=(to_plain(update), to_plain(bits)),
+                measures={
+                    "loss": losses[round] + exact,
+                    "clipped": clipped[round] + exact / 10,
+                    "clip_norm": norms[round],
+                    "clip_estimate": estimates[round],
+                },
             )
             clients = np.arange(REPORT_GOAL) + REPORT_GOAL * (round % SEPARATION)
-            run.commit(row, clients=clients, finished=1_790_000_000.0 + round, seconds=0.5)
-        measure(run, 20, "test")
+            run.commit(row, clients=clients, finished=1_790_000_000.0 + round + exact, seconds=0.5 + exact)
+        measure(run, 20, "test", exact)
     return path
 
 

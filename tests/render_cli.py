@@ -6,6 +6,8 @@ from typing import Any
 import typer
 from tests.conftest import REPOSITORY
 
+from tacit.cli.groups import LateGroup
+
 PAGE = REPOSITORY / "docs" / "cli.md"
 WIDTH = 100  # the same page whatever the terminal
 OPENING = """# The command line
@@ -17,11 +19,9 @@ Made from the command itself by `make docs`; a test compares the two. Every comm
 
 def render_cli_help() -> str:
     """The whole page: one section for each command, groups before what they hold, as `--help` has them."""
-    from tacit.cli import COMMANDS, app, command
+    from tacit.cli.commands import app
 
-    found = [("tacit", typer.main.get_command(app))]
-    for name in COMMANDS:
-        found += commands(command(name), f"tacit {name}")
+    found = commands(typer.main.get_command(app), "tacit")
     sections = [f"\n## `{path}`\n\n```text\n{plain_help(each, path)}\n```\n" for path, each in found]
     return "".join([OPENING, *sections])
 
@@ -32,8 +32,8 @@ def commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
     Any: the class of a command is click's or Typer's own copy of it, by Typer's version.
     """
     yield path, command
-    children = getattr(command, "commands", {})
-    for name, child in children.items():
+    for name, listed in getattr(command, "commands", {}).items():
+        child = command.made(name) if isinstance(command, LateGroup) else listed
         if not child.hidden:
             yield from commands(child, f"{path} {name}")
 

@@ -25,6 +25,7 @@ def test_type_checkers_see_the_same_names_from_the_same_places() -> None:
     seen = {
         alias.name: node.module for node in guarded.body if isinstance(node, ast.ImportFrom) for alias in node.names
     }
+    seen.pop("Any")
     assert seen == tacit._HOME
 
 

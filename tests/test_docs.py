@@ -64,7 +64,7 @@ def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize(("page", "command", "shown"), SESSIONS, ids=[session[1] for session in SESSIONS])
 def test_account_sessions_print_what_they_show(page: Path, command: str, shown: str) -> None:
-    from tacit.cli import app
+    from tacit.cli.commands import app
 
     result = CliRunner().invoke(app, shlex.split(command))
     assert result.exit_code == 0, f"{page.name}: tacit {command}\n{result.output}"

@@ -11,6 +11,8 @@ from tests.conftest import REPOSITORY
 
 from tacit.reports.figure import Figure, Line
 
+pytestmark = pytest.mark.drawn
+
 
 @pytest.fixture(scope="module")
 def figures() -> ModuleType:

@@ -31,3 +31,9 @@ def test_lock_is_portable_and_answers_every_dependency() -> None:
         wanted = Requirement(text)
         version = pinned.get(canonicalize_name(wanted.name), "nothing")
         assert version != "nothing" and version in wanted.specifier, f"{text}: the lock pins {version}"
+
+
+def test_every_attack_that_the_threat_model_names_is_a_test() -> None:
+    named = re.findall(r"`(tests/[a-z_/]+\.py)`", (REPOSITORY / "docs/threat-model.md").read_text(encoding="utf-8"))
+    assert len(set(named)) > 10
+    assert not [name for name in named if not (REPOSITORY / name).is_file()]

@@ -2,17 +2,25 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+import typer
 
-from tacit.cli import COMMANDS, command
+from tacit.cli.commands import app
+from tacit.cli.groups import LateGroup
+from tacit.privacy import Guarantee, Participation, Tree
+from tacit.statements import TrainingFacts
+from tacit.statements.statement import statement
 
+# What compiles, draws or serves. SciPy is light beside it, and still a third of a short command where it is not needed.
 HEAVY = {"jax", "numba", "optax", "torch", "matplotlib", "pyarrow", "tokenizers", "ray", "fastapi"}
 
 
 def loaded_by(code: str) -> set[str]:
-    """The packages that a fresh process has loaded after this."""
-    at_the_end = "import atexit, sys; atexit.register(lambda: print(*{name.partition('.')[0] for name in sys.modules}))"
+    """The modules that a fresh process has loaded after this."""
+    at_the_end = "import atexit, sys; atexit.register(lambda: print(*sys.modules))"
     done = subprocess.run([sys.executable, "-c", f"{at_the_end}\n{code}"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return set(done.stdout.splitlines()[-1].split())
@@ -37,15 +45,60 @@ def test_help_loads_no_command() -> None:
     assert not loaded_by_command("--help") & (HEAVY | {"numpy", "scipy", "pydantic"})
 
 
+def rooms(modules: set[str]) -> set[str]:
+    """The rooms of tacit among the modules."""
+    return {name.split(".")[1] for name in modules if name.startswith("tacit.")}
+
+
 TREE = ("account", "tree", "--rounds", "100", "--min-separation", "10", "--noise-multiplier", "1")
 BLT = ("design", "blt", "--rounds", "60", "--min-separation", "10", "--buffers", "1")
 
 
-@pytest.mark.parametrize("arguments", [TREE, BLT], ids=" ".join)
-def test_a_command_loads_what_it_needs(arguments: tuple[str, ...]) -> None:
-    assert not loaded_by_command(*arguments) & HEAVY
+def test_an_account_needs_no_scipy_and_no_search() -> None:
+    modules = loaded_by_command(*TREE)
+    assert not modules & (HEAVY | {"scipy"})
+    assert not rooms(modules) & {"planning", "population", "recipe", "reports", "runs", "statements", "training"}
+    assert not modules & {f"tacit.design.{name}" for name in ("banded", "blt", "dense", "losses", "toeplitz")}
+
+
+def test_a_statement_is_verified_without_scipy(tmp_path: Path) -> None:
+    served = Participation(rounds=100, min_separation=20, max_participations=4)
+    facts = TrainingFacts(
+        planned=Guarantee(participation=served, strategy=Tree(), clip_norm=1.0, noise_multiplier=3.0),
+        delta=1e-8,
+        population=1000,
+        report_goal=10,
+        cohort_rule="drawn at random",
+        vocabulary_kind="public",
+        vocabulary_description="public words",
+        released="the final model",
+        looked_at=(),
+        verify_command="tacit verify statement.json",
+    )
+    file = tmp_path / "statement.json"
+    file.write_text(statement(facts).to_json(), encoding="utf-8")
+    modules = loaded_by_command("verify", str(file))
+    assert not modules & (HEAVY | {"scipy"})
+    assert rooms(modules) <= {"cli", "errors", "files", "jobs", "privacy", "progress", "records", "runs", "statements"}
+
+
+def test_a_design_loads_no_accelerator() -> None:
+    assert not loaded_by_command(*BLT) & HEAVY
+
+
+def late_groups(group: LateGroup, path: str) -> Iterator[tuple[str, LateGroup]]:
+    """The group, and every group below it whose sub-commands are imported when they are called."""
+    yield path, group
+    for name in group.table:
+        made = group.made(name)
+        if isinstance(made, LateGroup):
+            yield from late_groups(made, f"{path} {name}")
 
 
 def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
-    for name, place in COMMANDS.items():
-        assert command(name).get_short_help_str(200) == place.line, f"cli/__init__.py lists `tacit {name}` otherwise"
+    groups = dict(late_groups(typer.main.get_command(app), "tacit"))
+    assert {"tacit", "tacit account", "tacit design"} <= groups.keys()
+    for path, group in groups.items():
+        for name, later in group.table.items():
+            first = " ".join(group.made(name).help.partition("\n\n")[0].split())
+            assert first.startswith(later.line), f"`{path} --help` says otherwise of {name}"

@@ -4,11 +4,12 @@ Every name is loaded when it is used, so that `import tacit` costs nothing and `
 libraries. docs/api.md says what each is for.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as type checkers read it; `typing` itself would be most of what this file costs
 if TYPE_CHECKING:
-    from tacit.jobs.account import account, account_run
+    from typing import Any
+
+    from tacit.jobs.account import account
+    from tacit.jobs.account_run import account_run
     from tacit.jobs.design import compare_mechanisms, design_mechanism
     from tacit.jobs.discover import discover
     from tacit.jobs.evaluate import evaluate
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from tacit.jobs.personalize import personalize
     from tacit.jobs.plan import plan
     from tacit.jobs.plan_production import plan_production
+    from tacit.jobs.population import account_population, begin_population
     from tacit.jobs.pretrain import pretrain
     from tacit.jobs.report import compare, report
     from tacit.jobs.resume import resume
@@ -31,7 +33,9 @@ __version__ = "0.1.0"
 
 _HOME = {
     "account": "tacit.jobs.account",
-    "account_run": "tacit.jobs.account",
+    "account_population": "tacit.jobs.population",
+    "account_run": "tacit.jobs.account_run",
+    "begin_population": "tacit.jobs.population",
     "compare": "tacit.jobs.report",
     "compare_mechanisms": "tacit.jobs.design",
     "design_mechanism": "tacit.jobs.design",
@@ -56,7 +60,9 @@ _HOME = {
 }
 __all__ = [
     "account",
+    "account_population",
     "account_run",
+    "begin_population",
     "compare",
     "compare_mechanisms",
     "design_mechanism",
@@ -81,8 +87,10 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     """PEP 562: the name from where it lives, the first time it is asked for."""
+    import importlib
+
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'tacit' has no attribute '{name}'; it has {', '.join(__all__)}")

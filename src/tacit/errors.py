@@ -7,10 +7,17 @@ TacitError                      a sentence for people: the value, the rule, the 
 │   └── CacheError              a cache is half-written, foreign or damaged
 ├── AccountingError             no guarantee can be computed for what was asked
 │   └── UnknownRelease          the ledger holds a release that the accountant does not understand
+├── BudgetError                 a population has been asked for all that it may be
 ├── ParticipationError          the population cannot give the cohorts that were promised
 ├── TrainingError               training cannot go on (nobody's update was finite, say)
 └── RunError                    a run folder is foreign, locked, full or damaged
 """
+
+import math
+import os
+
+MOST = 10**15  # of whole numbers; all of them are exact in real ones
+HUGE, TINY = 1e50, 1e-30  # of real ones, by magnitude
 
 
 class TacitError(Exception):
@@ -41,6 +48,10 @@ class UnknownRelease(AccountingError):
     """The ledger holds a release that the accountant does not understand."""
 
 
+class BudgetError(TacitError):
+    """The budget of a population does not allow what was asked of its clients."""
+
+
 class ParticipationError(TacitError):
     """The population cannot give the cohorts that were promised."""
 
@@ -51,6 +62,25 @@ class TrainingError(TacitError):
 
 class RunError(TacitError):
     """A run folder is foreign, locked, full or damaged."""
+
+
+def conceivable(name: str, *values: object) -> None:
+    """Raises: InputError where one of the values called `name` is a number that nobody can mean, or no text.
+
+    What is not a number, infinities, whole numbers beyond MOST, and others so large or so small that their squares
+    cannot be computed with; text and paths that are not UTF-8, which no file of ours could say. What else a value may
+    be, whoever takes it says.
+    """
+    for value in values:
+        if isinstance(value, str | os.PathLike) and any("\ud800" <= letter <= "\udfff" for letter in os.fspath(value)):
+            raise InputError(f"{name} {value} is not UTF-8; write or rename it so.")
+        if isinstance(value, int) and abs(value) > MOST:
+            shown = value if abs(value) < 10**30 else f"of {math.log10(abs(value)):.0f} digits"
+            raise InputError(f"{name} {shown} is beyond any number that is meant; give at most {MOST:,}.")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise InputError(f"{name} {value} is no finite number; give one.")
+        if isinstance(value, float) and (abs(value) > HUGE or 0 < abs(value) < TINY):
+            raise InputError(f"{name} {value:g} is beyond any number that is meant; give one of {TINY:g} to {HUGE:g}.")
 
 
 def of_type(name: str, value: object, *types: type) -> None:

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import re
+import secrets
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -21,13 +22,38 @@ def as_path(name: str, value: object) -> Path:
     return Path(value)
 
 
+def check_file(name: str, path: Path) -> None:
+    """Raises: InputError where no file can be put at `path`, so that nobody finds out after the work.
+
+    name: of the argument.
+    """
+    if path.exists() and not path.is_file():
+        raise InputError(f"{name} '{path}' is no file and is not replaced by one; give the path of a file.")
+    _check_above(name, path)
+
+
+def check_folder(name: str, path: Path) -> None:
+    """Raises: InputError where `path` is no folder and none can be made there. name: of the argument."""
+    if path.exists() and not path.is_dir():
+        raise InputError(f"{name} '{path}' is a file; give the path of a folder.")
+    _check_above(name, path)
+
+
+def _check_above(name: str, path: Path) -> None:
+    above = next(folder for folder in path.absolute().parents if folder.exists())
+    if not above.is_dir():
+        raise InputError(f"{name} '{path}' cannot be: '{above}' is a file and no folder; give another path.")
+
+
 def write_whole(path: Path, content: bytes | Iterable[bytes | memoryview]) -> None:
     """A file that is there whole and on disk, or as it was before, whoever reads at the same time.
 
     content: all of it, or its parts in order. A process that is killed leaves its hidden draft; `sweep_drafts` removes
     those.
-    Raises: OSError (a full disk, say); the draft is removed then.
+    Raises: InputError where `path` is there and no file (a folder, a device); OSError (a full disk, say); the draft is
+    removed then.
     """
+    check_file("the path", path)
     draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
     try:
         with open(draft, "wb") as file:
@@ -39,6 +65,14 @@ def write_whole(path: Path, content: bytes | Iterable[bytes | memoryview]) -> No
         draft.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def write_over(file: Path) -> None:
+    """Put random bytes in the very place of a file's, on disk: for a secret that is to be removed."""
+    with open(file, "r+b") as opened:
+        opened.write(os.urandom(max(16, file.stat().st_size)))
+        opened.flush()
+        os.fsync(opened.fileno())
 
 
 def sweep_drafts(folder: Path) -> None:
@@ -65,6 +99,24 @@ def held(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def folder_beside(path: Path) -> Iterator[Path]:
+    """A new folder on the disk of `path`, for its maker alone (0700), to be filled and renamed to it.
+
+    What was not renamed is gone afterwards; what killed processes left of the same `path` goes first.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    sweep_dead_folders(path)
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.draft")
+    draft.mkdir()
+    draft.chmod(0o700)  # whatever the umask
+    try:
+        with held(draft):
+            yield draft
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 def sweep_dead_folders(path: Path) -> None:

@@ -16,9 +16,10 @@ T = TypeVar("T")
 class StageBegan:
     """A part of the work begins: `total` steps of it, of which an earlier process has done `done`."""
 
-    stage: str  # what is done, as a person would say it: "training", "reading clients"
+    stage: str  # what is done, as a user would say it: "training", "reading clients"
     total: int | None = None  # None: not known beforehand
     done: int = 0
+    part: bool = False  # one of many alike, such as the trials of a tuning: in a log its end is a line and nothing else
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Evaluated:
 
 @dataclass(frozen=True)
 class Warned:
-    """Something that a person should know now. `code` names it for programs, `message` says it with a way out."""
+    """Something that a user should know now. `code` names it for programs, `message` says it with a way out."""
 
     code: str
     message: str

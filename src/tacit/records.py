@@ -9,7 +9,9 @@ A field that has a default may be missing. A union of dataclasses (`NoisedSum | 
 
 import dataclasses
 import functools
+import json
 import math
+import re
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -19,6 +21,11 @@ from tacit.errors import InputError, TacitError
 
 T = TypeVar("T")
 Record = dict[str, Any]
+LARGEST = 2**512  # of a whole number in a record: beyond any seed, and a real number still comes near it
+
+# What a terminal obeys and does not show (but for the end of a line and tabs), what turns the direction of writing, and
+# halves of characters, which no encoding takes.
+_UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def to_plain(value: Any) -> Any:
@@ -77,6 +84,38 @@ def json_ready(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else str(value)
     return value
+
+
+def visible(text: str) -> str:
+    """The text with what a terminal would obey written as JSON writes it, `\\u001b`; for people and for JSON alike."""
+    return _UNSHOWN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def strict_json(text: str) -> Any:
+    """The value of a JSON text that says it once and in numbers: what two programs cannot read differently.
+
+    Raises: ValueError for a key that an object has twice, a number that is not finite (1e999, NaN), and what is not
+    JSON, or is nested so deep that it cannot be read.
+    """
+
+    def once(pairs: list[tuple[str, Any]]) -> Record:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = next(name for name in found if names.count(name) > 1)
+            raise ValueError(f"an object has the key {twice!r} twice")
+        return found
+
+    def finite(written: str) -> float:
+        value = float(written)
+        if not math.isfinite(value):
+            raise ValueError(f"{written[:40]} is no finite number")
+        return value
+
+    try:
+        return json.loads(text, object_pairs_hook=once, parse_float=finite, parse_constant=finite)
+    except RecursionError:
+        raise ValueError("its objects are nested too deep") from None
 
 
 # -- one value ---------------------------------------------------------------------------------------------------------
@@ -141,12 +180,17 @@ def _table(inner: tuple[Any, ...], value: Any, error: type[TacitError], where: s
     if not isinstance(value, Mapping):
         raise error(f"{where} is {_shown(value)}, and a table of values was expected.")
     key, kind = inner or (Any, Any)
-    whole = key is int  # JSON and TOML have text keys only
-    return {int(k) if whole else k: _value(kind, each, error, _inside(where, k)) for k, each in value.items()}
+    if key is int:  # JSON and TOML have text keys only
+        if strange := next((k for k in value if not re.fullmatch(r"-?[0-9]{1,99}", str(k))), None):
+            raise error(f"{where} has the key {_shown(strange)}, and whole numbers were expected.")
+        value = {int(k): each for k, each in value.items()}
+    return {k: _value(kind, each, error, _inside(where, k)) for k, each in value.items()}
 
 
 def _single(wanted: Any, value: Any, error: type[TacitError], where: str) -> Any:
     """Text, a truth value, a number (a whole one stands for a real one), or whatever class is asked for."""
+    if isinstance(value, int) and abs(value) > LARGEST:
+        raise error(f"{where} is {_shown(value)}, and no whole number has so many digits.")
     if wanted is float and isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     if wanted is float and value in ("inf", "-inf"):  # what `json_ready` wrote

@@ -44,7 +44,7 @@ class TestShuffle:
         [
             ("--local-epsilon 6 --reports 100", "domain=None"),
             ("--local-epsilon 0 --reports 100 --randomizer any", "local_epsilon=0"),
-            ("--local-epsilon inf --reports 100 --randomizer any", "local_epsilon=inf"),
+            ("--local-epsilon inf --reports 100 --randomizer any", "--local-epsilon inf"),
             ("--local-epsilon 6 --reports 0 --randomizer any", "reports=0"),
             ("--local-epsilon 6 --reports 10 --domain 1", "domain=1"),
             ("--local-epsilon 6 --reports 10 --randomizer gaussian", "gaussian"),
@@ -92,13 +92,17 @@ class TestPopulations:
         assert named in output
 
 
-class TestPerson:
+class TestUser:
     SETTINGS = "user --user-epsilon 8 --contributions 5 --users 1000000 --domain 10001"
 
     @pytest.mark.parametrize(("count", "better"), [(100, "one word"), (950_000, "all words")])
     def test_the_better_way_is_named(self, count: int, better: str) -> None:
         code, output = run(f"{self.SETTINGS} --count {count} --json")
-        assert code == 0 and json.loads(output) == user_level(8.0, 5, 10**6, 10_001, count).to_record()
+        assert code == 0 and json.loads(output) == {
+            "schema": "tacit.account.user",
+            "version": 1,
+            **user_level(8.0, 5, 10**6, 10_001, count).to_record(),
+        }
         code, output = run(f"{self.SETTINGS} --count {count}")
         assert code == 0 and f"take {better}" in output and "epsilon 1.6 each" in output
 

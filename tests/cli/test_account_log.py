@@ -74,13 +74,13 @@ def test_every_mechanism_by_its_name(tmp_path: Path) -> None:
     [("48h", 172_800), ("90m", 5400), ("2d", 172_800), ("1.5h", 5400), (" 30 s ", 30), ("1w", 604_800)],
 )
 def test_durations(text: str, seconds: float) -> None:
-    assert seconds_of(text) == seconds
+    assert seconds_of(text, "timer") == seconds
 
 
 @pytest.mark.parametrize("text", ["", "48", "h", "48 hours", "-2h", "0h", "nan", "1e3h", "9" * 400 + "h"])
 def test_what_is_no_duration(text: str) -> None:
     with pytest.raises(InputError, match="--timer"):
-        seconds_of(text)
+        seconds_of(text, "timer")
 
 
 @pytest.mark.parametrize(

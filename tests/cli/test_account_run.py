@@ -1,35 +1,17 @@
 """`tacit account run` of folders that no training made, and the commands that a statement gives."""
 
-import json
 import shlex
-import sqlite3
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer
+from tests.cli.of_runs import invoke, values_of
+from tests.journals import rewrite_each
 from tests.made_runs import RUNS, SEPARATION, write_adaptive_run, write_run
-from typer.testing import CliRunner
 
-from tacit.cli import account
 from tacit.errors import AccountingError
 from tacit.privacy import Guarantee, Participation, Tree
 from tacit.runs import Run
 from tacit.statements.run_facts import statement_of
-
-app = typer.Typer()
-app.add_typer(account.app, name="account")
-
-
-def invoke(*words: str | Path) -> Any:
-    return CliRunner().invoke(app, [str(word) for word in words])
-
-
-def values_of(*words: str | Path) -> dict[str, Any]:
-    result = invoke(*words, "--json")
-    assert result.exit_code == 0, result.output
-    assert result.stdout.count("\n") == 1
-    return dict(json.loads(result.stdout))
 
 
 def test_a_broken_promise_is_said_where_a_run_is_accounted(tmp_path: Path) -> None:
@@ -114,8 +96,6 @@ def test_the_price_of_adaptive_clipping_is_in_every_figure(tmp_path: Path) -> No
 
 def test_a_release_that_was_not_asked_for_is_not_accounted(tmp_path: Path) -> None:
     path = write_adaptive_run(tmp_path / "run")
-    with sqlite3.connect(path / "run.db") as database:
-        database.execute("UPDATE metadata SET value = '{}' WHERE name = 'also_released'")
-    database.close()
+    rewrite_each(path, "begun", lambda record: {**record, "metadata": {**record["metadata"], "also_released": {}}})
     result = invoke("account", "run", path)
     assert result.exit_code == 2 and "was asked to release ['model update']" in result.stderr

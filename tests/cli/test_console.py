@@ -1,17 +1,29 @@
 """How the command talks: one line for a refusal, exit code 2, one JSON object on one line."""
 
 import errno
+import io
 import json
 import math
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import numpy as np
 import pytest
 import typer
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.table import Table
 from typer.testing import CliRunner
 
-from tacit.cli.console import FAILED, print_json, refusing_in_one_line
-from tacit.errors import AccountingError, RecipeError, RunError, TacitError
+from tacit.cli import console as talk
+from tacit.cli import display as displays
+from tacit.cli.blocks import print_table
+from tacit.cli.commands import app as tacit
+from tacit.cli.console import FAILED, Terminal, print_json, refusing_in_one_line, styled
+from tacit.cli.display import display
+from tacit.errors import AccountingError, InputError, RecipeError, RunError, TacitError
+from tacit.progress import Advanced, Event, StageBegan, Warned
+from tacit.records import visible
 
 REFUSALS: dict[str, Exception] = {
     "recipe": RecipeError("report_goal=500 exceeds the population of 20; use a report goal of at most 20."),
@@ -20,6 +32,9 @@ REFUSALS: dict[str, Exception] = {
     "long": TacitError("a sentence of many words " * 40 + "ends."),
     "full disk": OSError(errno.ENOSPC, "No space left on device", "runs/demo/run.db"),
     "rights": PermissionError(errno.EACCES, "Permission denied", "runs/demo"),
+    "memory": MemoryError(),
+    "depth": RecursionError("maximum recursion depth exceeded"),
+    "two lines": InputError("a name\nof two lines"),
 }
 
 
@@ -44,7 +59,8 @@ def test_a_refusal_is_one_line_and_exit_code_2(error: Exception) -> None:
     assert result.stderr.count("\n") == 1, "one line, never wrapped"
     assert "Traceback" not in result.stderr
     if isinstance(error, TacitError):
-        assert result.stderr == f"error: {error}\n", "the message as it stands, square brackets included"
+        sentence = str(error).replace("\n", "\\n")
+        assert result.stderr == f"error: {sentence}\n", "the message as it stands, square brackets included"
 
 
 def test_a_full_disk_names_the_file_and_the_way_out() -> None:
@@ -90,3 +106,99 @@ def test_json_is_one_line_that_every_reader_accepts(capsys: pytest.CaptureFixtur
         "private": False,
         "language": "español",
     }
+
+
+# -- text of others ----------------------------------------------------------------------------------------------------
+
+# Markup, colours, a cleared screen (in one byte, too), a bell, writing backwards, half a character.
+HOSTILE = "m[/red] [bold]\\[/x] \x1b[31m\x9b2J\x07\r\u202e\udcff:smile:"
+SHOWN = "m[/red] [bold]\\[/x] \\u001b[31m\\u009b2J\\u0007\\u000d\\u202e\\udcff:smile:"
+
+
+def refuse(error: Exception) -> None:
+    @refusing_in_one_line
+    def command() -> None:
+        raise error
+
+    with pytest.raises(typer.Exit):
+        command()
+
+
+def event(*told: Event) -> None:
+    with display() as progress:
+        for each in told:
+            progress(each)
+
+
+def table(*cells: str, **style: Any) -> None:
+    rows = Table(*cells, title=HOSTILE, **style)
+    rows.add_row(*cells)
+    talk.console.print(rows)
+
+
+MESSAGES: dict[str, Callable[[], None]] = {
+    "a line": lambda: talk.console.print(HOSTILE),
+    "a complaint": lambda: talk.complaints.print(f"path: {HOSTILE}", style="bold red"),
+    "styled": lambda: talk.console.print(styled(HOSTILE, "bold"), HOSTILE),
+    "a table": lambda: table(HOSTILE, box=None),
+    "a table of figures": lambda: print_table((HOSTILE,), [(HOSTILE,)]),
+    "a refusal": lambda: refuse(InputError(HOSTILE)),
+    "the system's refusal": lambda: refuse(FileNotFoundError(errno.ENOENT, HOSTILE, HOSTILE)),
+    "a warning": lambda: event(Warned("c", HOSTILE)),
+    "a stage": lambda: event(StageBegan(HOSTILE, 1), Advanced(HOSTILE, 1)),
+}
+
+
+@pytest.mark.parametrize("terminal", [False, True], ids=["a file", "a terminal"])
+@pytest.mark.parametrize("message", MESSAGES.values(), ids=MESSAGES)
+def test_text_of_others_is_shown_and_not_obeyed(
+    message: Callable[[], None], terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = io.StringIO()
+    eyes = Terminal(file=written, force_terminal=terminal, color_system=None, soft_wrap=True, width=300)
+    monkeypatch.setattr(talk, "console", eyes)
+    for module in (talk, displays):
+        monkeypatch.setattr(module, "complaints", eyes)
+    monkeypatch.setattr("tacit.cli.blocks.console", eyes)
+    message()
+    drawn = written.getvalue()
+    for moves in ("\x1b[?25l", "\x1b[?25h", "\x1b[2K", "\x1b[1A", "\r"):  # rich's own, of bars
+        drawn = drawn.replace(moves, "")
+    assert SHOWN in drawn
+    assert drawn == visible(drawn)
+
+
+def test_json_for_a_terminal_says_the_same_and_moves_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({HOSTILE: HOSTILE})
+    printed = capsys.readouterr().out
+    assert printed == visible(printed) and json.loads(printed) == {HOSTILE: HOSTILE}
+
+
+@given(st.text(st.characters(max_codepoint=0xFFFF), max_size=20))
+def test_what_is_visible_can_be_read_back(text: str) -> None:
+    said = visible(text)
+    assert all(letter.isprintable() or letter in "\t\n" or ord(letter) > 0x9F for letter in said)
+    assert json.loads(f'"{visible(json.dumps(text, ensure_ascii=False)[1:-1])}"') == text
+    assert visible(said) == said
+    said.encode()  # no halves of characters
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        (["verify", "--" + HOSTILE], "No such option: --m"),
+        ([HOSTILE], "No such command 'm"),
+        (["verify"], "Missing argument 'file'; `tacit verify --help` shows what it takes."),
+        (["account", "tree", "--rounds", HOSTILE], "Invalid value for '--rounds'"),
+        (["verify", HOSTILE[:-8]], "there is no statement 'm"),
+        (
+            ["verify", HOSTILE],
+            "--file m[/red] [bold]\\[/x] \\u001b[31m",
+        ),  # half a character: no file of ours could say it
+    ],
+)
+def test_what_cannot_be_read_is_refused_in_one_line(asked: list[str], says: str) -> None:
+    result = CliRunner().invoke(tacit, asked)
+    assert (result.exit_code, result.stdout) == (FAILED, "")
+    assert result.stderr.startswith(f"error: {says}") and result.stderr.count("\n") == 1
+    assert result.stderr == visible(result.stderr)

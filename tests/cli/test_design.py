@@ -8,7 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from tacit.cli.design import app
-from tacit.design import design_blt, losses
+from tacit.design.blt import design_blt
+from tacit.design.losses import losses
 from tacit.privacy import Blt, Participation
 from tacit.privacy.strategy import strategy_from_record
 

@@ -105,7 +105,7 @@ def test_options_are_settings() -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"local_epsilon": 0}, "at 0 a report says nothing"),
+        ({"local_epsilon": 0}, "below, a report says nothing"),
         ({"local_epsilon": 1e6}, "local guarantees lie between"),
         ({"contributions": 0}, "ask for 1 or more"),
         ({"sampler": "best"}, "one of random, greedy"),

@@ -1,12 +1,12 @@
-"""What a person sees while a job works: lines where no terminal is, bars where one is, warnings always."""
+"""What a user sees while a job works: lines where no terminal is, bars where one is, warnings always."""
 
 from collections.abc import Iterator
 from io import StringIO
 
 import pytest
-from rich.console import Console
 
 from tacit.cli import display as displays
+from tacit.cli.console import Terminal
 from tacit.cli.display import display, shown
 from tacit.progress import Advanced, Evaluated, StageBegan, StageEnded, Warned
 
@@ -15,7 +15,7 @@ from tacit.progress import Advanced, Evaluated, StageBegan, StageEnded, Warned
 def seen(monkeypatch: pytest.MonkeyPatch) -> StringIO:
     """Standard error, no terminal."""
     text = StringIO()
-    monkeypatch.setattr(displays, "complaints", Console(file=text, width=200, highlight=False))
+    monkeypatch.setattr(displays, "complaints", Terminal(file=text, width=200))
     return text
 
 
@@ -40,6 +40,17 @@ def test_a_line_for_each_tenth_and_each_evaluation(seen: StringIO) -> None:
     assert lines[-1] == "warning: lower [clipping] initial"
 
 
+def test_of_a_stage_that_is_one_of_many_its_end_is_a_line(seen: StringIO) -> None:
+    with display() as progress:
+        for trial in (1, 2):
+            progress(StageBegan(f"trial {trial}/2", 40, part=True))
+            for done in range(1, 41):
+                progress(Advanced(f"trial {trial}/2", done, {"zcdp": 0.5}))
+            progress(Evaluated(40, "validation", {"top1_accuracy": 0.125}))
+            progress(StageEnded(f"trial {trial}/2"))
+    assert seen.getvalue().splitlines() == [f"trial {trial}/2: 40 of 40  accuracy 12.50%  zCDP 0.5" for trial in (1, 2)]
+
+
 def test_quiet_says_warnings_only(seen: StringIO) -> None:
     with display(quiet=True) as progress:
         for event in events():
@@ -49,7 +60,7 @@ def test_quiet_says_warnings_only(seen: StringIO) -> None:
 
 def test_bars_on_a_terminal_show_figures_and_leave_the_screen_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     text = StringIO()
-    terminal = Console(file=text, width=160, force_terminal=True, color_system=None, highlight=False)
+    terminal = Terminal(file=text, width=160, force_terminal=True, color_system=None)
     monkeypatch.setattr(displays, "complaints", terminal)
     with display() as progress:
         for event in events():

@@ -54,7 +54,7 @@ def test_the_recipe_promises_what_was_planned(reached: tuple[Path, dict[str, Any
     assert found["at_utility"] and plan["epsilon"] <= 12
     recipe = Recipe.load(out / "production.toml")
     guarantee = recipe.guarantee()
-    assert (guarantee.zcdp, guarantee.epsilon(1e-10)) == (plan["zcdp"], plan["epsilon"])
+    assert (guarantee.zcdp, guarantee.epsilon(recipe.privacy.delta or 0)) == (plan["zcdp"], plan["epsilon"])
     assert recipe.rounds.report_goal == plan["report_goal"] <= 120
     assert recipe.population is not None
     assert recipe.population.timer_hours == found["simulated"]["timer_hours"]

@@ -12,7 +12,7 @@ from jax.flatten_util import ravel_pytree
 from tests.training.tiny import tiny_cache, tiny_recipe
 from typer.testing import CliRunner
 
-from tacit.cli import app
+from tacit.cli.commands import app
 from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.errors import InputError, RunError

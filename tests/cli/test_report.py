@@ -1,43 +1,28 @@
 """`tacit report` and `tacit compare`: what people and programs are told, and damaged folders in one line."""
 
-import json
 import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
+from tests.cli.of_runs import invoke, values_of
 from tests.made_runs import write_run
-from typer.testing import CliRunner
 
-from tacit.cli import account
-from tacit.cli.report import compare, report
 from tacit.privacy import Tree
 from tacit.privacy.rounding import rounded_up
-
-app = typer.Typer()
-app.command("report")(report)
-app.command("compare")(compare)
-app.add_typer(account.app, name="account")
-
-
-def invoke(*words: str | Path) -> Any:
-    return CliRunner().invoke(app, [str(word) for word in words])
-
-
-def values_of(*words: str | Path) -> dict[str, Any]:
-    result = invoke(*words, "--json")
-    assert result.exit_code == 0, result.output
-    assert result.stdout.count("\n") == 1
-    return dict(json.loads(result.stdout))
 
 
 def test_people_see_the_labels_the_headline_and_where_the_report_is(tmp_path: Path) -> None:
     path = write_run(tmp_path / "run", strategy=Tree(), done=7)
     shown = values_of("report", path)
-    assert shown["files"]["html"] == str(path / "report" / "report.html")
+    published, whole = path / "report" / "report.html", path / "simulation" / "report.html"
+    assert (shown["files"]["html"], shown["simulation"]["files"]["html"]) == (str(published), str(whole))
     text = invoke("report", path).stdout
-    figures = ("7 of 20", "epsilon at delta 1e-10, realised", rounded_up(shown["realised"]["zcdp"]), "report.html")
+    assert text.splitlines()[-2:] == [
+        f"read (exact, keep it to yourself): {whole}",
+        f"publish (what was released, and its statement): {published}",
+    ]
+    figures = ("7 of 20", "epsilon at delta 1e-10, realised", rounded_up(shown["realised"]["zcdp"]), "SIMULATION ONLY")
     for words in ("UNFINISHED: 7 of 20 rounds are done; go on with `tacit resume", *figures):
         assert words in text
 
@@ -49,7 +34,13 @@ def test_people_see_two_runs_side_by_side(tmp_path: Path) -> None:
     assert shown["privacy"]["zCDP, realised"]["b"] == "inf"
     result = invoke("compare", a, b)
     assert "note: made by hand (b): NON-PRIVATE" in result.stderr
-    for words in ("settings that differ", "MaxP, realised", "tree", "infinite", f"figure: {a}/report/compare-b.png"):
+    for words in (
+        "settings that differ",
+        "MaxP, realised",
+        "tree",
+        "infinite",
+        f"figure: {a}/simulation/compare-b.png",
+    ):
         assert words in result.stdout
 
 
@@ -82,7 +73,7 @@ def ruin_facts(path: Path) -> None:
 def ruin_rounds(path: Path) -> None:
     write_run(path, strategy=Tree())
     with sqlite3.connect(path / "run.db") as database:
-        database.execute("DROP TABLE metrics")
+        database.execute("DROP TABLE journal")
     database.close()
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from tacit.cli import app
 from tacit.cli.account import app as account
+from tacit.cli.commands import app
 from tacit.population.settings import SimulationSettings
 from tacit.population.simulation import COLUMNS, spans
 

@@ -21,6 +21,7 @@ FACTS = TrainingFacts(
     delta=1e-8,
     population=1000,
     report_goal=10,
+    participations=1000,
     cohort_rule="drawn [at random]",
     vocabulary_kind="public",
     vocabulary_description="public words",

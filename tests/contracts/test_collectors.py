@@ -5,6 +5,7 @@ came, and how many said "short" must be equal; sums agree within rounding, becau
 one client otherwise than those of many.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -54,6 +55,7 @@ def plan(cache: Cache) -> RoundPlan:
         cache.path,
         privacy={"mechanism": {"name": "tree", "restarts": [2]}, "noise_multiplier": 0.3},
         clipping={"initial": 0.2},
+        training_loss={"bound": 4.0},
     ).plan()
 
 
@@ -70,6 +72,7 @@ def task_of(learner: Learner, plan: RoundPlan, round: int = 0, **changes: Any) -
         clip_norm=0.2,
         clip_estimate=0.25,
         report_goal=plan.report_goal,
+        loss_bound=4.0,
     )
     return replace(task, **changes)
 
@@ -77,6 +80,7 @@ def task_of(learner: Learner, plan: RoundPlan, round: int = 0, **changes: Any) -
 def assert_alike(got: Collected, slow: Collected) -> None:
     np.testing.assert_array_equal(got.clients, slow.clients)
     assert (got.reports, got.dropped, got.short_updates) == (slow.reports, slow.dropped, slow.short_updates)
+    assert got.losses == pytest.approx(slow.losses, rel=1e-4, abs=1e-4) and got.losses != 0
     assert np.linalg.norm(got.total - slow.total) <= 1e-5 * np.linalg.norm(slow.total)
 
 
@@ -120,9 +124,9 @@ def test_no_device_adds_more_than_the_clip_norm(learner: Learner, plan: RoundPla
 @every_collector
 def test_nobody_is_asked_for_a_bit_that_nobody_wants(learner: Learner, plan: RoundPlan, made: Made) -> None:
     got, _ = made(learner, plan).collect(
-        made(learner, plan).init(), task_of(learner, plan, clip_estimate=None), seed=SEED
+        made(learner, plan).init(), task_of(learner, plan, clip_estimate=None, loss_bound=None), seed=SEED
     )
-    assert got.short_updates is None
+    assert got.short_updates is None and got.losses is None
 
 
 @every_collector
@@ -139,8 +143,11 @@ def test_a_device_whose_update_is_not_finite_is_counted_and_adds_nothing(
 
 @every_collector
 def test_whole_rounds_are_the_same_to_rounding(learner: Learner, plan: RoundPlan, made: Made) -> None:
-    """With noise and adaptive clipping: the same log, the same counts, models apart by rounding alone."""
-    found = []
+    """With adaptive clipping: the same log, the same counts, models apart by rounding alone.
+
+    Without noise, which is bound to the sum it is added to: a sum that is rounded otherwise has another.
+    """
+    plan, found = replace(plan, guarantee=replace(plan.guarantee, strategy=None, noise_multiplier=0.0)), []
     for each in (made, COLLECTORS["one by one"]):
         collector = each(learner, plan)
         state, outcomes = initial_state(learner.start, plan, collector), []
@@ -200,6 +207,9 @@ class Wrong:
         ({"clients": np.array([], np.int64)}, "reports of 0 clients"),
         ({"short_updates": None}, "no count of short updates"),
         ({"short_updates": 7}, "7 short updates of 6"),
+        ({"losses": None}, "no sum of losses"),
+        ({"losses": 12.1}, "losses that sum up to 12.1, beyond 6 times half their bound"),
+        ({"losses": math.nan}, "losses that sum up to nan"),
         ({"reports": 0, "dropped": 6}, "none of 6 clients' updates was finite"),
     ],
 )

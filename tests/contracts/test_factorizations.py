@@ -142,17 +142,18 @@ class TestEveryFactorization:
         assert strategy.describe() and "\n" not in strategy.describe()
 
     def test_it_streams_what_it_declares(self, strategy: Strategy, served: Participation) -> None:
-        stream, key, purpose = stream_for(strategy), bytes(16), "model update"
+        stream = stream_for(strategy)
         state, drawn, noise = stream.init(5), [], []
         for round in range(ROUNDS):
             seeds = {
-                at: standard_normal_seeds(key, purpose, at, stream.seeds_in(at), 5) for at in stream.rounds_drawn(round)
+                at: standard_normal_seeds(at.to_bytes(16, "big"), stream.seeds_in(at), 5)
+                for at in stream.rounds_drawn(round)
             }
             drawn.append(seeds[round])
             row, state = stream.next(state, np.concatenate(list(seeds.values())))
             assert state.buffers.shape[0] == strategy.memory(round + 1) == stream.memory(round + 1)
-            noise.append(np.asarray(row))
-        expected = stream.dense(ROUNDS) @ np.concatenate(drawn).astype(np.float64)
+            noise.append(row)
+        expected = stream.dense(ROUNDS) @ np.concatenate(drawn)
         np.testing.assert_allclose(noise, expected, rtol=0, atol=1e-5)
         if not isinstance(strategy, Tree):
             np.testing.assert_allclose(strategy.dense(ROUNDS) @ expected, np.concatenate(drawn), rtol=0, atol=1e-9)

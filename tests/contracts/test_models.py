@@ -1,7 +1,9 @@
 """What every network must be: all of MODELS, and a GRU that knows no fast path."""
 
 import pickle
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -52,6 +54,15 @@ SENTENCES = np.array(
 )
 
 
+@cache
+def compiled_init(network: LanguageModel) -> Any:
+    return jax.jit(network.init)
+
+
+def begun(network: LanguageModel, seed: int = 0) -> Any:
+    return compiled_init(network)(jax.random.key(seed))
+
+
 @pytest.fixture(scope="module")
 def typists(tmp_path_factory: pytest.TempPathFactory) -> Cache:
     return Cache.open(typists_and_model(tmp_path_factory.mktemp("typists"), 6)[0])
@@ -73,7 +84,7 @@ class TestEveryNetwork:
         assert model_of(written.pop("kind"), written) == network
 
     def test_parameters_are_named_float32_and_decided_by_the_key(self, network: LanguageModel) -> None:
-        parameters, again, other = (network.init(jax.random.key(seed)) for seed in (1, 1, 2))
+        parameters, again, other = (begun(network, seed) for seed in (1, 1, 2))
         named = leaves(parameters)
         assert len(named) == len(jax.tree.leaves(parameters))
         assert all(leaf.dtype == jnp.float32 for leaf in named.values())
@@ -82,43 +93,43 @@ class TestEveryNetwork:
         assert not jax.tree.all(jax.tree.map(jnp.array_equal, parameters, other))
 
     def test_its_groups_are_of_its_parameters(self, network: LanguageModel) -> None:
-        named, groups = leaves(network.init(jax.random.key(0))), network.groups()
+        named, groups = leaves(begun(network)), network.groups()
         assert set(groups["all"]) == set(named)
         assert all(set(group) <= set(named) for group in groups.values())
 
     def test_scores_look_back_only(self, network: LanguageModel) -> None:
         """The score after a word does not depend on the words that come later, nor on other sentences."""
-        parameters, tokens = network.init(jax.random.key(0)), SENTENCES[:, :-1]
-        scores = network.logits(parameters, jnp.asarray(tokens))
-        assert scores.shape == (*tokens.shape, network.vocabulary) and scores.dtype == jnp.float32
-        other = np.where(np.arange(5) < 3, tokens, 11)[:2]
-        cut = network.logits(parameters, jnp.asarray(other))
-        np.testing.assert_allclose(scores[:2, :3], cut[:, :3], rtol=1e-5, atol=1e-6)
+        parameters, tokens, logits = begun(network), SENTENCES[:, :-1], jax.jit(network.logits)
+        scores = np.asarray(logits(parameters, tokens))
+        assert scores.shape == (*tokens.shape, network.vocabulary) and scores.dtype == np.float32
+        other = np.where(np.arange(5) < 3, tokens, 11)
+        other[2:] = tokens[[0, 1]]
+        cut = np.asarray(logits(parameters, other))
+        np.testing.assert_allclose(scores[:2, :3], cut[:2, :3], rtol=1e-5, atol=1e-6)
 
     def test_its_own_loss_and_step_are_the_generic_ones(self, network: LanguageModel) -> None:
-        parameters = network.init(jax.random.key(3))
-        loss, batch = next_word_loss(network), jnp.asarray(SENTENCES)
-        generic = cross_entropy(network.logits(parameters, batch[:, :-1]), batch[:, 1:])
-        assert float(loss(parameters, batch)) == pytest.approx(float(generic), rel=1e-5)
-        stepped, before = sgd_step(network, parameters, batch, 0.5)
+        parameters, batch = begun(network, 3), SENTENCES
+        value, gradient = jax.jit(jax.value_and_grad(next_word_loss(network)))(parameters, batch)
+        generic = jax.jit(lambda p, b: cross_entropy(network.logits(p, b[:, :-1]), b[:, 1:]))(parameters, batch)
+        assert float(value) == pytest.approx(float(generic), rel=1e-5)
+        stepped, before = jax.jit(partial(sgd_step, network))(parameters, batch, 0.5)
         assert float(before) == pytest.approx(float(generic), rel=1e-5)
-        by_loss = jax.tree.map(lambda p, g: p - 0.5 * g, parameters, jax.grad(loss)(parameters, batch))
-        own = [by_loss]
+        own = [jax.tree.map(lambda p, g: np.asarray(p) - 0.5 * np.asarray(g), parameters, gradient)]
         if isinstance(network, HasSgdStep):
-            own.append(network.sgd_step(parameters, batch, 0.5, precision="float32")[0])
+            own.append(jax.jit(partial(network.sgd_step, precision="float32"))(parameters, batch, 0.5)[0])
         for fast in own:
             for name, leaf in leaves(fast).items():
                 np.testing.assert_allclose(leaf, leaves(stepped)[name], rtol=1e-4, atol=2e-6, err_msg=name)
 
     def test_a_batch_of_nothing_teaches_nothing(self, network: LanguageModel) -> None:
-        parameters = network.init(jax.random.key(3))
-        stepped, before = sgd_step(network, parameters, jnp.zeros((2, 4), jnp.int32), 0.5)
+        parameters = begun(network, 3)
+        stepped, before = jax.jit(partial(sgd_step, network))(parameters, np.zeros_like(SENTENCES), 0.5)
         assert float(before) == 0.0
         assert jax.tree.all(jax.tree.map(jnp.array_equal, stepped, parameters))
 
     def test_it_is_kept_in_a_folder(self, network: LanguageModel, tmp_path: Path) -> None:
         cache = tiny_cache(tmp_path / "cache", {"train": 1})
-        parameters = network.init(jax.random.key(4))
+        parameters = begun(network, 4)
         write_model(tmp_path / "model", network, parameters, cache.vocabulary_path.read_bytes())
         found = load_model(tmp_path / "model")
         assert found.network == network and found.public_text is None
@@ -129,7 +140,7 @@ class TestEveryNetwork:
     @pytest.mark.parametrize("proximal", [0.0, 0.3])
     def test_its_way_on_a_device_is_the_padded_one(self, network: LanguageModel, group: str, proximal: float) -> None:
         """Two steps over batches of two, then the ranks: the same but for rounding."""
-        parameters = network.init(jax.random.key(5))
+        parameters = begun(network, 5)
         step = Step(network.groups()[group], 0.5, proximal)
         text, left = SENTENCES[:3], []
         for start in (held(network, parameters), Padded(network, parameters)):
@@ -148,16 +159,16 @@ class TestEveryNetwork:
         assert nats(after[1]) != nats(after[0])
 
     def test_ranks_on_a_device_are_those_of_an_evaluation(self, network: LanguageModel) -> None:
-        parameters = network.init(jax.random.key(6))
+        parameters = begun(network, 6)
         model = held(network, parameters)
         found = counts_of(model.rank(model.batches(SENTENCES[:3], 2)), np).host()
-        counted = count(network, parameters, jnp.asarray(SENTENCES)).host()
+        counted = jax.jit(partial(count, network))(parameters, SENTENCES).host()
         assert whole(found) == whole(counted) and nats(found) == pytest.approx(nats(counted), rel=1e-5)
 
     def test_clients_are_evaluated_and_personalised_with_it(
         self, network: LanguageModel, typists: Cache, tmp_path: Path
     ) -> None:
-        parameters, cores = network.init(jax.random.key(7)), Cores(Hardware(workers=1))
+        parameters, cores = begun(network, 7), Cores(Hardware(workers=1))
         clients = typists.clients("test")[:3]
         held_out = HeldOut.read(typists, clients, sentences=6, words=6)
         found = evaluate(network, parameters, held_out, cores=cores)

@@ -2,7 +2,13 @@
 
 import errno
 import gc
+import hashlib
 import json
+import os
+import signal
+import stat
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,10 +18,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from tests.conftest import REPOSITORY
 
 from tacit.data import Cache, ClientText, VocabularyRecord, build_cache
+from tacit.data.cache import VERIFYING
 from tacit.data.clients import NO_TIME, SPLITS, split_of
 from tacit.data.importing import TOKENISING
+from tacit.data.manifest import BlockDigests
 from tacit.errors import CacheError, InputError, SourceError
 from tacit.progress import Advanced, Event, StageBegan, StageEnded
 
@@ -227,7 +236,7 @@ def test_progress_is_told(tmp_path: Path) -> None:
         encode,
         tmp_path / "c",
         vocabulary=record(),
-        vocabulary_json="",
+        vocabulary_json="{}",
         tokenizer="",
         progress=seen.append,
     )
@@ -312,6 +321,21 @@ def damage_field_gone(path: Path) -> None:
     (path / "manifest.json").write_text(json.dumps(manifest))
 
 
+def damage_wrong_type(path: Path) -> None:
+    manifest = json.loads((path / "manifest.json").read_text())
+    (path / "manifest.json").write_text(json.dumps({**manifest, "clients": "2"}))
+
+
+def damage_other_provenance(path: Path) -> None:
+    text = (path / "manifest.json").read_text()
+    (path / "manifest.json").write_text(text.replace('"kind": "public"', '"kind": "private"'))
+
+
+def damage_other_layout(path: Path) -> None:
+    text = (path / "manifest.json").read_text()
+    (path / "manifest.json").write_text(text.replace("\n", "\t", 1))
+
+
 @pytest.mark.parametrize(
     ("damage", "complaint"),
     [
@@ -322,7 +346,10 @@ def damage_field_gone(path: Path) -> None:
         (damage_other_format, "has format 'somebody-else-1'"),
         (damage_no_object, "has format None"),
         (damage_no_json, "is not JSON"),
-        (damage_field_gone, "is damaged"),
+        (damage_field_gone, "vocabulary lacks 'oov_id'"),
+        (damage_wrong_type, "clients is '2', and a whole number was expected"),
+        (damage_other_provenance, "manifest.json was changed"),
+        (damage_other_layout, "manifest.json was changed"),
     ],
 )
 def test_what_is_not_whole_is_refused(cache: Cache, damage: object, complaint: str) -> None:
@@ -331,9 +358,88 @@ def test_what_is_not_whole_is_refused(cache: Cache, damage: object, complaint: s
         Cache.open(cache.path)
 
 
-def test_changed_content_is_found_by_verify(cache: Cache) -> None:
-    content = bytearray((cache.path / "ids").read_bytes())
-    content[4] ^= 1
-    (cache.path / "ids").write_bytes(content)
-    with pytest.raises(CacheError, match="ids is not what was imported"):
-        Cache.open(cache.path).verify()
+@pytest.mark.parametrize("blocks", [4, 7, 4 << 20])  # bytes
+def test_every_flipped_bit_is_found(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, blocks: int
+) -> None:
+    """Each file in turn and bits all over it: opening refuses, or checking does, and names the file."""
+    for module in ("manifest", "cache"):
+        monkeypatch.setattr(f"tacit.data.{module}.BLOCK", blocks)
+    cache = build(CLIENTS, tmp_path_factory.mktemp("t") / "cache")
+    draw = np.random.default_rng(blocks)
+    for file in sorted(cache.path.iterdir()):
+        whole = file.read_bytes()
+        for bit in draw.integers(8 * len(whole), size=6):
+            flipped = bytearray(whole)
+            flipped[bit // 8] ^= 1 << (bit % 8)
+            file.write_bytes(flipped)
+            with pytest.raises(CacheError, match=file.name if file.name != "manifest.json" else str(cache.path)):
+                Cache.open(cache.path).verify()
+        file.write_bytes(whole)
+    Cache.open(cache.path).verify()
+
+
+@given(parts=st.lists(st.binary(max_size=20), max_size=8), block=st.integers(1, 9))
+def test_digests_by_block_against_slices(parts: list[bytes], block: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tacit.data.manifest.BLOCK", block)
+        digests, whole = BlockDigests(), b"".join(parts)
+        for part in parts:
+            digests.update(part)
+        found = digests.hexdigests()
+    slow = [hashlib.sha256(whole[at : at + block]).hexdigest() for at in range(0, len(whole), block)]
+    assert list(found) == slow
+
+
+def test_a_vocabulary_that_changed_is_not_given(cache: Cache) -> None:
+    cache.vocabulary_path.write_text('{"toy": 2}')
+    with pytest.raises(CacheError, match=r"vocabulary.json is not what was imported"):
+        _ = Cache.open(cache.path).vocabulary_json
+
+
+def test_a_long_check_is_told_of(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tacit.data.cache.UNNOTICED", -1.0)
+    seen: list[Event] = []
+    cache.verify(seen.append)
+    assert seen == [StageBegan(VERIFYING, 8, 1), *(Advanced(VERIFYING, n) for n in range(2, 9)), StageEnded(VERIFYING)]
+
+
+def test_what_is_open_stays_what_it_was(cache: Cache) -> None:
+    """A folder that another import replaces is not read half and half."""
+    before = cache.sentences(0)[0].tolist()
+    build([client_with("eve", "xyz")], cache.path)
+    assert cache.name(0) == "ann" and cache.sentences(0)[0].tolist() == before
+    cache.verify()
+
+
+def test_a_cache_is_for_its_maker_alone(tmp_path: Path) -> None:
+    old = os.umask(0)
+    try:
+        assert stat.S_IMODE(build(CLIENTS, tmp_path / "c").path.stat().st_mode) == 0o700
+    finally:
+        os.umask(old)
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from tests.data.test_cache import CLIENTS, build, encode
+import tests.data.test_cache as cache
+
+def die(texts):
+    os.kill(os.getpid(), 9)
+
+cache.encode = die
+build(CLIENTS, Path(sys.argv[1]))
+"""
+
+
+def test_what_a_killed_import_left_goes_with_the_next(tmp_path: Path) -> None:
+    """Text as numbers, and nobody knows that it is there."""
+    (tmp_path / ".other.0a1b2c3d.draft").mkdir()  # of another cache, or of a process that is at it
+    killed = subprocess.run([sys.executable, "-c", KILLED, tmp_path / "c"], check=False, cwd=REPOSITORY)
+    assert killed.returncode == -signal.SIGKILL
+    (left,) = (path for path in tmp_path.iterdir() if "other" not in path.name)
+    assert stat.S_IMODE(left.stat().st_mode) == 0o700
+    build(CLIENTS, tmp_path / "c")
+    assert {path.name for path in tmp_path.iterdir()} == {"c", ".other.0a1b2c3d.draft"}

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.design import design_blt, design_robust_blt, losses
-from tacit.design.blt import spread
+from tacit.design.blt import design_blt, design_robust_blt, spread
 from tacit.design.blt_coordinates import Candidates
 from tacit.design.blt_objective import log_loss, participation_sums
-from tacit.design.losses import Objective
+from tacit.design.losses import losses
+from tacit.design.objective import Objective
 from tacit.design.quasi_newton import Effort, minimise
 from tacit.errors import InputError
 from tacit.privacy import Blt, Participation

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from tacit.design.blt_errors import blt_errors
 from tacit.design.geometric import falling_sum, geometric_sum
-from tacit.design.losses import Losses, losses, prefix_errors
+from tacit.design.losses import losses, prefix_errors
+from tacit.design.objective import Losses
 from tacit.errors import AccountingError, InputError
 from tacit.mechanisms.tree import TreeStream
 from tacit.privacy import Blt, Independent, Participation, Toeplitz, Tree

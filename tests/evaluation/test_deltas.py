@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.evaluation.people import diverged, people
+from tests.evaluation.made_users import diverged, made_users
 from tests.keyboard.counting import counted
 from tests.keyboard.counting import nats as nats_of
 
@@ -15,7 +15,7 @@ from tacit.keyboard.metrics import TOP1
 
 
 def test_arrays_say_what_the_reports_say() -> None:
-    reports = people(40)
+    reports = made_users(40)
     deltas = Deltas.of(reports)
     for row, report in enumerate(reports):
         words = report.test.baseline.predicted
@@ -38,7 +38,7 @@ def test_arrays_say_what_the_reports_say() -> None:
 
 
 def test_a_client_without_a_known_word_is_counted_and_not_judged() -> None:
-    reports = people(5)
+    reports = made_users(5)
     mute = replace(reports[2], test=replace(reports[2].test, baseline=counted(words=9, oov=9)))
     deltas = Deltas.of([*reports[:2], mute, *reports[3:]])
     assert (len(deltas), deltas.unmeasured) == (4, 1)
@@ -48,12 +48,12 @@ def test_a_client_without_a_known_word_is_counted_and_not_judged() -> None:
 
 def test_half_a_gate_is_refused() -> None:
     with pytest.raises(InputError, match="2 of 4 clients have a gate part"):
-        Deltas.of([*people(2), *people(2, gate=False)])
-    assert Deltas.of(people(3, gate=False)).gate is None
+        Deltas.of([*made_users(2), *made_users(2, gate=False)])
+    assert Deltas.of(made_users(3, gate=False)).gate is None
 
 
 def test_a_diverged_model_is_a_loss_and_no_crash() -> None:
-    reports = people(30)
+    reports = made_users(30)
     deltas = Deltas.of([diverged(reports[0]), *reports[1:]])
     accuracy = summarise(deltas.change[TOP1][:, 0], deltas.baseline[TOP1])
     assert accuracy.diverged == 0 and accuracy.clients == 30
@@ -66,7 +66,7 @@ def test_a_diverged_model_is_a_loss_and_no_crash() -> None:
 
 @pytest.mark.parametrize("sound", [0, 1])
 def test_where_next_to_all_diverged_the_mean_is_unknown_and_the_shares_are_not(sound: int) -> None:
-    reports = people(12)
+    reports = made_users(12)
     deltas = Deltas.of([*reports[:sound], *map(diverged, reports[sound:])])
     nats = summarise(deltas.change["cross_entropy"][:, 0], deltas.baseline["cross_entropy"])
     assert nats.diverged == 12 - sound and np.isnan([nats.mean.value, nats.relative.value]).all()
@@ -80,7 +80,7 @@ def test_what_nobody_had_right_before_has_no_relative_change() -> None:
 
 
 def test_a_gain_is_positive_of_every_metric() -> None:
-    report = people(1)[0]
+    report = made_users(1)[0]
     before = report.test.baseline
     fewer_nats = before._replace(sums={**before.sums, "cross_entropy": nats_of(before) - 10.0})
     better = replace(report, test=replace(report.test, personalised=(fewer_nats,) * 3))

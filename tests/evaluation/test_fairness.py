@@ -1,4 +1,4 @@
-"""How accuracy is spread over people: one model, and two side by side."""
+"""How accuracy is spread over users: one model, and two side by side."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The gate against its definition, and policies that were chosen on some people and judged on others."""
+"""The gate against its definition, and policies that were chosen on some users and judged on others."""
 
 from itertools import product
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 from scipy.stats import binomtest
-from tests.evaluation.people import diverged, people
+from tests.evaluation.made_users import diverged, made_users
 
 from tacit.errors import InputError
 from tacit.evaluation.deltas import Deltas, Pairs
@@ -60,8 +60,8 @@ def candidates(deltas: Deltas, levels: tuple[float, ...] = LEVELS) -> dict[GateR
 
 @pytest.fixture(scope="module")
 def halves() -> tuple[Deltas, Deltas]:
-    """600 people whose accuracy changes by 0.01 under the best of three strategies, give or take 0.03."""
-    deltas = Deltas.of(people(600, (0.01, 0.0, -0.05), seed=9))
+    """600 users whose accuracy changes by 0.01 under the best of three strategies, give or take 0.03."""
+    deltas = Deltas.of(made_users(600, (0.01, 0.0, -0.05), seed=9))
     rows = np.arange(len(deltas))
     return deltas.of_clients(rows % 2 == 0), deltas.of_clients(rows % 2 == 1)
 
@@ -102,7 +102,7 @@ def test_judging_is_the_slow_loop(halves: tuple[Deltas, Deltas]) -> None:
 
 
 def test_a_bucket_that_nothing_helps_keeps_the_global_model() -> None:
-    deltas = Deltas.of(people(200, (-0.1, -0.2), spread=0.0))
+    deltas = Deltas.of(made_users(200, (-0.1, -0.2), spread=0.0))
     *_, by_tokens = design(candidates(deltas, (1.0,)), buckets=TOKENS, harm_weight=1.0, gated=False)
     assert by_tokens.rules == (None, None, None)
     assert judged(by_tokens, deltas).harmed.value == 0
@@ -142,7 +142,7 @@ def test_a_rule_that_noise_alone_recommends_is_not_followed() -> None:
 
 
 def test_a_bucket_of_few_people_follows_the_others() -> None:
-    """Five people cannot say that another strategy is theirs; a hundred can."""
+    """Five users cannot say that another strategy is theirs; a hundred can."""
     cells = Cells(slices=Buckets((1000.0,)), bins=BINS)
     common, other = GateRule(strategy=0), GateRule(strategy=1)
 
@@ -161,13 +161,13 @@ def test_a_bucket_of_few_people_follows_the_others() -> None:
 
 
 def test_a_gate_never_lets_a_diverged_model_pass() -> None:
-    deltas = Deltas.of([diverged(each) for each in people(3)])
+    deltas = Deltas.of([diverged(each) for each in made_users(3)])
     assert not accepted(deltas, 0.5).any() and accepted(deltas, 1.0).all()
 
 
 def test_a_gate_without_text_or_sense_is_refused() -> None:
     with pytest.raises(InputError, match="needs text of its own"):
-        accepted(Deltas.of(people(3, gate=False)), 0.5)
+        accepted(Deltas.of(made_users(3, gate=False)), 0.5)
     with pytest.raises(InputError, match=r"level 0 must be in \(0, 1\]"):
         GateRule(strategy=0, level=0.0)
     with pytest.raises(InputError, match="1 rules for 3 buckets"):

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.evaluation.people import diverged, people
+from tests.evaluation.made_users import diverged, made_users
 
 from tacit.errors import InputError
 from tacit.evaluation.deltas import Deltas
@@ -19,7 +19,7 @@ STRATEGIES = ("B=5, L=0.1", "B=5, L=1")
 
 @pytest.fixture(scope="module")
 def deltas() -> Deltas:
-    return Deltas.of(people(80, (0.03, -0.02)))
+    return Deltas.of(made_users(80, (0.03, -0.02)))
 
 
 def asking(**changes: object) -> Queries:
@@ -64,7 +64,7 @@ def test_answers_say_what_the_arrays_say(deltas: Deltas) -> None:
 
 def test_exact_and_counted_changes_point_the_same_way() -> None:
     """Nats saved are a gain in the array and in the histogram, and a diverged device is in the lowest bin."""
-    reports = people(60, (0.03, -0.02))
+    reports = made_users(60, (0.03, -0.02))
     for at, report in enumerate(reports[:50]):
         before = report.test.baseline
         nats = before.sums["cross_entropy"] * (1 - 0.001 * at)

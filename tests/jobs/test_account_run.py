@@ -1,18 +1,20 @@
 """`tacit.account_run` and `tacit.statement`: what a run of any kind promises, from its folder alone."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.journals import rewrite_each
 from tests.made_runs import training_metadata, write_run
 from tests.statements.test_evaluation_statement import noised
 from tests.statements.test_ledger import counted
 from tests.statements.test_local_releases import LAYERS
 
 from tacit.errors import AccountingError, InputError, RunError, UnknownRelease
-from tacit.jobs.account import account_run
+from tacit.jobs.account_run import account_run
 from tacit.jobs.statement import statement, verify
 from tacit.privacy import Tree
 from tacit.privacy.composition import Composition
@@ -81,7 +83,9 @@ def test_a_run_that_trained(tmp_path: Path) -> None:
     found = account_run(path)
     assert found.planned is not None and isinstance(found.realised, Composition)
     assert found.realised.zcdp == found.planned.zcdp == found.to_record()["zcdp"]
-    assert (found.delta, found.weaker) == (1e-8, None)
+    assert (found.delta, found.warnings) == (1e-8, ()) and found.to_record()["warnings"] == []
+    (loud,) = account_run(path, delta=0.1).warnings
+    assert loud.startswith("DELTA TOO LARGE: delta 0.1 is 1/10 or more: to publish all data of one of 10 clients")
     assert [each.rounds for each in found.spent] == [0, 1, 2, 3, 4]
     assert found.spent[-1].zcdp == found.realised.zcdp and found.spent[0].zcdp == 0
     stated = statement(path, delta=1e-7)
@@ -89,16 +93,54 @@ def test_a_run_that_trained(tmp_path: Path) -> None:
     assert verify(stated).holds
 
 
+def test_a_statement_is_held_against_the_run_that_it_speaks_of(tmp_path: Path) -> None:
+    path = trained_run(tmp_path / "run")
+    found = verify(path)
+    assert found.holds and found.statement is None and "it has no statement" in found.verdict
+    file = path / "report" / "statement.json"
+    file.write_text(statement(path).to_json())
+    with Run.open(path) as run:
+        run.keep_files("report")
+    found = verify(path)
+    assert found.holds and found.run == str(path) and "those of the run's ledger and log" in found.verdict
+    other = trained_run(tmp_path / "other", rounds=2)
+    shutil.copy(file, other / "report")
+    assert verify(other / "report" / "statement.json").holds  # by itself it is consistent
+    assert {"run.realised.rounds", "run.participations"} <= {line.name for line in verify(file, run=other).failed}
+    assert verify(file, run=path).holds
+    assert "file report/statement.json" in {line.name for line in verify(other).failed}, "another wrote it"
+    path.rename(tmp_path / "moved")
+    assert verify(tmp_path / "moved").holds
+    rewrite_each(tmp_path / "moved", "step", lambda step: {**step, "finished": 9.0})  # with seals that fit
+    assert {line.name for line in verify(tmp_path / "moved").failed} == {"run.seal"}
+
+
+def test_files_that_were_written_are_held_against_what_the_run_recorded(tmp_path: Path) -> None:
+    path = trained_run(tmp_path / "run")
+    (path / "report" / "statement.json").write_text(statement(path).to_json())
+    for name in ("weights", "words"):
+        (path / "model" / name).write_text(name)
+    with Run.open(path) as run, run.locked():
+        run.keep_files("model", "report")
+    assert {line.name for line in verify(path).lines} > {"file model/weights", "file report/statement.json"}
+    assert verify(path).holds
+    (path / "model" / "weights").write_text("others")
+    (path / "model" / "words").unlink()
+    found = {line.name: line.complaint for line in verify(path).failed}
+    assert found.keys() == {"file model/weights", "file model/words"} and found["file model/words"] == "missing"
+
+
 def test_clients_who_came_too_often_weaken_it(tmp_path: Path) -> None:
     promised = {"strategy": Tree().to_record(), "clip_norm": 1.0, "noise_multiplier": 2.0}
     path = made(
         tmp_path / "run",
-        training_metadata(guarantee=promised, delta=1e-8),
+        training_metadata(guarantee=promised, delta=1e-8, hooks={"sampler": "made.by:hand"}),
         "",
         [((update(at),), range(5)) for at in range(4)],
     )
     found = account_run(path)
-    assert found.weaker is not None and found.weaker.startswith("WEAKER THAN PLANNED: clients came")
+    (loud,) = found.warnings
+    assert loud.startswith("WEAKER THAN PLANNED: clients came")
 
 
 def test_before_the_first_round_nothing_is_realised(tmp_path: Path) -> None:
@@ -184,7 +226,7 @@ def test_a_run_that_found_words(tmp_path: Path) -> None:
 
 
 def test_kinds_of_run_that_promise_nothing_say_so(tmp_path: Path) -> None:
-    data = CacheUsed(cache="c", source="s", vocabulary_sha256="a", vocabulary_size=3, cache_digest="d")
+    data = CacheUsed(cache="c", source="s", vocabulary_sha256="a", vocabulary_size=3, clients=5, cache_digest="d")
     pretrained = made(tmp_path / "p", PretrainingMetadata(**COMMON, data=data, parameters=3), "", [])
     tuned = made(tmp_path / "t", TuningMetadata(**COMMON), "", [])
     for path, says in ((pretrained, "public text"), (tuned, "name one of them")):

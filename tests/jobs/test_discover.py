@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.conftest import REPOSITORY
+from tests.journals import rewrite_each
 from tests.made_runs import write_run
 
 from tacit.data import TextsOf, VocabularyChoice
@@ -125,10 +126,11 @@ def test_the_guarantee_is_that_of_the_ledger(whole: DiscoveryResult) -> None:
 def test_its_report_is_written_again_from_the_folder_alone(whole: DiscoveryResult, tmp_path: Path) -> None:
     again = report(whole.run, out=tmp_path)
     assert whole.report is not None and again.to_record()["words"] == 2
-    names = {each.name for each in whole.report.html.parent.iterdir()}
-    assert names == {each.name for each in tmp_path.iterdir()}
-    for name in names:
-        assert (tmp_path / name).read_bytes() == (whole.report.html.parent / name).read_bytes(), name
+    for part in ("report", "simulation"):
+        names = {each.name for each in (whole.run.path / part).iterdir()}
+        assert names == {each.name for each in (tmp_path / part).iterdir()} and "report.html" in names
+        for name in names:
+            assert (tmp_path / part / name).read_bytes() == (whole.run.path / part / name).read_bytes(), name
 
 
 def test_the_folder_is_a_run_like_every_other(whole: DiscoveryResult, tmp_path: Path) -> None:
@@ -145,7 +147,7 @@ def test_the_folder_is_a_run_like_every_other(whole: DiscoveryResult, tmp_path: 
     assert "guarantee.central_epsilon_item" in [line.name for line in verify(tmp_path / "changed.json").failed]
     result = json.loads((folder / "result.json").read_text())
     assert result == {**whole.to_record(), "found": whole.rows()}
-    released = (folder / "report" / "released.md").read_text()
+    released = (folder / "report" / "report.md").read_text()
     assert "selfie" in released and "SIMULATION ONLY" not in released
     assert whole.report is not None and "selfie" in whole.report.html.read_text()
 
@@ -254,10 +256,9 @@ class TestGoingOn:
         step.unlink()
         with pytest.raises(RunError, match="cannot be read"):
             asked(clients, tmp_path / "run", ANONYMOUS)
-        with Run.open(tmp_path / "run") as run:
-            run._database.execute("UPDATE steps SET releases = '[{}]' WHERE step = 0")
-            with pytest.raises(UnknownRelease):
-                facts_of(run)
+        rewrite_each(tmp_path / "run", "step", lambda record: {**record, "step": {**record["step"], "releases": [{}]}})
+        with Run.open(tmp_path / "run") as run, pytest.raises(UnknownRelease):
+            facts_of(run)
 
     def test_half_written_files_are_swept(self, clients: Path, whole: DiscoveryResult, tmp_path: Path) -> None:
         shutil.copytree(whole.run.path, tmp_path / "run")

@@ -13,7 +13,7 @@ from tests.training.tiny import SETTINGS, WORDS
 from typer.testing import CliRunner
 
 import tacit
-from tacit.cli import app
+from tacit.cli.commands import app
 from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.data import Cache
@@ -21,7 +21,8 @@ from tacit.errors import InputError, RunError
 from tacit.evaluation.accuracy import HeldOut
 from tacit.evaluation.accuracy import evaluate as count
 from tacit.evaluation.settings import EvaluationSettings, ReleasePrice
-from tacit.jobs.account import account_run
+from tacit.jobs import evaluation_run
+from tacit.jobs.account_run import account_run
 from tacit.jobs.evaluate import EvaluationResult, resume_evaluation
 from tacit.jobs.evaluation_run import COUNTS
 from tacit.keyboard.model_folder import load_model, write_model
@@ -93,12 +94,34 @@ def test_a_release_has_its_ledger_row(released: EvaluationResult) -> None:
 
 def test_its_report_is_written_again_when_asked_for(released: EvaluationResult, tmp_path: Path) -> None:
     assert released.run is not None and released.report is not None
-    before = {path: path.read_bytes() for path in released.report.html.parent.iterdir()}
-    released.report.html.unlink()
+    folders = [files.html.parent for files in (released.report, released.report.everything)]
+    assert [folder.name for folder in folders] == ["report", "simulation"]
+    before = {path: path.read_bytes() for folder in folders for path in folder.iterdir()}
+    for folder in folders:
+        (folder / "report.html").unlink()
     assert tacit.report(released.run).to_record() == released.report.to_record()
-    assert {path: path.read_bytes() for path in released.report.html.parent.iterdir()} == before
+    assert {path: path.read_bytes() for folder in folders for path in folder.iterdir()} == before
     with pytest.raises(InputError, match="keeps its report in"):
         tacit.report(released.run.path, out=tmp_path)
+
+
+def test_what_is_exact_changes_no_byte_of_what_may_be_published(
+    released: EvaluationResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert released.run is not None and released.report is not None
+
+    def written() -> tuple[dict[str, bytes], bytes]:
+        files = tacit.report(released.run)
+        return {
+            path.name: path.read_bytes() for path in files.html.parent.iterdir()
+        }, files.everything.json.read_bytes()
+
+    published, whole = written()
+    real = evaluation_run._exact
+    with monkeypatch.context() as patch:
+        patch.setattr(evaluation_run, "_exact", lambda of: real({name: each[:40] for name, each in of.items()}))
+        assert written()[0] == published and written()[1] != whole
+    assert written() == (published, whole)
 
 
 def test_its_statement_holds(released: EvaluationResult) -> None:
@@ -115,21 +138,22 @@ def test_what_is_released_is_near_what_is_exact_and_no_more(released: Evaluation
             assert told[what].low - 0.005 <= exact[what].value <= told[what].high + 0.005
             wider = (told[what].high - told[what].low) - (exact[what].high - exact[what].low)
             assert wider > 0, "the noise is in the bars"
-    folder = released.run.path / "report"
-    page, record = (folder / "released.md").read_text(), json.loads((folder / "released.json").read_text())
+    folder, apart = released.run.path / "report", released.run.path / "simulation"
+    page, record = (folder / "report.md").read_text(), json.loads((folder / "report.json").read_text())
     private = ("run", "simulation_only", "schema", "version")
     assert record == {name: value for name, value in released.to_record().items() if name not in private}
     assert "FIXED SEED" in page and "zCDP" in page and "SIMULATION" not in page and "simulation" not in page
-    whole = (folder / "report.md").read_text()
+    whole = (apart / "report.md").read_text()
     assert whole.startswith(page.rstrip()) and "## SIMULATION ONLY" in whole
     for name in ("accuracy", "change"):
         for source in ("released", "simulation"):
-            assert (folder / f"{name}-{source}.png").exists() and f"{name}-{source}.png" in whole
+            assert (apart / f"{name}-{source}.png").exists() and f"{name}-{source}.png" in whole
+            assert (folder / f"{name}-{source}.png").exists() == (source == "released")
 
 
 def what_was_found(out: Path) -> tuple[str, str, list[Any]]:
     with Run.open(out) as opened:
-        report = (out / "report" / "report.json").read_text().replace(str(out), "RUN")
+        report = (out / "simulation" / "report.json").read_text().replace(str(out), "RUN")
         return report, opened.settings, [(row.digest, dict(row.releases[0])) for row in opened.steps()]
 
 
@@ -201,9 +225,13 @@ def test_without_a_price_a_folder_keeps_the_counts_and_releases_nothing(
     found = found_by(model, data=cache, clients=12, out=tmp_path / "r")
     assert found.found["promise"] == {"kind": "nothing"} and found.released is None
     assert found.account is not None and found.account.realised is None
-    assert not list((tmp_path / "r" / "report").glob("*released*"))
-    assert not (tmp_path / "r" / "report" / "statement.json").exists()
-    assert (tmp_path / "r" / "report" / "accuracy-simulation.png").exists()
+    assert {file.name for file in (tmp_path / "r" / "report").iterdir()} == {
+        "report.html",
+        "report.md",
+        "report.json",
+    }
+    assert "NOTHING WAS RELEASED" in (tmp_path / "r" / "report" / "report.md").read_text()
+    assert (tmp_path / "r" / "simulation" / "accuracy-simulation.png").exists()
 
 
 def test_devices_may_randomise_their_own_reports(world: tuple[Path, Path, Path], tmp_path: Path) -> None:
@@ -274,7 +302,7 @@ def test_the_command(world: tuple[Path, Path, Path], tmp_path: Path) -> None:
     for words in ("SIMULATION ONLY", "decile", "better for", "NOTHING WAS RELEASED"):
         assert words in said(*asked)
     released = [*asked, "--epsilon", "9", "--out", out]
-    assert "RELEASED (central): epsilon 9" in said(*released) and "report.md" in said(*released)
+    assert "RELEASED (central): epsilon 9" in said(*released) and "publish (what was" in said(*released)
     printed = CliRunner().invoke(app, [*released, "--json"]).stdout
     record = json.loads(printed)
     assert (record["schema"], record["version"], record["asked"], record["run"]) == ("tacit.evaluation", 1, 12, out)

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from tacit.errors import InputError
 from tacit.jobs.statement import verify
 from tacit.privacy import Guarantee, Participation, Tree
 from tacit.statements import TrainingFacts
-from tacit.statements.statement import statement
+from tacit.statements.statement import checksum, statement
 
 PLAN = Participation(rounds=100, min_separation=20, max_participations=4)
 PROMISE = Guarantee(participation=PLAN, strategy=Tree(), clip_norm=1.0, noise_multiplier=3.0)
@@ -22,6 +23,7 @@ STATED = statement(
         delta=1e-8,
         population=1000,
         report_goal=10,
+        participations=1000,
         cohort_rule="drawn at random",
         vocabulary_kind="public",
         vocabulary_description="public words",
@@ -39,7 +41,15 @@ def test_a_file_a_record_and_a_value_verify_alike(tmp_path: Path) -> None:
     assert of_file.holds and of_file.lines == of_record.lines == of_value.lines
     assert of_file.statement == str(path) and of_value.statement is None
     assert verify(str(path)) == of_file
-    record = {"statement": str(path), "verified": True, "checked": len(of_file.lines), "failed": []}
+    record = {
+        "schema": "tacit.verification",
+        "version": 1,
+        "statement": str(path),
+        "run": None,
+        "verified": True,
+        "checked": len(of_file.lines),
+        "failed": [],
+    }
     assert of_file.to_record() == record == json.loads(json.dumps(record))
     assert "Whether the facts are true is not checked" in of_file._repr_html_()
 
@@ -59,6 +69,9 @@ def test_a_change_by_hand_is_named() -> None:
         ("[1]", "no statement of the format"),
         ('{"format": "tacit statement 99"}', "but 'tacit statement 99'"),
         ('{"format": "tacit statement 1"}', "lacks its facts"),
+        ('{"format": "tacit statement 1", "format": "tacit statement 1"}', "key 'format' twice"),
+        ('{"format": "tacit statement 1", "delta": NaN}', "no finite number"),
+        ("[" * 100_000, "nested too deep"),
     ],
 )
 def test_what_cannot_be_read_is_refused(tmp_path: Path, text: str | None, complaint: str) -> None:
@@ -67,6 +80,18 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path, text: str | None, compla
         path.write_text(text)
     with pytest.raises(InputError, match=complaint):
         verify(path)
+
+
+def test_54_participations_of_40_clients_at_maxp_1_are_no_statement() -> None:
+    once = Participation(rounds=6, min_separation=6, max_participations=1)
+    promise = Guarantee(participation=once, strategy=Tree(), clip_norm=1.0, noise_multiplier=3.0)
+    facts = replace(STATED.facts, planned=promise, realised=promise, report_goal=9, population=54, participations=54)
+    record = json.loads(statement(facts).to_json())
+    assert verify(record).holds
+    record["facts"]["population"] = 40
+    record["checksums"]["population"] = checksum("population", 40)
+    (failed,) = verify(record).failed
+    assert "54 participations of 40 clients are more than 1 of some client" in (failed.complaint or "")
 
 
 def test_a_folder_is_no_statement(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from tests.training.tiny import MECHANISMS, cohorts_of, tiny_cache, tiny_learner
 
 from tacit.compute import Hardware
 from tacit.data import Cache
-from tacit.errors import InputError, ParticipationError, RecipeError, RunError
+from tacit.errors import AccountingError, InputError, ParticipationError, RecipeError, RunError
 from tacit.jobs.train import TrainingResult, resume_training, train
 from tacit.keyboard.language_model import LanguageModel
 from tacit.progress import Advanced, Evaluated, Event
@@ -118,6 +118,18 @@ def test_a_path_and_changes_are_a_recipe_too(cache: Cache, tmp_path: Path, whole
         train(changed, tmp_path / "other", seed=-1)
     with pytest.raises(RunError, match=r"rounds\.rounds is 12, not 9"):
         train(recipe(cache, rounds={"rounds": 12}), tmp_path / "run")
+
+
+def test_a_mechanism_without_a_known_sensitivity_is_refused_before_anything_is_written(
+    cache: Cache, tmp_path: Path
+) -> None:
+    """From a file the recipe is refused already; one made in Python may never have been a file."""
+    asked = recipe(cache)
+    rising = {"name": "banded-toeplitz", "coefficients": [1.0, 0.2, 0.5]}
+    section = type(asked.privacy).model_validate({**asked.privacy.model_dump(), "mechanism": rising})
+    with pytest.raises(AccountingError, match=r"coefficient 2 is 0\.5"):
+        train(asked.model_copy(update={"privacy": section}), tmp_path / "run", hardware=ONE)
+    assert not any(tmp_path.iterdir())
 
 
 # -- parts of one's own ------------------------------------------------------------------------------------------------

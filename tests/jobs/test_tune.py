@@ -101,10 +101,11 @@ def test_trials_are_ordinary_runs_and_the_rest_follows_from_them(finished: Path)
 
 def test_its_report_is_written_again_when_asked_for(finished: Path) -> None:
     names = {"report.html", "report.md", "report.json", "tuning.png"}
-    before = {name: (finished / "report" / name).read_bytes() for name in names}
-    (finished / "report" / "report.html").unlink()
+    before = {name: (finished / "simulation" / name).read_bytes() for name in names}
+    (finished / "simulation" / "report.html").unlink()
     report(finished)
-    assert {path.name: path.read_bytes() for path in (finished / "report").iterdir()} == before
+    assert {path.name: path.read_bytes() for path in (finished / "simulation").iterdir()} == before
+    assert not list((finished / "report").iterdir()), "scores of validation clients are exact"
 
 
 def test_the_production_recipe_is_one_and_says_what_it_leaves_out(finished: Path) -> None:

@@ -46,9 +46,10 @@ def finished(folder: Path, found: list[dict[str, Any]] | None = FOUND, **simulat
         vocabulary_description="two words",
     )
     settings_text = settings_toml(settings, vocabulary_sha256=KNOWN.sha256, population_sha256="0")
-    Run.create(folder / "run", settings_text, metadata, b"").close()
-    if found is not None:
-        (folder / "run" / RESULT).write_text(json.dumps({"found": found}))
+    with Run.create(folder / "run", settings_text, metadata, b"") as run:
+        if found is not None:
+            (run.path / RESULT).write_text(json.dumps({"found": found}))
+            run.keep_files(RESULT)
     return folder / "run"
 
 
@@ -105,6 +106,8 @@ def test_an_unfinished_or_damaged_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="is not finished"):
         extend_vocabulary(KNOWN, run)
     (run / RESULT).write_text("{")
+    with Run.open(run) as opened:
+        opened.keep_files(RESULT)
     with pytest.raises(RunError, match="is damaged"):
         extend_vocabulary(KNOWN, run)
     with pytest.raises(RunError, match="no run folder"):
@@ -115,3 +118,11 @@ def test_a_word_is_what_text_is_cut_into() -> None:
     words = {"don't": True, "3.14": True, "ab;": False, "a b": False, "<url>": False, "": False, "\x0b": False}
     assert {word: is_word(word, lowercase=False) for word in words} == words
     assert not is_word("Oslo", lowercase=True)
+
+
+def test_words_that_another_wrote_into_the_result_are_refused(tmp_path: Path) -> None:
+    run = finished(tmp_path)
+    text = (run / RESULT).read_text()
+    (run / RESULT).write_text(text.replace("selfie", "selfies"))
+    with pytest.raises(RunError, match=r"result.json' is not what the run wrote"):
+        extend_vocabulary(KNOWN, run)

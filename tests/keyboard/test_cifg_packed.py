@@ -3,11 +3,11 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.keyboard import numpy_model as twin
+from tests.keyboard.test_cifg import SMALL, Sentences, both, lively
 
 from tacit.compute.precision import UNITS, processor_features
 from tacit.keyboard import cifg_packed as packed
@@ -15,11 +15,8 @@ from tacit.keyboard.cifg import Cifg, CifgParameters
 from tacit.keyboard.cifg_loss import loss
 from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD
 
-Sentences = npt.NDArray[np.int32]
 RATE = 0.5
 WORDS, COUNT = 10, 7  # 70 rows: three compiled sizes
-SMALL = {tied: Cifg(vocabulary=11, embedding=3, units=5, tied=tied) for tied in (False, True)}
-both = pytest.mark.parametrize("tied", [False, True], ids=["separate", "tied"])
 descend = jax.jit(lambda model, sentences: packed.descend(model, sentences, RATE))
 
 
@@ -27,12 +24,6 @@ descend = jax.jit(lambda model, sentences: packed.descend(model, sentences, RATE
 def padded_step(model: CifgParameters, sentences: jax.Array) -> tuple[CifgParameters, jax.Array]:
     value, gradient = jax.value_and_grad(loss)(model, sentences)
     return jax.tree.map(lambda p, g: p - RATE * g, model, gradient), value
-
-
-def lively(size: Cifg, seed: int = 0) -> CifgParameters:
-    fresh = size.init(jax.random.key(seed))
-    random = np.random.default_rng(seed)
-    return CifgParameters(*(jnp.asarray(random.normal(0, 0.8, leaf.shape), jnp.float32) for leaf in fresh))
 
 
 def batch_of(lengths: list[int], seed: int = 0, vocabulary: int = 11) -> Sentences:

@@ -6,19 +6,17 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.keyboard import numpy_model as twin
 from tests.keyboard.counting import counted, nats, whole
-from tests.keyboard.test_cifg import BATCH, SMALL, Sentences, batches, lively
+from tests.keyboard.test_cifg import BATCH, SMALL, Sentences, batches, filled, lively, value_and_gradient
 
 from tacit.keyboard.cifg import CifgParameters
-from tacit.keyboard.cifg_loss import loss
 from tacit.keyboard.language_model import count
 from tacit.keyboard.metrics import METRICS, Counts, Metric
-from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD
+from tacit.keyboard.vocabulary import BOS, EOS, OOV
 
 counting = {
     (tied, ends): jax.jit(partial(count, SMALL[tied], ends=ends)) for tied in (False, True) for ends in (False, True)
@@ -55,22 +53,22 @@ def test_ties_go_to_the_smaller_id(ends: bool, bias: list[float], sentences: Sen
 
 def test_what_never_counts() -> None:
     """Padding, beginnings and unknown words are no targets; ends only if asked for."""
-    sentences = np.array([[BOS, OOV, OOV, EOS, PAD], [BOS, BOS, EOS, PAD, PAD]], np.int32)
-    counts = count(SMALL[False], lively(SMALL[False]), jnp.asarray(sentences)).host()
+    sentences = filled([BOS, OOV, OOV, EOS], [BOS, BOS, EOS])
+    counts = counting[False, False](lively(SMALL[False]), sentences).host()
     assert counts == counted(words=2, oov=2, ends=2)
     assert counts.value("oov_rate") == 1.0
     assert math.isnan(counts.value("top1_accuracy"))
-    assert count(SMALL[False], lively(SMALL[False]), jnp.asarray(sentences), ends=True).predicted == 2
-    assert counting[False, False](lively(SMALL[False]), np.zeros((2, 6), np.int32)).host() == counted()
+    assert counting[False, True](lively(SMALL[False]), sentences).predicted == 2
+    assert counting[False, False](lively(SMALL[False]), filled()).host() == counted()
 
 
 def test_special_tokens_are_never_suggested() -> None:
     """However likely the model thinks them, a phone cannot show them; the end competes only if asked to."""
     specials_first = with_bias(lively(SMALL[False]), [9, 9, 9, 9, 1, 2, 3, 0, 0, 0, 0])
-    sentence = jnp.array([[BOS, 6, 5, 4, 7, EOS]], jnp.int32)
-    words = count(SMALL[False], specials_first, sentence).host()
+    sentence = filled([BOS, 6, 5, 4, 7, EOS])
+    words = counting[False, False](specials_first, sentence).host()
     assert whole(words)[3:] == (4, 1, 3)
-    ends = count(SMALL[False], specials_first, sentence, ends=True).host()
+    ends = counting[False, True](specials_first, sentence).host()
     assert whole(ends)[3:] == (5, 1, 3)  # EOS first, then 6 and 5
     # From the full softmax: what the special tokens took is lost.
     normalizer = math.log(sum(math.exp(score) for score in [9, 9, 9, 9, 1, 2, 3, 0, 0, 0, 0]))
@@ -80,8 +78,8 @@ def test_special_tokens_are_never_suggested() -> None:
 
 def test_counts_add_up() -> None:
     model = lively(SMALL[False])
-    apart = sum((count(SMALL[False], model, jnp.asarray(row[None])).host() for row in BATCH), start=Counts())
-    together = count(SMALL[False], model, jnp.asarray(BATCH)).host()
+    apart = sum((counting[False, False](model, filled(row.tolist())).host() for row in BATCH), start=Counts())
+    together = counting[False, False](model, BATCH).host()
     assert whole(apart) == whole(together)
     assert nats(apart) == pytest.approx(nats(together), rel=1e-6)
     assert together.words == 6
@@ -113,7 +111,6 @@ def test_a_metric_says_which_way_is_better_and_where_its_changes_are_cut(metric:
 
 def test_cross_entropy_of_known_words_is_the_training_loss() -> None:
     """Where nothing is excluded, metric and loss are one number."""
-    model, sentence = lively(SMALL[True]), jnp.array([[BOS, 4, 8, 10, EOS]], jnp.int32)
-    assert count(SMALL[True], model, sentence, ends=True).value("cross_entropy") == pytest.approx(
-        float(loss(model, sentence)), rel=1e-6
-    )
+    model, sentence = lively(SMALL[True]), filled([BOS, 4, 8, 10, EOS])
+    counts = counting[True, True](model, sentence).host()
+    assert counts.value("cross_entropy") == pytest.approx(float(value_and_gradient(model, sentence)[0]), rel=1e-6)

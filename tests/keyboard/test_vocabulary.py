@@ -49,7 +49,7 @@ def test_lower_case_vocabularies_look_up_in_lower_case() -> None:
 
 def test_the_digest_says_what_decides_ids() -> None:
     private = Provenance(kind="private", description="elsewhere")
-    assert small().sha256 == small(provenance=private).sha256
+    assert small().sha256 != small(provenance=private).sha256, "where words come from is part of what they are"
     assert len({small().sha256, small(words=("Dog", "the", "café")).sha256, small(words=("the",)).sha256}) == 3
 
 
@@ -118,8 +118,10 @@ def test_files(tmp_path: Path) -> None:
     [
         ({"words": ["the", "Dog", "cat"]}, "somebody changed it"),
         ({"format": "other"}, "not a vocabulary of format"),
-        ({"provenance": {}}, "lacks or misnames"),
-        ({"words": None}, "lacks or misnames"),
+        ({"provenance": {}}, "provenance lacks 'kind'"),
+        ({"provenance": {"kind": "public", "description": "counted by a private hand"}}, "somebody changed it"),
+        ({"words": None}, "words is None, and a list was expected"),
+        ({"lowercase": 0}, "lowercase is 0, and true or false was expected"),
     ],
 )
 def test_changed_files_are_refused(tmp_path: Path, change: dict[str, object], complaint: str) -> None:

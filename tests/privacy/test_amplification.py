@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.optimize import brentq
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from tacit.errors import AccountingError, InputError
 from tacit.privacy import Blt, Independent, Participation, Toeplitz, Tree
@@ -17,11 +17,16 @@ from tacit.privacy.sensitivity import sensitivity_squared
 from tacit.privacy.strategy import Banded, BandedInverse, BandedToeplitz, Dense, Strategy
 
 
+def above(x: float) -> float:
+    """P(a standard normal number > x), without what `scipy.stats` looks at in every call."""
+    return float(ndtr(-x))
+
+
 def tail(epsilon: float, q: float, z: float) -> float:
     """delta(epsilon) of one Poisson-sampled Gaussian, somebody removed: P(x > t) - e^epsilon Q(x > t)."""
     inside = math.exp(epsilon) - (1 - q)
     at = -math.inf if inside <= 0 else z * z * math.log(inside / q) + 0.5
-    return float((1 - q) * norm.sf(at / z) + q * norm.sf((at - 1) / z) - math.exp(epsilon) * norm.sf(at / z))
+    return float((1 - q) * above(at / z) + q * above((at - 1) / z) - math.exp(epsilon) * above(at / z))
 
 
 def two_tails(epsilon: float, q: float, z: float) -> float:
@@ -29,7 +34,7 @@ def two_tails(epsilon: float, q: float, z: float) -> float:
 
     def weighted(x: float) -> float:
         loss = math.log((1 - q) + q * math.exp((2 * x - 1) / (2 * z * z)))
-        density = norm.pdf(x / z) / z
+        density = math.exp(-((x / z) ** 2) / 2) / (z * math.sqrt(2 * math.pi))
         return float(density * math.exp(loss) * tail(epsilon - loss, q, z))
 
     return float(quad(weighted, -9 * z, 9 * z + 1, limit=400)[0])

@@ -6,11 +6,13 @@ import math
 from pathlib import Path
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
+from scipy.special import log_ndtr
 from scipy.stats import norm
 
 from tacit.errors import InputError
@@ -34,6 +36,24 @@ def slow_delta(epsilon: float, mu: float) -> float:
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 5.0])
 def test_delta_is_the_hockey_stick_divergence(epsilon: float, mu: float) -> None:
     assert gaussian.delta(epsilon, mu) == pytest.approx(slow_delta(epsilon, mu), abs=1e-12)
+
+
+def log_phi(x: float) -> float:
+    """log Phi(x) with 60 digits."""
+    with mpmath.workdps(60):
+        tail = mpmath.erfc(abs(mpmath.mpf(x)) / mpmath.sqrt(2)) / 2
+        return float(mpmath.log(tail) if x < 0 else mpmath.log1p(-tail))
+
+
+@given(st.floats(-1e4, 2) | st.floats(gaussian.FAR - 1e-6, gaussian.FAR + 1e-6))
+def test_the_logarithm_of_phi_is_that_of_sixty_digits_and_of_scipy(x: float) -> None:
+    assert gaussian.log_normal_cdf(x) == pytest.approx(log_phi(x), rel=1e-15, abs=0)
+    assert gaussian.log_normal_cdf(x) == pytest.approx(float(log_ndtr(x)), rel=2e-15, abs=0)
+
+
+@given(st.floats(2, 40))
+def test_where_phi_is_nearly_one_its_logarithm_is_that_of_scipy(x: float) -> None:
+    assert gaussian.log_normal_cdf(x) == pytest.approx(float(log_ndtr(x)), rel=1e-14 * x**2, abs=0)
 
 
 @pytest.mark.parametrize("row", GOLDEN["rows"], ids=lambda row: f"{row['where']} {row['rho']:.4f}")

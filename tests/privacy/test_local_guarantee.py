@@ -65,7 +65,7 @@ class TestWhatIsPublished:
         said = "\n".join(guarantee(contributions=2).sentences())
         for part in (
             "Local, for one answer: epsilon = 6.",
-            "everything a person answered (2 answers): epsilon = 12.",
+            "everything a user answered (2 answers): epsilon = 12.",
             "Central, for one answer",
             "at delta = 1e-08",
             "privacy blanket",
@@ -103,7 +103,7 @@ class TestWhatIsPublished:
     @pytest.mark.parametrize(
         ("changed", "named"),
         [
-            ({"groups": ()}, "groups of people"),
+            ({"groups": ()}, "groups of users"),
             ({"groups": (Group(0, 101),)}, "a group of 0"),
             ({"groups": (Group(10, 1),)}, "domain=1"),
             ({"contributions": 0}, "contributions=0"),

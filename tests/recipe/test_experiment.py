@@ -107,20 +107,25 @@ def recipes(draw: st.DrawFn) -> dict[str, Any]:
         privacy["stands_in_for"] = goal + draw(counts)
     adapting = draw(st.booleans()) and privacy["mechanism"]["name"] in ("none", "independent")
     clipping = {"initial": privacy["clip_norm"], "bit_stddev": 1e9} | section(quantile=st.floats(0.1, 0.9))
+    losses = {"stddev": 1e9} | section(bound=st.floats(0.1, 20))
     rate, momentum = st.floats(1e-3, 10), st.floats(0, 0.99)
     method = st.sampled_from(get_args(Method))
-    return {
-        "name": draw(names),
-        "data": {"cache": draw(names.filter(lambda name: "\0" not in name))},
-        "model": section(embedding=counts, units=counts, tied=st.booleans()),
-        "client": section(epochs=counts, batch_size=counts, learning_rate=rate, sentences=counts, words=counts),
-        "server": section(method=method, learning_rate=rate, momentum=momentum, adaptivity=positive),
-        "rounds": {"rounds": draw(counts), "report_goal": goal, "min_separation": draw(counts)}
-        | section(max_participations=counts),
-        "privacy": privacy,
-        "evaluation": section(every=counts, clients=counts, test_clients=counts, sentences=counts),
-        "run": section(seed=st.integers(0, 2**80)),
-    } | ({"clipping": clipping} if adapting else {})
+    return (
+        {
+            "name": draw(names),
+            "data": {"cache": draw(names.filter(lambda name: "\0" not in name))},
+            "model": section(embedding=counts, units=counts, tied=st.booleans()),
+            "client": section(epochs=counts, batch_size=counts, learning_rate=rate, sentences=counts, words=counts),
+            "server": section(method=method, learning_rate=rate, momentum=momentum, adaptivity=positive),
+            "rounds": {"rounds": draw(counts), "report_goal": goal, "min_separation": draw(counts)}
+            | section(max_participations=counts),
+            "privacy": privacy,
+            "evaluation": section(every=counts, clients=counts, test_clients=counts, sentences=counts),
+            "run": section(seed=st.integers(0, 2**80)),
+        }
+        | ({"clipping": clipping} if adapting else {})
+        | ({"training_loss": losses} if draw(st.booleans()) else {})
+    )
 
 
 @given(recipes())
@@ -310,8 +315,8 @@ def test_a_key_that_is_misspelt_is_refused_by_its_name(key: str) -> None:
 @pytest.mark.parametrize("wrong", [{"a": 1}, [["x"]], float("nan"), float("inf"), -1, "", [True]], ids=repr)
 def test_a_wrong_value_is_refused_by_the_name_of_its_key(key: str, wrong: Any) -> None:
     """No key of a recipe can take any of these, but for the name, which takes any text that is not empty."""
-    if key in ("data.cache", "model.init") and wrong == "":
-        return  # the current folder, which then is no cache and no model
+    if key in ("data.cache", "model.init", "privacy.population") and wrong == "":
+        return  # the current folder, which then is no cache, no model and no budget
     *section, name = key.split(".")
     values = changed(section[0], **{name: wrong}) if section else {**LEAST, name: wrong}
     assert re.search(rf"\b{key}\b", refusal(values)), refusal(values)

@@ -14,7 +14,7 @@ def test_compare_shows_what_differs(tmp_path: Path) -> None:
     b = write_run(tmp_path / "b", strategy=PUBLISHED_BLT["b400"], name="blt", rounds=10)
     both = compare(a, b)
     shown = both.to_record()
-    assert shown["figure"] == str(a / "report" / "compare-b.png")
+    assert shown["figure"] == str(a / "simulation" / "compare-b.png")
     assert Path(shown["figure"]).read_bytes().startswith(b"\x89PNG")
     assert shown["settings"] == {"name": {"a": "tree", "b": "blt"}, "rounds.rounds": {"a": 20, "b": 10}}
     equal = [name for name in shown["accuracy"] if name.startswith("top-1, validation")]
@@ -28,7 +28,14 @@ def test_compare_shows_what_differs(tmp_path: Path) -> None:
 
 def test_compare_says_what_cannot_be_compared(tmp_path: Path) -> None:
     a = write_run(tmp_path / "a", strategy=None)
-    data = {"cache": "c", "source": "s", "vocabulary_sha256": "1", "vocabulary_size": 9, "cache_digest": "2"}
+    data = {
+        "cache": "c",
+        "source": "s",
+        "vocabulary_sha256": "1",
+        "vocabulary_size": 9,
+        "clients": 3,
+        "cache_digest": "2",
+    }
     b = write_run(tmp_path / "b", strategy=Tree(), done=0, data=data, delta=1e-6)
     both = compare(a, b, out=tmp_path / "figures")
     shown = both.to_record()

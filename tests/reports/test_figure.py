@@ -23,6 +23,8 @@ from tacit.reports.figure import (
     traced,
 )
 
+pytestmark = pytest.mark.drawn
+
 AT = np.arange(1, 6)
 MARKS: tuple[Mark, ...] = (
     Line(x=AT, y=AT, label="a line"),

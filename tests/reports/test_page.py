@@ -22,6 +22,7 @@ from tacit.reports.page import (
     to_html_fragment,
     to_markdown,
     write,
+    write_both,
 )
 from tacit.statements.statement import Label
 
@@ -53,7 +54,7 @@ def test_texts_are_cut_into_paragraphs_lists_and_code() -> None:
 
 def test_markdown_of_every_block() -> None:
     assert to_markdown(PAGE) == (
-        "# A <page>\n\n**WEAKER: than <planned>.**\n\n| | |\n|---|---|\n| rounds | 20 of 20 |\n\n"
+        "# A \\<page>\n\n**WEAKER: than \\<planned>.**\n\n| | |\n|---|---|\n| rounds | 20 of 20 |\n\n"
         "![It rises.](line.png)\n\n## A section\n\nTwo\nlines, `code` in one.\n\n- one\n- two\n\n    tacit verify x\n\n"
         "Beside.\n\n| | value |\n|---|---|\n| a \\| b | 1 |\n| c | 2 |\n\n| | |\n|---|---|\n| alone | 3 |\n"
     )
@@ -77,13 +78,18 @@ def test_a_fragment_is_the_same_without_a_page_around_it() -> None:
 
 def test_pages_are_written_with_their_figures_and_what_belongs_beside_them(tmp_path: Path) -> None:
     public = Page(title="Public", blocks=BLOCKS[:1], record={"only": 1})
-    files = write(tmp_path / "report", PAGE, beside={"released": public}, files={"more.txt": b"more"})
-    names = {"report.html", "report.md", "report.json", "released.html", "released.md", "released.json"}
-    assert {each.name for each in (tmp_path / "report").iterdir()} == {*names, "line.png", "more.txt"}
-    assert files.html.read_text() == to_html(PAGE) and files.markdown.read_text() == to_markdown(PAGE)
-    assert json.loads(files.json.read_text()) == {"value": "inf", "nothing": None}
-    assert json.loads((tmp_path / "report" / "released.json").read_text()) == {"only": 1}
-    assert files.to_record()["files"]["figures"] == [str(tmp_path / "report" / "line.png")]
+    files = write_both(tmp_path, published=public, whole=PAGE, files={"more.txt": b"more"})
+    names = {"report.html", "report.md", "report.json"}
+    assert {each.name for each in (tmp_path / "report").iterdir()} == {*names, "more.txt"}
+    assert {each.name for each in (tmp_path / "simulation").iterdir()} == {*names, "line.png"}
+    assert json.loads(files.json.read_text()) == {"only": 1} and files.figures == ()
+    whole = files.simulation
+    assert whole is not None and files.everything == whole == whole.everything
+    assert whole.html.read_text() == to_html(PAGE) and whole.markdown.read_text() == to_markdown(PAGE)
+    assert json.loads(whole.json.read_text()) == {"value": "inf", "nothing": None}
+    drawn = [str(tmp_path / "simulation" / "line.png")]
+    assert files.to_record()["simulation"]["files"]["figures"] == drawn and "A <page>" not in files.html.read_text()
+    assert "A &lt;page&gt;" in files._repr_html_(), "a notebook shows the page to read"
 
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:

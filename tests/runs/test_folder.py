@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.journals import rewrite_each
 from tests.made_runs import training_metadata
 
 from tacit.errors import InputError, RunError
@@ -107,9 +108,9 @@ def test_what_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypatch: pyte
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from tacit.runs import folder
+from tacit.runs import draft, folder
 from tests.made_runs import training_metadata
-folder.sync_folder = lambda path: os.kill(os.getpid(), signal.SIGKILL)
+draft.sync_folder = lambda path: os.kill(os.getpid(), signal.SIGKILL)
 folder.Run.create(Path(sys.argv[1]), "", training_metadata(), bytes(16))
 """
 
@@ -168,7 +169,7 @@ def foreign(path: Path, *statements: str) -> None:
         (["CREATE TABLE metadata (name TEXT, value TEXT)"], "has the format 'unknown'"),
         (
             ["CREATE TABLE metadata (name, value)", "INSERT INTO metadata VALUES ('format', 'a cake')"],
-            "is not a run of",
+            "has the format 'a cake'",
         ),
         (
             ["CREATE TABLE metadata (name, value)", "INSERT INTO metadata VALUES ('format', '\"tacit run 9\"')"],
@@ -202,20 +203,33 @@ def test_what_is_learnt_later_is_noted_and_metadata_stays(tmp_path: Path) -> Non
 
 
 def test_metadata_that_is_damaged_or_of_another_kind_is_named(tmp_path: Path) -> None:
+    """By somebody who made all seals fit."""
+
+    def without(record: dict[str, Any]) -> dict[str, Any]:
+        del record["metadata"]["population"]
+        return record
+
     create(tmp_path / "a").close()
-    foreign(tmp_path / "a" / "run.db", "DELETE FROM metadata WHERE name = 'population'")
+    rewrite_each(tmp_path / "a", "begun", without)
     with Run.open(tmp_path / "a") as run, pytest.raises(RunError, match="lacks 'population'"):
         _ = run.metadata
-    foreign(tmp_path / "a" / "run.db", "UPDATE metadata SET value = '\"bake\"' WHERE name = 'kind'")
-    with Run.open(tmp_path / "a") as run, pytest.raises(RunError, match="unknown kind 'bake'"):
-        _ = run.kind
+    for kind in ("bake", ["train"], None):
+        rewrite_each(tmp_path / "a", "begun", lambda record, to=kind: {**record, "metadata": {"kind": to}})
+        with Run.open(tmp_path / "a") as run, pytest.raises(RunError, match="of the unknown kind"):
+            _ = run.kind
 
 
-def test_settings_of_another_kind_than_the_run_are_refused(tmp_path: Path) -> None:
+def test_changed_settings_are_refused_with_the_line(tmp_path: Path) -> None:
     with create(tmp_path / "a") as run:
-        (run.path / "settings.toml").write_text('kind = "tune"\nname = "tiny"\n')
-        with pytest.raises(RunError, match=r'settings.toml\' does not begin with kind = "train"'):
-            _ = run.settings
+        path = run.path / "settings.toml"
+        for text, said in {
+            'kind = "tune"\nname = "tiny"\n': r"line 1 was 'kind = \"train\"' and is now 'kind = \"tune\"'",
+            'kind = "train"\nname = "tiny"\n# so\n': "line 3 was nothing and is now '# so'",
+            'kind = "train"\nname = "tiny"': "in its line ends",
+        }.items():
+            path.write_text(text)
+            with pytest.raises(RunError, match=rf"settings.toml' was changed since the run began \({said}\)"):
+                _ = run.settings
 
 
 def test_a_run_of_another_kind_is_refused_with_what_to_do(tmp_path: Path) -> None:
@@ -243,7 +257,7 @@ def test_a_round_out_of_order_is_refused_and_leaves_nothing(tmp_path: Path, roun
 def test_a_round_is_done_as_a_whole_or_not(tmp_path: Path) -> None:
     """The same client twice breaks the transaction after the ledger row was written: that row must go too."""
     with create(tmp_path / "a") as run:
-        with pytest.raises(sqlite3.IntegrityError):
+        with pytest.raises(RunError, match="a client is twice in step 0"):
             commit(run, 0, [1, 1])
         assert run.steps() == [] and run.times() == []
         commit(run, 0, [1])
@@ -325,8 +339,8 @@ def test_the_key_is_destroyed_once_and_for_all(tmp_path: Path) -> None:
     with create(tmp_path / "a") as run:
         copy = tmp_path / "same file"
         os.link(tmp_path / "a" / "noise.key", copy)  # another name of the same blocks on disk
-        run.destroy_noise_key()
-        run.destroy_noise_key()
+        run.tidy()
+        run.tidy()
         with pytest.raises(RunError, match="is finished and its noise key destroyed"):
             _ = run.noise_key
         assert copy.read_bytes() != KEY, "the blocks themselves were written over"

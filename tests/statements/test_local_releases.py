@@ -1,4 +1,4 @@
-"""A campaign's ledger: the guarantee is a function of it, people count once, and what is not understood is refused."""
+"""A discovery's ledger: the guarantee is a function of it, users count once, and what is not understood is refused."""
 
 from dataclasses import replace
 from typing import Any
@@ -18,7 +18,7 @@ from tacit.statements.local_releases import PREFIX_VOTES, WORD_COUNTS, rare_outp
 
 
 def release(first_user: int, users: int, domain: int, **changed: Any) -> LocalReports:
-    """Prefix votes by Subset Selection with epsilon 4, as a campaign writes them."""
+    """Prefix votes by Subset Selection with epsilon 4, as a discovery writes them."""
     numbers = SubsetNumbers(domain, 4.0)
     settings: dict[str, Any] = dict(
         what=PREFIX_VOTES,

@@ -85,7 +85,9 @@ def test_sequences_beside_the_updates_and_a_larger_cohort_are_planned_too() -> N
 def test_facts_that_are_none_are_refused() -> None:
     facts = facts_of(Tree())
     with pytest.raises(InputError, match="of a run that was not made"):
-        replace(facts, realised=facts.planned.with_participation(SEEN))
+        replace(facts, realised=facts.planned.with_participation(SEEN), participations=13_000_000)
+    with pytest.raises(InputError, match="counted in the log of a run that was made"):
+        replace(facts, participations=13_000_000)
     with pytest.raises(InputError, match="some are realised and some only planned"):
         replace(facts, also_released=(SideRelease(what="losses", planned=facts.planned, realised=facts.planned),))
     with pytest.raises(InputError, match="simulate the plan"):

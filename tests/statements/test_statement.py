@@ -23,8 +23,9 @@ FACTS = TrainingFacts(
     planned=PROMISE,
     realised=HAPPENED,
     delta=1e-10,
-    population=100_000,
+    population=4_210_000,
     report_goal=6500,
+    participations=13_000_000,
     cohort_rule="exactly the report goal, drawn from clients whose separation allows it",
     vocabulary_kind="public",
     vocabulary_description="the 10,000 most frequent words of public novels",
@@ -41,7 +42,7 @@ APPENDIX_A = [
         "2a. Data accesses covered",
         [
             "single training run",
-            "100,000",
+            "4,210,000",
             "evaluation on validation clients; tuning of the server learning rate",
             "Trying settings on the same clients and choosing a model by what it scores",
             "does not weaken the guarantee of the others",
@@ -140,8 +141,8 @@ def test_a_private_vocabulary_is_left_out_of_the_promise() -> None:
 def test_a_discovered_vocabulary_has_the_guarantee_of_its_campaign() -> None:
     made = statement(changed(vocabulary_kind="discovered"))
     assert not any(label.name.startswith("VOCABULARY") for label in made.labels)
-    assert "has the guarantee of its campaign" in next(item.text for item in made.items if item.number == "3c")
-    assert "that campaign's own statement covers them" in made.markdown()
+    assert "has the guarantee of its discovery" in next(item.text for item in made.items if item.number == "3c")
+    assert "that discovery's own statement covers them" in made.markdown()
 
 
 def test_the_extrapolated_figures_never_mix_with_the_runs_own() -> None:
@@ -223,7 +224,7 @@ def test_a_strategy_without_a_command_points_to_the_run_alone() -> None:
 def test_a_matrix_is_described_by_its_size(strategy: Any, said: str) -> None:
     once = Participation(rounds=20, min_separation=20, max_participations=1)
     promise = replace(PROMISE, strategy=strategy, participation=once)
-    text = statement(changed(planned=promise, realised=promise)).markdown()
+    text = statement(changed(planned=promise, realised=promise, participations=130_000)).markdown()
     assert said in text
     assert "exact worst-case sensitivity" in text
 
@@ -260,9 +261,9 @@ def test_what_is_released_beside_the_updates_is_counted_and_named() -> None:
 
 def test_a_sequence_without_noise_makes_the_whole_run_non_private() -> None:
     bare = Guarantee(participation=PLAN, strategy=None, clip_norm=1.0, noise_multiplier=0.0)
-    made = statement(changed(also_released=(SideRelease(what="losses", planned=bare, realised=bare),)))
+    made = statement(changed(also_released=(SideRelease(what="gaussian sum: losses", planned=bare, realised=bare),)))
     assert [label.name for label in made.labels] == ["NON-PRIVATE"]
-    assert "released without noise: losses" in made.labels[0].meaning
+    assert "released without noise: gaussian sum: losses" in made.labels[0].meaning
     assert next(item.text for item in made.items if item.number == "3c").startswith("None")
 
 

@@ -112,7 +112,7 @@ def test_what_weakens_it_stands_first_and_in_capitals() -> None:
     lines = statement(facts).markdown().splitlines()
     labels = [line.split(":")[0].strip("*") for line in lines if line.startswith("**")]
     assert labels == ["FIXED SEED", "RESAMPLED USERS", "VOCABULARY FROM PRIVATE TEXT"]
-    assert lines.index("# Privacy statement of a campaign for new words") > 4
+    assert lines.index("# Privacy statement of a discovery of new words") > 4
     assert "Whoever has the seed" in lines[0] and "Nothing is promised to those clients" in lines[2]
 
 
@@ -133,14 +133,14 @@ def test_the_statement_says_every_item_in_words() -> None:
         "1,000 further users",
         "at most one answer",
         "Replace-one",
-        "everything a person answered (2 answers): epsilon = 8.",
+        "everything a user answered (2 answers): epsilon = 8.",
         "fewer than 5 of those asked",
         "nobody in common",
         "simulated in the clear",
         "tacit verify statement.json",
     ):
         assert part in said
-    assert "what a single person typed can be output" in statement(replace(FACTS, anonymity=None)).markdown()
+    assert "what a single user typed can be output" in statement(replace(FACTS, anonymity=None)).markdown()
 
 
 def test_facts_that_contradict_each_other_are_refused() -> None:

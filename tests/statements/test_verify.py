@@ -27,6 +27,7 @@ FACTS = TrainingFacts(
     delta=1e-10,
     population=100_000,
     report_goal=500,
+    participations=90_000,
     cohort_rule="exactly the report goal",
     vocabulary_kind="public",
     vocabulary_description="the 10,000 most frequent words of public novels",
@@ -43,8 +44,9 @@ STATEMENTS = {
     "usual": FACTS,
     "every label": replace(
         FACTS,
-        planned=LITTLE.with_participation(HAPPENED),
+        planned=LITTLE.with_participation(replace(HAPPENED, rounds=200)),
         realised=LITTLE,
+        participations=100_000,
         vocabulary_kind="private",
         key_source="fixed seed 7",
         unit="client",
@@ -139,7 +141,12 @@ def test_any_other_value_anywhere_fails_by_its_name(data: st.DataObject) -> None
     record = RECORDS[data.draw(st.sampled_from(sorted(RECORDS)))]
     path = data.draw(st.sampled_from([each for each in places(record) if each != ("format",)]))
     anything = (
-        st.none() | st.booleans() | st.integers(-1000, 10_000) | st.floats(allow_nan=False) | st.text() | st.just([])
+        st.none()
+        | st.booleans()
+        | st.integers(-1000, 10_000)
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | st.text()
+        | st.just([])
     )
     new = data.draw(anything)
     tampered = changed(record, path, lambda _: new)
@@ -158,10 +165,10 @@ def _line(path: tuple[Any, ...]) -> str:
     [
         ("mechanism.noise_multiplier", 7.7, {"planned.zcdp", "planned.epsilon", "realised.mu", "items.7.text"}),
         ("mechanism.clip_norm", 6.0, {"planned.clip_norm", "items.6.text"}),
-        ("realised.min_separation", 90, {"realised.min_separation", "realised.sensitivity_squared"}),
+        ("realised.min_separation", 36, {"realised.min_separation", "realised.sensitivity_squared"}),
         ("key_source", "fixed seed 3", {"labels.0.name", "key_source"}),
         ("vocabulary_kind", "private", {"labels.0.name", "items.7.text"}),
-        ("population", 5, {"items.1.text"}),
+        ("population", 50_000, {"items.1.text"}),
     ],
 )
 def test_a_fact_changed_with_its_checksum_fails_by_what_should_follow(fact: str, new: Any, fails: set[str]) -> None:

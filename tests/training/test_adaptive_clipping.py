@@ -141,25 +141,24 @@ def test_the_counts_have_the_noise_that_is_accounted() -> None:
 
 
 def test_the_noise_of_a_tree_is_the_trees() -> None:
-    """Nine rounds add the tree's dense map of their seeds; over 600 keys that has the tree's scale and no other."""
+    """Nine rounds add the tree's dense map of their seeds; over 150 keys that has the tree's scale and no other."""
     tree, stddev = Tree(restarts=(8,)), 50.0
     stream = stream_for(tree)
     clipping = AdaptiveClipping(initial=3.0, bit_stddev=stddev)
     _, counts = clipping.guarantees(planned(tree, 9), GOAL)
     prefix = stream.dense(9).sum(axis=0)
-
-    def noise(key: bytes) -> float:
-        seeds = [standard_normal_seeds(key, "clip norm", round, stream.seeds_in(round), 1) for round in range(9)]
-        return stddev * float(prefix @ np.concatenate(seeds)[:, 0])
-
-    keys = [number.to_bytes(16, "little") for number in range(600)]
-    for key in keys[:6]:
-        state = first_clip(clipping, counts)
+    sums = []
+    for number in range(150):
+        state, seeds = first_clip(clipping, counts), []
         for round in range(9):
-            told: dict[str, Any] = {"reports": GOAL, "report_goal": GOAL, "round": round, "key": key}
-            state, _ = follow(state, GOAL, settings=clipping, counts=counts, **told)
-        assert float(state.counted) * GOAL - 9 * GOAL / 2 == pytest.approx(noise(key), abs=1e-3)
-    sums = [noise(key) for key in keys]
+            told: dict[str, Any] = {"reports": GOAL, "report_goal": GOAL, "round": round}
+            key = number.to_bytes(16, "little")
+            state, _ = follow(state, GOAL, settings=clipping, counts=counts, key=key, **told)
+            assert state.noise is not None
+            seeds.append(standard_normal_seeds(bytes(state.noise.keys[0])[:16], stream.seeds_in(round), 1))
+        sums.append(float(state.counted) * GOAL - 9 * GOAL / 2)
+        on_grids = 9 * stddev / 256 / 2  # at most half a step a round
+        assert sums[-1] == pytest.approx(stddev * float(prefix @ np.concatenate(seeds)[:, 0]), abs=on_grids)
     assert kstest(sums, "norm", args=(0, stddev * float(np.linalg.norm(prefix)))).pvalue > 0.01
     assert kstest(sums, "norm", args=(0, stddev * 3.0)).pvalue < 1e-3
 

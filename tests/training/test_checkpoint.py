@@ -1,5 +1,6 @@
 """A state comes back bit for bit, or is refused: torn, missing, of another recipe, or not the one in the ledger."""
 
+import hashlib
 import os
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ from safetensors.numpy import load_file, save_file
 
 from tacit.errors import RunError
 from tacit.mechanisms import NoiseState
-from tacit.training.checkpoint import digest, forget_old_checkpoints, leaves, load_checkpoint, save_checkpoint
+from tacit.training.checkpoint import forget_old_checkpoints, leaves, load_checkpoint, save_checkpoint
 
 
 class State(NamedTuple):
@@ -30,7 +31,11 @@ def state(buffers: int = 2, dimension: int = 5) -> State:
     return State(
         model=jnp.asarray(draw.normal(size=dimension), jnp.float32),
         optimizer=({"trace": draw.normal(size=dimension).astype(np.float32)}, ()),
-        noise=NoiseState(jnp.int32(buffers), jnp.asarray(draw.normal(size=(buffers, dimension)), jnp.float32)),
+        noise=NoiseState(
+            np.asarray(buffers, np.int32),
+            draw.normal(size=(buffers, dimension)),
+            draw.integers(0, 256, (1, 32), np.uint8),
+        ),
         count=np.arange(3, dtype=np.int32),
     )
 
@@ -95,7 +100,7 @@ def test_what_is_written_is_what_safetensors_writes(
     assert same_bits({name: ours[name] for name in given}, {name: theirs[name] for name in given})
 
 
-def test_the_digest_sees_names_types_shapes_and_bits() -> None:
+def test_the_digest_is_the_files_and_sees_names_types_shapes_and_bits(tmp_path: Path) -> None:
     base = {"a": np.arange(6, dtype=np.float32)}
     others = [
         {"b": base["a"]},
@@ -105,8 +110,10 @@ def test_the_digest_sees_names_types_shapes_and_bits() -> None:
         {"a": np.where(base["a"] == 0, np.float32(-0.0), base["a"])},
         {"a": base["a"], "b": np.zeros(0, np.float32)},
     ]
-    assert len({digest(base), *map(digest, others)}) == 1 + len(others)
-    assert digest(base) == digest({"a": base["a"].copy()})
+    digests = [save_checkpoint(tmp_path / str(at), each) for at, each in enumerate([base, *others])]
+    assert len(set(digests)) == 1 + len(others)
+    assert digests[0] == save_checkpoint(tmp_path / "again", {"a": base["a"].copy()})
+    assert digests[0] == hashlib.sha256((tmp_path / "0").read_bytes()).hexdigest()
 
 
 def test_what_is_saved_does_not_follow_the_memory_it_came_from(tmp_path: Path) -> None:

@@ -42,7 +42,8 @@ def run(folder: Path, cache: Cache, plan: Pretraining = PLAN, **changes: Any) ->
 
 def held_out(cache: Cache) -> Any:
     sentences = np.concatenate([cache.padded(int(c), np.array([0]), 7) for c in cache.clients("validation")])
-    return lambda model: float(LOSS(model, sentences))
+    loss = jax.jit(LOSS)
+    return lambda model: float(loss(model, sentences))
 
 
 def test_it_learns_and_is_evaluated_where_it_was_told(tmp_path: Path, cache: Cache) -> None:

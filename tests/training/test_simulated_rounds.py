@@ -73,7 +73,10 @@ def test_what_happened_is_stated_and_a_promise_that_was_not_kept_is_said_first(c
         assert all(line.holds for line in verify(made.to_record()))
         assert "every device keeps a timer of 5 hours" in made.markdown()
         realised = made.facts.realised.participation
-        assert f"the run: 9 rounds, each client in at most {realised.max_participations}" in made.markdown()
+        assert (
+            f"the run, 54 participations: 9 rounds, each client in at most {realised.max_participations}"
+            in made.markdown()
+        )
     assert "WEAKER THAN PLANNED" not in labels[1] and "WEAKER THAN PLANNED" in labels[6]
 
 

@@ -1,4 +1,4 @@
-"""From one person's update to a sum: each contribution is bounded before anything is added."""
+"""From one client's update to a sum: each contribution is bounded before anything is added."""
 
 from tacit.aggregation.clipping import Clipped, clip
 

@@ -11,15 +11,16 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from tacit.cli import account_local, account_run
-from tacit.cli.console import complaints, console, print_json
+from tacit.cli.console import complaints, console, print_json, say_loudly
 from tacit.cli.display import display
-from tacit.cli.mechanism_options import AnyMechanism, Limits, Noise, for_every_mechanism
-from tacit.cli.options import Delta, Json, command
+from tacit.cli.groups import at, late_app
+from tacit.cli.mechanism_options import AnyMechanism, Limits, Noise, of_every_mechanism
+from tacit.cli.options import Json, OwnDelta, command
 from tacit.cli.values import seconds
 from tacit.design.mechanism import ChosenMechanism
 from tacit.errors import InputError
 from tacit.jobs.account import account_amplified, read_round_times, strategy_from_file
+from tacit.privacy.delta import DELTA_TOO_LARGE
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Clock, Participation
 from tacit.privacy.strategy import Strategy
@@ -34,15 +35,6 @@ SAMPLED = (
     "Zero-out adjacency, for cyclic Poisson sampling by the server. NOT valid for federated learning on devices, "
     "where the server does not choose who comes."
 )
-
-app = typer.Typer(
-    no_args_is_help=True,
-    help="What a mechanism promises: exact sensitivity, zCDP, and epsilon at a delta.",
-)
-app.command("run")(account_run.run)
-app.command("shuffle")(account_local.shuffle)
-app.command("populations")(account_local.populations)
-app.command("user")(account_local.user)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +56,25 @@ def _mechanism(chosen: ChosenMechanism, limits: Limits, noise: Noise, as_json: J
     _show_guarantee(noise.guarantee(_strategy(chosen, participation, as_json), participation), noise.delta, as_json)
 
 
-for_every_mechanism(app, _mechanism, independent=_independent)
+ASKED = {
+    "run": at("account_run:run", "What a run promises by what happened: by its ledger and its log of who took part."),
+    "population": at(
+        "account_population:population",
+        "What every run took of a population's budget; with --clients and what is allowed, begin one.",
+    ),
+    "shuffle": at(
+        "account_local:shuffle", "From a local to a central guarantee: upper and lower bounds, valid ones only."
+    ),
+    "populations": at(
+        "account_local:populations",
+        "What a population of each size can find at what epsilon, and what is promised centrally.",
+    ),
+    "user": at(
+        "account_local:user", "One of K words at the whole epsilon, or all K at epsilon / K: which estimates better?"
+    ),
+    **of_every_mechanism(_mechanism, independent=_independent),
+}
+app = late_app(ASKED, help="What a mechanism promises: exact sensitivity, zCDP, and epsilon at a delta.")
 
 
 @app.command("strategy")
@@ -97,7 +107,7 @@ def account_log(
     as_json: Json = False,
 ) -> None:
     """What happened, from a log of round times: MinS and MaxP as the timer enforced them, and the guarantee."""
-    waited = seconds(timer)
+    waited = seconds(timer, "timer")
     participation = Participation.from_round_times(read_round_times(rounds), timer=waited, clock=clock)
     guarantee = noise.guarantee(_strategy(mechanism.chosen(), participation, as_json), participation)
     _show_guarantee(guarantee, noise.delta, as_json, timer_seconds=waited, timer_starts_at=clock)
@@ -114,17 +124,18 @@ def amplified(
     cycle: Annotated[
         int | None, typer.Option(help="Parts that take turns; left out, the bands of the strategy.")
     ] = None,
-    delta: Delta = 1e-10,
+    delta: OwnDelta = None,
     as_json: Json = False,
 ) -> None:
     """A banded mechanism with cyclic Poisson sampling: for data centres, NOT for devices."""
     chosen = mechanism.chosen()
     if isinstance(chosen, ChosenMechanism) and chosen.is_wish and cycle is None:
         raise InputError(f"--mechanism {chosen.name} is to be designed; give its numbers, or --cycle for its bands.")
-    strategy = _strategy(chosen, Participation.worst_case(rounds, cycle or 1), as_json)
+    strategy = _strategy(chosen, Participation.worst_case(rounds, cycle or 1).of_a_run(), as_json)
     made = account_amplified(
         strategy, rounds=rounds, population=population, batch=batch, noise_multiplier=noise_multiplier, cycle=cycle
     )
+    delta = made.sampling.delta if delta is None else delta
     with complaints.status("composing privacy loss distributions"):
         epsilon = made.epsilon(delta)
     figures = {
@@ -142,6 +153,8 @@ def amplified(
         "delta": delta,
     }
     _show(figures, as_json, note=SAMPLED)
+    if warning := made.warning(delta):
+        say_loudly(f"{DELTA_TOO_LARGE}: {warning}")
 
 
 def _strategy(chosen: ChosenMechanism | Path, participation: Participation, as_json: bool) -> Strategy:
@@ -186,7 +199,7 @@ def _mechanism_of(strategy: Strategy | None) -> dict[str, Any]:
 def _show(figures: Mapping[str, Any], as_json: bool, *, note: str) -> None:
     """The figures, then what they hold for."""
     if as_json:
-        print_json(figures)
+        print_json({"schema": "tacit.account", "version": 1, **figures})
         return
     table = Table(box=None, show_header=False, pad_edge=False)
     for name, value in figures.items():

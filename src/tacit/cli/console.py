@@ -1,28 +1,45 @@
-"""How the command talks: one console, one shape of JSON, one way to fail.
+"""How the command talks: one console, one shape of JSON, one way to fail, one way to show what others wrote.
 
 Every command that computes takes `--json` and then prints exactly one JSON object on standard output; everything
-meant for eyes goes to standard error or is left out. A TacitError becomes one line and exit code 2.
+meant for eyes goes to standard error or is left out. A TacitError becomes one line and exit code 2, and so does
+whatever cannot be read on the command line. Text reaches the terminal through `visible` alone: names, messages and
+files of others can neither move the cursor nor colour a line, and no bracket is markup.
 """
 
 import functools
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from tacit.errors import TacitError
-from tacit.records import json_ready
-
-console = Console(highlight=False, soft_wrap=True, emoji=False)  # "400:100:3" is no emoji
-complaints = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
+from tacit.records import json_ready, visible
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 FAILED = 2  # the exit code of every refusal
+
+
+def styled(text: str, style: str) -> Text:
+    """Text in a style, visible like all that is printed; no string that is printed can have one otherwise."""
+    return Text(visible(text), style)
+
+
+class Terminal(Console):
+    """A console that prints text as it stands, visibly, cells of tables included."""
+
+    def render_str(self, text: str, *, style: Any = "", justify: Any = None, overflow: Any = None, **_: Any) -> Text:
+        """No markup, no emoji, no highlighting: "400:100:3" and "[/red]" mean themselves."""
+        return Text(visible(text), style, justify=justify, overflow=overflow)
+
+
+console = Terminal(soft_wrap=True)
+complaints = Terminal(stderr=True, soft_wrap=True)
 
 
 class Recorded(Protocol):
@@ -36,6 +53,14 @@ class Recorded(Protocol):
 Result = TypeVar("Result", bound=Recorded)
 
 
+class Shown(Recorded, Protocol):
+    """A result that people read as it stands."""
+
+    def blocks(self) -> Sequence[Any]:
+        """What people read of it."""
+        ...
+
+
 def say(result: Result, as_json: bool, show: Callable[[Result], None]) -> None:
     """One JSON object of the result on standard output, or what `show` prints of it for people."""
     if as_json:
@@ -44,36 +69,53 @@ def say(result: Result, as_json: bool, show: Callable[[Result], None]) -> None:
         show(result)
 
 
+def say_blocks(result: Shown, as_json: bool) -> None:
+    """One JSON object of the result on standard output, or its blocks for people."""
+    from tacit.cli.blocks import print_blocks  # the pages of reports come with it
+
+    say(result, as_json, lambda each: print_blocks(each.blocks()))
+
+
 def print_json(values: Mapping[str, Any]) -> None:
     """One JSON object on one line of standard output; see `json_ready`."""
-    sys.stdout.write(json.dumps(json_ready(values), ensure_ascii=False) + "\n")
+    sys.stdout.write(visible(json.dumps(json_ready(values), ensure_ascii=False)) + "\n")
+
+
+def complain(sentence: str) -> None:
+    """One line on standard error."""
+    complaints.print(styled("error:", "bold red"), sentence.replace("\n", "\\n"))
+
+
+def say_loudly(warning: str) -> None:
+    """One line that nobody overlooks, on standard error."""
+    complaints.print(warning, style="bold red")
 
 
 def refusing_in_one_line(command: Callable[P, R]) -> Callable[P, R]:
-    """A command whose TacitErrors (and a full disk) become one line on standard error and exit code 2."""
+    """A command whose TacitErrors, and what no machine can give, become one line and exit code 2."""
 
     @functools.wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return command(*args, **kwargs)
-        except TacitError as error:
-            complaints.print(f"[bold red]error:[/] {escaped(str(error))}", soft_wrap=True)
-            raise typer.Exit(FAILED) from error
-        except OSError as error:
-            complaints.print(f"[bold red]error:[/] {escaped(_os_sentence(error))}", soft_wrap=True)
+        except (TacitError, OSError, MemoryError, RecursionError) as error:
+            complain(_sentence(error))
             raise typer.Exit(FAILED) from error
 
     return wrapped
 
 
-def escaped(text: str) -> str:
-    """Text whose brackets are no markup."""
-    return text.replace("[", "\\[")
-
-
-def _os_sentence(error: OSError) -> str:
-    where = f" ({error.filename})" if error.filename else ""
-    return (
-        f"the operating system said '{error.strerror or error}'{where}; what was complete before is safe; "
-        "mend it (free space, rights, path) and run the same command again, or `tacit resume`."
-    )
+def _sentence(error: BaseException) -> str:
+    match error:
+        case OSError():
+            where = f" ({error.filename})" if error.filename else ""
+            return (
+                f"the operating system said '{error.strerror or error}'{where}; what was complete before is safe; "
+                "mend it (free space, rights, path) and run the same command again, or `tacit resume`."
+            )
+        case MemoryError():
+            return "this machine has not the memory for what was asked; give smaller numbers, or a smaller file."
+        case RecursionError():
+            return "a file that was given is nested too deeply to be one that tacit wrote; give another."
+        case _:
+            return str(error)

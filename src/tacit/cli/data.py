@@ -1,18 +1,18 @@
 """`tacit data`: bring clients' text in, and look at what came."""
 
-from itertools import dropwhile
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from tacit.cli.console import console, say
+from tacit.cli.blocks import print_blocks
+from tacit.cli.console import say
 from tacit.cli.display import display
 from tacit.cli.options import Json, command
 from tacit.data import VocabularyChoice
 from tacit.data.sources import SOURCES
 from tacit.data.vocabulary_choice import MANUALS
-from tacit.jobs.import_data import import_data, open_data
+from tacit.jobs.import_data import described, import_data, open_data
 
 NAMES = [f"{name}:{source.takes}" if source.takes else name for name, source in SOURCES.items()]
 
@@ -69,7 +69,7 @@ def import_(
             lowercase=lowercase,
             progress=progress,
         )
-    say(cache, json, lambda made: _show(made.to_record()))
+    say(cache, json, lambda made: print_blocks(described(made)))
 
 
 @app.command()
@@ -80,34 +80,6 @@ def show(
     json: Json = False,
 ) -> None:
     """Clients, words, words per client, and where the vocabulary comes from."""
-    opened = open_data(cache)
-    if verify:
-        opened.verify()
-    say(opened, json, lambda found: _show(found.to_record()))
-
-
-BAR_WIDTH = 40
-
-
-def _show(facts: dict[str, Any]) -> None:
-    words, vocabulary = facts["words_per_client"], facts["vocabulary"]
-    left_out = {**facts["left_out"], "clients without a sentence": facts["clients_without_sentences"]}
-    splits = ", ".join(f"{count:,} {name}" for name, count in facts["splits"].items())
-    console.print(f"[bold]{facts['cache']}[/]: {facts['source']}", soft_wrap=True)
-    console.print(f"  clients    {facts['clients']:,} ({splits})")
-    console.print(f"  sentences  {facts['sentences']:,}")
-    console.print(f"  words      {facts['words']:,}, {facts['oov_rate']:.2%} out of vocabulary")
-    console.print(
-        f"  vocabulary {vocabulary['size']:,} ids, {vocabulary['provenance']}: {vocabulary['description']}",
-        soft_wrap=True,
-    )
-    if vocabulary["provenance"] == "private":
-        console.print("  [bold red]VOCABULARY FROM PRIVATE TEXT: no guarantee covers its words[/]")
-    for what, count in left_out.items():
-        if count:
-            console.print(f"  left out   {count:,} {what}")
-    console.print(f"  words per client: median {words['median']:,.0f}, mean {words['mean']:,.0f}")
-    tallest = max(bar["clients"] for bar in words["histogram"])
-    for bar in dropwhile(lambda bar: not bar["clients"], words["histogram"]):
-        length = -(-bar["clients"] * BAR_WIDTH // tallest)  # rounded up: nobody disappears
-        console.print(f"  {bar['from']:>9,} - {bar['below'] - 1:<9,} {'█' * length} {bar['clients']:,}")
+    with display(quiet=json) as progress:
+        opened = open_data(cache, verify=verify, progress=progress)
+    say(opened, json, lambda found: print_blocks(described(found)))

@@ -6,10 +6,9 @@ from typing import Annotated
 
 import typer
 
-from tacit.cli.console import console, say
+from tacit.cli.console import console, say_blocks
 from tacit.cli.display import display
 from tacit.cli.options import Json, command
-from tacit.cli.train import show
 from tacit.data import VocabularyChoice
 from tacit.data.vocabulary_choice import MANUALS
 
@@ -24,11 +23,13 @@ def demo(
     json: Json = False,
 ) -> None:
     """Import a population, train a private next-word model, evaluate it, write report and statement."""
+    from tacit.jobs.begin import check_place
     from tacit.jobs.import_data import import_data
     from tacit.jobs.train import train
     from tacit.recipe import Recipe
 
     cache = out.with_name(f"{out.name}-data")
+    check_place(out)
     if not (out / "run.db").exists():
         if not json:
             console.print("clients: the modules of this Python; their text: docstrings. Vocabulary: public manuals.")
@@ -38,4 +39,4 @@ def demo(
     recipe = Recipe.from_toml((files("tacit") / "demo.toml").read_text(encoding="utf-8"), where="demo.toml")
     with display(quiet=json) as progress:
         result = train(recipe, out, data=cache, progress=progress)
-    say(result, json, show)
+    say_blocks(result, json)

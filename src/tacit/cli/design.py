@@ -13,11 +13,13 @@ from rich.table import Table
 
 from tacit.cli.console import console, say
 from tacit.cli.display import display
-from tacit.cli.mechanism_options import Limits, for_every_mechanism
+from tacit.cli.groups import late_app
+from tacit.cli.mechanism_options import Limits, of_every_mechanism
 from tacit.cli.options import Json, command
 from tacit.cli.values import whole_numbers
 from tacit.design.catalogue import MECHANISMS
 from tacit.design.mechanism import ChosenMechanism
+from tacit.files import check_file
 from tacit.jobs.design import (
     Design,
     MechanismComparison,
@@ -29,11 +31,6 @@ from tacit.jobs.design import (
     several_limits,
 )
 from tacit.privacy.participation import Participation
-
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Choose a mechanism's parameters for the least error at equal privacy.",
-)
 
 ERRORS = "Errors of the prefix sums for seeds of deviation 1; loss = error x sensitivity, at equal privacy."
 Objected = Annotated[
@@ -113,6 +110,8 @@ def _design(
     out: Path | None,
     as_json: bool,
 ) -> None:
+    if out is not None:
+        check_file("--out", out)
     said: dict[str, Any] = {"objective": objective, **chosen.parameters.to_plain()}
     with display(quiet=as_json) as progress:
         found: Design | RobustDesign
@@ -125,7 +124,10 @@ def _design(
     say(found, as_json, _show)
 
 
-for_every_mechanism(app, _one, **{name: _several for name, each in MECHANISMS.items() if each.build_robust is not None})
+ROBUST = {name: _several for name, each in MECHANISMS.items() if each.build_robust is not None}
+app = late_app(
+    of_every_mechanism(_one, **ROBUST), help="Choose a mechanism's parameters for the least error at equal privacy."
+)
 
 
 @app.command("compare")
@@ -152,7 +154,7 @@ def _show_comparison(found: MechanismComparison) -> None:
 
 
 def _show(found: Design | RobustDesign) -> None:
-    figures = dict(found.to_record())
+    figures = found.figures()
     rows = figures.pop("participations", [])
     _print(figures)
     if isinstance(found, Design):

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tacit.cli.console import Recorded, console, say
+from tacit.cli.console import say_blocks
 from tacit.cli.display import display
-from tacit.cli.options import Json, command
+from tacit.cli.options import Json, Population, command
 from tacit.cli.values import k_and_delta
 from tacit.privacy.local_anonymity import Anonymity
-from tacit.privacy.rounding import rounded_up
 
 if TYPE_CHECKING:  # Numba would come with it
     from tacit.discovery.settings import DiscoverySettings
@@ -62,7 +61,7 @@ class DiscoveryOptions:
         from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 
         alphabet = Alphabet() if self.alphabet == PRINTABLE else Alphabet(self.alphabet)
-        k, delta = (None, 0.0) if self.k_anonymity is None else k_and_delta(self.k_anonymity)
+        k, delta = (None, 0.0) if self.k_anonymity is None else k_and_delta(self.k_anonymity, "k-anonymity")
         return DiscoverySettings(
             reports=LocalReportSettings(
                 local_epsilon=self.local_epsilon,
@@ -93,7 +92,11 @@ def discover_words(
     ],
     out: Annotated[Path, typer.Option(help="The run folder; an interrupted run there goes on where it was.")],
     options: DiscoveryOptions,
-    delta: Annotated[float, typer.Option(help="Where the central epsilon is read; it changes nothing else.")] = 1e-10,
+    delta: Annotated[
+        float | None,
+        typer.Option(help="Where the central epsilon is read; left out, min(1e-5, n^-1.1) of n clients."),
+    ] = None,
+    population: Population = None,
     json: Json = False,
 ) -> None:
     """Find frequent unknown words under local differential privacy, layer by layer of a trie."""
@@ -101,39 +104,5 @@ def discover_words(
 
     settings = options.settings()
     with display(quiet=json) as progress:
-        result = discover(data, vocabulary, out, settings, delta=delta, progress=progress)
-    say(result, json, show)
-
-
-def show(result: Recorded) -> None:
-    """The figures of a discovery run, for people."""
-    record = result.to_record()
-    coverage, truth = record["coverage"], record["simulation"]
-    console.print(f"[bold]{record['words']:,} words[/] from {record['users']:,} users, each asked once")
-    if coverage:
-        console.print(
-            f"  coverage   {coverage['value']:.1%} ({coverage['low']:.1%} to {coverage['high']:.1%}) of the unknown "
-            f"words that users contribute, estimated from {record['counting_users']:,} others"
-        )
-    console.print(
-        f"  simulation {truth['coverage']:.1%} of all unknown words typed (at most {truth['largest_coverage']:.1%} by "
-        f"any {record['words']:,} words); {truth['words_nobody_typed']:,} words that nobody typed"
-    )
-    for name, count in truth["words_left_out"].items():
-        if count:
-            console.print(f"  left out   {count:,} words typed that are {name}")
-    guarantee = record["guarantee"]
-    for level, condition in (
-        ("local", ""),
-        ("central", f" at delta {guarantee['central_delta']:g}, if nobody sees reports before they are summed"),
-    ):
-        item, user = (rounded_up(guarantee[f"{level}_epsilon_{unit}"]) for unit in ("item", "user"))
-        console.print(f"  {level:10} epsilon {item} for one answer, {user} for all of a user{condition}")
-    anonymity = record["anonymity"]
-    console.print(
-        f"  anonymity  fewer than {anonymity['k']} contributors: output with probability at most {anonymity['delta']:g}"
-        if anonymity
-        else "  anonymity  none was asked for: rare words can be output"
-    )
-    for name in ("words.csv", "report/statement.md"):
-        console.print(f"  {record['run']}/{name}", soft_wrap=True)
+        result = discover(data, vocabulary, out, settings, delta=delta, population=population, progress=progress)
+    say_blocks(result, json)

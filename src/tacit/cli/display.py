@@ -1,7 +1,8 @@
-"""What a person sees while a job works: the only display, which listens to the events of all jobs.
+"""What a user sees while a job works: the only display, which listens to the events of all jobs.
 
 On a terminal a bar for each stage, which moves; elsewhere (a log file, CI) a line each tenth of a stage, or
-after ten seconds without one; with `--json` nothing but warnings. All of it goes to standard error.
+after ten seconds without one, and of a stage that is one of many its end alone; with `--json` nothing but
+warnings. All of it goes to standard error.
 """
 
 import math
@@ -10,8 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tacit.cli.console import complaints, escaped
+from tacit.cli.console import complaints, styled
+from tacit.cli.interrupts import GOES_ON, will_say
 from tacit.progress import Advanced, Evaluated, Event, Progress, StageBegan, StageEnded, Warned
+from tacit.records import visible
 
 if TYPE_CHECKING:  # half of what `tacit --help` would load
     from rich.progress import Progress as Bars
@@ -72,6 +75,8 @@ class Display:
         self._totals: dict[str, int | None] = {}
         self._figures: dict[str, dict[str, float]] = {}
         self._said: dict[str, tuple[int, float]] = {}  # of each stage: tenths, and when
+        self._parts: set[str] = set()
+        self._done: dict[str, int] = {}
 
     def __call__(self, event: Event) -> None:
         """Draw one event."""
@@ -84,16 +89,21 @@ class Display:
                 self._evaluated(event)
             case StageEnded() if self._bars is not None and event.stage in self._tasks:
                 self._bars.stop_task(self._tasks[event.stage])
+            case StageEnded() if event.stage in self._parts:
+                self._line(event.stage)
             case Warned():
-                complaints.print(f"[bold yellow]warning:[/] {escaped(event.message)}", soft_wrap=True)
+                complaints.print(styled("warning:", "bold yellow"), event.message)
             case _:
                 pass
 
     def _begin(self, event: StageBegan) -> None:
         self._totals[event.stage], self._figures[event.stage] = event.total, {}
         self._said[event.stage] = (self._tenths(event.stage, event.done), time.monotonic())
+        self._done[event.stage] = event.done
+        if event.part and self._bars is None:
+            self._parts.add(event.stage)
         if self._bars is not None:
-            task = self._bars.add_task(event.stage, total=event.total, completed=event.done, shown="")
+            task = self._bars.add_task(visible(event.stage), total=event.total, completed=event.done, shown="")
             self._tasks[event.stage] = task
 
     def _advance(self, event: Advanced) -> None:
@@ -101,15 +111,21 @@ class Display:
             self._begin(StageBegan(event.stage))
         figures = self._figures[event.stage]
         figures |= event.figures
+        self._done[event.stage] = event.done
         if self._bars is not None:
             self._bars.update(self._tasks[event.stage], completed=event.done, shown=shown(figures))
             return
         tenths, when = self._said[event.stage]
-        now, total = self._tenths(event.stage, event.done), self._totals[event.stage]
-        if now > tenths or time.monotonic() - when > PATIENCE:
+        now = self._tenths(event.stage, event.done)
+        if event.stage not in self._parts and (now > tenths or time.monotonic() - when > PATIENCE):
             self._said[event.stage] = (now, time.monotonic())
-            of = "" if total is None else f" of {total:,}"
-            complaints.print(f"{event.stage}: {event.done:,}{of}  {shown(figures)}".rstrip(), markup=False)
+            self._line(event.stage)
+
+    def _line(self, stage: str) -> None:
+        """How far a stage is, of how many, and its figures of now."""
+        total = self._totals[stage]
+        of = "" if total is None else f" of {total:,}"
+        complaints.print(f"{stage}: {self._done[stage]:,}{of}  {shown(self._figures[stage])}".rstrip())
 
     def _evaluated(self, event: Evaluated) -> None:
         """The accuracy stands behind the bar of whatever is under way; a line of its own where no bar moves.
@@ -122,10 +138,10 @@ class Display:
             self._figures[stage] |= measured
         if self._bars is not None and stage is not None:
             self._bars.update(self._tasks[stage], shown=shown(self._figures[stage]))
-        elif self._bars is None:
+        elif self._bars is None and stage not in self._parts:
             total = self._totals.get(stage) if stage is not None else None
             of = "" if total is None else f"/{total}"
-            complaints.print(f"round {event.rounds}{of} ({event.split}): {shown(measured)}", markup=False)
+            complaints.print(f"round {event.rounds}{of} ({event.split}): {shown(measured)}")
 
     def _tenths(self, stage: str, done: int) -> int:
         total = self._totals[stage]
@@ -140,13 +156,17 @@ def _warnings(event: Event) -> None:
 @contextmanager
 def display(quiet: bool = False) -> Iterator[Progress]:
     """Who listens to a job: bars on a terminal, lines elsewhere; with `quiet`, warnings only."""
-    if quiet:
-        yield _warnings
-    elif not complaints.is_terminal:
-        yield Display(None)
-    else:
-        with _bars() as bars:
-            yield Display(bars)
+    will_say(GOES_ON)
+    try:
+        if quiet:
+            yield _warnings
+        elif not complaints.is_terminal:
+            yield Display(None)
+        else:
+            with _bars() as bars:
+                yield Display(bars)
+    finally:
+        will_say("")
 
 
 def _bars() -> "Bars":
@@ -155,7 +175,7 @@ def _bars() -> "Bars":
     from rich.progress import Progress as Bars
 
     return Bars(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
         TextColumn("{task.fields[shown]}", markup=False),

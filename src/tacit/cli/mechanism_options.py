@@ -5,11 +5,13 @@ what stands beside a mechanism: who may come how often, and how much noise is ad
 import dataclasses
 import inspect
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import typer
 
+from tacit.cli.groups import Later
 from tacit.cli.options import command
 from tacit.cli.values import numbers, rounds
 from tacit.design.catalogue import MECHANISMS
@@ -46,9 +48,9 @@ class Limits:
         if self.rounds_between is not None and self.min_separation is None:
             return Participation.from_rounds_between(
                 rounds=self.rounds, rounds_between=self.rounds_between, max_participations=most
-            )
+            ).of_a_run()
         if self.min_separation is not None and self.rounds_between is None:
-            worst = Participation.worst_case(self.rounds, self.min_separation)
+            worst = Participation.worst_case(self.rounds, self.min_separation).of_a_run()
             if most is None:
                 return worst
             return Participation(rounds=self.rounds, min_separation=self.min_separation, max_participations=most)
@@ -142,14 +144,16 @@ def _option(field: "dataclasses.Field[Any]", hint: Any) -> Option:
     return Option(field.name, Annotated[kind, help_of], field.default, lambda value: value)
 
 
-def for_every_mechanism(app: typer.Typer, act: Callable[..., None], **instead: Callable[..., None]) -> None:
-    """Give `app` a sub-command for each mechanism of the catalogue.
+def of_every_mechanism(act: Callable[..., None], **instead: Callable[..., None]) -> dict[str, Later]:
+    """A sub-command for each mechanism of the catalogue, by its name.
 
     act: has a parameter `chosen`, a ChosenMechanism, in whose place the mechanism's own options stand; its other
     parameters are options of every sub-command. instead: what other function acts for a mechanism, by its name.
     """
-    for name, mechanism in MECHANISMS.items():
-        app.command(name)(command(_acting(instead.get(name, act), mechanism)))
+    return {
+        name: Later(mechanism.explains, partial(_acting, instead.get(name, act), mechanism))
+        for name, mechanism in MECHANISMS.items()
+    }
 
 
 def _acting(act: Callable[..., None], mechanism: Mechanism) -> Callable[..., None]:
@@ -171,7 +175,7 @@ def _acting(act: Callable[..., None], mechanism: Mechanism) -> Callable[..., Non
     acting.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
     acting.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
     acting.__doc__ = f"{mechanism.explains}\n\n{' '.join((act.__doc__ or '').split())}".rstrip()
-    return acting
+    return command(acting)
 
 
 def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:

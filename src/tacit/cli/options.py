@@ -10,13 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from tacit.cli.console import refusing_in_one_line
+from tacit.errors import InputError, conceivable
 
 if TYPE_CHECKING:  # JAX would come with it
     from tacit.evaluation.settings import ReleasePrice
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 RunFolder = Annotated[Path, typer.Argument(help="A run folder, finished or not.")]
-Delta = Annotated[float, typer.Option(help="The delta at which epsilon is given.")]
+OwnDelta = Annotated[
+    float | None, typer.Option(help="The delta at which epsilon is given; left out, min(1e-5, n^-1.1) of n clients.")
+]
+Population = Annotated[
+    Path | None, typer.Option(help="Enter it in the budget of these clients (docs/budgets.md), which may refuse it.")
+]
 Seed = Annotated[
     int | None,
     typer.Option(
@@ -31,7 +37,7 @@ class Price:
 
     zcdp: Annotated[float | None, typer.Option(help="Release the histograms with noise of this zCDP.")] = None
     epsilon: Annotated[float | None, typer.Option(help="Or of this epsilon at --delta.")] = None
-    delta: Annotated[float, typer.Option(help="The delta of epsilon.")] = 1e-6
+    delta: OwnDelta = None
     local_epsilon: Annotated[
         float | None, typer.Option(help="Or let every device randomise its one report itself, with this epsilon.")
     ] = None
@@ -40,6 +46,8 @@ class Price:
         """Raises: InputError for two prices, or one that is none."""
         from tacit.evaluation.settings import ReleasePrice
 
+        if self.delta is not None and not 0 < self.delta < 1:
+            raise InputError(f"--delta {self.delta:g} is not between 0 and 1; 1e-6 is usual.")
         given = any(each is not None for each in (self.zcdp, self.epsilon, self.local_epsilon))
         return ReleasePrice(**dataclasses.asdict(self)) if given else None
 
@@ -68,6 +76,8 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def filled(**values: Any) -> None:
+        for name, value in values.items():
+            conceivable(f"--{name.replace('_', '-')}", value)
         for name, group in groups.items():
             values[name] = group(**{field.name: values.pop(field.name) for field in dataclasses.fields(group)})
         command(**values)

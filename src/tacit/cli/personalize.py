@@ -1,6 +1,5 @@
 """`tacit personalize`: would a model of one's own help each user, which users, and when should a device use it."""
 
-import math
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -10,10 +9,9 @@ import typer
 
 import tacit
 from tacit.cli import values
-from tacit.cli.account_run import say_promise
-from tacit.cli.console import console, say
+from tacit.cli.console import say_blocks
 from tacit.cli.display import display
-from tacit.cli.options import Json, Price, command
+from tacit.cli.options import Json, Population, Price, command
 from tacit.compute import Hardware
 from tacit.errors import InputError
 from tacit.keyboard.metrics import TOP1
@@ -21,7 +19,6 @@ from tacit.keyboard.metrics import TOP1
 if TYPE_CHECKING:  # JAX would come with them
     from tacit.evaluation.histograms import Buckets
     from tacit.evaluation.personalization import FineTuning, TemporalSplit
-    from tacit.jobs.personalize import PersonalizationResult
 
 GATE_SHARE = 0.125  # of the text before test: of time:0.8 it leaves 70% to train on, 10% to the gate
 
@@ -92,6 +89,8 @@ class Gate:
 
         if self.undated not in ("drop", "order"):
             raise InputError(f"--undated {self.undated} is unknown; choose drop or order.")
+        if not 0 < self.gate_share < 1:
+            raise InputError(f"--gate-share {self.gate_share:g} is no share above 0 and below 1; give one.")
         share = 0.0 if self.levels() == (OPEN,) else self.gate_share
         return TemporalSplit.parse(self.split, gate=share, undated=self.undated)  # type: ignore[arg-type]
 
@@ -143,6 +142,7 @@ def personalize(
     price: Price,
     clients: Annotated[int, typer.Option(help="Clients to ask; 0 is all of the split.")] = 0,
     split_name: Annotated[str, typer.Option(help="Which clients: test, validation or train.")] = "test",
+    population: Population = None,
     seed: Annotated[int | None, typer.Option(help="Fix the noise: who knows the seed can take it away.")] = None,
     workers: Annotated[int, typer.Option(help="CPU cores to use; 0 is all. Never changes the result.")] = 0,
     json: Json = False,
@@ -166,28 +166,9 @@ def personalize(
             out,
             settings=settings,
             release=price.release(),
+            population=population,
             seed=seed,
             hardware=Hardware(workers=workers),
             progress=progress,
         )
-    say(result, json, show)
-
-
-def show(result: "PersonalizationResult") -> None:
-    record, exact = result.record, result.exact
-    console.print(f"SIMULATION ONLY: {exact['evaluated']:,} of {record['asked']:,} clients evaluated")
-    best = max(exact["strategies"], key=lambda name: exact["strategies"][name][TOP1]["mean"].value)
-    row = exact["strategies"][best][TOP1]
-    relative = "unknown" if math.isnan(row["relative"].value) else f"{row['relative'].value:+.1%}"
-    console.print(
-        f"SIMULATION ONLY: best {best}: accuracy {row['mean'].value:+.4f} ({row['mean'].low:+.4f} to "
-        f"{row['mean'].high:+.4f}), {relative} relative; {row['gaining'][0.02].value:.0%} gain "
-        f"at least 0.02, {row['losing'][0.0].value:.0%} lose"
-    )
-    for each in exact["policies"]:
-        console.print(
-            f"SIMULATION ONLY: {each['name']}: accuracy {each['gain'].value:+.4f}, {each['harmed'].value:.0%} lose "
-            f"({each['users']:,} users that did not design it)"
-        )
-    say_promise(record["promise"])
-    console.print(f"report: {result.report.markdown}", soft_wrap=True)
+    say_blocks(result, json)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from tacit.cli.options import Delta, Json, command
+from tacit.cli.options import Json, OwnDelta, command
 from tacit.cli.plan_options import CostOptions, ScenarioOptions, SimulationOptions, TargetOptions
 from tacit.cli.plan_production import plan_production
 from tacit.cli.plan_show import FigureFile, listening, show
@@ -52,7 +52,8 @@ def plan_steps(
     """From population and target to a plan, in the seven steps of arXiv:2305.18465, Section 2.5."""
     from tacit.jobs.plan import plan
 
-    scenario, goal = asked.scenario(), target.goal(most_reports)
+    scenario = asked.scenario()
+    goal = target.goal(scenario, most_reports)
     with listening(as_json, figure) as progress:
         result = plan(scenario, mechanism, goal, progress=progress)
     show(result, figure, as_json)
@@ -64,7 +65,7 @@ def plan_run(
     asked: ScenarioOptions,
     report_goal: ReportGoal,
     cost: CostOptions,
-    delta: Delta = 1e-10,
+    delta: OwnDelta = None,
     mechanism: Chosen = None,
     figure: FigureFile = None,
     as_json: Json = False,
@@ -92,7 +93,8 @@ def plan_target(
     """Which report goal and noise reach an epsilon at this utility: the least, for each mechanism."""
     from tacit.jobs.plan import backwards
 
-    scenario, goal, each = asked.scenario(), target.goal(most_reports), cost.cost()
+    scenario, each = asked.scenario(), cost.cost()
+    goal = target.goal(scenario, most_reports)
     with listening(as_json, figure) as progress:
         result = backwards(scenario, goal, mechanism or (), cost=each, asked_epsilon=target.epsilon, progress=progress)
     show(result, figure, as_json)
@@ -113,7 +115,7 @@ def plan_timer(
     from tacit.jobs.plan_timers import plan_timers
 
     scenario = asked.scenario()
-    rho = None if target.epsilon is None and target.zcdp is None else target.goal().zcdp
+    rho = None if target.epsilon is None and target.zcdp is None else target.goal(scenario).zcdp
     settings = simulated.asked(scenario, report_goal)
     with listening(as_json, figure) as progress:
         result = plan_timers(
@@ -135,7 +137,8 @@ def plan_rounds(
     """How many rounds the budget affords, with strategy and noise as planned for --rounds."""
     from tacit.jobs.plan import affordable_rounds
 
-    scenario, goal = asked.scenario(), target.goal()
+    scenario = asked.scenario()
+    goal = target.goal(scenario)
     with listening(as_json, figure) as progress:
         result = affordable_rounds(
             scenario, report_goal, goal.zcdp, mechanism or (), delta=goal.delta, progress=progress

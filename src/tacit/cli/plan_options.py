@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from tacit.cli import values
-from tacit.cli.options import Delta
+from tacit.cli.options import OwnDelta
 from tacit.errors import InputError
 from tacit.planning import Clients, Goal, ParticipationCost, Scenario, Utility
 from tacit.privacy.participation import Participation
@@ -63,7 +63,7 @@ class ScenarioOptions:
         clients = Clients(
             devices=values.count(self.population, "population"),
             availability=self.availability,
-            timer_hours=None if self.timer is None else values.seconds(self.timer) / 3600,
+            timer_hours=None if self.timer is None else values.seconds(self.timer, "timer") / 3600,
             min_separation=separation,
             max_participations=self.max_participations,
             rounds_per_day=self.rounds_per_day,
@@ -77,7 +77,7 @@ class ScenarioOptions:
         return Scenario(clients=clients, rounds=self.rounds, utility=utility, clip_inflation=self.clip_inflation)
 
     def _check_fits(self, separation: int | None) -> None:
-        worst = Participation.worst_case(self.rounds, 1 if separation is None else max(separation, 1))
+        worst = Participation.worst_case(self.rounds, 1 if separation is None else max(separation, 1)).of_a_run()
         if separation is not None and separation > self.rounds:
             raise InputError(
                 f"min_separation={separation} exceeds the {self.rounds} rounds: nobody could come twice; give at most "
@@ -111,9 +111,9 @@ class TargetOptions:
 
     epsilon: Annotated[float | None, typer.Option(help="The epsilon to reach at --delta;")] = None
     zcdp: Annotated[float | None, typer.Option(help="or the rho to reach.")] = None
-    delta: Delta = 1e-10
+    delta: OwnDelta = None
 
-    def goal(self, most: int | None = None) -> Goal:
+    def goal(self, scenario: Scenario, most: int | None = None) -> Goal:
         """With at most so many reports a round; InputError where no target was given."""
         if self.epsilon is not None and self.zcdp is not None:
             raise InputError(f"both --epsilon {self.epsilon:g} and --zcdp {self.zcdp:g} given; give one of them.")
@@ -121,7 +121,8 @@ class TargetOptions:
             raise InputError("no target given; give --epsilon (at --delta) or --zcdp.")
         if self.epsilon is not None and self.epsilon <= 0:
             raise InputError(f"--epsilon {self.epsilon:g} promises too much for any noise; give a number above 0.")
-        return Goal.of(epsilon=self.epsilon, zcdp=self.zcdp, delta=self.delta, most=most)
+        devices = scenario.clients.devices
+        return Goal.of(epsilon=self.epsilon, zcdp=self.zcdp, delta=self.delta, population=devices, most=most)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,11 +136,11 @@ class SimulationOptions:
     settings: Annotated[
         Path | None, typer.Option(help="With --simulate: a TOML file of settings, as `tacit simulate` takes.")
     ] = None
-    seed: Annotated[int, typer.Option(help="With --simulate: another seed, another population.")] = 0
+    seed: Annotated[int | None, typer.Option(help="With --simulate: another seed, another population.")] = None
 
     def asked(self, scenario: Scenario, report_goal: int) -> Any:
         """The settings, None without --simulate. InputError for options that mean nothing."""
-        given = [name for name in ("acceptable_days", "settings") if getattr(self, name) is not None]
+        given = [name for name in ("acceptable_days", "settings", "seed") if getattr(self, name) is not None]
         if not self.simulate:
             if given:
                 raise InputError(
@@ -157,6 +158,6 @@ class SimulationOptions:
                 ("rules", "report_goal"): report_goal,
                 ("rules", "timer_hours"): 24.0,
                 ("rounds",): scenario.rounds,
-                ("seed",): self.seed,
+                ("seed",): self.seed or 0,
             },
         ).within(self.acceptable_days)

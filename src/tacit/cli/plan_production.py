@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from tacit.cli import values
-from tacit.cli.options import Delta, Json, command
+from tacit.cli.options import Json, OwnDelta, command
 from tacit.cli.plan_show import FigureFile, listening, show
 from tacit.design.catalogue import MECHANISMS
 from tacit.errors import InputError
@@ -25,7 +25,7 @@ class ProductionOptions:
     rounds: Annotated[int, typer.Option(help="Rounds of the whole run.")] = 2000
     target_epsilon: Annotated[float | None, typer.Option(help="The epsilon to reach at --delta;")] = None
     target_zcdp: Annotated[float | None, typer.Option(help="or the rho to reach.")] = None
-    delta: Delta = 1e-10
+    delta: OwnDelta = None
     timer_hours: Annotated[
         str, typer.Option(help="How long a device stays away after it took part; auto tries whole days.")
     ] = "auto"
@@ -60,7 +60,7 @@ class ProductionOptions:
             )
         if self.target_epsilon is None and self.target_zcdp is None:
             raise InputError("no target given; give --target-epsilon (at --delta) or --target-zcdp.")
-        if not 0 < self.delta < 1:
+        if self.delta is not None and not 0 < self.delta < 1:
             raise InputError(f"--delta {self.delta:g} is not a probability between 0 and 1; give for example 1e-10.")
         if self.target_epsilon is not None and not self.target_epsilon > 0:
             raise InputError(
@@ -68,7 +68,13 @@ class ProductionOptions:
             )
         if self.target_zcdp is not None and not 0 < self.target_zcdp < float("inf"):
             raise InputError(f"--target-zcdp {self.target_zcdp:g} is no target; give a finite number above 0.")
-        return Goal.of(epsilon=self.target_epsilon, zcdp=self.target_zcdp, delta=self.delta, most=self.report_goal_max)
+        return Goal.of(
+            epsilon=self.target_epsilon,
+            zcdp=self.target_zcdp,
+            delta=self.delta,
+            population=self.devices(),
+            most=self.report_goal_max,
+        )
 
     def timer(self) -> float | None:
         """Hours; None for auto."""

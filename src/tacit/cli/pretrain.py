@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tacit.cli.console import console, say
+from tacit.cli.console import say_blocks
 from tacit.cli.display import display
 from tacit.cli.options import Json, command
 
 if TYPE_CHECKING:
-    from tacit.jobs.pretrain import PretrainingResult
+    pass
 
 
 @command
@@ -53,16 +53,4 @@ def pretrain(
     model = Cifg(embedding=embedding, units=units, tied=tied)
     with display(quiet=json) as progress:
         result = job(data, out, model=model, settings=settings, held_out=held_out, seed=seed, progress=progress)
-    say(result, json, show)
-
-
-def show(result: "PretrainingResult") -> None:
-    """How well the kept model does, and how to begin from it."""
-    best, found = result.best, result.held_out
-    ended = "stopped early: held-out text no longer gained" if result.stopped_early else "all sentences seen"
-    console.print(
-        f"best after {best.sentences:,} sentences of {result.source} ({ended}): held-out top-1 "
-        f"{found['top1_accuracy']:.2%}, cross-entropy {best.held_out:.3f} nats"
-    )
-    path = result.run.path
-    console.print(f"model: {path / 'model'}; begin a private run from it: tacit train RECIPE --init {path}")
+    say_blocks(result, json)

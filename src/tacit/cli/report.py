@@ -6,18 +6,24 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from tacit.cli.console import complaints, console, escaped, say
+from tacit.cli.console import complaints, console, say, say_blocks, styled
 from tacit.cli.options import Json, RunFolder, command
 from tacit.reports.comparison import Comparison
-from tacit.reports.page import Labels, ReportFiles, Tiles
 
 
 @command
-def report(run: RunFolder, json: Json = False) -> None:
-    """Write RUN/report: report.html, report.md, report.json, statement.json (for `tacit verify`) and the figures."""
+def report(
+    run: RunFolder,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The folder to write both into, say of a run on read-only media; left out, RUN."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Write RUN/report, which may be published (the statement is in it), and RUN/simulation, which has all numbers."""
     from tacit.jobs.report import report as write
 
-    say(write(run), json, _show)
+    say_blocks(write(run, out=out), json)
 
 
 @command
@@ -25,7 +31,7 @@ def compare(
     a: RunFolder,
     b: Annotated[Path, typer.Argument(help="Another run folder.")],
     out: Annotated[
-        Path | None, typer.Option(help="The folder for the figure; left out, the report folder of A.")
+        Path | None, typer.Option(help="The folder for the figure; left out, the folder `simulation` of A.")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -35,28 +41,14 @@ def compare(
     say(laid_beside(a, b, out=out), json, _show_both)
 
 
-def _show(files: ReportFiles) -> None:
-    """The warnings and the tiles of the page."""
-    table = Table(box=None, show_header=False, pad_edge=False)
-    for block in files.page.blocks:
-        if isinstance(block, Labels):
-            for label in block.labels:
-                console.print(f"[bold red]{escaped(label.name)}[/]: {escaped(label.meaning)}")
-        elif isinstance(block, Tiles):
-            for name, value in block.tiles:
-                table.add_row(name, value)
-    console.print(table)
-    console.print(f"report: {files.html}", markup=False)
-
-
 def _show_both(both: Comparison) -> None:
     for warning in both.warnings:
-        complaints.print(f"[bold yellow]note:[/] {escaped(warning)}")
+        complaints.print(styled("note:", "bold yellow"), warning)
     table = Table("", *both.names, box=None, pad_edge=False)
     for title, rows in both.parts.items():
-        table.add_row(f"[bold]{title}[/]" if rows else f"[bold]{title}[/]: none")
+        table.add_row(styled(title if rows else f"{title}: none", "bold"))
         for row in rows:
             name, left, right = row.cells
             table.add_row(f"  {name}", left, right)
     console.print(table)
-    console.print(f"figure: {both.drawn}", markup=False)
+    console.print(f"figure: {both.drawn}")

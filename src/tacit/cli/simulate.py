@@ -9,10 +9,9 @@ from typing import Annotated
 import typer
 
 from tacit.cli import values
-from tacit.cli.console import say
+from tacit.cli.console import say_blocks
 from tacit.cli.display import display
 from tacit.cli.options import Json, command
-from tacit.cli.plan_show import show_blocks
 
 
 @command
@@ -58,4 +57,4 @@ def simulate(
     )
     with display(as_json) as progress:
         result = run_simulation(asked, out=out, progress=progress)
-    say(result, as_json, lambda each: show_blocks(each.blocks()))
+    say_blocks(result, as_json)

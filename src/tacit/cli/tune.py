@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from tacit.cli import values
-from tacit.cli.console import console, say
+from tacit.cli.console import say_blocks
 from tacit.cli.display import display
-from tacit.cli.options import Json, command
-from tacit.cli.plan_show import show_blocks
+from tacit.cli.options import Json, Population, command
 from tacit.cli.train import HardwareOptions
 from tacit.errors import TrainingError
 
 if TYPE_CHECKING:  # NumPy would come with it
-    from tacit.jobs.tuning_result import TuningResult
     from tacit.planning.tuning import TuningSettings
 
 LARGE = 6500  # paper 1's report goal in production
@@ -82,22 +80,15 @@ def tune(
     ],
     tried: TrialOptions,
     hardware: HardwareOptions,
+    population: Population = None,
     as_json: Json = False,
 ) -> None:
     """Try server learning rates and clipping quantiles small, then write the production recipe."""
     from tacit.jobs.tune import tune as job
 
     with display(as_json) as progress:
-        result = job(recipe, out, tried.settings(), hardware=hardware.value, progress=progress)
+        result = job(recipe, out, tried.settings(), population=population, hardware=hardware.value, progress=progress)
     if result.choice is not None or not as_json:
-        say(result, as_json, show)
+        say_blocks(result, as_json)
     if result.choice is None:
         raise TrainingError(result.why_nothing())
-
-
-def show(result: "TuningResult") -> None:
-    """The trials as a table, what is chosen, what it scales to, what it cost."""
-    show_blocks(result.blocks())
-    if result.production is not None:
-        out = result.run.path
-        console.print(f"recipe: {out / 'production.toml'}   report: {out / 'report' / 'report.html'}", soft_wrap=True)

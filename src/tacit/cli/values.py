@@ -3,15 +3,32 @@
 Each parser takes the text and the name of its option, and raises an InputError that says both and how to write it.
 """
 
-import math
+import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import Concatenate, ParamSpec, TypeVar
 
-from tacit.errors import InputError
+from tacit.errors import InputError, conceivable
+
+P = ParamSpec("P")
+V = TypeVar("V")
 
 SUFFIXES = {"k": 1e3, "M": 1e6, "G": 1e9}
+FEW = 10_000  # of numbers that an option stands for
 SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+
+
+def numeric(parse: Callable[Concatenate[str, str, P], V]) -> Callable[Concatenate[str, str, P], V]:
+    """A parser of numbers, all of which somebody can mean."""
+
+    @functools.wraps(parse)
+    def parsed(text: str, name: str, /, *more: P.args, **named: P.kwargs) -> V:
+        found = parse(text, name, *more, **named)
+        conceivable(f"--{name}", *(found if isinstance(found, Sequence) else (found,)))
+        return found
+
+    return parsed
 
 
 def parts(text: str) -> list[str]:
@@ -19,6 +36,7 @@ def parts(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
+@numeric
 def number(text: str, name: str) -> float:
     """`--name 0.5`."""
     try:
@@ -27,6 +45,7 @@ def number(text: str, name: str) -> float:
         raise InputError(f"--{name} {text!r} is no number.") from None
 
 
+@numeric
 def numbers(text: str, name: str, example: str = "0.99,0.7") -> tuple[float, ...]:
     """`--name 0.99,0.7`; none of an empty text."""
     try:
@@ -35,6 +54,7 @@ def numbers(text: str, name: str, example: str = "0.99,0.7") -> tuple[float, ...
         raise InputError(f"--{name} {text!r} is not a list of numbers; write for example {example}.") from error
 
 
+@numeric
 def whole_number(text: str, name: str) -> int:
     """`--name 5`."""
     try:
@@ -43,6 +63,7 @@ def whole_number(text: str, name: str) -> int:
         raise InputError(f"--{name} {text!r} is no whole number.") from None
 
 
+@numeric
 def rounds(text: str, name: str) -> tuple[int, ...]:
     """`--name 128,1152`; none of an empty text."""
     try:
@@ -51,19 +72,22 @@ def rounds(text: str, name: str) -> tuple[int, ...]:
         raise InputError(f"--{name} {text!r} is not a list of rounds; write for example 128,1152.") from error
 
 
+@numeric
 def whole_numbers(text: str, name: str) -> Sequence[int]:
     """`--name 5`, `--name 5,7`, or `--name 5:80`, which is a range with both ends."""
     try:
-        if ":" in text:
-            low, high = (int(part) for part in text.split(":"))
-            return range(low, high + 1)
-        return [int(part) for part in text.split(",")]
+        given = [int(part) for part in text.split(":" if ":" in text else ",")]
+        low, high = given if ":" in text else (0, 0)
     except ValueError as error:
         raise InputError(
             f"--{name} {text!r} is neither a number nor several; write 2000, or 1000,2000, or 1000:4000."
         ) from error
+    if high - low >= FEW:
+        raise InputError(f"--{name} {text!r} stands for {high - low + 1:,} numbers, and {FEW:,} are the most.")
+    return range(low, high + 1) if ":" in text else given
 
 
+@numeric
 def count(text: str, name: str) -> int:
     """4210000, 4_210_000, 4.21e6 or 4.21M as a whole number of at least 1."""
     digits, unit = (text[:-1], SUFFIXES[text[-1]]) if text[-1:] in SUFFIXES else (text, 1.0)
@@ -76,18 +100,20 @@ def count(text: str, name: str) -> int:
         raise InputError(f"--{name} {text!r} is no number of at least 1; write 4210000, 4.21M or 4.21e6.") from None
 
 
-def seconds(text: str, name: str = "timer") -> float:
+@numeric
+def seconds(text: str, name: str) -> float:
     """The seconds of "48h", "90m", "2d", "1.5h", "30s" or "1w"; above 0."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhdw])\s*", text)
     if found is None:
         raise InputError(f"--{name} {text!r} is no duration; write a number and a unit (s, m, h, d, w): 48h, 90m, 2d.")
     value = float(found[1]) * SECONDS[found[2]]
-    if not 0 < value < math.inf:
+    if not value:
         raise InputError(f"--{name} {text!r} keeps nobody from coming at once; give a time above 0.")
     return value
 
 
-def k_and_delta(text: str, name: str = "k-anonymity") -> tuple[int, float]:
+@numeric
+def k_and_delta(text: str, name: str) -> tuple[int, float]:
     """`--k-anonymity 20,1e-6`."""
     k, _, delta = text.partition(",")
     try:
@@ -98,10 +124,11 @@ def k_and_delta(text: str, name: str = "k-anonymity") -> tuple[int, float]:
 
 def from_to_step(text: str, name: str) -> tuple[float, ...]:
     """The cuts of `--name -0.1:0.2:0.01`, in exact fractions, so that 0.02 is the cut it looks like."""
-    try:
-        first, last, step = (Fraction(part) for part in text.split(":"))
-    except ValueError:
-        raise InputError(f"--{name} {text!r} cannot be read; write FROM:TO:STEP, such as -0.1:0.2:0.01.") from None
+    if not re.fullmatch(r"(-?\d{1,9}(\.\d{1,9})?(:|$)){3}", text):
+        raise InputError(f"--{name} {text!r} cannot be read; write FROM:TO:STEP, such as -0.1:0.2:0.01.")
+    first, last, step = (Fraction(part) for part in text.split(":"))
     if step <= 0 or first >= last:
         raise InputError(f"--{name} {text!r} has no cuts; write FROM:TO:STEP with FROM below TO and STEP above 0.")
+    if (last - first) / step > FEW:
+        raise InputError(f"--{name} {text!r} has {(last - first) // step:,} cuts, and {FEW:,} are the most.")
     return tuple(float(first + k * step) for k in range(int((last - first) / step) + 1))

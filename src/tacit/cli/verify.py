@@ -14,11 +14,17 @@ CHANGED = 1  # the exit code of a statement with a line that fails
 
 @command
 def verify_statement(
-    file: Annotated[Path, typer.Argument(help="A report/statement.json of a run of any kind.")],
+    file: Annotated[Path, typer.Argument(help="A report/statement.json of a run of any kind, or the run folder.")],
+    run: Annotated[
+        Path | None, typer.Option(help="The folder whose ledger, log and seal a published statement is held against.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Recompute every figure, label and sentence of a statement from its facts; exit code 1 if a line fails."""
-    found = verify(file)
+    """Recompute every figure, label and sentence of a statement from its facts; exit code 1 if a line fails.
+
+    Of a run folder of any kind, also whether its files are what the run wrote, and the facts what ledger and log say.
+    """
+    found = verify(file, run=run)
     say(found, as_json, _show)
     if not found.holds:
         raise typer.Exit(CHANGED)
@@ -26,5 +32,5 @@ def verify_statement(
 
 def _show(found: Verification) -> None:
     for line in found.lines:
-        console.print(f"ok     {line.name}" if line.holds else f"FAILS  {line.name}: {line.complaint}", markup=False)
+        console.print(f"ok     {line.name}" if line.holds else f"FAILS  {line.name}: {line.complaint}")
     console.print(found.verdict)

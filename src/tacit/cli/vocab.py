@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tacit.cli.console import console, say
+from tacit.cli.console import console, say, styled
 from tacit.cli.display import display
 from tacit.cli.options import Json, command
 
@@ -39,7 +39,7 @@ def extend(
 
 
 def _show(facts: dict[str, Any]) -> None:
-    console.print(f"[bold]{facts['vocabulary']}[/]: {facts['size']:,} ids, {facts['added']:,} of them new")
+    console.print(styled(f"{facts['vocabulary']}:", "bold"), f"{facts['size']:,} ids, {facts['added']:,} of them new")
     if facts["not_words"]:
         console.print(f"  left out   {facts['not_words']:,} that no text is ever cut into")
     if held := facts.get("held_out"):

@@ -1,20 +1,26 @@
 """Clients on disk, tokenised once and memory-mapped: client -> sentences -> word ids.
 
-A cache is a folder of flat little-endian arrays and `manifest.json`, which is written last and lists the
-size and the SHA-256 of every file. It is built in a folder beside and renamed when complete, so that a
-cache is whole or not there. Opening reads the manifest and maps the arrays: milliseconds, and no memory
-in the size of the data.
+A cache is a folder of flat little-endian arrays and `manifest.json`, which is written last and lists the size of every
+file and the SHA-256 of its blocks. It is built in a folder beside and renamed when complete, so that a cache is whole
+or not there. Opening reads the manifest and maps the arrays: milliseconds, and no memory in the size of the data.
+`verify` reads all of it; whatever trains on a cache or releases something of it does that first.
 
-ids word ids of all sentences, each with its BOS and EOS; uint16 if the vocabulary fits, else int32
-sentence_offsets int64 (sentences + 1,): sentence s is ids[offsets[s]:offsets[s+1]] client_offsets int64
-(clients + 1,): client c has the sentences offsets[c]..offsets[c+1] timestamps int64 (sentences,):
-seconds since 1970, NO_TIME where unknown splits uint8 (clients,): index into SPLITS names, name_offsets
-the clients' names in UTF-8, one after another vocabulary.json the vocabulary whose ids these are
+ids                  word ids of all sentences, each with its BOS and EOS; uint16 if the vocabulary fits, else int32
+sentence_offsets     int64 (sentences + 1,): sentence s is ids[offsets[s]:offsets[s+1]]
+client_offsets       int64 (clients + 1,): client c has the sentences offsets[c]..offsets[c+1]
+timestamps           int64 (sentences,): seconds since 1970, NO_TIME where unknown
+splits               uint8 (clients,): index into SPLITS
+names, name_offsets  the clients' names in UTF-8, one after another
+vocabulary.json      the vocabulary whose ids these are
 """
 
+import hashlib
+import mmap
 import os
+import time
 import weakref
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -23,44 +29,78 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.data.clients import SPLITS
-from tacit.data.manifest import VOCABULARY, Manifest, sha256_of
+from tacit.data.manifest import BLOCK, FILES, VOCABULARY, Manifest
 from tacit.errors import CacheError, InputError
+from tacit.progress import Advanced, Progress, StageBegan, StageEnded, silent
+
+VERIFYING = "checking the cache"  # the stage, a step a block
+UNNOTICED = 2.0  # seconds that this may take before anybody is told
 
 
 class Cache:
-    """A population that was imported; clients are numbered from 0 in the order of the source."""
+    """A population that was imported; clients are numbered from 0 in the order of the source.
 
-    def __init__(self, path: Path, manifest: Manifest) -> None:
-        """`Cache.open` checks what it is given; this does not."""
+    Its files are opened once: an import that replaces the folder meanwhile changes nothing here.
+    """
+
+    def __init__(self, path: Path, manifest: Manifest, descriptors: dict[str, int]) -> None:
+        """`Cache.open` checks what it is given; this does not. descriptors: open files, closed with the cache."""
         self.path = path
         self.manifest = manifest
+        self._descriptors = descriptors
+        for descriptor in descriptors.values():
+            weakref.finalize(self, os.close, descriptor)
 
     @classmethod
     def open(cls, path: Path) -> Self:
         """Map a finished cache. CacheError when there is none, it is half-written, foreign or cut short."""
-        manifest = Manifest.load(path)
-        for name, file in manifest.files.items():
-            try:
-                found = (path / name).stat().st_size
-            except FileNotFoundError as error:
-                raise CacheError(f"the cache {path} lacks its file {name}; {_AGAIN}.") from error
+        cache = cls(path, Manifest.load(path), _opened(path))
+        for name, file in cache.manifest.files.items():
+            found = os.fstat(cache._descriptors[name]).st_size
             if found != file.bytes:
                 raise CacheError(
                     f"{path / name} has {found} bytes where the manifest promises {file.bytes}: "
                     f"it was cut short or changed; {_AGAIN}."
                 )
-        return cls(path, manifest)
+        return cache
 
-    def verify(self) -> None:
-        """Read everything and compare with the manifest; CacheError naming the file that differs."""
-        for name, file in self.manifest.files.items():
-            if sha256_of(self.path / name) != file.sha256:
-                raise CacheError(f"{self.path / name} is not what was imported (its SHA-256 differs); {_AGAIN}.")
+    def verify(self, progress: Progress = silent) -> None:
+        """Read everything, on all cores, and compare with the manifest; CacheError naming the file that differs."""
+        blocks = [(name, at) for name, file in self.manifest.files.items() for at in range(len(file.blocks))]
+        began, told = time.monotonic(), False
+        threads = ThreadPoolExecutor()  # hashing lets go of the interpreter
+        try:
+            for done, same in enumerate(threads.map(self._is_as_listed, blocks), start=1):
+                if not same:
+                    raise CacheError(_other(self.path / blocks[done - 1][0]))
+                if told:
+                    progress(Advanced(VERIFYING, done))
+                elif time.monotonic() - began > UNNOTICED:
+                    progress(StageBegan(VERIFYING, len(blocks), done))
+                    told = True
+        finally:
+            threads.shutdown(cancel_futures=True)
+        if told:
+            progress(StageEnded(VERIFYING))
+
+    def _is_as_listed(self, block: tuple[str, int]) -> bool:
+        name, at = block
+        file = self.manifest.files[name]
+        content = self._bytes(name, at * BLOCK, min(BLOCK, file.bytes - at * BLOCK))
+        return hashlib.sha256(content).hexdigest() == file.blocks[at]
 
     @property
     def vocabulary_path(self) -> Path:
         """Where the vocabulary of these ids is kept, in keyboard's format."""
         return self.path / VOCABULARY
+
+    @cached_property
+    def vocabulary_json(self) -> str:
+        """The vocabulary of these ids, in keyboard's format. CacheError when it is not the one of the import."""
+        file = self.manifest.files[VOCABULARY]
+        if not all(self._is_as_listed((VOCABULARY, at)) for at in range(len(file.blocks))):
+            raise CacheError(_other(self.vocabulary_path))
+        return self._bytes(VOCABULARY, 0, file.bytes).decode()
 
     def clients(self, split: str | None = None) -> NDArray[np.int64]:
         """The numbers of a split's clients, ascending; of all when None. InputError if unknown."""
@@ -171,19 +211,23 @@ class Cache:
 
     def _map(self, name: str) -> NDArray[Any]:
         # As a plain array: every slice of a np.memmap costs microseconds more.
-        return np.asarray(np.memmap(self.path / name, dtype=self.manifest.files[name].dtype, mode="r"))
+        mapped = mmap.mmap(self._descriptors[name], 0, access=mmap.ACCESS_READ)
+        return np.frombuffer(mapped, self.manifest.files[name].dtype)
 
     def _read(self, name: str, begin: int, end: int) -> NDArray[Any]:
         """The items begin to end of a file, in memory."""
         dtype = np.dtype(self.manifest.files[name].dtype)
-        wanted, at = int(end - begin) * dtype.itemsize, int(begin) * dtype.itemsize
+        return np.frombuffer(self._bytes(name, int(begin) * dtype.itemsize, int(end - begin) * dtype.itemsize), dtype)
+
+    def _bytes(self, name: str, at: int, wanted: int) -> bytes:
+        """So many bytes of a file from a place on."""
         content = os.pread(self._descriptors[name], wanted, at)
         while len(content) < wanted:  # one call reads at most 2 GB
             more = os.pread(self._descriptors[name], wanted - len(content), at + len(content))
             if not more:
                 raise CacheError(f"{self.path / name} was cut short while it was read; {_AGAIN}.")
             content += more
-        return np.frombuffer(content, dtype)
+        return content
 
     def _advise(self, name: str, begins: Iterable[int], ends: Iterable[int]) -> None:
         size = np.dtype(self.manifest.files[name].dtype).itemsize
@@ -191,14 +235,6 @@ class Cache:
             os.posix_fadvise(
                 self._descriptors[name], int(begin) * size, int(end - begin) * size, os.POSIX_FADV_WILLNEED
             )
-
-    @cached_property
-    def _descriptors(self) -> dict[str, int]:
-        """Of the files that are read and not mapped; closed with the cache."""
-        opened = {name: os.open(self.path / name, os.O_RDONLY) for name in ("ids", "sentence_offsets")}
-        for descriptor in opened.values():
-            weakref.finalize(self, os.close, descriptor)
-        return opened
 
     @cached_property
     def _ids(self) -> NDArray[Any]:
@@ -230,6 +266,23 @@ class Cache:
 
 
 _AGAIN = "import the source again"
+
+
+def _opened(path: Path) -> dict[str, int]:
+    """The files of a cache, by name; CacheError where one is not there."""
+    opened: dict[str, int] = {}
+    try:
+        for name in FILES:
+            opened[name] = os.open(path / name, os.O_RDONLY)
+    except OSError as error:
+        for descriptor in opened.values():
+            os.close(descriptor)
+        raise CacheError(f"the cache {path} lacks its file {name} ({error.strerror}); {_AGAIN}.") from error
+    return opened
+
+
+def _other(path: Path) -> str:
+    return f"{path} is not what was imported (its SHA-256 differs); {_AGAIN}."
 
 
 def _histogram(words: Any) -> list[dict[str, int]]:

@@ -1,11 +1,8 @@
 """Building a cache: clients stream in, arrays grow on disk, a rename makes it real."""
 
-import hashlib
-import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -14,8 +11,9 @@ from numpy.typing import NDArray
 
 from tacit.data.cache import Cache
 from tacit.data.clients import NO_TIME, SPLITS, ClientText, Source, split_of
-from tacit.data.manifest import MANIFEST, VOCABULARY, FileRecord, Manifest, VocabularyRecord
+from tacit.data.manifest import MANIFEST, VOCABULARY, BlockDigests, FileRecord, Manifest, VocabularyRecord
 from tacit.errors import CacheError, SourceError
+from tacit.files import folder_beside, sync_folder
 from tacit.progress import Advanced, Progress, StageBegan, StageEnded, silent
 
 CHARACTERS_AT_ONCE = 4_000_000  # of text held in memory between two writes
@@ -61,7 +59,7 @@ def build_cache(
     no client has a sentence.
     """
     _check_place(out)
-    with _folder_beside(out) as folder:
+    with folder_beside(out) as folder:
         with _Arrays(folder, vocabulary) as arrays:
             for batch in _batches(source.clients()):
                 if not arrays.clients + arrays.empty:
@@ -155,31 +153,30 @@ class _Arrays:
 
     def finish(self, vocabulary_json: str) -> dict[str, FileRecord]:
         """Close all files and say what is in them."""
-        (self._folder / VOCABULARY).write_text(vocabulary_json, encoding="utf-8")
+        with (self._folder / VOCABULARY).open("wb") as file:
+            words = _Growing(file, "|u1")
+            words.write(np.frombuffer(vocabulary_json.encode(), np.uint8))
         self._stack.close()
-        content = vocabulary_json.encode()
-        digest = hashlib.sha256(content).hexdigest()
-        records = {name: file.record() for name, file in self._files.items()}
-        return {**records, VOCABULARY: FileRecord(dtype="|u1", bytes=len(content), sha256=digest)}
+        return {name: file.record() for name, file in {**self._files, VOCABULARY: words}.items()}
 
 
 class _Growing:
-    """A file that an array is appended to, with its digest."""
+    """A file that an array is appended to, with its digests."""
 
     def __init__(self, file: BinaryIO, dtype: str) -> None:
         self._file, self._dtype = file, dtype
-        self._digest, self._bytes = hashlib.sha256(), 0
+        self._digests, self._bytes = BlockDigests(), 0
 
     def write(self, items: NDArray[Any]) -> None:
         """Append items, converted to the file's type."""
         content = np.ascontiguousarray(items, dtype=self._dtype).tobytes()
         self._file.write(content)
-        self._digest.update(content)
+        self._digests.update(content)
         self._bytes += len(content)
 
     def record(self) -> FileRecord:
         """The file as the manifest lists it."""
-        return FileRecord(dtype=self._dtype, bytes=self._bytes, sha256=self._digest.hexdigest())
+        return FileRecord(dtype=self._dtype, bytes=self._bytes, blocks=self._digests.hexdigests())
 
 
 def _batches(clients: Iterator[ClientText]) -> Iterator[list[ClientText]]:
@@ -206,28 +203,16 @@ def _times(batch: Sequence[ClientText]) -> NDArray[np.int64]:
 
 
 def _check_place(out: Path) -> None:
-    if out.is_file() or (out.is_dir() and any(out.iterdir()) and not (out / MANIFEST).is_file()):
+    if (out.exists() and not out.is_dir()) or (out.is_dir() and any(out.iterdir()) and not (out / MANIFEST).is_file()):
         raise CacheError(f"{out} exists and is not a cache, so it is not replaced; give another --out or remove it.")
-
-
-@contextmanager
-def _folder_beside(out: Path) -> Iterator[Path]:
-    """A new folder on the same disk as `out`, gone afterwards unless it was renamed."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f".{out.name}-", suffix=".unfinished", dir=out.parent))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _replace(out: Path, folder: Path) -> None:
     """Put the finished folder in the place of `out`, whose old cache goes first."""
-    folder.chmod(0o755)  # mkdtemp's own rights are for its maker alone
     if out.exists():
-        old = folder.with_suffix(".old")
-        out.rename(old)
-        folder.rename(out)
-        shutil.rmtree(old)
+        with folder_beside(out) as old:
+            out.rename(old)
+            folder.rename(out)
     else:
         folder.rename(out)
+    sync_folder(out.parent)

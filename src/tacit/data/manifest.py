@@ -1,17 +1,36 @@
-"""What a cache says about itself: where its text came from, which vocabulary cut it, and its files."""
+"""What a cache says about itself: where its text came from, which vocabulary cut it, and its files.
+
+Two levels of a hash tree: the manifest lists the SHA-256 of every block of every file, and its own digest, by which
+runs remember the cache, is over all that it says. Who has the digest has the text, to the last bit.
+"""
 
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from tacit.errors import CacheError
+from tacit.records import from_plain, to_plain
 
-FORMAT = "tacit-cache-1"
+FORMAT = "tacit-cache-2"
 MANIFEST = "manifest.json"
 VOCABULARY = "vocabulary.json"
+FILES: Mapping[str, tuple[str, ...]] = {  # of a cache, and NumPy's names of what their items may be
+    "ids": ("<u2", "<i4"),
+    "sentence_offsets": ("<i8",),
+    "client_offsets": ("<i8",),
+    "timestamps": ("<i8",),
+    "splits": ("|u1",),
+    "names": ("|u1",),
+    "name_offsets": ("<i8",),
+    VOCABULARY: ("|u1",),
+}
+BLOCK = 4 << 20  # bytes under one SHA-256: many for the cores to share, few to list
+
+_AGAIN = "import the source again"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,11 +47,11 @@ class VocabularyRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class FileRecord:
-    """One file of a cache; `dtype` is NumPy's name of its items."""
+    """One file of a cache; `dtype` is NumPy's name of its items, `blocks` the SHA-256 of each BLOCK of its bytes."""
 
     dtype: str
     bytes: int
-    sha256: str
+    blocks: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,50 +75,84 @@ class Manifest:
         """The share of words that the vocabulary does not know."""
         return self.oov_words / self.words
 
-    @property
+    @cached_property
     def digest(self) -> str:
-        """What identifies the tokenised text: whose it is, in which split, and which words the ids stand for.
+        """What identifies the tokenised text, whose it is, in which split, and which words the ids stand for.
 
-        SHA-256 over the digests that are listed here: no file is read, and `Cache.verify` reads them.
+        SHA-256 over everything that stands here: no file is read, and `Cache.verify` reads them.
         """
-        listed = [f"{name} {file.sha256}" for name, file in sorted(self.files.items())]
-        return hashlib.sha256("\n".join([*listed, self.vocabulary.sha256]).encode()).hexdigest()
+        listed = json.dumps(to_plain(self), ensure_ascii=False, sort_keys=True)
+        return hashlib.sha256(listed.encode()).hexdigest()
+
+    def to_json(self) -> str:
+        """The content of its file; `load` takes nothing else, to the last blank."""
+        record = {"format": FORMAT, "digest": self.digest, **to_plain(self)}
+        return json.dumps(record, ensure_ascii=False, indent=1) + "\n"
 
     def save(self, path: Path) -> None:
         """Write into a cache's folder; the last step of building."""
-        text = json.dumps({"format": FORMAT, **asdict(self)}, ensure_ascii=False, indent=1)
-        (path / MANIFEST).write_text(text + "\n", encoding="utf-8")
+        (path / MANIFEST).write_text(self.to_json(), encoding="utf-8")
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read from a cache's folder; CacheError when it is not a finished cache of this format."""
+        """Read from a cache's folder; CacheError when it is not a finished cache of this format, or was changed."""
         if not path.is_dir():
             raise CacheError(f"there is no cache at {path}; `tacit data import SOURCE --out {path}` makes one.")
         try:
-            record = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+            text = (path / MANIFEST).read_bytes().decode()
+            record = json.loads(text)
         except FileNotFoundError as error:
             raise CacheError(
-                f"{path} has no {MANIFEST}: it is another folder, or a cache whose import did not end; "
-                "import the source again."
+                f"{path} has no {MANIFEST}: it is another folder, or a cache whose import did not end; {_AGAIN}."
             ) from error
-        except ValueError as error:
-            raise CacheError(f"{path / MANIFEST} is not JSON ({error}); import the source again.") from error
-        found = record.get("format") if isinstance(record, dict) else None
+        except (ValueError, RecursionError) as error:
+            raise CacheError(f"{path / MANIFEST} is not JSON ({error}); {_AGAIN}.") from error
+        found = record.pop("format", None) if isinstance(record, dict) else None
         if found != FORMAT:
-            raise CacheError(f"{path} has format {found!r}, not {FORMAT!r}; import the source again.")
-        try:
-            return cls._from_record({name: value for name, value in record.items() if name != "format"})
-        except (KeyError, TypeError, AttributeError) as error:
-            raise CacheError(f"{path / MANIFEST} is damaged ({error}); import the source again.") from error
+            raise CacheError(f"{path} has format {found!r}, not {FORMAT!r}; {_AGAIN}.")
+        said = record.pop("digest", None)
+        manifest = from_plain(cls, record, error=CacheError, where=str(path / MANIFEST))
+        if manifest.digest != said or manifest.to_json() != text:
+            raise CacheError(f"{path / MANIFEST} was changed (its SHA-256 differs); {_AGAIN}.")
+        if not manifest._belongs_together():
+            raise CacheError(f"{path / MANIFEST} lists files that no import writes; {_AGAIN}.")
+        return manifest
 
-    @classmethod
-    def _from_record(cls, record: dict[str, Any]) -> Self:
-        record["vocabulary"] = VocabularyRecord(**record["vocabulary"])
-        record["files"] = {name: FileRecord(**file) for name, file in record["files"].items()}
-        return cls(**record)
+    def _belongs_together(self) -> bool:
+        """Whether the files are those of a cache of so many clients, so that nothing is read beyond their ends."""
+        items = {
+            "sentence_offsets": self.sentences + 1,
+            "client_offsets": self.clients + 1,
+            "timestamps": self.sentences,
+            "splits": self.clients,
+            "name_offsets": self.clients + 1,
+        }
+        return self.files.keys() == FILES.keys() and all(
+            file.dtype in FILES[name]
+            and 0 < file.bytes == items.get(name, file.bytes // int(file.dtype[-1])) * int(file.dtype[-1])
+            and len(file.blocks) == -(-file.bytes // BLOCK)
+            for name, file in self.files.items()
+        )
 
 
-def sha256_of(path: Path) -> str:
-    """The digest of a file, read in pieces."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+class BlockDigests:
+    """The digests of what is appended, block by block."""
+
+    def __init__(self) -> None:
+        self._done: list[str] = []
+        self._block, self._room = hashlib.sha256(), BLOCK
+
+    def update(self, content: bytes) -> None:
+        """Append bytes."""
+        rest = memoryview(content)
+        while len(rest):
+            part, rest = rest[: self._room], rest[self._room :]
+            self._block.update(part)
+            self._room -= len(part)
+            if not self._room:
+                self._done.append(self._block.hexdigest())
+                self._block, self._room = hashlib.sha256(), BLOCK
+
+    def hexdigests(self) -> tuple[str, ...]:
+        """Of every block so far, the last of which may be short."""
+        return (*self._done, self._block.hexdigest()) if self._room < BLOCK else tuple(self._done)

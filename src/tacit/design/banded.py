@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from tacit.design.losses import Objective, checked_objective
+from tacit.design.objective import Objective, checked_objective
 from tacit.design.toeplitz import root_coefficients
 from tacit.errors import InputError
 from tacit.privacy.participation import Participation

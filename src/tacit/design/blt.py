@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tacit.design.blt_coordinates import Candidates
 from tacit.design.blt_objective import log_loss
-from tacit.design.losses import Objective, checked_objective
+from tacit.design.objective import Objective, checked_objective
 from tacit.design.quasi_newton import Effort, Function, minimise
 from tacit.errors import InputError
 from tacit.privacy.participation import Participation

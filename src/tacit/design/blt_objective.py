@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tacit.design.blt_coordinates import Candidates
 from tacit.design.geometric import falling_sum, geometric_sum
-from tacit.design.losses import Objective
+from tacit.design.objective import Objective
 from tacit.privacy.participation import Participation
 
 Array = NDArray[np.float64]

@@ -1,24 +1,23 @@
 """Every mechanism by its one name: what may be said of it, and how its strategy is made.
 
 Recipes, `tacit design`, `tacit account`, plans and the contract tests go through MECHANISMS; a factorization of one's
-own is a line in it, or `name = "package.module:MECHANISM"` in a recipe (docs/extending.md).
+own is a line in it, or `name = "package.module:MECHANISM"` in a recipe (docs/extending.md). What searches for a
+design is imported by the function that asks for it: most who read the catalogue design nothing.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Any
 
-from tacit.design.banded import design_banded
-from tacit.design.blt import design_blt, design_robust_blt
-from tacit.design.dense import design_dense, full_tree, full_tree_losses
-from tacit.design.losses import Objective
-from tacit.design.mechanism import ChosenMechanism, Mechanism, Parameters, checked_least, imported
-from tacit.design.toeplitz import (
-    banded_inverse_square_root,
-    banded_square_root,
-    design_banded_inverse,
-    design_banded_toeplitz,
-    design_lambda_cgd,
+from tacit.design.mechanism import ChosenMechanism, Mechanism, Parameters, imported
+from tacit.design.objective import Losses, Objective
+from tacit.design.parameters import (
+    BUFFERS,
+    BandedParameters,
+    BandsParameters,
+    BltParameters,
+    CoefficientsParameters,
+    InverseParameters,
+    TreeParameters,
 )
 from tacit.errors import InputError, TacitError
 from tacit.privacy.participation import Participation
@@ -36,91 +35,15 @@ from tacit.privacy.strategy import (
 )
 from tacit.progress import Progress
 
-BUFFERS = 4  # of a designed BLT, as in production (arXiv:2408.08868, Section 5)
 FEW = 4  # bands where memory must be small
-
-# -- parameters --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class TreeParameters(Parameters):
-    """Trees begin again where they are told to."""
-
-    restarts: Annotated[tuple[int, ...], "Rounds at which a new tree begins, counted from 0: 128,1152."] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class BltParameters(Parameters):
-    """Numbers of one's own, or how many buffers."""
-
-    ways: ClassVar = (("theta", "omega"), ("buffers",))
-    theta: Annotated[tuple[float, ...] | None, "Decays of the buffers, in (0, 1]: 0.99,0.7."] = None
-    omega: Annotated[tuple[float, ...] | None, "With their weights, above 0: 0.1,0.2."] = None
-    buffers: Annotated[
-        int | None, f"Or how many buffers of the model's size the noise keeps, to be designed; left out, {BUFFERS}."
-    ] = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checked_least("buffers", self.buffers)
-
-    @property
-    def is_wish(self) -> bool:
-        """Unless the numbers are given."""
-        return self.theta is None
-
-
-@dataclass(frozen=True, kw_only=True)
-class BandsParameters(Parameters):
-    """How many bands, of what is a closed form or a matrix."""
-
-    bands: Annotated[int | None, "Coefficients that are not zero; left out, as many as the separation."] = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checked_least("bands", self.bands)
-
-
-@dataclass(frozen=True, kw_only=True)
-class CoefficientsParameters(Parameters):
-    """The coefficients of the first column."""
-
-    coefficients: Annotated[
-        tuple[float, ...] | None, "The coefficients, from the diagonal down: 1.0,0.5,0.375; left out, designed."
-    ] = None
-
-    @property
-    def is_wish(self) -> bool:
-        """Unless the numbers are given."""
-        return self.coefficients is None
-
-
-@dataclass(frozen=True, kw_only=True)
-class BandedParameters(CoefficientsParameters):
-    """The coefficients, or how many."""
-
-    ways: ClassVar = (("coefficients",), ("bands",))
-    bands: Annotated[
-        int | None, "Or how many, to be designed: so many vectors of the model's size, less one, are kept."
-    ] = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checked_least("bands", self.bands)
-
-
-@dataclass(frozen=True, kw_only=True)
-class InverseParameters(BandedParameters):
-    """The coefficients of the inverse, or how many, and of which kind."""
-
-    falling: Annotated[bool, "Design only C that falls: an exact sensitivity."] = False
-
 
 # -- strategies --------------------------------------------------------------------------------------------------------
 
 
 def _width(participation: Participation, bands: int | None) -> int:
-    """As many bands as the separation where nobody says how many."""
+    """As many bands as the separation where nobody says how many. Raises: InputError for more than there are rounds."""
+    if bands is not None and bands > participation.rounds:
+        raise InputError(f"bands={bands} are more than the {participation.rounds} rounds; give at most as many.")
     return min(participation.min_separation, participation.rounds) if bands is None else bands
 
 
@@ -135,10 +58,14 @@ def _reduced(participation: Participation, objective: Objective, given: TreePara
 def _blt(participation: Participation, objective: Objective, given: BltParameters, progress: Progress) -> Strategy:
     if given.theta is not None and given.omega is not None:
         return Blt(theta=given.theta, omega=given.omega)
+    from tacit.design.blt import design_blt
+
     return design_blt(participation, buffers=BUFFERS if given.buffers is None else given.buffers, objective=objective)
 
 
 def _robust_blt(several: Sequence[Participation], objective: Objective, given: BltParameters) -> Strategy:
+    from tacit.design.blt import design_robust_blt
+
     return design_robust_blt(several, buffers=BUFFERS if given.buffers is None else given.buffers, objective=objective)
 
 
@@ -147,6 +74,8 @@ def _toeplitz(
 ) -> Strategy:
     if given.coefficients is not None:
         return BandedToeplitz(coefficients=given.coefficients)
+    from tacit.design.toeplitz import design_banded_toeplitz
+
     return design_banded_toeplitz(participation, bands=_width(participation, given.bands), objective=objective)
 
 
@@ -155,6 +84,8 @@ def _inverse(
 ) -> Strategy:
     if given.coefficients is not None:
         return BandedInverse(coefficients=given.coefficients)
+    from tacit.design.toeplitz import design_banded_inverse
+
     bands = min(BUFFERS + 1, participation.rounds) if given.bands is None else given.bands
     return design_banded_inverse(participation, bands=bands, objective=objective, falling=given.falling)
 
@@ -163,6 +94,8 @@ def _lambda(
     participation: Participation, objective: Objective, given: CoefficientsParameters, progress: Progress
 ) -> Strategy:
     if given.coefficients is None:
+        from tacit.design.toeplitz import design_lambda_cgd
+
         return design_lambda_cgd(participation, objective=objective)
     if len(given.coefficients) > 2:
         raise InputError(
@@ -173,26 +106,43 @@ def _lambda(
 
 
 def _root(participation: Participation, objective: Objective, given: BandsParameters, progress: Progress) -> Strategy:
+    from tacit.design.toeplitz import banded_square_root
+
     return banded_square_root(_width(participation, given.bands))
 
 
 def _inverse_root(
     participation: Participation, objective: Objective, given: BandsParameters, progress: Progress
 ) -> Strategy:
+    from tacit.design.toeplitz import banded_inverse_square_root
+
     return banded_inverse_square_root(_width(participation, given.bands))
 
 
 def _banded(participation: Participation, objective: Objective, given: BandsParameters, progress: Progress) -> Matrix:
+    from tacit.design.banded import design_banded
+
     bands = participation.min_separation if given.bands is None else given.bands
     return design_banded(participation, bands=bands, objective=objective, progress=progress)
 
 
 def _dense(participation: Participation, objective: Objective, given: Parameters, progress: Progress) -> Matrix:
+    from tacit.design.dense import design_dense
+
     return design_dense(participation, progress=progress)
 
 
 def _full_tree(participation: Participation, objective: Objective, given: Parameters, progress: Progress) -> Matrix:
+    from tacit.design.dense import full_tree
+
     return full_tree(participation.rounds)
+
+
+def _full_tree_cost(strategy: Strategy, participation: Participation) -> Losses:
+    """By the closed form of the best decoder: the matrix has an entry for each two rounds."""
+    from tacit.design.dense import full_tree_losses
+
+    return full_tree_losses(participation)
 
 
 # -- what a comparison tries -------------------------------------------------------------------------------------------
@@ -258,7 +208,7 @@ TREE_FULL = Mechanism(
     explains="TreeAgg-Full: the tree's nodes with their best decoder, a dense matrix; for these rounds only.",
     build=_full_tree,
     matrix=Dense,
-    cost=lambda strategy, participation: full_tree_losses(participation),
+    cost=_full_tree_cost,
 )
 BLT = Mechanism(
     name="blt",

@@ -6,7 +6,8 @@ Both are made for n rounds, keep n^2 numbers and say nothing about a round after
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.design.losses import Losses, prefix_errors
+from tacit.design.losses import prefix_errors
+from tacit.design.objective import Losses
 from tacit.errors import InputError
 from tacit.privacy.participation import Participation
 from tacit.privacy.sensitivity import sensitivity

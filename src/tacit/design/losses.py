@@ -7,15 +7,13 @@ so mechanisms compare by Error * sensitivity (arXiv:2408.08868, Equations 9 and 
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import singledispatch
-from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.design.blt_errors import blt_errors
-from tacit.errors import InputError
+from tacit.design.objective import Losses
 from tacit.privacy.participation import Participation
 from tacit.privacy.sensitivity import sensitivity_bound_squared
 from tacit.privacy.strategy import (
@@ -29,45 +27,9 @@ from tacit.privacy.strategy import (
     Tree,
 )
 
-Objective: TypeAlias = Literal["max", "rms"]
 Array = NDArray[np.float64]
 
 ROWS = 512  # rows of B computed at once: bounds the memory at 4 kB a round
-
-
-@dataclass(frozen=True, kw_only=True)
-class Losses:
-    """Errors are standard deviations of the prefix sums for seeds of standard deviation 1; the sensitivity is in
-    clip norms, and an upper bound where it is not `exact`.
-    """
-
-    max_error: float
-    rms_error: float
-    sensitivity: float
-    exact: bool = True
-
-    @property
-    def max_loss(self) -> float:
-        """The largest error of a prefix sum at 1/2-zCDP, in clip norms."""
-        return self.max_error * self.sensitivity
-
-    @property
-    def rms_loss(self) -> float:
-        """The root mean square error of the prefix sums at 1/2-zCDP, in clip norms."""
-        return self.rms_error * self.sensitivity
-
-    def of(self, objective: Objective) -> float:
-        """The loss by that name."""
-        return self.rms_loss if checked_objective(objective) == "rms" else self.max_loss
-
-
-def checked_objective(objective: str) -> Objective:
-    """InputError unless it is max or rms."""
-    if objective == "max":
-        return "max"
-    if objective == "rms":
-        return "rms"
-    raise InputError(f"objective {objective!r} is neither max nor rms; max is the papers' choice for production.")
 
 
 def losses(strategy: Strategy, participation: Participation) -> Losses:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache, partial
 from typing import Any, ClassVar, Self
 
-from tacit.design.losses import Losses, Objective, losses
+from tacit.design.objective import Losses, Objective
 from tacit.errors import InputError, TacitError
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Matrix, Strategy
@@ -71,6 +71,13 @@ def only_default(mechanism: "Mechanism", participation: Participation) -> Sequen
     return (mechanism.parameters(),)
 
 
+def cost_of_any(strategy: Strategy, participation: Participation) -> Losses:
+    """What a strategy costs: see `tacit.design.losses`."""
+    from tacit.design.losses import losses  # an account, a recipe and a run ask for no loss
+
+    return losses(strategy, participation)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Mechanism:
     """A mechanism by name; see `tacit.design.catalogue`."""
@@ -95,7 +102,7 @@ class Mechanism:
     """The loss that it is designed for where nobody says which."""
     adapts: bool = False
     """Whether its noise can start afresh during a run, which is when a clip norm may change."""
-    cost: Callable[[Strategy, Participation], Losses] = losses
+    cost: Callable[[Strategy, Participation], Losses] = cost_of_any
     build_robust: "Callable[[Sequence[Participation], Objective, Any], Strategy] | None" = None
     """One strategy for several participations; None where there is no such design."""
 

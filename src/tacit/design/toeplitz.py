@@ -8,7 +8,7 @@ function 1 / ((1-x) C(x)). The exact sensitivity is known for non-negative, non-
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.design.losses import Objective, checked_objective
+from tacit.design.objective import Objective, checked_objective
 from tacit.design.projected_gradient import Function, minimise_falling
 from tacit.errors import InputError
 from tacit.privacy.participation import Participation

@@ -10,6 +10,8 @@ from tacit.privacy.local_anonymity import MOST_CONTRIBUTORS, Anonymity
 from tacit.randomizers import Randomizer
 from tacit.randomizers.registry import RANDOMIZERS
 
+DEEPEST = 1_000  # layers; no word is longer
+
 Sampler = Literal["random", "greedy"]
 Allocation = Literal["even", "middle"]
 
@@ -71,9 +73,9 @@ class DiscoverySettings:
         for name in ("users_per_layer", "passes", "prefixes"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name}={getattr(self, name)} must be 1 or more.")
-        if self.depth < 2:
+        if not 2 <= self.depth <= DEEPEST:
             raise InputError(
-                f"depth={self.depth} finds no word: one character and the end need 2 layers; paper 2 has 15."
+                f"depth={self.depth} must be 2 to {DEEPEST}: one character and the end need 2 layers; paper 2 has 15."
             )
         if self.counting_users < 0:
             raise InputError(f"counting_users={self.counting_users} must be 0 (no counts) or more.")

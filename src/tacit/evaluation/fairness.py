@@ -1,4 +1,4 @@
-"""How a model's accuracy is spread over people: quantiles, and those who fare worst.
+"""How a model's accuracy is spread over users: quantiles, and those who fare worst.
 
 The same for one model or several on the same clients; two models are compared client by client, which is far sharper
 than comparing their averages.
@@ -123,6 +123,6 @@ def shared_vocabulary(digests: Mapping[str, str]) -> None:
         if digest != wanted:
             raise InputError(
                 f"{name} has the vocabulary {digest[:12]} and {first} has {wanted[:12]}: the same ids would stand for "
-                "different words; import the text with the model's own (`tacit data import --vocabulary "
-                "MODEL/vocabulary.json`)."
+                "different words, or for words of another origin; import the text with the model's own (`tacit data "
+                "import --vocabulary MODEL/vocabulary.json`)."
             )

@@ -7,7 +7,7 @@ most the gate's level: 0.5 means "more gains than losses", smaller means "surely
 whose fine-tuning diverged shows itself without any text, so a gate of any level below 1 rejects it.
 
 Words of one text are not independent coins, so a level is a tuning knob, not a promised error rate; what it does to
-people is measured, on users that did not choose it.
+users is measured, on users that did not choose it.
 """
 
 from collections.abc import Mapping

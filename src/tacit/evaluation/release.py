@@ -4,7 +4,7 @@ One client adds one unit to one cell of each of H histograms that are released t
 norm sqrt(H), exactly, and that is the clip norm of the release: `Guarantee` makes the noise of it. Where clients are
 asked in two steps (one group designs, another judges), each is in one step only: one participation in two rounds.
 
-Released counts are rounded to whole numbers, which hides the last bits of the noise and costs a variance of 1/12.
+Released counts are rounded to whole numbers, which costs a variance of 1/12.
 """
 
 import math
@@ -25,6 +25,7 @@ from tacit.statements.local_releases import EVALUATION_HISTOGRAM
 
 Whole = NDArray[np.int64]
 Reals = NDArray[np.floating]
+AddNoise = Callable[[Whole, float], Reals]  # counts (cells,) and a standard deviation -> the counts with noise
 ROUNDING = 1 / 12  # variance of rounding to a whole number, for noise much wider than one
 
 
@@ -67,18 +68,13 @@ def guarantee_for(histograms: int, *, zcdp: float, steps: int = 1) -> Guarantee:
     )
 
 
-def cells_of(queries: Sequence[HistogramQuery]) -> int:
-    """How many cells the histograms have together: each needs noise of its own."""
-    return sum(each.cells.size for each in queries)
-
-
 def release(
-    queries: Sequence[HistogramQuery], guarantee: Guarantee, *, step: int, seeds: Reals
+    queries: Sequence[HistogramQuery], guarantee: Guarantee, *, step: int, add_noise: AddNoise
 ) -> tuple[dict[str, Histogram], NoisedSum]:
     """The histograms with Gaussian noise of `guarantee.seed_stddev` in every cell, and what the ledger must hold.
 
-    seeds: standard normal numbers (cells_of(queries),) that nobody knows and nothing else uses. Raises: InputError
-    where the guarantee was made for another number of histograms, or the queries were put to different clients.
+    add_noise: adds normal noise that nobody knows to all counts of the step at once. Raises: InputError where the
+    guarantee was made for another number of histograms, or the queries were put to different clients.
     """
     asked = _same_clients(queries)
     norm = math.sqrt(len(queries))
@@ -87,13 +83,12 @@ def release(
             f"{len(queries)} histograms need a guarantee with clip norm {norm:g} and noise, and this one has "
             f"{guarantee.clip_norm:g}; make it with guarantee_for({len(queries)}, ...)."
         )
-    if seeds.shape != (cells_of(queries),):
-        raise InputError(f"{cells_of(queries)} cells need one seed each, not an array of shape {seeds.shape}.")
     spread = guarantee.seed_stddev
-    noise = np.split(spread * seeds.astype(np.float64), np.cumsum([each.cells.size for each in queries])[:-1])
+    noised = np.rint(add_noise(np.concatenate([each.counts for each in queries]), spread))
+    ends = np.cumsum([each.cells.size for each in queries])[:-1]
     released = {
-        each.name: Histogram.of(each.cells, np.rint(each.counts + own), spread**2 + ROUNDING, asked)
-        for each, own in zip(queries, noise, strict=True)
+        each.name: Histogram.of(each.cells, own, spread**2 + ROUNDING, asked)
+        for each, own in zip(queries, np.split(noised, ends), strict=True)
     }
     return released, NoisedSum(
         round=step,

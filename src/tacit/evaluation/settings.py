@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from typing import Any, Self
@@ -15,6 +15,7 @@ from tacit.evaluation.queries import BASELINES, TOKENS, Queries, changes
 from tacit.evaluation.splits import TemporalSplit
 from tacit.keyboard.metrics import TOP1
 from tacit.privacy import gaussian
+from tacit.privacy.delta import default_delta
 from tacit.records import from_plain, to_plain
 
 # Paper 5, Table 1.
@@ -94,31 +95,37 @@ class PersonalizationSettings:
 class ReleasePrice:
     """What a release of histograms costs each client: exactly one of three prices.
 
-    Central, by noise that a trusted aggregator adds: `zcdp`, or `epsilon` at `delta`. Local, by devices that randomise
-    their one report themselves: `local_epsilon`.
+    Central, by noise that a trusted aggregator adds: `zcdp`, or `epsilon` at `delta` (left out: that of so many clients
+    as are asked, see `asking`). Local, by devices that randomise their one report themselves: `local_epsilon`.
     """
 
     zcdp: float | None = None
     epsilon: float | None = None
-    delta: float = 1e-6
+    delta: float | None = None
     local_epsilon: float | None = None
 
     def __post_init__(self) -> None:
         given = [each for each in (self.zcdp, self.epsilon, self.local_epsilon) if each is not None]
         if len(given) != 1:
             raise InputError("zcdp, epsilon and local_epsilon each say the whole price; give one.")
-        if not 0 < self.delta < 1:
+        if self.delta is not None and not 0 < self.delta < 1:
             raise InputError(f"delta {self.delta:g} is not a probability between 0 and 1; give for example 1e-6.")
         if not (given[0] > 0 and math.isfinite(given[0])):
             raise InputError(f"a price of {given[0]:g} releases nothing or promises nothing; give a number above 0.")
 
+    def asking(self, clients: int) -> Self:
+        """The same price, its delta in numbers: where none was given, that of so many clients as are asked."""
+        return self if self.delta is not None else replace(self, delta=default_delta(clients))
+
     @property
     def rho(self) -> float:
-        """zCDP of a central release. Raises: InputError for a local one, which has none."""
+        """zCDP of a central release. Raises: InputError for a local one, or an epsilon without delta."""
         if self.zcdp is not None:
             return self.zcdp
         if self.epsilon is None:
             raise InputError("local reports have no zCDP; their price is local_epsilon.")
+        if self.delta is None:
+            raise InputError(f"epsilon {self.epsilon:g} has no zCDP without a delta; give one, or `asking(clients)`.")
         return gaussian.zcdp_for_epsilon(self.epsilon, self.delta)
 
     def to_plain(self) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """What of a client's text a model may learn from, and what it is judged on: a cut in time, never a random one.
 
-A phone is fine-tuned on what its owner has typed and used for what comes next, so test text is later than all text
+A device fine-tunes on what its owner has typed and is used for what comes next, so test text is later than all text
 that was trained on. With a gate there are three parts, train < gate < test: the personalised model is accepted or
 rejected on text that it was not trained on, and judged on text that did not choose it.
 

@@ -6,6 +6,18 @@ from typing import Any
 
 from tacit.planning.discovery import DiscoveryPlan, Outlook, UserLevel, outlooks, user_level
 from tacit.privacy.local_shuffling import Kind, ShuffleBounds, shuffle_epsilon
+from tacit.privacy.rounding import rounded_up
+from tacit.reports.page import Block, Paragraph, Table
+
+NOTE = (
+    "For one report changed, against those who see only the shuffled reports or their sum. Below the lower figure the "
+    "promise would be false; above the upper one it is proved."
+)
+USER_NOTE = "Standard deviations of the estimated number of users, exact, Subset Selection:"
+OUTLOOKS_NOTE = (
+    "Found: the fewest holders in one group with which a string is kept in half of all cases, and their share of the "
+    "contributions. Central: for one answer, proved."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +34,8 @@ class ShuffleAccount:
     def to_record(self) -> dict[str, Any]:
         """Plain values for JSON: what `tacit account shuffle --json` prints."""
         return {
+            "schema": "tacit.account.shuffle",
+            "version": 1,
             "epsilon_upper": self.bounds.epsilon_upper,
             "epsilon_lower": self.bounds.epsilon_lower,
             "theorem": self.bounds.theorem,
@@ -32,6 +46,16 @@ class ShuffleAccount:
             "domain": self.domain,
         }
 
+    def blocks(self) -> list[Block]:
+        """What people read of it."""
+        figures = {
+            "central epsilon, proved": rounded_up(self.bounds.epsilon_upper),
+            "no less than": f"{self.bounds.epsilon_lower:.4g}",
+            "delta": f"{self.delta:g}",
+            "theorem": self.bounds.theorem,
+        }
+        return [Table(tuple(figures.items())), Paragraph(NOTE)]
+
 
 @dataclass(frozen=True)
 class Outlooks:
@@ -41,7 +65,43 @@ class Outlooks:
 
     def to_record(self) -> dict[str, Any]:
         """Plain values for JSON: what `tacit account populations --json` prints."""
-        return {"rows": [row.to_record() for row in self.rows]}
+        return {"schema": "tacit.account.populations", "version": 1, "rows": [row.to_record() for row in self.rows]}
+
+    def blocks(self) -> list[Block]:
+        """What people read of it."""
+        rows = tuple(
+            (
+                f"{row.population:,}",
+                f"{row.local_epsilon:g}",
+                f"{row.users_per_group:,}",
+                "nothing" if row.findable_share is None else f"{row.findable_count:,.0f}",
+                "-" if row.findable_share is None else f"{row.findable_share:.2g}",
+                rounded_up(row.central.epsilon_upper, 3),
+            )
+            for row in self.rows
+        )
+        head = ("population", "local epsilon", "users a group", "found from", "share", "central epsilon")
+        return [Table(rows, head), Paragraph(OUTLOOKS_NOTE)]
+
+
+@dataclass(frozen=True)
+class UserAccount:
+    """One of K words at the whole epsilon beside all K at epsilon / K."""
+
+    level: UserLevel
+
+    def to_record(self) -> dict[str, Any]:
+        """Plain values for JSON: what `tacit account user --json` prints."""
+        return {"schema": "tacit.account.user", "version": 1, **self.level.to_record()}
+
+    def blocks(self) -> list[Block]:
+        """What people read of it."""
+        K, epsilon = self.level.contributions, self.level.user_epsilon
+        rows = (
+            (f"one of {K} words, epsilon {epsilon:g}", f"{self.level.one_word_deviation:.4g}"),
+            (f"all {K} words, epsilon {epsilon / K:g} each", f"{self.level.all_words_deviation:.4g}"),
+        )
+        return [Table(rows), Paragraph(f"{USER_NOTE} take {self.level.better}.")]
 
 
 def account_shuffle(
@@ -68,6 +128,8 @@ def account_populations(populations: Sequence[int], local_epsilons: Sequence[flo
     return Outlooks(tuple(outlooks(populations, local_epsilons, plan)))
 
 
-def account_user(user_epsilon: float, contributions: int, *, users: int, domain: int, count: float = 0.0) -> UserLevel:
+def account_user(
+    user_epsilon: float, contributions: int, *, users: int, domain: int, count: float = 0.0
+) -> UserAccount:
     """One of K words at the whole epsilon, or all K at epsilon / K: which estimates better. Raises: InputError."""
-    return user_level(user_epsilon, contributions, users, domain, count)
+    return UserAccount(user_level(user_epsilon, contributions, users, domain, count))

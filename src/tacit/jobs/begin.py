@@ -8,10 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from tacit.data import Cache
-from tacit.errors import InputError, RunError
+from tacit.errors import CacheError, InputError, RunError
+from tacit.files import PathLike, as_path, check_folder
+from tacit.jobs.budget import Asked, entered, refuse_another
+from tacit.keyboard.vocabulary import Vocabulary
+from tacit.progress import Progress, silent
 from tacit.records import first_difference
 from tacit.runs import Metadata, Run
 from tacit.runs.metadata import CacheUsed
+from tacit.runs.reconciliation import reconciled
 
 DECIDE_A_BIT = ("tacit", "jax", "numpy")  # packages of which a run's bits depend
 
@@ -32,19 +37,41 @@ def cache_used(cache: Cache) -> CacheUsed:
         source=cache.manifest.source,
         vocabulary_sha256=cache.manifest.vocabulary.sha256,
         vocabulary_size=cache.manifest.vocabulary.size,
+        clients=cache.manifest.clients,
         cache_digest=cache.manifest.digest,
     )
 
 
-def same_cache(run: Run, used: CacheUsed) -> Cache:
-    """The cache that a run began with. Raises: CacheError where there is none, RunError where its text is another."""
+def checked_cache(data: Cache | PathLike, *, progress: Progress = silent) -> Cache:
+    """A cache, all of which was read and is what was imported: nothing else is trained on, or asked about.
+
+    Raises: CacheError where there is none, or a bit of it differs from what its digest says.
+    """
+    cache = data if isinstance(data, Cache) else Cache.open(as_path("data", data))
+    cache.verify(progress)
+    words, listed = Vocabulary.from_json(cache.vocabulary_json), cache.manifest.vocabulary
+    held = (words.sha256, words.size, words.provenance.kind, words.provenance.description)
+    if held != (listed.sha256, listed.size, listed.kind, listed.description):
+        raise CacheError(f"{cache.path} lists another vocabulary than it holds; import the source again.")
+    return cache
+
+
+def same_cache(run: Run, used: CacheUsed, *, progress: Progress = silent) -> Cache:
+    """The cache that a run began with, checked. Raises: as `checked_cache`; RunError where its text is another."""
     cache = Cache.open(Path(used.cache))
     if cache.manifest.digest != used.cache_digest:
         raise RunError(
             f"the cache '{cache.path}' is not the one that '{run.path}' began with (its text differs); "
             "put the old cache back, or start a new run."
         )
-    return cache
+    return checked_cache(cache, progress=progress)
+
+
+def check_place(out: Path) -> None:
+    """RunError where no run folder can be at `out`: a file, or a folder of something else."""
+    check_folder("--out", out)
+    if out.is_dir() and any(out.iterdir()) and not (out / "run.db").is_file():
+        raise RunError(f"'{out}' exists and is no run folder, so it is left alone; give another --out.")
 
 
 def key_for(seed: int | None) -> bytes:
@@ -60,16 +87,19 @@ def key_for(seed: int | None) -> bytes:
     return fresh_key() if seed is None else key_from_seed(seed)
 
 
-def begin(out: Path, settings: str, metadata: Metadata, key: bytes, *, strategy: str | None = None) -> Run:
+def begin(out: Path, settings: str, metadata: Metadata, key: bytes, *, asked: Asked | None = None) -> Run:
     """A new run folder, or the one at `out` where it has the same settings.
 
-    Raises: RunError where `out` was begun with other settings, naming the first that differs, or is another thing.
+    asked: what it takes of which population; None: it names none. Raises: RunError where `out` was begun with other
+    settings, naming the first that differs, or is another thing; BudgetError where the population's budget is spent.
     """
     if not (out / "run.db").is_file():
-        return Run.create(out, settings, metadata, key, strategy=strategy)
+        return entered(asked, out, metadata, lambda known: Run.create(out, settings, known, key))
     run = Run.open(out)
     try:
         refuse_others(run, metadata.kind, settings)
+        refuse_another(run, None if asked is None else asked.population)
+        reconciled(run)
     except RunError:
         run.close()
         raise

@@ -9,8 +9,8 @@ from typing import Any
 
 from tacit.design.blt import spread
 from tacit.design.catalogue import MECHANISMS, mechanism_named
-from tacit.design.losses import Losses, Objective, checked_objective
 from tacit.design.mechanism import Mechanism, Parameters
+from tacit.design.objective import Losses, Objective, checked_objective
 from tacit.errors import InputError, TacitError, of_type
 from tacit.files import write_whole
 from tacit.privacy.participation import Participation
@@ -52,7 +52,7 @@ class Design:
         """Write the strategy as JSON, which `tacit account` reads."""
         write_strategy(self.of()[0], path)
 
-    def to_record(self) -> Record:
+    def figures(self) -> Record:
         """Everything but the values of a whole matrix, which `save` writes."""
         strategy, cost = self.of()
         record = strategy.to_record()
@@ -72,6 +72,10 @@ class Design:
             "seconds": self.seconds,
         }
 
+    def to_record(self) -> Record:
+        """Plain values for JSON: what `tacit design NAME --json` prints."""
+        return {"schema": "tacit.design", "version": 1, **self.figures()}
+
     def row(self) -> Record:
         """A line of a comparison."""
         return {
@@ -85,7 +89,7 @@ class Design:
 
     def _repr_html_(self) -> str:
         """As a notebook shows it."""
-        return to_html_fragment([Table(tuple((name, str(value)) for name, value in self.to_record().items()))])
+        return to_html_fragment([Table(tuple((name, str(value)) for name, value in self.figures().items()))])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +113,7 @@ class RobustDesign:
         """Write the strategy as JSON, which `tacit account` reads."""
         write_strategy(self.strategy, path)
 
-    def to_record(self) -> Record:
+    def figures(self) -> Record:
         """The strategy, the worst ratio, and each participation."""
         record, rows = self.strategy.to_record(), self.rows()
         return {
@@ -121,6 +125,10 @@ class RobustDesign:
             "seconds": self.seconds,
             "participations": rows,
         }
+
+    def to_record(self) -> Record:
+        """Plain values for JSON: what `tacit design NAME --json` prints."""
+        return {"schema": "tacit.design.robust", "version": 1, **self.figures()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,8 +146,10 @@ class MechanismComparison:
         return len(self.designs)
 
     def to_record(self) -> Record:
-        """For whom, and a row for each design."""
+        """Plain values for JSON, for whom, and a row for each design: what `tacit design compare --json` prints."""
         return {
+            "schema": "tacit.design.comparison",
+            "version": 1,
             "rounds": self.participation.rounds,
             "min_separation": self.participation.min_separation,
             "max_participations": self.participation.max_participations,
@@ -297,7 +307,7 @@ def limits_of(rounds: int, min_separation: int, max_participations: int | None =
 
     Raises: InputError where the numbers contradict each other.
     """
-    worst = Participation.worst_case(rounds, min_separation)
+    worst = Participation.worst_case(rounds, min_separation).of_a_run()
     if min_separation > rounds:
         raise InputError(
             f"min_separation={min_separation} exceeds the {rounds} rounds: nobody could come twice; give at most "

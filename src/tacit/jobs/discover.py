@@ -11,6 +11,7 @@ import tomllib
 from dataclasses import replace
 from numbers import Real
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import tomli_w
@@ -24,15 +25,17 @@ from tacit.discovery.rounds import discover as ask_all
 from tacit.discovery.settings import DiscoverySettings
 from tacit.errors import InputError, RunError, UnknownRelease, of_type
 from tacit.files import PathLike, as_path, sweep_drafts, write_whole
-from tacit.jobs import begin
+from tacit.jobs import begin, budget
 from tacit.jobs.discovery_result import COLUMNS, DiscoveryResult
 from tacit.keyboard.vocabulary import SPECIALS, Vocabulary, count_words
+from tacit.privacy.delta import default_delta
 from tacit.progress import Progress, Warned, silent
 from tacit.records import from_plain, to_plain
 from tacit.reports.discovery import RESULT, write_pages
-from tacit.reports.page import ReportFiles, to_json
-from tacit.runs import Run
-from tacit.runs.folder import Step
+from tacit.reports.page import FOR_READERS, ReportFiles, to_json
+from tacit.runs import Run, Step
+from tacit.runs.budget import PopulationBudget
+from tacit.runs.budget_book import Cost
 from tacit.runs.metadata import DiscoveryMetadata
 from tacit.statements import LocalReports
 from tacit.statements.run_facts import statement_of
@@ -47,27 +50,32 @@ def discover(
     out: PathLike,
     settings: DiscoverySettings,
     *,
-    delta: float = 1e-10,
+    delta: float | None = None,
+    population: PathLike | None = None,
     collector: type[SimulatedCollector] = AtOnce,
     progress: Progress = silent,
 ) -> DiscoveryResult:
     """Ask the training clients of `data` for words that `vocabulary` lacks, and leave a run folder at `out`.
 
     data: a source, the line of text that names one, or a cache with a larger vocabulary. A run that is there and was
-    begun with the same arguments goes on; nobody is asked twice. delta: where the central epsilon is read; it changes
-    nothing else. collector: how clients are asked; `OneByOne` has each make its reports, as a device does, and gives
-    sums of the same law as the quick `AtOnce`.
+    begun with the same arguments goes on; nobody is asked twice. delta: where the central epsilon is read, which is all
+    that it changes; left out, that of so many clients (`privacy.delta`). collector: how clients are asked; `OneByOne`
+    has each make its reports, as a device does, and gives sums of the same law as the quick `AtOnce`. population: in
+    whose budget the run is entered first.
 
     Raises: InputError, SourceError, CacheError, ParticipationError (too few clients), all before anything is written;
     RunError where `out` was begun with other settings or is another thing.
     """
     of_type("settings", settings, DiscoverySettings)
-    of_type("delta", delta, Real)
-    if not 0 < delta < 1:
+    of_type("delta", delta, Real, NoneType)
+    if delta is not None and not 0 < delta < 1:
         raise InputError(f"--delta {delta:g} is not between 0 and 1; 1e-10 is usual.")
     out = as_path("out", out)
     known = vocabulary if isinstance(vocabulary, Vocabulary) else Vocabulary.load(as_path("vocabulary", vocabulary))
-    _refuse_others(out, settings, known)  # before all clients are read
+    planned = planned_cost(settings, population)
+    if population is not None:
+        PopulationBudget.open(as_path("population", population))
+    _refuse_others(out, settings, known)  # all this before the clients are read
     typed = typed_by(data, known, split="train", progress=progress)
     settings.check_population(typed.clients)  # before there is a folder
     for warning in _warnings(settings, typed):
@@ -75,7 +83,7 @@ def discover(
     metadata = DiscoveryMetadata(
         **begin.of_this_process(settings.seed),
         assignment=secrets.randbits(62) if settings.seed is None else settings.seed,
-        delta=delta,
+        delta=default_delta(typed.clients) if delta is None else delta,
         population=typed.clients,
         data=_place_of(data),
         vocabulary=None if isinstance(vocabulary, Vocabulary) else str(Path(vocabulary).resolve()),
@@ -83,7 +91,8 @@ def discover(
         vocabulary_description=known.provenance.description,
     )
     asked = settings_toml(settings, vocabulary_sha256=known.sha256, population_sha256=typed.sha256)
-    with begin.begin(out, asked, metadata, b"") as run, run.locked():
+    taken = budget.Asked.of(population, typed.clients, planned)
+    with begin.begin(out, asked, metadata, b"", asked=taken) as run, run.locked():
         return _to_the_end(run, settings, typed, known, delta, collector, progress)
 
 
@@ -95,7 +104,15 @@ def resume(run: Run, *, progress: Progress = silent) -> DiscoveryResult:
             f"'{run.path}' was begun with clients or a vocabulary that stood in memory; go on with tacit.discover and "
             "the same arguments."
         )
-    return discover(metadata.data, metadata.vocabulary, run.path, settings, delta=metadata.delta, progress=progress)
+    return discover(
+        metadata.data,
+        metadata.vocabulary,
+        run.path,
+        settings,
+        delta=metadata.delta,
+        population=None if metadata.budget is None else metadata.budget.path,
+        progress=progress,
+    )
 
 
 def settings_of(run: Run) -> DiscoverySettings:
@@ -124,15 +141,24 @@ def typed_by(
     From a source, or from a cache as far as the cache's own vocabulary spells it. Raises: SourceError, CacheError.
     """
     words = frozenset(known.words)
-    if isinstance(data, str | os.PathLike) and (Path(data) / MANIFEST).is_file():
-        data = Cache.open(as_path("data", data))
-    if isinstance(data, Cache):
-        spelled = [None] * SPECIALS + list(Vocabulary.load(data.vocabulary_path).words)
-        return cached_typed_words(data, spelled, words, split=split)
+    if isinstance(data, Cache) or (isinstance(data, str | os.PathLike) and (Path(data) / MANIFEST).is_file()):
+        cache = begin.checked_cache(data, progress=progress)
+        spelled = [None] * SPECIALS + list(Vocabulary.from_json(cache.vocabulary_json).words)
+        return cached_typed_words(cache, spelled, words, split=split)
     source = open_source(os.fspath(data)) if isinstance(data, str | os.PathLike) else data
     return read_typed_words(
         source, lambda texts: count_words(texts, lowercase=known.lowercase), words, split=split, progress=progress
     )
+
+
+def planned_cost(settings: DiscoverySettings, population: PathLike | None) -> Cost:
+    """What a run takes from each client, who answers once. Raises: InputError where a client may answer more often."""
+    if settings.resample_users and population is not None:
+        raise InputError(
+            f"users drawn with replacement are promised nothing, so there is nothing to enter in '{population}'; drop "
+            "resample_users, or the population."
+        )
+    return Cost(local_epsilon=settings.reports.local_epsilon * settings.reports.contributions)
 
 
 # -- steps of a run ----------------------------------------------------------------------------------------------------
@@ -180,7 +206,7 @@ def _to_the_end(
     settings: DiscoverySettings,
     typed: TypedWords,
     known: Vocabulary,
-    delta: float,
+    delta: float | None,
     collector: type[SimulatedCollector],
     progress: Progress,
 ) -> DiscoveryResult:
@@ -192,9 +218,12 @@ def _to_the_end(
         resampled=settings.resample_users,
         seed=settings.seed,
     )
+    budget.confirm(run)
     found = ask_all(settings, devices, RunJournal(run), known=frozenset(known.words), progress=progress)
+    budget.settle(run)
     result = DiscoveryResult.of(Run.open(run.path), settings, found, typed, statement_of(run, delta))
     report = _write(run.path, result)
+    run.keep_files(*FOR_READERS, WORDS, RESULT)
     run.finish()
     return replace(result, report=report)
 
@@ -208,7 +237,7 @@ def _write(folder: Path, result: DiscoveryResult) -> ReportFiles:
     write_whole(folder / WORDS, text.getvalue().encode())
     record, rows, statement = result.to_record(), result.rows(), result.statement
     write_whole(folder / RESULT, to_json({**record, "found": rows}))
-    return write_pages(folder / "report", record, rows, statement)
+    return write_pages(folder, record, rows, statement)
 
 
 # -- before it begins --------------------------------------------------------------------------------------------------
@@ -228,8 +257,7 @@ def _given(table: dict[str, Any]) -> dict[str, Any]:
 def _refuse_others(out: Path, settings: DiscoverySettings, known: Vocabulary) -> None:
     """RunError where `out` cannot be a run of these settings, as far as they are known before the clients are read."""
     if not (out / "run.db").is_file():
-        if out.exists() and (not out.is_dir() or any(out.iterdir())):
-            raise RunError(f"'{out}' exists and is no run folder, so it is left alone; give another --out.")
+        begin.check_place(out)
         return
     with Run.open(out) as run:
         population = str(tomllib.loads(run.settings).get("population_sha256", ""))

@@ -9,11 +9,12 @@ import numpy as np
 from tacit.data.unknown_words import TypedWords
 from tacit.discovery.rounds import Discovery
 from tacit.discovery.settings import DiscoverySettings
-from tacit.jobs.account import RunAccount, account_run
+from tacit.jobs.account_run import RunAccount, account_run
 from tacit.randomizers import Estimate
 from tacit.records import to_plain
+from tacit.reports import brief
 from tacit.reports.discovery import page
-from tacit.reports.page import ReportFiles, to_html_fragment
+from tacit.reports.page import Block, ReportFiles, to_html_fragment
 from tacit.runs import Run
 from tacit.statements import Statement
 
@@ -155,6 +156,10 @@ class DiscoveryResult:
             "anonymity": self.statement.figures["anonymity"],
             "simulation": to_plain(self.simulation),
         }
+
+    def blocks(self) -> list[Block]:
+        """What people read of it in a few lines."""
+        return brief.of_discovery(self.to_record())
 
     def to_arrow(self) -> Any:
         """The words as columns of an Arrow table: COLUMNS, null where nobody counted."""

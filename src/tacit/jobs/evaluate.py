@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tacit.compute import Hardware
 from tacit.errors import of_type
 from tacit.files import PathLike, as_path
-from tacit.jobs.account import RunAccount, account_run
+from tacit.jobs.account_run import RunAccount, account_run
 from tacit.progress import Progress, silent
 from tacit.records import json_ready
 from tacit.runs import Run
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # JAX comes with them
     from tacit.data import Cache
     from tacit.evaluation.settings import EvaluationSettings, ReleasePrice
     from tacit.keyboard.model_folder import TrainedModel
-    from tacit.reports.page import ReportFiles
+    from tacit.reports.page import Block, ReportFiles
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +51,13 @@ class EvaluationResult:
         """Plain values for JSON: what `tacit evaluate --json` prints."""
         return {"schema": "tacit.evaluation", "version": 1, **json_ready(self.found)}
 
+    def blocks(self) -> "list[Block]":
+        """What people read of it in a few lines."""
+        from tacit.reports import brief
+
+        where = [] if self.report is None else self.report.where()
+        return [*brief.of_evaluation(self.found, self.exact, self.released), *where]
+
     def _repr_html_(self) -> str:
         """What a notebook shows: the promise, then the tables."""
         from tacit.reports.evaluation import shown
@@ -66,6 +73,7 @@ def evaluate(
     settings: "EvaluationSettings | None" = None,
     release: "ReleasePrice | None" = None,
     out: PathLike | None = None,
+    population: PathLike | None = None,
     seed: int | None = None,
     hardware: Hardware = Hardware(),  # noqa: B008  (frozen)
     progress: Progress = silent,
@@ -74,10 +82,11 @@ def evaluate(
     one model over the first.
 
     models: finished runs, model folders, or what `load_model` gave; all with the vocabulary of `data`. release: the
-    price at which histograms leave the simulation; they are kept in a run folder `out` with their row of the ledger. A
-    run that is there already and was begun with the same is gone on with. seed: fixes the noise, which then is not
-    private. hardware: changes the speed, never the result. progress: gets events in this thread. Raises: InputError
-    before anything is written; RunError where `out` is another run or was changed.
+    price at which histograms leave the simulation; they are kept in a run folder `out` with their row of the
+    ledger. A run that is there already and was begun with the same is gone on with. population: in whose budget the
+    release is entered first. seed: fixes the noise, which then is not private. hardware: changes the speed, never
+    the result. progress: gets events in this thread. Raises: InputError before anything is written; RunError where
+    `out` is another run or was changed.
     """
     from tacit.evaluation.settings import EvaluationSettings, ReleasePrice
     from tacit.jobs.evaluation_run import evaluated
@@ -92,6 +101,7 @@ def evaluate(
         settings,
         release,
         out=None if out is None else as_path("out", out),
+        population=population,
         seed=seed,
         hardware=hardware,
         progress=progress,
@@ -125,6 +135,7 @@ def resume_evaluation(
         ),
         release=price_of(asked),
         out=run.path,
+        population=None if run.metadata.budget is None else run.metadata.budget.path,
         seed=asked.get("seed"),
         hardware=hardware,
         progress=progress,

@@ -28,13 +28,14 @@ from tacit.evaluation.intervals import complement
 from tacit.evaluation.release import exactly
 from tacit.evaluation.settings import EvaluationSettings, ReleasePrice
 from tacit.files import PathLike, as_path
-from tacit.jobs.begin import begin, key_for, of_this_process
-from tacit.jobs.histograms import Lines, data_asked, delta_of, model_asked, released_step, statement_file
+from tacit.jobs import budget
+from tacit.jobs.begin import begin, checked_cache, key_for, of_this_process
+from tacit.jobs.histograms import Lines, data_asked, delta_of, model_asked, planned_cost, released_step, statement_file
 from tacit.keyboard.metrics import Counts
 from tacit.keyboard.model_folder import TrainedModel, load_model
 from tacit.progress import Advanced, Progress, StageBegan, StageEnded
 from tacit.reports import evaluation as report
-from tacit.reports.page import ReportFiles, write
+from tacit.reports.page import FOR_READERS, ReportFiles, write_both
 from tacit.runs import Run
 from tacit.runs.metadata import EvaluationMetadata
 from tacit.statements.run_facts import promise_of
@@ -68,24 +69,28 @@ def evaluated(
     price: ReleasePrice | None,
     *,
     out: Path | None,
+    population: PathLike | None,
     seed: int | None,
     hardware: Hardware,
     progress: Progress,
 ) -> tuple[dict[str, Any], ReportFiles | None]:
     """See `tacit.evaluate`: the record of the report, and where it was written."""
-    if price is not None and out is None:
+    if out is None and (price is not None or population is not None):
         raise InputError("a release is kept in a run folder with its ledger row, or not made; name one with --out.")
     hardware.apply(processor_only=True)
-    asked = _open(models, data, settings, price)
+    asked = _open(models, data, settings, price, progress)
     if out is None:
         counted = _count_clients(asked, hardware, progress)
         nothing = {"promise": {"kind": "nothing"}, "released": None, "simulation_only": _exact(counted)}
         return {**_about(asked), **nothing}, None
-    with _begin(asked, out, seed) as run, run.locked():
+    with _begin(asked, out, population, seed) as run, run.locked():
+        if run.finished:
+            run.kept(str(COUNTS))
         counted = _count_clients(asked, hardware, progress, kept=Lines(run.path / COUNTS))
         found = _release_and_report(asked, run, counted)
+        run.keep_files(*FOR_READERS)
         run.finish()
-        run.destroy_noise_key()
+        run.tidy()
     return found
 
 
@@ -94,9 +99,10 @@ def _open(
     data: Cache | PathLike,
     settings: EvaluationSettings,
     price: ReleasePrice | None,
+    progress: Progress,
 ) -> Asked:
     """Raises: InputError for models and a cache of different vocabularies, or fewer than two clients."""
-    cache = data if isinstance(data, Cache) else Cache.open(as_path("data", data))
+    cache = checked_cache(data, progress=progress)
     loaded = [each if isinstance(each, TrainedModel) else load_model(as_path("models", each)) for each in models]
     digests = {str(model): model.vocabulary.sha256 for model in loaded}
     if len(digests) < len(loaded) or not loaded:
@@ -107,10 +113,11 @@ def _open(
         raise InputError(
             f"{len(clients)} clients of the {settings.split_name} split say nothing about many; import more clients."
         )
-    return Asked(models=tuple(loaded), cache=cache, settings=settings, release=price, clients=clients)
+    release = None if price is None else price.asking(len(clients))
+    return Asked(models=tuple(loaded), cache=cache, settings=settings, release=release, clients=clients)
 
 
-def _begin(asked: Asked, out: Path, seed: int | None) -> Run:
+def _begin(asked: Asked, out: Path, population: PathLike | None, seed: int | None) -> Run:
     """A new run folder, or the one at `out`; RunError where that was begun with other settings."""
     settings = {
         "models": [model_asked(model) for model in asked.models],
@@ -128,7 +135,8 @@ def _begin(asked: Asked, out: Path, seed: int | None) -> Run:
         asked=len(asked.clients),
         delta=delta_of(asked.release),
     )
-    return begin(out, tomli_w.dumps(settings), metadata, key)
+    taken = budget.Asked.of(population, len(asked.clients), planned_cost(asked.release))
+    return begin(out, tomli_w.dumps(settings), metadata, key, asked=taken)
 
 
 def _count_clients(asked: Asked, hardware: Hardware, progress: Progress, *, kept: Lines | None = None) -> Counted:
@@ -161,14 +169,16 @@ def _count_clients(asked: Asked, hardware: Hardware, progress: Progress, *, kept
 
 
 def _release_and_report(asked: Asked, run: Run, counted: Counted) -> tuple[dict[str, Any], ReportFiles]:
-    """Release at the price what is not released yet, and write RUN/report; the record of both.
+    """Release at the price what is not released yet, and write the pages of both; the record of them.
 
     Hold the run's lock. Raises: InputError before anything is released where too few clients can be counted.
     """
     exact, queries = _exact(counted), queries_about(list(counted.values()))
     released: Mapping[str, Histogram] | None = None
     if asked.release is not None:
+        budget.confirm(run)
         released = released_step(run, asked.release, queries, step=0, steps=1, clients=asked.clients)
+        budget.settle(run)
     record = {
         "run": str(run.path),
         **_about(asked),
@@ -176,9 +186,8 @@ def _release_and_report(asked: Asked, run: Run, counted: Counted) -> tuple[dict[
         "released": None if released is None else _released(asked.names, released),
         "simulation_only": exact,
     }
-    page, public = report.pages(record, exactly(queries), released)
-    beside = {} if public is None else {"released": public}
-    return record, write(run.path / "report", page, beside=beside, files=statement_file(run))
+    published, whole = report.pages(record, exactly(queries), released)
+    return record, write_both(run.path, published=published, whole=whole, files=statement_file(run))
 
 
 def _about(asked: Asked) -> dict[str, Any]:

@@ -23,15 +23,15 @@ from numpy.typing import NDArray
 from tacit.data import Cache
 from tacit.errors import RunError
 from tacit.evaluation.histograms import Histogram
-from tacit.evaluation.release import HistogramQuery, cells_of, guarantee_for, release, release_locally
+from tacit.evaluation.release import HistogramQuery, guarantee_for, release, release_locally
 from tacit.evaluation.settings import ReleasePrice
 from tacit.files import write_whole
 from tacit.keyboard.model_folder import TrainedModel
-from tacit.mechanisms import standard_normal_seeds
-from tacit.mechanisms.seeds import SeedSource
+from tacit.mechanisms import add_independent_noise, round_key
 from tacit.randomizers import SubsetSelection
 from tacit.records import from_plain, to_plain
 from tacit.runs import Run, Step
+from tacit.runs.budget_book import Cost
 from tacit.statements.ledger import Release
 from tacit.statements.run_facts import statement_of
 
@@ -58,7 +58,14 @@ def price_of(settings: Mapping[str, Any]) -> ReleasePrice | None:
 
 def delta_of(price: ReleasePrice | None) -> float:
     """Where the epsilon of a release is given; 0 where there is none, or it needs none."""
-    return 0.0 if price is None or price.local_epsilon is not None else price.delta
+    return 0.0 if price is None or price.local_epsilon is not None else price.delta or 0.0
+
+
+def planned_cost(price: ReleasePrice | None) -> Cost | None:
+    """What a release takes from each client; None where nothing is released."""
+    if price is None:
+        return None
+    return Cost(zcdp=price.rho) if price.local_epsilon is None else Cost(local_epsilon=price.local_epsilon)
 
 
 # -- lines -------------------------------------------------------------------------------------------------------------
@@ -143,12 +150,23 @@ def _release(
             lambda cells: SubsetSelection(domain=cells, epsilon=local),
             step=step,
             first_user=len(run.participations()[0]),
-            generator=SeedSource(run.noise_key, LOCAL, step).block(0),
+            generator=_devices(run, queries, local, step),
         )
     guarantee = guarantee_for(len(queries), zcdp=price.rho, steps=steps)
-    seeds = standard_normal_seeds(run.noise_key, CENTRAL, step, 1, cells_of(queries))[0]
-    histograms, row = release(queries, guarantee, step=step, seeds=seeds)
+
+    def noised(counts: NDArray[np.int64], stddev: float) -> NDArray[np.float64]:
+        return add_independent_noise(counts, stddev=stddev, key=run.noise_key, purpose=CENTRAL, round=step)
+
+    histograms, row = release(queries, guarantee, step=step, add_noise=noised)
     return histograms, (row,)
+
+
+def _devices(run: Run, queries: Sequence[HistogramQuery], epsilon: float, step: int) -> np.random.Generator:
+    """The simulated devices' randomness: bound to every answer that is randomised, so that no other shares it."""
+    asked = repr((epsilon, [(each.name, each.cells.size, each.chosen.size) for each in queries]))
+    answers = np.concatenate([each.chosen for each in queries])
+    key = round_key(run.noise_key, LOCAL, step, bound_to=asked.encode(), summed=answers)
+    return np.random.Generator(np.random.Philox(key=np.frombuffer(key.seeds, "<u8")))
 
 
 def _release_file(histograms: Mapping[str, Histogram]) -> bytes:

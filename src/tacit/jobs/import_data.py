@@ -10,9 +10,12 @@ from tacit.data.parquet import has_clients, read_texts
 from tacit.data.vocabulary_choice import MANUALS
 from tacit.errors import InputError, SourceError, of_type
 from tacit.files import PathLike, as_path
+from tacit.jobs.begin import checked_cache
 from tacit.keyboard.tokens import Tokenizer
 from tacit.keyboard.vocabulary import OOV, SPECIALS, Provenance, Vocabulary, count_words, most_frequent
 from tacit.progress import Progress, silent
+from tacit.reports import brief
+from tacit.reports.page import Block
 
 DEFAULT_SIZE = 10_000  # the papers' smallest keyboard
 
@@ -58,8 +61,18 @@ def import_data(
     )
 
 
-def open_data(path: PathLike) -> Cache:
-    """The cache that `import_data` made at a path; CacheError when there is none, or it is not whole."""
+def described(cache: Cache) -> list[Block]:
+    """What people read of a cache in a few lines."""
+    return brief.of_data(cache.to_record())
+
+
+def open_data(path: PathLike, *, verify: bool = False, progress: Progress = silent) -> Cache:
+    """The cache that `import_data` made at a path; CacheError when there is none, or it is not whole.
+
+    verify: read all of it, as every job does before it trains or asks; CacheError when a bit differs.
+    """
+    if verify:
+        return checked_cache(as_path("path", path), progress=progress)
     return Cache.open(as_path("path", path))
 
 

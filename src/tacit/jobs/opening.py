@@ -7,22 +7,24 @@ from contextlib import contextmanager
 
 from tacit.files import as_path
 from tacit.runs import Run, TrainingMetadata
+from tacit.runs.reconciliation import reconciled
 
 
 @contextmanager
 def opened(run: Run | str | os.PathLike[str]) -> Iterator[Run]:
-    """The run; one that was given by its path is closed again.
+    """The run, if its ledger and its log agree; one that was given by its path is closed again.
 
     Where its recipe names a mechanism of one's own (`package.module:NAME`), that module is imported: the ledger holds
-    its strategy. Raises: RunError where there is no run, InputError where the module is not there.
+    its strategy. Raises: RunError where there is no run or what it says cannot be true, InputError where the module is
+    not there.
     """
     if isinstance(run, Run):
         _know_its_mechanism(run)
-        yield run
+        yield reconciled(run)
         return
     with Run.open(as_path("run", run)) as found:
         _know_its_mechanism(found)
-        yield found
+        yield reconciled(found)
 
 
 def _know_its_mechanism(run: Run) -> None:

@@ -22,13 +22,14 @@ from tacit.evaluation.queries import Answers
 from tacit.evaluation.release import HistogramQuery, exactly
 from tacit.evaluation.settings import PersonalizationSettings, ReleasePrice
 from tacit.files import PathLike, as_path
-from tacit.jobs.begin import begin, key_for, of_this_process
-from tacit.jobs.histograms import Lines, data_asked, delta_of, model_asked, released_step, statement_file
+from tacit.jobs import budget
+from tacit.jobs.begin import begin, checked_cache, key_for, of_this_process
+from tacit.jobs.histograms import Lines, data_asked, delta_of, model_asked, planned_cost, released_step, statement_file
 from tacit.jobs.personalization_record import Found, exact_record, released_record
 from tacit.keyboard.model_folder import TrainedModel, load_model
 from tacit.progress import Advanced, Progress, StageBegan, StageEnded
 from tacit.reports import personalization as report
-from tacit.reports.page import ReportFiles, write
+from tacit.reports.page import FOR_READERS, ReportFiles, write_both
 from tacit.runs import Run
 from tacit.runs.metadata import PersonalizationMetadata
 from tacit.statements.run_facts import promise_of
@@ -61,19 +62,25 @@ def personalized(
     settings: PersonalizationSettings,
     price: ReleasePrice | None,
     *,
+    population: PathLike | None,
     seed: int | None,
     hardware: Hardware,
     progress: Progress,
 ) -> tuple[Found, dict[str, Any], ReportFiles]:
     """See `tacit.personalize`: what was found, the record of the report, and where it was written."""
     hardware.apply(processor_only=True)
-    asked = _open(model, data, settings, price)
-    with _begin(asked, out, seed) as run, run.locked():
+    asked = _open(model, data, settings, price, progress)
+    with _begin(asked, out, population, seed) as run, run.locked():
+        if run.finished:
+            run.kept(str(OUTCOMES))
         _every_client(asked, run, hardware, progress)
+        budget.confirm(run)
         found = _findings(asked, run)
+        budget.settle(run)
         record, files = _report(asked, run, found)
+        run.keep_files(*FOR_READERS)
         run.finish()
-        run.destroy_noise_key()
+        run.tidy()
     return found, record, files
 
 
@@ -82,11 +89,12 @@ def _open(
     data: Cache | PathLike,
     settings: PersonalizationSettings,
     price: ReleasePrice | None,
+    progress: Progress,
 ) -> Asked:
     """Raises: InputError for a model and a cache of different vocabularies, parameters that the network does not have,
     a split without clients, or too few for a gate.
     """
-    cache = data if isinstance(data, Cache) else Cache.open(as_path("data", data))
+    cache = checked_cache(data, progress=progress)
     loaded = model if isinstance(model, TrainedModel) else load_model(as_path("model", model))
     shared_vocabulary({str(loaded): loaded.vocabulary.sha256, str(cache.path): cache.manifest.vocabulary.sha256})
     for how in settings.strategies:
@@ -98,10 +106,11 @@ def _open(
             f"{len(clients)} clients of the {settings.split_name} split were asked for, and {least} are the fewest "
             "that say anything; ask more, or import more clients."
         )
-    return Asked(model=loaded, cache=cache, settings=settings, release=price, clients=clients)
+    release = None if price is None else price.asking(len(clients))
+    return Asked(model=loaded, cache=cache, settings=settings, release=release, clients=clients)
 
 
-def _begin(asked: Asked, out: Path, seed: int | None) -> Run:
+def _begin(asked: Asked, out: Path, population: PathLike | None, seed: int | None) -> Run:
     """A new run folder, or the one at `out`; RunError where that was begun with other settings."""
     plain = asked.settings.to_plain()
     settings = {
@@ -118,7 +127,8 @@ def _begin(asked: Asked, out: Path, seed: int | None) -> Run:
         asked=len(asked.clients),
         delta=delta_of(asked.release),
     )
-    return begin(out, tomli_w.dumps(settings), metadata, key)
+    taken = budget.Asked.of(population, len(asked.clients), planned_cost(asked.release))
+    return begin(out, tomli_w.dumps(settings), metadata, key, asked=taken)
 
 
 def _every_client(asked: Asked, run: Run, hardware: Hardware, progress: Progress) -> None:
@@ -221,9 +231,7 @@ def _measured(reports: list[dict[str, Any]]) -> Deltas:
 
 
 def _report(asked: Asked, run: Run, found: Found) -> tuple[dict[str, Any], ReportFiles]:
-    """Write RUN/report: the page, the record, the statement and the figures; of a release also those called released.
-    The record, and where the files are.
-    """
+    """Write the page that may be published with the statement, and the one with everything; the record, and where."""
     settings = asked.settings
     record = {
         "run": str(run.path),
@@ -239,6 +247,5 @@ def _report(asked: Asked, run: Run, found: Found) -> tuple[dict[str, Any], Repor
         "simulation_only": exact_record(found, settings),
         "released": None if found.released is None else released_record(found.released, settings, len(asked.clients)),
     }
-    page, public = report.pages(record, settings.strategies, found.exact, found.outcomes, found.released)
-    beside = {} if public is None else {"released": public}
-    return record, write(run.path / "report", page, beside=beside, files=statement_file(run))
+    published, whole = report.pages(record, settings.strategies, found.exact, found.outcomes, found.released)
+    return record, write_both(run.path, published=published, whole=whole, files=statement_file(run))

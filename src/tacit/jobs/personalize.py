@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tacit.compute import Hardware
 from tacit.errors import of_type
 from tacit.files import PathLike, as_path
-from tacit.jobs.account import RunAccount, account_run
+from tacit.jobs.account_run import RunAccount, account_run
 from tacit.progress import Progress, silent
 from tacit.records import json_ready
 from tacit.runs import Run
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # JAX comes with them
     from tacit.evaluation.settings import PersonalizationSettings, ReleasePrice
     from tacit.jobs.personalization_record import Found
     from tacit.keyboard.model_folder import TrainedModel
-    from tacit.reports.page import ReportFiles
+    from tacit.reports.page import Block, ReportFiles
 
 NOT_SETTINGS = ("model", "data", "release", "seed")  # of what a run's settings.toml names
 
@@ -62,14 +62,23 @@ class PersonalizationResult:
 
     def to_record(self) -> dict[str, Any]:
         """Plain values for JSON: what `tacit personalize --json` prints."""
-        record = {**self.record, "report": str(self.report.markdown)}
+        pages = {"report": str(self.report.markdown), "simulation": str(self.report.everything.markdown)}
+        record = {**self.record, **pages}
         return {"schema": "tacit.personalization", "version": 1, **json_ready(record)}
+
+    def blocks(self) -> "list[Block]":
+        """What people read of it in a few lines."""
+        from tacit.reports import brief
+
+        return [*brief.of_personalization(self.record, self.exact), *self.report.where()]
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the promise, then the tables."""
         from tacit.reports.page import FigureOf, to_html_fragment
 
-        return to_html_fragment([block for block in self.report.page.blocks if not isinstance(block, FigureOf)])
+        return to_html_fragment(
+            [block for block in self.report.everything.page.blocks if not isinstance(block, FigureOf)]
+        )
 
 
 def personalize(
@@ -79,6 +88,7 @@ def personalize(
     *,
     settings: "PersonalizationSettings | None" = None,
     release: "ReleasePrice | None" = None,
+    population: PathLike | None = None,
     seed: int | None = None,
     hardware: Hardware = Hardware(),  # noqa: B008  (frozen)
     progress: Progress = silent,
@@ -86,10 +96,10 @@ def personalize(
     """Fine-tune a model on each client's own text, count who gains and loses, and release that at a price.
 
     model: a finished run, a model folder, or what `load_model` gave, with the vocabulary of `data`. A run that is at
-    `out` already and was begun with the same is gone on with, client by client. seed: fixes the noise, which then is
-    not private. hardware: changes the speed, never the result. progress: gets events in this thread. Raises: InputError
-    before anything is written, or where too few clients could be evaluated; RunError where `out` is another run or was
-    changed.
+    `out` already and was begun with the same is gone on with, client by client. population: in whose budget the
+    release is entered first. seed: fixes the noise, which then is not private. hardware: changes the speed, never
+    the result. progress: gets events in this thread. Raises: InputError before anything is written, or where too
+    few clients could be evaluated; RunError where `out` is another run or was changed.
     """
     from tacit.evaluation.settings import PersonalizationSettings, ReleasePrice
     from tacit.jobs.personalization_run import personalized
@@ -103,6 +113,7 @@ def personalize(
         as_path("out", out),
         settings,
         release,
+        population=population,
         seed=seed,
         hardware=hardware,
         progress=progress,
@@ -132,6 +143,7 @@ def resume_personalization(
         run.path,
         settings=PersonalizationSettings.from_plain({**own, "split_name": asked["data"]["split"]}),
         release=price_of(asked),
+        population=None if run.metadata.budget is None else run.metadata.budget.path,
         seed=asked.get("seed"),
         hardware=hardware,
         progress=progress,

@@ -19,6 +19,7 @@ from tacit.files import as_path
 from tacit.planning import Goal, ParticipationCost, Plan, Scenario, mechanism_named, report_goal_for, rounds_for
 from tacit.planning.steps import PlanStep, PlanSteps, seven_steps
 from tacit.planning.targets import Reached
+from tacit.privacy.delta import default_delta
 from tacit.privacy.gaussian import epsilon
 from tacit.progress import Progress, counted, silent
 from tacit.reports import plan as read
@@ -194,11 +195,12 @@ def forwards(
     mechanisms: Sequence[str] = (),
     *,
     cost: ParticipationCost = NO_COST,
-    delta: float = 1e-10,
+    delta: float | None = None,
     progress: Progress = silent,
 ) -> ForwardsResult:
     """What a run with this report goal promises and takes, with each mechanism at the same utility; without any,
-    with all that are no matrices, which take minutes to design."""
+    with all that are no matrices, which take minutes to design. delta: left out, that of so many devices."""
+    delta = _delta_of(scenario, delta)
     epsilon(1.0, delta)  # a delta that is none is refused before anything is designed
     wanted = chosen(mechanisms, tuple(name for name, each in MECHANISMS.items() if each.matrix is None))
     plans = tuple(
@@ -317,16 +319,21 @@ def affordable_rounds(
     zcdp: float,
     mechanisms: Sequence[str] = (),
     *,
-    delta: float = 1e-10,
+    delta: float | None = None,
     progress: Progress = silent,
 ) -> RoundsResult:
-    """How many rounds `zcdp` affords, with strategy and noise as planned for the scenario's rounds."""
+    """How many rounds `zcdp` affords, with strategy and noise as planned for its rounds; delta: as `forwards`."""
+    delta = _delta_of(scenario, delta)
     wanted = chosen(mechanisms, SEARCHED)
     answers = {
         each.name: rounds_for(scenario, each, report_goal, zcdp)
         for each in counted(wanted, "searching", progress, total=len(wanted))
     }
     return RoundsResult(scenario=scenario, report_goal=report_goal, zcdp=zcdp, delta=delta, answers=answers)
+
+
+def _delta_of(scenario: Scenario, delta: float | None) -> float:
+    return default_delta(scenario.clients.devices) if delta is None else delta
 
 
 def chosen(names: Sequence[str], otherwise: tuple[str, ...]) -> list[Mechanism]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tacit.errors import InputError, ParticipationError, of_type
-from tacit.files import PathLike, as_path, write_whole
+from tacit.files import PathLike, as_path, check_folder, write_whole
 from tacit.jobs import production_files as files
 from tacit.jobs.plan import Shown, chosen
 from tacit.jobs.simulate import write_simulation
@@ -150,20 +150,14 @@ def plan_production(
     folder = as_path("out", out)
     tuned = None if settings.tuning is None else Tuned.read(settings.tuning)
     scenario, noise_from = _with_noise(scenario, settings.noise_from, tuned)
-    origin = files.Origin(
-        recipe=settings.recipe,
-        cache=settings.cache,
-        model=settings.model,
-        tuned=tuned,
-        chosen=settings.mechanism == "auto",
-        timed=settings.timer_hours is not None,
-    )
+    origin = _origin(settings, tuned)
     base = origin.with_what_is_known(origin.base())
+    files.vocabulary_of(base.data.cache)  # refuses what is no cache before the work
     encoding = _encoding(base) if settings.secure_sums else None
     if encoding is not None:
         scenario = replace(scenario, clip_inflation=encoding.inflation)
     simulator = _simulator(scenario, goal, settings, progress)
-    folder.mkdir(parents=True, exist_ok=True)  # before the work, in case it cannot be
+    check_folder("out", folder)  # before the work
     production = _planned(scenario, goal, settings, simulator)
     notes = ProductionNotes(
         model=base.model.init,
@@ -195,6 +189,18 @@ def plan_production(
     )
     _write(result, files.reasons_for(production, origin, encoding, goal.delta))
     return result
+
+
+def _origin(settings: ProductionSettings, tuned: Tuned | None) -> files.Origin:
+    """Where the recipe's values come from."""
+    return files.Origin(
+        recipe=settings.recipe,
+        cache=settings.cache,
+        model=settings.model,
+        tuned=tuned,
+        chosen=settings.mechanism == "auto",
+        timed=settings.timer_hours is not None,
+    )
 
 
 def _with_noise(scenario: Scenario, noise_from: NoiseFrom, tuned: Tuned | None) -> tuple[Scenario, str]:
@@ -261,7 +267,7 @@ def _write(result: ProductionResult, reasons: dict[str, str]) -> None:
     simulation = result.production.simulated.simulation
     assert simulation is not None  # the plan counts on it
     folder = result.out / "simulation"
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     write_simulation(simulation, folder)
     contents = {
         "production.toml": annotated_toml(result.recipe, reasons, _head(result.production)).encode(),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from tacit.jobs.plan import Shown, check_same_size, columns_of
 from tacit.planning import Plan, Scenario, mechanism_named
 from tacit.planning.targets import timers
+from tacit.privacy.delta import default_delta
 from tacit.privacy.gaussian import epsilon
 from tacit.progress import Progress, counted, silent
 from tacit.reports import plan as read
@@ -83,15 +84,17 @@ def plan_timers(
     report_goal: int,
     *,
     zcdp: float | None = None,
-    delta: float = 1e-10,
+    delta: float | None = None,
     simulate: "SimulationSettings | None" = None,
     progress: Progress = silent,
 ) -> TimersResult:
     """What each timer buys, in whole days up to what the population gives; and the shortest that reaches `zcdp`.
 
     With `simulate` the population is simulated behind each, in runs that end within its `rules.most_days`; the timer
-    in its rules does not count. Raises: ParticipationError where not even a timer of a day lets a run end.
+    in its rules does not count. delta: left out, that of so many devices. Raises: ParticipationError where not even a
+    timer of a day lets a run end.
     """
+    delta = default_delta(scenario.clients.devices) if delta is None else delta
     each = mechanism_named(mechanism)
     if simulate is None:
         found = tuple(

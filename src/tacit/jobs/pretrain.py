@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # what these need is loaded when something is trained
     from tacit.data import Cache
     from tacit.keyboard.language_model import LanguageModel
     from tacit.keyboard.model_folder import TrainedModel
+    from tacit.reports.page import Block
     from tacit.training.pretrain import HeldOutEvaluation, Pretraining
 
 PASSAGE = 200  # sentences of a held-out passage that are looked at
@@ -73,6 +74,17 @@ class PretrainingResult:
         columns = zip(*self.evaluations, strict=True)
         return History(dict(zip(("sentences", "loss", "held_out"), map(np.array, columns), strict=True)))
 
+    def blocks(self) -> "list[Block]":
+        """What people read of it in a few lines: how well the kept model does, and how to begin from it."""
+        from tacit.reports.page import Paragraph
+
+        best, found, path = self.best, self.held_out, self.run.path
+        ended = "stopped early: held-out text no longer gained" if self.stopped_early else "all sentences seen"
+        kept = f"best after {best.sentences:,} sentences of {self.source} ({ended})"
+        measured = f"held-out top-1 {found['top1_accuracy']:.2%}, cross-entropy {best.held_out:.3f} nats"
+        way = f"model: {path / 'model'}; begin a private run from it: tacit train RECIPE --init {path}"
+        return [Paragraph(f"{kept}: {measured}"), Paragraph(way)]
+
     def to_record(self) -> dict[str, Any]:
         """Plain values for JSON: what `tacit pretrain --json` prints."""
         record: dict[str, Any] = json_ready(
@@ -114,15 +126,14 @@ def pretrain(
     evaluate. seed: of the initial model and of the order of the text; nothing is private. Raises: InputError when there
     is nothing to train on; RunError where `out` was begun with other settings; TrainingError when training diverges.
     """
-    from tacit.data import Cache
-    from tacit.jobs.begin import begin, cache_used, key_for, of_this_process
+    from tacit.jobs.begin import begin, cache_used, checked_cache, key_for, of_this_process
     from tacit.keyboard.cifg import Cifg
     from tacit.keyboard.language_model import parameter_count, settings_of
     from tacit.training.pretrain import Pretraining
 
     if min(seed, held_out - 1) < 0:
         raise InputError(f"--seed {seed} must be 0 or more and --held-out {held_out} at least 1.")
-    cache = data if isinstance(data, Cache) else Cache.open(as_path("data", data))
+    cache = checked_cache(data, progress=progress)
     network = _with_words(model or Cifg(), cache)
     asked = {
         "data": cache.manifest.digest,
@@ -148,9 +159,7 @@ def _to_the_end(run: Run, progress: Progress) -> PretrainingResult:
     with run.locked():
         if not run.finished:
             _train(run, progress)
-        run.destroy_noise_key()
-        for file in (run.path / "steps").iterdir():
-            file.unlink()
+        run.tidy()
     return PretrainingResult(run=run)
 
 
@@ -167,7 +176,7 @@ def _train(run: Run, progress: Progress) -> None:
     from tacit.training import generator_for
     from tacit.training.pretrain import Pretraining, best_of, pretrain
 
-    asked, cache = tomllib.loads(run.settings), same_cache(run, _metadata(run).data)
+    asked, cache = tomllib.loads(run.settings), same_cache(run, _metadata(run).data, progress=progress)
     plan = from_plain(Pretraining, asked["pretraining"], where="pretraining")
     kind = asked["model"].pop("kind")
     network = model_of(kind, asked["model"])
@@ -192,8 +201,9 @@ def _train(run: Run, progress: Progress) -> None:
         measure=measure,
         progress=progress,
     )
-    write_model(run.path / "model", network, trained.model, cache.vocabulary_path.read_bytes())
+    write_model(run.path / "model", network, trained.model, cache.vocabulary_json.encode())
     write_origin(run.path / "model", cache.manifest.source)
+    run.keep_files("model")
     at = trained.evaluations.index(best_of(trained.evaluations))
     worth = metrics(trained.model)
     run.record_metrics([Metric(step=at, split="validation", name=name, value=value) for name, value in worth.items()])

@@ -7,20 +7,21 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from tacit.errors import InputError
-from tacit.files import PathLike, as_path
+from tacit.files import PathLike, as_path, check_folder
 from tacit.jobs.opening import opened
 from tacit.jobs.resume import resume
 from tacit.reports import discovery, pretraining, training
 from tacit.reports.comparison import Comparison, comparison
 from tacit.reports.drawing import render
-from tacit.reports.page import ReportFiles, write_files
+from tacit.reports.page import FOR_READERS, SIMULATION, ReportFiles, write_files
 from tacit.reports.summary import summarise
 from tacit.runs import Run, TrainingMetadata
 
 
 def report(run: Run | PathLike, *, out: PathLike | None = None) -> ReportFiles:
-    """Write the report of a run into `out` (left out: RUN/report): HTML, Markdown, JSON, figures and the statement.
+    """Write the report of a run into its folder (or into `out`): HTML, Markdown, JSON, figures and the statement.
 
+    `report` of that folder may be published; `simulation` has what is exact, and with it the page to look at.
     Of a run of any kind: of training and pre-training in whatever state it is, of the others when they are finished.
     Evaluations, personalizations and tunings need what they were made from, and have their report in the folder only.
     Raises: InputError where there is no report to write; RunError where the folder is damaged; UnknownRelease where its
@@ -28,14 +29,22 @@ def report(run: Run | PathLike, *, out: PathLike | None = None) -> ReportFiles:
     """
     with opened(run) as found:
         folder = None if out is None else as_path("out", out)
+        if folder is None and not found.writable:
+            raise InputError(f"'{found.path}' cannot be written; say where else its report goes (--out FOLDER).")
+        if folder is not None:
+            check_folder("out", folder)
         match found.kind:
             case "train":
-                return training.write_report(summarise(found), folder)
+                files = training.write_report(summarise(found), folder)
             case "pretrain":
-                return pretraining.write_report(found, folder)
+                files = pretraining.write_report(found, folder)
             case "discover":
-                return discovery.write_report(found, folder)
-        return _written_again(found, folder)
+                files = discovery.write_report(found, folder)
+            case _:
+                return _written_again(found, folder)
+        if folder is None:
+            found.keep_files(*FOR_READERS)
+        return files
 
 
 def _written_again(run: Run, out: Path | None) -> ReportFiles:
@@ -46,9 +55,7 @@ def _written_again(run: Run, out: Path | None) -> ReportFiles:
             f"resume {run.path}`."
         )
     if out is not None:
-        raise InputError(
-            f"`tacit {run.kind}` keeps its report in '{run.path}/report'; leave out where else to write it."
-        )
+        raise InputError(f"`tacit {run.kind}` keeps its report in '{run.path}'; leave out where else to write it.")
     result = resume(run)
     assert isinstance(result, HasReport)  # of these kinds every result has one
     return result.report
@@ -67,13 +74,17 @@ class HasReport(Protocol):
 def compare(a: Run | PathLike, b: Run | PathLike, *, out: PathLike | None = None) -> Comparison:
     """Two runs that train: accuracy at equal rounds, the price, the settings that differ, and a figure of both curves.
 
-    The figure is written into `out` (left out: A/report), as compare-B.png. Raises: as `report`.
+    The figure is written into `out` (left out: A/simulation, for accuracies are exact), as compare-B.png. Raises: as
+    `report`.
     """
     with opened(a) as first, opened(b) as second:
         for each in (first, second):
             each.of_kind(TrainingMetadata, "compare models on clients' text with `tacit evaluate A B --data CACHE`")
+        folder = first.path / SIMULATION if out is None else as_path("out", out)
+        check_folder("out", folder)
         found = comparison(summarise(first), summarise(second))
-        folder = first.path / "report" if out is None else as_path("out", out)
         name = f"compare-{second.path.resolve().name}.png"
-    write_files(folder, {name: render(found.figure, "png")})
+        write_files(folder, {name: render(found.figure, "png")})
+        if out is None:
+            first.keep_files(f"{SIMULATION}/{name}")
     return found.drawn_at(folder / name)

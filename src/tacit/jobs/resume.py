@@ -3,14 +3,18 @@
 import importlib
 import inspect
 import os
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tacit.compute import Hardware
 from tacit.errors import InputError
 from tacit.files import as_path
 from tacit.progress import Progress, silent
 from tacit.runs import Run
+from tacit.runs.reconciliation import reconciled
+
+if TYPE_CHECKING:
+    from tacit.reports.page import Block
 
 # By kind: the function that goes on with such a run, loaded when one is resumed. It takes the open run, `progress`, and
 # of `resume`'s other arguments those that mean something to it.
@@ -36,6 +40,10 @@ class Result(Protocol):
         """What `--json` prints."""
         ...
 
+    def blocks(self) -> "Sequence[Block]":
+        """What people read of it."""
+        ...
+
 
 def resume(
     run: Run | str | os.PathLike[str],
@@ -52,7 +60,7 @@ def resume(
     it is no run folder or another process works on it; InputError for a kind of run that the command which began it
     goes on with, or for an argument that this kind of run has no use for.
     """
-    found = run if isinstance(run, Run) else Run.open(as_path("run", run))
+    found = reconciled(run if isinstance(run, Run) else Run.open(as_path("run", run)))
     if found.kind not in RESUMED:
         raise InputError(
             f"'{found.path}' is a run of `tacit {found.kind}`; that command goes on with it, given the same options "

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tacit.files import as_path, write_whole
+from tacit.files import as_path, check_folder, write_whole
 from tacit.progress import Progress, StageBegan, StageEnded, silent
 
 if TYPE_CHECKING:  # numba would come with them
@@ -71,11 +71,14 @@ def simulate(
     )
     folder = None if out is None else as_path("out", out)
     if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)  # before the work, in case it cannot be
+        check_folder("out", folder)  # before the work
     run = run_simulation(asked, progress=progress)
     progress(StageBegan("counting who came"))
     record = summary(run)
-    files = () if folder is None else tuple(write_simulation(run, folder))
+    files: tuple[str, ...] = ()
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        files = tuple(write_simulation(run, folder))
     progress(StageEnded("counting who came"))
     return SimulationResult(simulation=run, record=record, out=folder, files=files)
 

@@ -7,28 +7,36 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tacit.errors import InputError
+from tacit.errors import InputError, TacitError
 from tacit.files import PathLike, as_path
-from tacit.jobs.account import NO_PROMISE
+from tacit.jobs.account_run import NO_PROMISE
 from tacit.jobs.opening import opened
+from tacit.records import strict_json
 from tacit.runs import Run
+from tacit.runs.journal import DATABASE
 from tacit.statements.accounts import reading
 from tacit.statements.run_facts import statement_of
+from tacit.statements.run_folder import folder_lines
 from tacit.statements.statement import Statement
-from tacit.statements.verify import CheckedLine
+from tacit.statements.verify import CheckedLine, against_run
 from tacit.statements.verify import verify as lines_of
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verification:
-    """Every line of a statement, checked; `statement` is the file that it stands in, None where it came as a value."""
+    """Every line of a statement, checked.
+
+    `statement` is the file that it stands in, None where it came as a value; `run` the folder whose ledger and log its
+    facts were held against, None where that was not at hand.
+    """
 
     lines: tuple[CheckedLine, ...]
     statement: str | None = None
+    run: str | None = None
 
     @property
     def holds(self) -> bool:
-        """Whether every line follows from the facts. Whether the facts are true is not checked."""
+        """Whether every line follows from the facts, and each fact from the run, where one was given."""
         return not self.failed
 
     @property
@@ -40,13 +48,24 @@ class Verification:
     def verdict(self) -> str:
         """All of it in a sentence."""
         if self.holds:
-            return f"All {len(self.lines)} lines follow from the facts. Whether the facts are true is not checked."
-        return f"{len(self.failed)} of {len(self.lines)} lines FAIL: this is not a statement of its own facts."
+            truth = (
+                "Whether the facts are true is not checked."
+                if self.run is None
+                else "The facts are those of the run's ledger and log."
+            )
+            if self.statement is None and self.run is not None:
+                return f"All {len(self.lines)} files are what the run wrote; it has no statement."
+            return f"All {len(self.lines)} lines follow from the facts. {truth}"
+        what = "a statement of its own facts" if self.run is None else "what the run wrote and its ledger says"
+        return f"{len(self.failed)} of {len(self.lines)} lines FAIL: this is not {what}."
 
     def to_record(self) -> dict[str, Any]:
         """Plain values for JSON: what `tacit verify --json` prints."""
         return {
+            "schema": "tacit.verification",
+            "version": 1,
             "statement": self.statement,
+            "run": self.run,
             "verified": self.holds,
             "checked": len(self.lines),
             "failed": [{"line": line.name, "complaint": line.complaint} for line in self.failed],
@@ -75,24 +94,55 @@ def statement(run: Run | PathLike, *, delta: float | None = None) -> Statement:
         return statement_of(found, delta)
 
 
-def verify(statement: Statement | Mapping[str, Any] | PathLike) -> Verification:
+def verify(statement: Statement | Mapping[str, Any] | PathLike, *, run: Run | PathLike | None = None) -> Verification:
     """Recompute every figure, label and sentence of a statement from its facts.
 
-    statement: a Statement, its record, or the `report/statement.json` that holds the record. Raises: InputError where
-    it is no statement of a format that this version reads.
+    statement: a Statement, its record, the `report/statement.json` that holds the record, or a run folder of any kind:
+    its statement, if it has one, is held against its ledger and log, and each file that the run recorded against its
+    digest. run: the folder against whose ledger, log and seal a statement that was published is held. Raises:
+    InputError where it is no statement of a format that this version reads; for a run also as `statement`.
     """
+    record: object
+    file: Path | None = None
     if isinstance(statement, Statement):
-        return Verification(lines=lines_of(json.loads(statement.to_json())))
-    if isinstance(statement, Mapping):
-        return Verification(lines=lines_of(statement))
-    return Verification(lines=lines_of(_read(as_path("statement", statement))), statement=str(statement))
+        record = json.loads(statement.to_json())
+    elif isinstance(statement, Mapping):
+        record = statement
+    else:
+        file = as_path("statement", statement)
+        if run is None and (file / DATABASE).is_file():
+            return _of_folder(file)
+        record = _read(file)
+    lines, shown = lines_of(record), None if file is None else str(file)
+    assert isinstance(record, Mapping)  # or there were no lines
+    if run is None:
+        return Verification(lines=lines, statement=shown)
+    with opened(run) as found, reading(found):
+        return Verification(lines=(*lines, *against_run(record, found)), statement=shown, run=str(found.path))
+
+
+def _of_folder(path: Path) -> Verification:
+    """A run's folder, and the statement in its report against itself and the run."""
+    file = path / "report" / "statement.json"
+    with opened(path) as run, reading(run):
+        lines = folder_lines(run)
+        if not file.is_file():
+            return Verification(lines=lines, run=str(path))
+        try:
+            record = _read(file)
+            own = lines_of(record)
+            assert isinstance(record, Mapping)  # or there were no lines
+            lines = (*own, *lines, *against_run(record, run))
+        except TacitError as error:
+            lines = (CheckedLine(name="statement", complaint=str(error)), *lines)
+        return Verification(lines=lines, statement=str(file), run=str(path))
 
 
 def _read(file: Path) -> object:
     if file.is_dir():
         raise InputError(f"'{file}' is a folder; name a statement in it, such as {file}/report/statement.json.")
     try:
-        return json.loads(file.read_text(encoding="utf-8"))
+        return strict_json(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(
             f"there is no statement '{file}'; `tacit account run ... --statement` and `tacit discover` write one."

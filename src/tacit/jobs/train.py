@@ -16,11 +16,11 @@ from tacit.runs.history import History, history_of
 if TYPE_CHECKING:  # what these need is loaded when something is trained
     import os
 
-    from tacit.jobs.account import RunAccount
+    from tacit.jobs.account_run import RunAccount
     from tacit.keyboard.language_model import LanguageModel
     from tacit.keyboard.model_folder import TrainedModel
     from tacit.recipe import Recipe
-    from tacit.reports.page import ReportFiles
+    from tacit.reports.page import Block, ReportFiles
     from tacit.reports.summary import RunSummary
     from tacit.training.client import ClientAlgorithm
     from tacit.training.collect import Collector
@@ -36,7 +36,7 @@ class TrainingResult:
     """A training run, finished or as far as was asked, read from its folder."""
 
     run: Run
-    report: "ReportFiles | None"  # None: there are rounds left to do
+    report: "ReportFiles | None"  # what may be published, and everything beside it; None: there are rounds left to do
 
     @property
     def rounds(self) -> int:
@@ -45,7 +45,7 @@ class TrainingResult:
 
     @property
     def test(self) -> Mapping[str, float]:
-        """The metrics of the released model on clients never trained on; empty before the last round."""
+        """The metrics of the released model on clients never trained on, exact; empty before the last round."""
         return {metric.name: metric.value for metric in self.run.metrics() if metric.split == "test"}
 
     @property
@@ -57,7 +57,7 @@ class TrainingResult:
     @property
     def account(self) -> "RunAccount":
         """What the run promises, as planned and as realised."""
-        from tacit.jobs.account import account_run
+        from tacit.jobs.account_run import account_run
 
         return account_run(self.run)
 
@@ -86,21 +86,29 @@ class TrainingResult:
             "run": str(self.run.path),
             "rounds": self.rounds,
             "report": None if self.report is None else str(self.report.html),
+            "simulation": None if self.report is None else str(self.report.everything.html),
             "test": dict(self.test),
             "privacy": None if stated is None else stated.figures,
             **({} if self.profile is None else {"profile": self.profile}),
         }
 
+    def blocks(self, *, profile: bool = False) -> "list[Block]":
+        """What people read of it in a few lines: accuracy, price, where the time went if asked, where the pages are."""
+        from tacit.compute.profile import PHASES
+        from tacit.reports import brief
+
+        blocks = brief.of_training(self.summary(), self.test, self.rounds)
+        if profile and self.profile is not None:
+            blocks += brief.of_profile(self.profile, PHASES)
+        return blocks if self.report is None else [*blocks, *self.report.where()]
+
     def _repr_html_(self) -> str:
         """What a notebook shows: labels first, then the figures that one wants to see."""
         from tacit.reports.page import Block, FigureOf, Heading, Labels, Tiles, to_html_fragment
-        from tacit.reports.training import figures, tiles
+        from tacit.reports.training import figures, labels, tiles
 
         summary = self.summary()
-        blocks: list[Block] = [Heading(summary.name)]
-        if summary.labels:
-            blocks.append(Labels(summary.labels))
-        blocks.append(Tiles(tuple(tiles(summary).items())))
+        blocks: list[Block] = [Heading(summary.name), Labels(labels(summary)), Tiles(tuple(tiles(summary).items()))]
         blocks.extend(FigureOf(figure) for figure in figures(summary)[:1])
         return to_html_fragment(blocks)
 
@@ -111,6 +119,7 @@ def train(
     *,
     data: "PathLike | None" = None,
     init: "PathLike | None" = None,
+    population: "PathLike | None" = None,
     seed: int | None = None,
     model: "LanguageModel | None" = None,
     hardware: Hardware = Hardware(),  # noqa: B008  (frozen)
@@ -125,19 +134,20 @@ def train(
     """Train a model by a recipe (a value, or the path of one) and leave a run folder at `out`, with its report.
 
     A run that is there already and was begun with the same is gone on with: a call that was killed is repeated, and
-    gives the same bits as one that was not. data, init, seed, model: in place of the recipe's cache, first model, seed
-    and network. hardware, cluster: change the speed, never the result. collector, sampler, algorithm, optimizer: parts
-    of one's own (docs/extending.md), which a run remembers by name. until: stop after so many rounds. progress: gets
-    events in this thread; an exception that it raises stops training after the last committed round. Raises:
-    RecipeError, InputError, CacheError, ParticipationError: before anything is written; RunError where `out` is
-    another run, or is trained by another process; TrainingError where the model diverges.
+    gives the same bits as one that was not. data, init, population, seed, model: in place of the recipe's cache,
+    first model, population in whose budget the run is entered, seed and network. hardware, cluster: change the
+    speed, never the result. collector, sampler, algorithm, optimizer: parts of one's own (docs/extending.md), which
+    a run remembers by name. until: stop after so many rounds. progress: gets events in this thread; an exception
+    that it raises stops training after the last committed round. Raises: RecipeError, InputError, CacheError,
+    ParticipationError, BudgetError: before anything is written; RunError where `out` is another run, or is trained
+    by another process; TrainingError where the model diverges.
     """
     from tacit.jobs.training_run import begin
     from tacit.training.hooks import Hooks
 
     of_type("until", until, Integral, NoneType)
     hooks = Hooks(collector=collector, sampler=sampler, algorithm=algorithm, optimizer=optimizer)
-    asked = _changed(recipe, data=data, init=init, seed=seed, model=model)
+    asked = _changed(recipe, data=data, init=init, population=population, seed=seed, model=model)
     hardware.apply()
     _refuse_a_silent_cluster(cluster, hooks)
     run = begin(asked, as_path("out", out), hooks=hooks, progress=progress)
@@ -176,11 +186,15 @@ def _to_the_end(
     run: Run, hardware: Hardware, cluster: str | None, hooks: "Hooks", until: int | None, progress: Progress
 ) -> TrainingResult:
     from tacit.jobs.training_run import carry_on
+    from tacit.reports.page import FOR_READERS
     from tacit.reports.summary import summarise
     from tacit.reports.training import write_report
 
     carry_on(run, hardware=hardware, hooks=hooks, cluster=cluster, until=until, progress=progress)
-    report = write_report(summarise(run)) if run.finished else None
+    report = None
+    if run.finished:
+        report = write_report(summarise(run))
+        run.keep_files(*FOR_READERS)
     return TrainingResult(run=run, report=report)
 
 
@@ -189,6 +203,7 @@ def _changed(
     *,
     data: "PathLike | None",
     init: "PathLike | None",
+    population: "PathLike | None",
     seed: int | None,
     model: "LanguageModel | None",
 ) -> "Recipe":
@@ -207,6 +222,8 @@ def _changed(
         asked = asked.model_copy(update={"model": section})
     if init is not None:
         asked = asked.model_copy(update={"model": asked.model.model_copy(update={"init": as_path("init", init)})})
+    if population is not None:
+        asked = asked.of(as_path("population", population))
     if seed is not None:
         asked = asked.model_copy(update={"run": asked.run.model_copy(update={"seed": seed})})
     return asked

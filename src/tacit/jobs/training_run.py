@@ -23,7 +23,8 @@ from tacit.compute.profile import Profile, phase
 from tacit.data import Cache
 from tacit.errors import InputError, RunError
 from tacit.evaluation.accuracy import HeldOut, evaluate
-from tacit.jobs.begin import cache_used, of_this_process, same_cache
+from tacit.jobs.begin import cache_used, check_place, checked_cache, of_this_process, same_cache
+from tacit.jobs.budget import Asked, confirm, entered, settle
 from tacit.keyboard.language_model import LanguageModel, next_word_loss, parameter_count
 from tacit.keyboard.model_folder import TrainedModel, load_first_model, write_model
 from tacit.keyboard.vocabulary import Vocabulary
@@ -33,10 +34,12 @@ from tacit.population.simulated_cohorts import SimulatedCohorts
 from tacit.progress import Progress, StageBegan, StageEnded, silent
 from tacit.recipe import Recipe
 from tacit.runs import Run, TrainingMetadata
-from tacit.runs.folder import SETTINGS
+from tacit.runs.budget_book import Cost
+from tacit.runs.draft import SETTINGS
+from tacit.runs.journal import RESTORE
 from tacit.runs.metadata import FirstModelUsed
+from tacit.runs.reconciliation import reconciled
 from tacit.statements.accounts import guarantee_record, matrix_of, trained
-from tacit.statements.ledger import CLIP_ESTIMATE
 from tacit.training import Collector, Learner, RoundPlan, SimulatedCollector, generator_for, key_from_seed
 from tacit.training.client import ClientWork, precision_of
 from tacit.training.cohort import Workers
@@ -55,19 +58,24 @@ NO_HOOKS = Hooks()
 def begin(recipe: Recipe, out: Path, *, hooks: Hooks = NO_HOOKS, progress: Progress = silent) -> Run:
     """A new run folder for a recipe, before its first round; or the one at `out` that was begun with the same.
 
-    Raises: RecipeError, CacheError, ParticipationError, RunError, InputError: nothing is left on disk then.
+    Raises: RecipeError, CacheError, ParticipationError, RunError, InputError, and AccountingError where no sensitivity
+    of the mechanism is known: nothing is left on disk then.
     """
     if (out / "run.db").is_file():
         return _begun(recipe, out, hooks)
+    check_place(out)
     progress(StageBegan(DESIGN))
     asked, recipe, matrix = recipe, recipe.designed(), recipe.matrix()
     progress(StageEnded(DESIGN))
-    cache = Cache.open(recipe.data.cache)
-    vocabulary = Vocabulary.load(cache.vocabulary_path)
+    cache = checked_cache(recipe.data.cache, progress=progress)
+    vocabulary = Vocabulary.from_json(cache.vocabulary_json)
     seed = recipe.run.seed
     key = fresh_key() if seed is None else key_from_seed(seed)
     clients = cache.clients("train")
+    delta = recipe.privacy.delta_for(len(clients))
+    recipe = recipe.at(delta)
     plan = recipe.plan(matrix)
+    plan.guarantee.checked()
     _check_held_out(cache)
     if hooks.collector is None:  # refuses here what would fail in a later round
         _sampler(recipe, plan, len(clients), key, hooks).init(len(clients), report_goal=plan.report_goal)
@@ -83,8 +91,8 @@ def begin(recipe: Recipe, out: Path, *, hooks: Hooks = NO_HOOKS, progress: Progr
         report_goal=plan.report_goal,
         participation=asdict(plan.guarantee.participation),
         guarantee=guarantee_record(plan.updates),
-        also_released={} if plan.counts is None else {CLIP_ESTIMATE: guarantee_record(plan.counts)},
-        delta=recipe.privacy.delta,
+        also_released={what: guarantee_record(each) for what, each in plan.beside.items()},
+        delta=delta,
         parameters=parameter_count(settings),
         first_model=None if first is None else _used(first),
         stands_in_for=recipe.privacy.stands_in_for,
@@ -93,7 +101,9 @@ def begin(recipe: Recipe, out: Path, *, hooks: Hooks = NO_HOOKS, progress: Progr
         hooks=hooks.names,
     )
     kept = None if matrix is None else json.dumps(matrix.to_record())
-    return Run.create(out, recipe.to_toml(), metadata, key, strategy=kept)
+    population = recipe.privacy.population
+    taken = None if population is None else Asked.of(population, len(clients), Cost(zcdp=plan.guarantee.zcdp))
+    return entered(taken, out, metadata, lambda known: Run.create(out, recipe.to_toml(), known, key, strategy=kept))
 
 
 def _used(first: TrainedModel) -> FirstModelUsed:
@@ -117,16 +127,19 @@ def carry_on(
     are others, or this processor cannot compute in the precision it began in.
     """
     with run.locked(), Profile().counting() as profile:
-        recipe = _same_recipe(run)
+        recipe = Recipe.from_toml(run.settings, where=str(run.path / SETTINGS))
         if run.finished:
-            _tidy(run)
+            run.tidy()
             return
         hooks.required(trained(run).hooks, str(run.path))
         with phase("start"):
-            cache, cores = same_cache(run, trained(run).data), Cores(hardware)
+            cache, cores = same_cache(run, trained(run).data, progress=progress), Cores(hardware)
             learner = _learner(run, recipe, cache, hooks)
             plan = replace(recipe.plan(matrix_of(run)), optimizer=hooks.optimizer)
             _same_precision(run, learner.work(plan.client), cores.devices[0].platform)
+            if hooks.collector is None:
+                _same_clients(run, learner)
+            confirm(run)
         evaluated = partial(_evaluated, recipe, cache, learner, cores)
         with (
             _collector(run, recipe, learner, plan, hooks, _Asked(hardware, cores, cluster, progress)) as collector,
@@ -138,7 +151,7 @@ def carry_on(
                 progress=progress,
             ) as evaluation,
         ):
-            price = PriceSoFar(run, plan.guarantee, recipe.privacy.delta)
+            price = PriceSoFar(run, plan.guarantee, trained(run).delta)
             model = run_rounds(
                 run,
                 learner.start,
@@ -154,10 +167,12 @@ def carry_on(
                 tested = evaluated("test", recipe.evaluation.test_clients)(model)
             record_evaluation(run, run.steps_done, "test", tested, progress)
             with phase("release"):
-                words = cache.vocabulary_path.read_bytes()
+                words = cache.vocabulary_json.encode()
                 write_model(run.path / "model", _network(recipe, cache), learner.unravel(model), words)
+                run.keep_files("model")
+            settle(run)
             run.finish()
-            _tidy(run)
+            run.tidy()
         spent = profile.to_record(0 if cluster or hooks.collector else len(cores.devices))
         run.note("profile", [*run.notes.get("profile", []), spent])
 
@@ -233,22 +248,11 @@ def _begun(recipe: Recipe, out: Path, hooks: Hooks) -> Run:
                 f"--out, or continue what was begun with `tacit resume {out}`."
             )
         hooks.required(training.hooks, str(out))
+        reconciled(run)
     except BaseException:
         run.close()
         raise
     return run
-
-
-def _same_recipe(run: Run) -> Recipe:
-    where = run.path / SETTINGS
-    recipe = Recipe.from_toml(run.settings, where=str(where))
-    begun = Recipe.from_toml(trained(run).recipe)
-    if changed := begun.differences(recipe):
-        raise RunError(
-            f"'{where}' was changed since the run began ({'; '.join(changed)}), and a run has one recipe from its "
-            f"first round to its last; undo that, or start another run with `tacit train {where} --out ANOTHER`."
-        )
-    return recipe
 
 
 def _same_precision(run: Run, work: ClientWork, platform: str) -> None:
@@ -261,6 +265,16 @@ def _same_precision(run: Run, work: ClientWork, platform: str) -> None:
         raise RunError(
             f"'{run.path}' began in {began} and this processor computes it in {computes}, which is another result; "
             "resume it on a machine like the one it began on, or start a new run."
+        )
+
+
+def _same_clients(run: Run, learner: Learner) -> None:
+    """Raises: RunError where somebody took part who is none of the training clients."""
+    others = np.setdiff1d(run.participations()[1], learner.clients)
+    if len(others):
+        raise RunError(
+            f"the log of '{run.path}' names the client {others[0]}, which is none of the {len(learner.clients):,} "
+            f"training clients of '{learner.cache.path}'; {RESTORE}."
         )
 
 
@@ -282,10 +296,10 @@ def _learner(run: Run, recipe: Recipe, cache: Cache, hooks: Hooks) -> Learner:
         seed = int(generator_for(run.noise_key, "initial model").integers(2**31))
         first = network.init(jax.random.key(seed))
     else:
-        found = load_first_model(Path(begun.path), network, Vocabulary.load(cache.vocabulary_path))
+        found = load_first_model(Path(begun.path), network, Vocabulary.from_json(cache.vocabulary_json))
         if found.digest != begun.digest:
             raise RunError(
-                f"the model in '{begun.path}' is not the one that '{run.path}' began from (its weights differ); "
+                f"the model in '{begun.path}' is not the one that '{run.path}' began from (its files differ); "
                 "put the old one back, or start a new run."
             )
         first = found.parameters
@@ -311,10 +325,3 @@ def _evaluated(
         return evaluate(_network(recipe, cache), learner.unravel(model), held_out, cores=cores).metrics()
 
     return metrics
-
-
-def _tidy(run: Run) -> None:
-    """Destroy what could take the noise away again: the key, and the noise buffers in the checkpoints."""
-    run.destroy_noise_key()
-    for checkpoint in (run.path / "steps").iterdir():
-        checkpoint.unlink()

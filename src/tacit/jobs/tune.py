@@ -15,9 +15,10 @@ from pathlib import Path
 
 from tacit.compute import Hardware
 from tacit.errors import InputError, RunError, TacitError, TrainingError, of_type
-from tacit.files import as_path
+from tacit.files import PathLike, as_path
 from tacit.jobs.begin import of_this_process
-from tacit.jobs.tuning_result import TuningCost, TuningResult, write_tuning
+from tacit.jobs.budget import settle
+from tacit.jobs.tuning_result import FILES, TuningCost, TuningResult, write_tuning
 from tacit.planning.trial_recipes import (
     planned,
     production_recipe,
@@ -31,13 +32,19 @@ from tacit.privacy.guarantee import OPERATING_SYSTEM
 from tacit.progress import Advanced, Event, Progress, StageBegan, StageEnded, Warned, silent
 from tacit.recipe import Recipe
 from tacit.records import from_plain, to_plain
+from tacit.reports.page import FOR_READERS
 from tacit.reports.summary import summarise
 from tacit.reports.training import write_report
 from tacit.runs import Run
+from tacit.runs.budget import PopulationBudget
+from tacit.runs.budget_book import Cost
 from tacit.runs.diagnostics import clipping_failure
-from tacit.runs.folder import SETTINGS
+from tacit.runs.draft import SETTINGS
+from tacit.runs.journal import RESTORE
 from tacit.runs.metadata import TuningMetadata
+from tacit.runs.reconciliation import reconciled
 from tacit.statements.accounts import accounts_of, reading
+from tacit.statements.run_folder import TRIALS
 
 ASKED, RECIPE = "asked", "recipe"  # notes: what was asked last, and for which recipe
 DESIGN = "designing the mechanism of production"
@@ -48,19 +55,23 @@ def tune(
     out: str | Path,
     settings: TuningSettings = TuningSettings(),  # noqa: B008  (frozen)
     *,
+    population: PathLike | None = None,
     hardware: Hardware = Hardware(),  # noqa: B008  (frozen)
     progress: Progress = silent,
 ) -> TuningResult:
     """Try server learning rates and clipping quantiles small, and write the recipe for production into `out`.
 
     A tuning that is there is gone on with; other rates or quantiles add trials to it, and what only reads them
-    (`choose_by`, `large_report_goal`, `public`) may change. hardware: changes the speed, never the result. Raises:
+    (`choose_by`, `large_report_goal`, `public`) may change. population: in
+    place of the recipe's, in whose budget each trial is entered. hardware: changes the speed, never the result. Raises:
     InputError, RecipeError, AccountingError, ParticipationError, CacheError before anything is written; RunError where
     `out` is something else, or its trials are other experiments, naming the keys.
     """
     of_type("settings", settings, TuningSettings)
     folder = as_path("out", out)
     wanted = recipe if isinstance(recipe, Recipe) else Recipe.load(as_path("recipe", recipe))
+    if population is not None:
+        wanted = wanted.of(as_path("population", population))
     names = trial_names(wanted, settings)
     if wanted.privacy.is_wish:
         progress(StageBegan(DESIGN))
@@ -69,6 +80,7 @@ def tune(
     if wanted.privacy.is_wish:
         progress(StageEnded(DESIGN))
     _check_folder(folder)
+    _check_budget(base, [name for name in names if not (_place(folder, name) / "run.db").is_file()])
     hardware.apply()
     with _begun(folder, base, names, progress) as run, run.locked():
         for name, value in ((RECIPE, wanted.to_toml()), (ASKED, to_plain(settings)), ("finished", False)):
@@ -76,6 +88,7 @@ def tune(
         asked = _carried_out(folder, base, names, hardware, progress)
         earlier = [outcome_of(folder, name) for name in existing_trials(folder) if name not in names]
         trials = tuple(sorted([*asked, *earlier], key=lambda each: each.name))
+        run.note(TRIALS, {str(each.name): _seal(each.path) for each in trials})
         choice = choose([each.trial(settings.choose_by) for each in trials if each.ended], settings.choose_by)
         result = write_tuning(
             TuningResult(
@@ -89,6 +102,7 @@ def tune(
                 trial_noise_multiplier=base.guarantee().noise_multiplier,
             )
         )
+        run.keep_files(*FOR_READERS, *FILES)
         run.finish()
     return replace(result, run=Run.open(folder))
 
@@ -103,8 +117,11 @@ def resume_tuning(
     found = run if isinstance(run, Run) else Run.open(as_path("run", run))
     found.of_kind(TuningMetadata, "`tacit resume {run}` goes on with it")
     where = f"what was asked of '{found.path}'"
-    recipe = Recipe.from_toml(found.notes[RECIPE], where=where)
-    settings = from_plain(TuningSettings, found.notes[ASKED], error=RunError, where=where)
+    asked = found.notes
+    if not isinstance(asked.get(RECIPE), str):
+        raise RunError(f"{where} is not in its journal; {RESTORE}.")
+    recipe = Recipe.from_toml(asked[RECIPE], where=where)
+    settings = from_plain(TuningSettings, asked.get(ASKED), error=RunError, where=where)
     return tune(recipe, found.path, settings, hardware=hardware, progress=progress)
 
 
@@ -119,7 +136,7 @@ def existing_trials(folder: Path) -> list[TrialName]:
 def outcome_of(folder: Path, name: TrialName) -> TrialOutcome:
     """What the run folder of a trial says now. Raises: RunError, UnknownRelease."""
     path = folder / "runs" / str(name)
-    with Run.open(path) as run, reading(run):
+    with Run.open(path) as run, reading(reconciled(run)):
         rows, accounts = run.steps(), accounts_of(run)
         last = {m.name: m.value for m in run.metrics() if m.split == "validation" and m.step == len(rows)}
         measures = [row.measures for row in rows]
@@ -160,6 +177,13 @@ def _check_production(recipe: Recipe, names: Sequence[TrialName], small: int, la
     planned(production_recipe(recipe, some, large))
 
 
+def _check_budget(base: Recipe, names: Sequence[TrialName]) -> None:
+    """BudgetError where the population's budget does not allow all trials that are to be begun."""
+    if base.privacy.population is not None and names:
+        each = planned(base).zcdp
+        PopulationBudget.open(base.privacy.population).check(Cost(zcdp=len(names) * each))
+
+
 def _check_folder(out: Path) -> None:
     """RunError where something else lives."""
     if out.exists() and not out.is_dir():
@@ -196,11 +220,12 @@ def _begun(folder: Path, base: Recipe, names: Sequence[TrialName], progress: Pro
         run = Run.open(folder)
         _refuse_other_trials(run, base, names[0])
         return run
-    run = Run.create(folder, base.to_toml(), TuningMetadata(**of_this_process(base.run.seed)), b"")
-    run.destroy_noise_key()  # a tuning draws no noise; each of its trials has a key of its own
+    run = Run.create(
+        folder, base.to_toml(), TuningMetadata(**of_this_process(base.run.seed)), b""
+    )  # each trial has a key
     try:
         begin(trial_recipe(base, names[0]), _place(folder, names[0]), progress=progress).close()
-    except TacitError:
+    except (TacitError, OSError):
         run.close()
         shutil.rmtree(folder)
         raise
@@ -239,10 +264,15 @@ def _carry_out(recipe: Recipe, path: Path, hardware: Hardware, progress: Progres
         except TrainingError as error:
             with run.locked():
                 run.note(DIVERGED, str(error))
-                run.destroy_noise_key()  # nobody will carry it on, so this and the buffers go as at a run's end
-                for state in (path / "steps").iterdir():
-                    state.unlink()
+                settle(run)
+                run.tidy()  # nobody will carry it on, so the key and the buffers go as at a run's end
         write_report(summarise(run))
+        run.keep_files(*FOR_READERS)
+
+
+def _seal(path: Path) -> str:
+    with Run.open(path) as run:
+        return run.seal
 
 
 def _renamed(stage: str, progress: Progress) -> Progress:
@@ -253,6 +283,8 @@ def _renamed(stage: str, progress: Progress) -> Progress:
     def heard(event: Event) -> None:
         if isinstance(event, StageBegan | Advanced | StageEnded) and event.stage == STAGE:
             event = replace(event, stage=stage)
+            if isinstance(event, StageBegan):
+                event = replace(event, part=True)
         progress(event)
 
     return heard

@@ -19,7 +19,7 @@ from tacit.privacy.strategy import Record
 from tacit.recipe import Recipe
 from tacit.reports.drawing import render
 from tacit.reports.figure import Figure
-from tacit.reports.page import Block, Page, ReportFiles, to_html_fragment, to_json, write
+from tacit.reports.page import SIMULATION, Block, Page, Paragraph, ReportFiles, to_html_fragment, to_json, write
 from tacit.reports.tuning import page
 from tacit.runs import Run
 
@@ -120,7 +120,7 @@ class TuningResult:
         recipe = self.production
         promise, limits = planned(recipe), recipe.rounds
         both = promise.zcdp + self.cost.zcdp
-        delta = recipe.privacy.delta
+        delta = self.cost.delta if recipe.privacy.delta is None else recipe.privacy.delta
         same = {"zcdp": both, "epsilon": gaussian.epsilon(both, delta)}
         return {
             "recipe": "production.toml",
@@ -172,8 +172,12 @@ class TuningResult:
         return page(self.to_record(), [each.trial(self.by) for each in self.trials], self.choice, self.by)
 
     def blocks(self) -> tuple[Block, ...]:
-        """What people read of it."""
-        return self.page().blocks
+        """What people read of it, and where the recipe and the report are."""
+        out, blocks = self.run.path, self.page().blocks
+        if self.production is None:
+            return blocks
+        where = f"recipe: {out / 'production.toml'}   read (exact): {out / SIMULATION / 'report.html'}"
+        return (*blocks, Paragraph(where))
 
     def figure(self) -> Figure:
         """The scores against what was tried, and the clip norm estimates."""
@@ -192,6 +196,9 @@ class TuningResult:
             "smaller --initial-clip-norm, a larger --report-goal (its noise goes with it) or more --rounds. Nothing is "
             "lost."
         )
+
+
+FILES = ("trials.csv", "tuning.png", "tuning.svg", "tuning.json", "production.toml")  # of its folder
 
 
 def write_tuning(tuning: TuningResult) -> TuningResult:
@@ -216,7 +223,7 @@ def write_tuning(tuning: TuningResult) -> TuningResult:
         write_whole(out / name, content)
     if tuning.production is None:
         (out / "production.toml").unlink(missing_ok=True)  # of an earlier choice, which no longer holds
-    return replace(tuning, report=write(out / "report", report))
+    return replace(tuning, report=write(out / SIMULATION, report))
 
 
 def production_text(tuning: TuningResult) -> str:

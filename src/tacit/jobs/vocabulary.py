@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import InputError, RunError
-from tacit.files import PathLike, as_path
+from tacit.files import PathLike, as_path, check_file
 from tacit.jobs.discover import settings_of, typed_by, vocabulary_digest
 from tacit.jobs.discovery_result import DiscoveryResult
 from tacit.keyboard.vocabulary import Provenance, ProvenanceKind, Vocabulary
@@ -84,6 +84,7 @@ def extend_file(
     out = as_path("out", out)
     if out.exists():
         raise InputError(f"{out} exists, and a vocabulary is never replaced; give another --out or remove it.")
+    check_file("--out", out)
     if most is not None and most < 1:
         raise InputError(f"--most {most} takes no word; ask for 1 or more.")
     old = Vocabulary.load(as_path("vocabulary", vocabulary))
@@ -122,7 +123,7 @@ def _ranked(run: Run) -> list[str]:
     """The found words by estimated count where users counted, else by votes."""
     path = run.path / RESULT
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))["found"]
+        found = json.loads(run.kept(RESULT))["found"]
     except FileNotFoundError:
         raise RunError(f"'{run.path}' is not finished; run its `tacit discover` again to go on.") from None
     except (ValueError, KeyError) as error:

@@ -1,1 +1,1 @@
-"""What the phone runs."""
+"""What the device runs."""

@@ -18,6 +18,8 @@ from tacit.errors import InputError
 from tacit.keyboard import cifg_loss, cifg_packed
 from tacit.keyboard.cifg_parameters import CifgParameters
 
+WIDEST = 2**16  # a hundred times the papers' networks
+
 if TYPE_CHECKING:
     from tacit.keyboard.cifg_on_device import CifgOnDevice
 
@@ -35,8 +37,10 @@ class Cifg:
 
     def __post_init__(self) -> None:
         for name in ("embedding", "units"):
-            if getattr(self, name) < 1:
-                raise InputError(f"model.{name}={getattr(self, name)} must be at least 1; the papers use 96 and 670.")
+            if not 1 <= getattr(self, name) <= WIDEST:
+                raise InputError(
+                    f"model.{name}={getattr(self, name)} must be 1 to {WIDEST:,}; the papers use 96 and 670."
+                )
         if self.vocabulary < 5:
             raise InputError(
                 f"model.vocabulary={self.vocabulary} must be at least 5: four special tokens and one word."

@@ -1,4 +1,4 @@
-"""The keyboard's network on one CPU core, for sentences as long as they are: what a phone's fine-tuning costs, no more.
+"""The keyboard's network on one CPU core, for sentences as long as they are: what fine-tuning costs a device.
 
 Small batches of sentences of different lengths are what compilers of fixed shapes do worst. Here no padding is
 computed: sentences are laid out by place, and only those that still go on take part in a step. The vocabulary is

@@ -32,7 +32,7 @@ class TrainedModel:
     parameters: Parameters
     vocabulary: Vocabulary
     path: Path  # as it was named: a run, a pre-training or a model folder
-    digest: str  # SHA-256 of the weights' file
+    digest: str  # SHA-256 over all files of its folder: weights, settings, words, origin
     public_text: str | None  # the public text it was made from, and from nothing else; None where that is not known
 
     def __str__(self) -> str:
@@ -63,8 +63,7 @@ def load_model(path: PathLike) -> TrainedModel:
     path = as_path("path", path)
     folder = path / "model" if (path / "model" / WEIGHTS).is_file() else path
     try:
-        content = (folder / WEIGHTS).read_bytes()
-        weights = load(content)
+        weights = load((folder / WEIGHTS).read_bytes())
         settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
         kind = settings.pop("kind")
     except FileNotFoundError:
@@ -83,7 +82,7 @@ def load_model(path: PathLike) -> TrainedModel:
         parameters=_parameters(folder, network, weights, vocabulary),
         vocabulary=vocabulary,
         path=path,
-        digest=hashlib.sha256(content).hexdigest(),
+        digest=_digest(folder),
         public_text=_public_text(folder),
     )
 
@@ -96,8 +95,9 @@ def load_first_model(path: Path, network: LanguageModel, vocabulary: Vocabulary)
     found = load_model(path)
     if found.vocabulary.sha256 != vocabulary.sha256:
         raise InputError(
-            f"the model in '{path}' knows other words than the cache (vocabulary {found.vocabulary.sha256[:12]} "
-            f"against {vocabulary.sha256[:12]}); import both texts with one vocabulary (--vocabulary vocabulary.json)."
+            f"the model in '{path}' knows other words than the cache, or words of another origin (vocabulary "
+            f"{found.vocabulary.sha256[:12]} against {vocabulary.sha256[:12]}); import both texts with one vocabulary "
+            "(--vocabulary vocabulary.json)."
         )
     if found.network != network:
         now, asked = settings_of(found.network), settings_of(network)
@@ -109,7 +109,7 @@ def load_first_model(path: Path, network: LanguageModel, vocabulary: Vocabulary)
         raise InputError(f"the model in '{path}' has {', '.join(different)}; give the recipe's [model] the same size.")
     if found.public_text is None:
         raise InputError(
-            f"the model in '{path}' is not known to be of public text only (no {ORIGIN}), and what it cost the people "
+            f"the model in '{path}' is not known to be of public text only (no {ORIGIN}), and what it cost the users "
             "whose text it saw would be missing from this run's statement; begin from a model of `tacit pretrain`."
         )
     return found
@@ -123,6 +123,13 @@ def _parameters(folder: Path, network: LanguageModel, weights: dict[str, Any], v
     if found != wanted or vocabulary.size != network.vocabulary:
         raise InputError(f"the files of the model in '{folder}' do not belong together; restore them from a copy.")
     return jax.tree.unflatten(jax.tree.structure(shapes), [jnp.asarray(weights[name]) for name in wanted])
+
+
+def _digest(folder: Path) -> str:
+    """Of everything that `load_model` believes."""
+    files = [folder / name for name in (WEIGHTS, SETTINGS, WORDS, ORIGIN)]
+    listed = [f"{file.name} {hashlib.sha256(file.read_bytes()).hexdigest()}" for file in files if file.exists()]
+    return hashlib.sha256("\n".join(listed).encode()).hexdigest()
 
 
 def _public_text(folder: Path) -> str | None:

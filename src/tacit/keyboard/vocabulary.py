@@ -1,6 +1,6 @@
 """The words a keyboard knows, and where they came from.
 
-A vocabulary is a release: its words are shipped to every phone. So it carries its provenance, and one
+A vocabulary is a release: its words are shipped to every device. So it carries its provenance, and one
 counted on private text says so wherever it goes: nothing here promises anything for it.
 """
 
@@ -11,10 +11,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 from tacit.errors import InputError
 from tacit.keyboard.words import LINE_END, is_placeholder, marked, pieces
+from tacit.records import from_plain
 
 PAD, BOS, EOS, OOV = 0, 1, 2, 3
 SPECIALS = 4
@@ -86,42 +87,38 @@ class Vocabulary:
 
     @cached_property
     def sha256(self) -> str:
-        """A digest of what decides ids: the words in order and the case rule (not the provenance)."""
-        content = json.dumps({"lowercase": self.lowercase, "words": self.words}, ensure_ascii=False)
+        """A digest of all of it: the words in order, the case rule, and where the words come from.
+
+        Wherever it is compared, words of private text cannot have become public ones.
+        """
+        content = json.dumps(self._said(), ensure_ascii=False, sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()
+
+    def _said(self) -> dict[str, Any]:
+        """Everything but the digest, as plain values."""
+        provenance = {"kind": self.provenance.kind, "description": self.provenance.description}
+        return {"lowercase": self.lowercase, "provenance": provenance, "words": self.words}
 
     def to_json(self) -> str:
         """One JSON object; `from_json` is its inverse."""
-        record = {
-            "format": _FORMAT,
-            "lowercase": self.lowercase,
-            "provenance": {"kind": self.provenance.kind, "description": self.provenance.description},
-            "sha256": self.sha256,
-            "words": self.words,
-        }
-        return json.dumps(record, ensure_ascii=False)
+        return json.dumps({"format": _FORMAT, "sha256": self.sha256, **self._said()}, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """The vocabulary that `to_json` wrote; InputError on anything else, or on changed words."""
         try:
             record = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InputError(f"this is not a vocabulary: {error}; {_WAY_OUT}.") from error
         if not isinstance(record, Mapping) or record.get("format") != _FORMAT:
             raise InputError(f"this JSON is not a vocabulary of format {_FORMAT!r}; {_WAY_OUT}.")
-        try:
-            vocabulary = cls(
-                words=tuple(record["words"]),
-                provenance=Provenance(**record["provenance"]),
-                lowercase=record["lowercase"],
-            )
-        except (KeyError, TypeError) as error:
-            raise InputError(f"this vocabulary lacks or misnames a field: {error}; write it anew.") from error
+        said = {name: value for name, value in record.items() if name not in ("format", "sha256")}
+        vocabulary = from_plain(cls, said, where="this vocabulary")
         if vocabulary.sha256 != record.get("sha256"):
             raise InputError(
-                f"the words hash to {vocabulary.sha256[:12]} but the file says {record.get('sha256')!s:.12}: "
-                "somebody changed it; import the list as a word list (--word-list) instead."
+                f"its words and their origin hash to {vocabulary.sha256[:12]} but the file says "
+                f"{record.get('sha256')!s:.12}: somebody changed it; import the list as a word list (--word-list) "
+                "instead."
             )
         return vocabulary
 
@@ -142,7 +139,7 @@ class Vocabulary:
             raise InputError(f"{path}: {error}") from error
 
 
-_FORMAT = "tacit-vocabulary-1"
+_FORMAT = "tacit-vocabulary-2"
 _WAY_OUT = "`tacit data import` writes one"
 
 

@@ -6,8 +6,18 @@ substitution; a stream of its own is one file beside `blt.py` and one line in `r
 `tests/contracts/test_noise_streams.py` says what it must then hold to.
 """
 
+from tacit.mechanisms.independent import add_independent_noise
+from tacit.mechanisms.keys import fresh_key, round_key
 from tacit.mechanisms.registry import stream_for
-from tacit.mechanisms.seeds import fresh_key, standard_normal_seeds
+from tacit.mechanisms.seeds import standard_normal_seeds
 from tacit.mechanisms.stream import NoiseState, NoiseStream
 
-__all__ = ["NoiseState", "NoiseStream", "fresh_key", "standard_normal_seeds", "stream_for"]
+__all__ = [
+    "NoiseState",
+    "NoiseStream",
+    "add_independent_noise",
+    "fresh_key",
+    "round_key",
+    "standard_normal_seeds",
+    "stream_for",
+]

@@ -17,8 +17,7 @@ from tacit.privacy.strategy import BandedInverse
 class BandedInverseStream(NoiseStream):
     """noise_t = sum_i coefficients_i Z_{t-i}: either carries p - 1 seeds, or draws them again and carries nothing.
 
-    A seed costs about ten times as much to draw as to read, so by default only one is drawn again (p = 2). The
-    coefficients nearly cancel (their sum is what noise is left in the long run), so they are added up in float64.
+    A seed costs more to draw than to read, so by default only one is drawn again (p = 2).
     """
 
     strategy: BandedInverse
@@ -35,9 +34,10 @@ class BandedInverseStream(NoiseStream):
         draws_again = self.reach == 1 if self.draws_again is None else self.draws_again
         return 0 if draws_again else self.reach
 
-    def rounds_drawn(self, round: int) -> tuple[int, ...]:
-        """This round, and the p - 1 before it where their seeds are not carried."""
-        return tuple(round - back for back in range(min(round, self.reach - self.carried) + 1))
+    @property
+    def draws_back(self) -> int:
+        """The p - 1 rounds before, where their seeds are not carried."""
+        return self.reach - self.carried
 
     def memory(self, rounds: int) -> int:
         """A seed of each round so far, at most p - 1; none where they are drawn again."""
@@ -47,9 +47,9 @@ class BandedInverseStream(NoiseStream):
         """The seed of round t is written over that of round t - (p - 1), after this was used for the last time."""
         drawn = self.strategy.coefficients[: len(self.rounds_drawn(round))]
         if not self.carried:
-            return NoiseStep(seeds=drawn, cancelling=True)
+            return NoiseStep(seeds=drawn)
         buffers = [0.0] * self.memory(round)
         for back in range(1, len(buffers) + 1):
             buffers[(round - back) % self.carried] = self.strategy.coefficients[back]
         keep = Keep(slot=round % self.carried, seeds=(1.0,))
-        return NoiseStep(seeds=drawn, buffers=tuple(buffers), then=keep, cancelling=True)
+        return NoiseStep(seeds=drawn, buffers=tuple(buffers), then=keep)

@@ -14,10 +14,7 @@ from tacit.privacy.strategy import Blt
 class BltStream(NoiseStream):
     """One seed a round; as many buffers as the strategy has, however many rounds there are.
 
-    Rates of decay, not the factors theta, are rounded to float32: what is streamed is the noise of a BLT whose omega_j
-    and 1 - theta_j differ from the given ones by a millionth of themselves or less (1 - theta_j by 1e-9 where that is
-    more). The buffers are float32: after 100,000 rounds their rounding has changed the noise by less than 1e-5 of its
-    standard deviation and its prefix sums by less than 1e-4 of theirs (tests/mechanisms/test_precision.py).
+    Buffers are float64: what is rounded away of one stays in it for as long as it lasts, which may be all rounds.
     """
 
     strategy: Blt

@@ -1,9 +1,10 @@
 """What one round of a mechanism does, written down: which weighted vectors make the noise, and what is kept.
 
-Every mechanism here is linear, so this is all there is to say, and two files know how to do it: `step_cpu.py` on a CPU,
-`step_accelerator.py` on an accelerator.
+Every mechanism here is linear, so this is all there is to say; `step_cpu.py` carries it out.
 """
 
+import struct
+from itertools import zip_longest
 from typing import NamedTuple, TypeAlias
 
 Weights: TypeAlias = tuple[float, ...]
@@ -12,9 +13,8 @@ Weights: TypeAlias = tuple[float, ...]
 class Decay(NamedTuple):
     """Every buffer takes up the noise and fades: s_j <- s_j + (noise - rates_j s_j).
 
-    Rates, not factors 1 - rate: a buffer that keeps 0.9999999999921 of itself has a factor that float32 rounds to 1
-    and a rate that it holds. A rate is met to a millionth of itself, or to 1e-9 where that is more
-    (tests/mechanisms/test_precision.py): what float32 rounds away of the sum is as often too much as too little.
+    Rates, not factors 1 - rate: a buffer that keeps 0.9999999999921 of itself has a rate with all its digits and a
+    factor with few (tests/mechanisms/test_precision.py).
     """
 
     rates: Weights
@@ -30,14 +30,33 @@ class Keep(NamedTuple):
 
 
 class NoiseStep(NamedTuple):
-    """noise = seeds . Z + buffers . s, added up in this order; then what is kept.
+    """noise = seeds . Z + buffers . s, added up in this order in float64; then what is kept.
 
-    Weights count from the first seed and the first buffer; those left out are zero. Weights and sums are float32, or
-    float64 rounded once where the weights are `cancelling`: where they nearly add up to nothing, so that what is
-    rounded away from each of them would be seen in the sum of many rounds.
+    Weights count from the first seed and the first buffer; those left out are zero. The first `own` seeds are the
+    round's own, the others are drawn again.
     """
 
     seeds: Weights
     buffers: Weights = ()
     then: Decay | Keep | None = None
-    cancelling: bool = False
+
+    def fresh(self, own: int) -> int:
+        """Which of the round's own seeds weighs most: the one whose law the release of the round rests on."""
+        return max(range(min(own, len(self.seeds))), key=lambda seed: abs(self.seeds[seed]))
+
+    def seeds_needed(self) -> list[int]:
+        """Which seeds have a weight: those of a plain tree's lower nodes have none in the round that completes more."""
+        kept = self.then.seeds if isinstance(self.then, Keep) else ()
+        return [seed for seed, weights in enumerate(zip_longest(self.seeds, kept)) if any(weights)]
+
+    def to_bytes(self) -> bytes:
+        """All its numbers: two steps that do different things differ."""
+        match self.then:
+            case None:
+                kept: tuple[Weights, ...] = ()
+            case Decay(rates):
+                kept = (rates,)
+            case Keep(slot, noise, seeds, buffers):
+                kept = ((float(slot), noise), seeds, buffers)
+        lists = (self.seeds, self.buffers, *kept)
+        return b"".join(struct.pack(f"<q{len(each)}d", len(each), *each) for each in lists)

@@ -1,115 +1,122 @@
-"""A round on a CPU: block by block, so that seeds and noise never leave the cache.
+"""A round on the host's cores: block by block, so that seeds and noise never leave the cache.
 
-What limits a round is the generator, then the memory that carries the buffers: each is read once and written once.
-A piece of every vector is drawn, added up and kept before the next piece is begun. Every coordinate is computed alone
+What limits a round is the memory that carries the buffers, each read once and written once, then the generator. A piece
+of every vector is drawn, added up, kept and released before the next piece is begun. Every coordinate is computed alone
 and in a fixed order, each operation rounded by itself, so the bits depend neither on the threads nor on the pieces.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tacit.mechanisms.loops import add_scaled, decay_on
-from tacit.mechanisms.seeds import BLOCK, PIECE, SeedSource, each_block
+from tacit.mechanisms.grid import grid_for, nearest, release
+from tacit.mechanisms.loops import add_rows, add_scaled, decay_on
+from tacit.mechanisms.seeds import BLOCK, PIECE, SeedVector, each_block
 from tacit.mechanisms.step import Decay, Keep, NoiseStep
-from tacit.mechanisms.ziggurat import Ziggurat
 
-Vector = npt.NDArray[np.float32]
-Terms = list[tuple[int, float]]  # (place among seeds, then buffers, then the noise; weight)
+Reals = npt.NDArray[np.float64]
+Carried = npt.NDArray[Any]  # float64 or float32
 
 LINE = 64  # bytes: arrays that begin on a cache line go to JAX without a copy
 
 
-def empty_vector(dimension: int) -> Vector:
-    """(dimension,) not yet written, beginning on a cache line."""
-    numbers = np.empty(dimension + LINE // 4, np.float32)
-    skip = -(numbers.ctypes.data // 4) % (LINE // 4)
-    return numbers[skip : skip + dimension]
-
-
-def run_step(
-    step: NoiseStep,
-    buffers: npt.NDArray[np.float32],
-    seeds: Sequence[Vector | SeedSource],
-    onto: Vector | None,
-    scale: float,
-) -> Vector:
-    """onto + scale * noise, (d,); the buffers (rows, d) are changed in place.
-
-    seeds: vectors (d,), or sources that are drawn from as they are needed. Without `onto`, the noise alone.
-    """
-    decay = step.then if isinstance(step.then, Decay) else None
-    # The loop in which buffers fade adds them up itself.
-    noise_terms = _terms(step.seeds, () if decay is not None else step.buffers, len(seeds))
-    weights = np.array(step.buffers, np.float32)
-    kept_terms: Terms = []
-    if isinstance(step.then, Keep):
-        kept_terms = _terms(step.then.seeds, step.then.buffers, len(seeds))
-        kept_terms += [(len(seeds) + len(buffers), step.then.noise)] if step.then.noise else []
-    rates = np.array(decay.rates if decay is not None else (), np.float32)
-    dimension = buffers.shape[1]
-    result = empty_vector(dimension)
+def noise_of(step: NoiseStep, own: int, buffers: Carried, seeds: Sequence[Reals]) -> Reals:
+    """The noise of a round (d,), from seeds (d,) of which the first `own` are the round's; buffers change in place."""
+    result, fresh = np.empty(buffers.shape[1], np.float64), step.fresh(own)
 
     def run(block: int) -> None:
-        sources = [seed.block(block) if isinstance(seed, SeedSource) else seed for seed in seeds]
-        *drawn, first, second = np.empty((len(seeds) + 2, PIECE), np.float32)
-        ziggurat = Ziggurat(PIECE)
-        for start in range(block * BLOCK, min((block + 1) * BLOCK, dimension), PIECE):
-            piece = slice(start, min(start + PIECE, (block + 1) * BLOCK, dimension))
-            total, kept = (row[: piece.stop - start] for row in (first, second))
-            rows: list[Vector] = []
-            for source, room in zip(sources, drawn, strict=True):
-                if isinstance(source, np.ndarray):
-                    rows.append(source[piece])
-                else:
-                    ziggurat.fill(source, room)
-                    rows.append(room[: piece.stop - start])
-            rows.extend(buffers[:, piece])
-            if step.cancelling:
-                noise = _add_up_in_float64(rows, noise_terms, total)
-            else:
-                noise = _add_up(rows, noise_terms, total)
-            if decay is not None:
-                decay_on(noise, buffers, start, weights, rates, total)
-                noise = total
-            if isinstance(step.then, Keep):
-                slot = buffers[step.then.slot, piece]
-                np.copyto(slot, _add_up([*rows, noise], kept_terms, kept))
-            if onto is None:
-                np.multiply(noise, scale, out=result[piece])
-            else:
-                add_scaled(onto[piece], noise, np.float32(scale), result[piece])
+        scratch = np.empty((3, PIECE))
+        for piece in _pieces(block, result.size):
+            rows = [seed[piece] for seed in seeds]
+            rest = _carry_on(step, fresh, buffers, rows, piece, scratch)
+            _whole(step.seeds[fresh], rows[fresh], rest, result[piece])
 
-    each_block(run, dimension)
+    each_block(run, result.size)
     return result
 
 
-def _terms(seeds: Sequence[float], buffers: Sequence[float], count: int) -> Terms:
-    """What is added up, in order, the buffers being found after `count` seeds."""
-    places = [*range(len(seeds)), *range(count, count + len(buffers))]
-    return [(place, weight) for place, weight in zip(places, (*seeds, *buffers), strict=True) if weight]
+def released(
+    step: NoiseStep, own: int, buffers: Carried, seeds: Sequence[SeedVector], summed: Carried, stddev: float
+) -> Carried:
+    """summed + stddev * noise (d,) to the nearest multiple of the round's grid; buffers change in place.
+
+    summed and the result: float32 or float64, exact either way.
+    seeds: the first `own` are the round's, the others are drawn again. stddev: of a seed; with the weight of the
+    round's heaviest own seed it determines the grid.
+    """
+    result, fresh = empty_vector(summed), step.fresh(own)
+    of_fresh = stddev * step.seeds[fresh]
+    grid = grid_for(abs(of_fresh))
+    needed = step.seeds_needed()
+
+    def run(block: int) -> None:
+        drawing = {which: seeds[which].block(block) for which in needed}
+        room, scratch = np.empty((len(seeds), PIECE)), np.empty((3, PIECE))
+        doubtful = np.empty(PIECE, np.intp)
+        for piece in _pieces(block, summed.size):
+            for which, one in drawing.items():
+                one.fill(room[which])
+            rows = list(room[:, : piece.stop - piece.start])
+            rest = _carry_on(step, fresh, buffers, rows, piece, scratch)
+            count = release(summed[piece], rows[fresh], rest, of_fresh, stddev, grid, result[piece], doubtful)
+            for place in doubtful[:count].tolist():
+                fixed = Fraction(float(summed[piece][place])) + Fraction(stddev * float(rest[place]))
+                more = seeds[fresh].further(piece.start + place)
+                result[piece.start + place] = nearest(fixed, of_fresh, drawing[fresh].interval(place), more, grid)
+
+    each_block(run, summed.size)
+    return result
 
 
-def _add_up(rows: Sequence[Vector], terms: Terms, total: Vector) -> Vector:
-    """The weighted sum of rows, in `total`; or the row itself where nothing was to be done to it."""
-    so_far: Vector | None = None
-    for place, weight in terms:
-        if so_far is None:
-            so_far = rows[place] if weight == 1.0 else np.multiply(rows[place], weight, out=total)
-        else:
-            add_scaled(so_far, rows[place], np.float32(weight), total)
-            so_far = total
-    if so_far is None:
-        total.fill(0.0)
-        return total
-    return so_far
+def _pieces(block: int, dimension: int) -> Iterator[slice]:
+    end = min((block + 1) * BLOCK, dimension)
+    for start in range(block * BLOCK, end, PIECE):
+        yield slice(start, min(start + PIECE, end))
 
 
-def _add_up_in_float64(rows: Sequence[Vector], terms: Terms, total: Vector) -> Vector:
-    """The weighted sum of rows, in `total`, rounded once."""
-    so_far, spare = np.zeros(len(total)), np.empty(len(total))
-    for place, weight in terms:
-        np.add(so_far, np.multiply(rows[place], weight, out=spare, dtype=np.float64), out=so_far)
-    np.copyto(total, so_far, casting="same_kind")
-    return total
+def _carry_on(
+    step: NoiseStep, fresh: int, buffers: Carried, rows: Sequence[Reals], piece: slice, scratch: Reals
+) -> Reals:
+    """The noise of a piece but for its `fresh` seed; the buffers move on."""
+    size = piece.stop - piece.start
+    rest, noise, kept = scratch[0, :size], scratch[1, :size], scratch[2, :size]
+    rest.fill(0.0)
+    _add_seeds(rest, rows, [0.0 if place == fresh else weight for place, weight in enumerate(step.seeds)])
+    weights, weight = np.array(step.buffers, np.float64), step.seeds[fresh]
+    match step.then:
+        case Decay(rates):
+            decay_on(rows[fresh], weight, rest, buffers, piece.start, weights, np.array(rates, np.float64), noise)
+        case Keep(slot, of_noise, of_seeds, of_buffers):
+            add_rows(rest, buffers, piece.start, weights)
+            kept.fill(0.0)
+            _add_seeds(kept, rows, of_seeds)
+            add_rows(kept, buffers, piece.start, np.array(of_buffers, np.float64))
+            if of_noise:
+                _whole(weight, rows[fresh], rest, noise)
+                add_scaled(kept, noise, of_noise)
+            np.copyto(buffers[slot, piece], kept, casting="same_kind")
+        case None:
+            add_rows(rest, buffers, piece.start, weights)
+    return rest
+
+
+def _add_seeds(total: Reals, rows: Sequence[Reals], weights: Sequence[float]) -> None:
+    for row, weight in zip(rows, weights, strict=False):  # weights left out are zero
+        if weight:
+            add_scaled(total, row, weight)
+
+
+def _whole(weight: float, fresh: Reals, rest: Reals, out: Reals) -> None:
+    """out = weight * fresh + rest."""
+    np.add(np.multiply(fresh, weight, out=out), rest, out=out)
+
+
+def empty_vector(like: Carried) -> Carried:
+    """A vector of the same size and type, not yet written, beginning on a cache line."""
+    in_line = LINE // like.itemsize
+    numbers = np.empty(like.size + in_line, like.dtype)
+    skip = -(numbers.ctypes.data // like.itemsize) % in_line
+    return numbers[skip : skip + like.size]

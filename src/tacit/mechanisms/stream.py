@@ -6,37 +6,36 @@ which they are drawn, C the strategy matrix (`Strategy.dense`). The noise of rou
 strategy speak of the same release.
 """
 
+import struct
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 from jax import Array
 from scipy.linalg import solve_triangular
 
 from tacit.errors import InputError
-from tacit.mechanisms import step_accelerator as device
-from tacit.mechanisms import step_cpu as blocks
-from tacit.mechanisms.seeds import SeedSource, standard_normal_seeds
+from tacit.mechanisms.keys import ROUND_KEY_BYTES, RoundKey, round_key
+from tacit.mechanisms.seeds import SeedVector
 from tacit.mechanisms.step import NoiseStep
+from tacit.mechanisms.step_cpu import noise_of, released
 from tacit.privacy.strategy import Strategy
 
-Vector = npt.NDArray[np.float32]
+Reals = npt.NDArray[np.float64]
 
 
 class NoiseState(NamedTuple):
-    """What a stream carries from round to round; checkpoints keep both as they are.
+    """What a stream carries from round to round; checkpoints keep all as it is.
 
-    The number of buffers may grow (`NoiseStream.memory` says how): a reader takes the shape from the file. On a CPU
-    they are NumPy's and change in place, on an accelerator they are JAX's and are donated; either way a state serves
-    for one round, and using it again is an error.
+    The number of buffers may grow (`NoiseStream.memory` says how): a reader takes the shape from the file. They change
+    in place, so a state serves for one round, and using it again is an error.
     """
 
-    round: npt.NDArray[np.int32] | Array  # () int32, the round whose noise comes next
-    buffers: Vector | Array  # (buffers, d) float32
+    round: npt.NDArray[np.int32]  # (), the round whose noise comes next
+    buffers: npt.NDArray[Any]  # (buffers, d), float64 or float32 as `NoiseStream.carries` says
+    keys: npt.NDArray[np.uint8]  # (rounds, 32): keys of the rounds before, the last one first; as secret as the key
 
 
 class NoiseStream(ABC):
@@ -44,16 +43,22 @@ class NoiseStream(ABC):
 
     strategy: Strategy
     """The strategy matrix that this noise belongs to, as the accountant takes it."""
+    carries: ClassVar[type[np.floating]] = np.float64
+    """What is carried: float64 where its rounding would come back for ever, float32 where it comes once (and no
+    cheaper half of the memory is given up): docs/floating-point.md, "What is carried"."""
+
+    @property
+    def draws_back(self) -> int:
+        """How many rounds back a round draws seeds again instead of keeping them."""
+        return 0
 
     def seeds_in(self, round: int) -> int:
         """How many fresh standard normal vectors this round (0-based) needs: one, except in trees."""
         return 1
 
     def rounds_drawn(self, round: int) -> tuple[int, ...]:
-        """The rounds whose seeds this round takes, in the order in which it takes them: its own, and earlier ones
-        where a stream draws them again instead of keeping them.
-        """
-        return (round,)
+        """The rounds whose seeds this round takes, in the order in which it takes them: its own, then earlier ones."""
+        return tuple(round - back for back in range(min(round, self.draws_back) + 1))
 
     def memory(self, rounds: int) -> int:
         """How many vectors of the model's size are carried when so many rounds are done: what the strategy says."""
@@ -72,35 +77,40 @@ class NoiseStream(ABC):
         """The state before round 0 for a model of `dimension` numbers: buffers of zeros."""
         if dimension < 1:
             raise InputError(f"dimension={dimension} must be at least 1: the number of parameters of the model.")
-        return NoiseState(np.zeros((), np.int32), np.zeros((self.memory(0), dimension), np.float32))
+        return NoiseState(
+            np.zeros((), np.int32),
+            np.zeros((self.memory(0), dimension), self.carries),
+            np.zeros((0, ROUND_KEY_BYTES), np.uint8),
+        )
 
-    def next(self, state: NoiseState, seeds: Vector | Array) -> tuple[Array, NoiseState]:
-        """The noise (d,) float32 of round `state.round` in the residual form, and the state after it.
+    def next(self, state: NoiseState, seeds: npt.ArrayLike) -> tuple[Reals, NoiseState]:
+        """The noise (d,) float64 of round `state.round` in the residual form, and the state after it.
 
         seeds: standard normal, (rows, d) with the `seeds_in` rows of each of `rounds_drawn`; another shape raises
         InputError, and so does a round that the strategy does not define. The old state is spent. Bit-identical
         whatever the number of threads.
         """
-        round = int(state.round)
+        round, rows = int(state.round), np.asarray(seeds, np.float64)
         self._check(round)
         expected = (sum(map(self.seeds_in, self.rounds_drawn(round))), state.buffers.shape[1])
-        if seeds.shape != expected:
+        if rows.shape != expected:
             raise InputError(
-                f"round {round} was given seeds of shape {tuple(seeds.shape)}, but this mechanism needs "
-                f"{expected}: draw stream.seeds_in(t) vectors of the model's dimension for each t of "
-                f"stream.rounds_drawn({round})."
+                f"round {round} was given seeds of shape {rows.shape}, but this mechanism needs {expected}: draw "
+                f"stream.seeds_in(t) vectors of the model's dimension for each t of stream.rounds_drawn({round})."
             )
-        return self._run(state, list(np.asarray(seeds, np.float32)), None, 1.0)
+        buffers = _taken_over(state, self.memory(round + 1))
+        noise = noise_of(self.step(round), self.seeds_in(round), buffers, list(rows))
+        return noise, NoiseState(np.asarray(round + 1, np.int32), buffers, state.keys)
 
     def add_noise(
         self, state: NoiseState, total: Array, *, stddev: float, key: bytes, purpose: str
     ) -> tuple[Array, NoiseState]:
-        """total (d,) + stddev * the noise of round `state.round`, and the state after it: `next` for a round that is
-        played for good.
+        """total (d,) float32 + stddev * the noise of round `state.round`, released on a grid, and the state after it.
 
-        The seeds are `standard_normal_seeds(key, purpose, ...)`; on a CPU they are drawn, used and forgotten piece
-        by piece. Bit-identical whatever the number of threads. Raises InputError as `next` does. `stddev` is that of
-        a seed (`Guarantee.seed_stddev`).
+        `stddev` is that of a seed (`Guarantee.seed_stddev`). The seeds are `standard_normal_seeds` of a key that is
+        bound to all that they are added to (`round_keys`); they are drawn, used and forgotten piece by piece. The
+        result is the nearest multiple of `grid_for(stddev * weight of the fresh seed)`. Computed on the host, with the
+        same bits whatever the number of threads and the accelerator. Raises InputError as `next` does.
         """
         round, dimension = int(state.round), state.buffers.shape[1]
         if total.shape != (dimension,):
@@ -108,14 +118,37 @@ class NoiseStream(ABC):
                 f"the sum has shape {total.shape} and its noise ({dimension},): start a stream for each size of model."
             )
         self._check(round)
-        seeds: list[Vector | SeedSource] = []
-        for drawn in self.rounds_drawn(round):
-            count = self.seeds_in(drawn)
-            if count == 1:
-                seeds.append(SeedSource(key, purpose, drawn))
-            else:  # the second vector begins within a counter block, which cannot be entered in its middle
-                seeds.extend(standard_normal_seeds(key, purpose, drawn, count, dimension))
-        return self._run(state, seeds, total, stddev)
+        summed = np.asarray(total, np.float32)
+        keys = self.round_keys(state, summed, stddev=stddev, key=key, purpose=purpose)
+        seeds = [
+            SeedVector(of_round.seeds, vector)
+            for drawn, of_round in zip(self.rounds_drawn(round), keys, strict=False)
+            for vector in range(self.seeds_in(drawn))
+        ]
+        buffers = _taken_over(state, self.memory(round + 1))
+        noisy = released(self.step(round), self.seeds_in(round), buffers, seeds, summed, stddev)
+        kept = np.array([list(each.whole) for each in keys[: max(1, self.draws_back)]], np.uint8)
+        after = NoiseState(np.asarray(round + 1, np.int32), buffers, kept)
+        return jax.device_put(noisy, may_alias=True), after  # nobody writes to it any more
+
+    def round_keys(
+        self, state: NoiseState, summed: npt.NDArray[np.float32], *, stddev: float, key: bytes, purpose: str
+    ) -> list[RoundKey]:
+        """The key of the seeds of round `state.round`, and those of the rounds before it that the state holds.
+
+        The key is bound to the sum, to the standard deviation, to what the round does with its seeds, and, by the key
+        of the round before, to all earlier rounds. InputError where an earlier key is missing that the round needs.
+        """
+        round = int(state.round)
+        before = [RoundKey(bytes(row)) for row in np.asarray(state.keys, np.uint8)]
+        if len(before) < min(round, max(1, self.draws_back)):
+            raise InputError(
+                f"the noise state of round {round} holds the keys of {len(before)} earlier rounds and needs "
+                f"{min(round, max(1, self.draws_back))}: go on from a state that add_noise gave back."
+            )
+        bound_to = struct.pack("<d", stddev) + self.step(round).to_bytes()
+        last = before[0].whole if before else b""
+        return [round_key(key, purpose, round, bound_to=bound_to, summed=summed, before=last), *before]
 
     def _check(self, round: int) -> None:
         """InputError beyond the rounds that the strategy says."""
@@ -127,29 +160,10 @@ class NoiseStream(ABC):
                 "banded-inverse)."
             )
 
-    def _run(
-        self, state: NoiseState, seeds: Sequence[Vector | SeedSource], onto: Array | None, scale: float
-    ) -> tuple[Array, NoiseState]:
-        """onto + scale * noise, where this machine computes best."""
-        round, (_, dimension) = int(state.round), state.buffers.shape
-        step, after = self.step(round), np.asarray(round + 1, np.int32)
-        if jax.default_backend() == "cpu":
-            buffers = _taken_over(state, self.memory(round + 1))
-            given = None if onto is None else np.asarray(onto, np.float32)
-            noise = blocks.run_step(step, buffers, seeds, given, scale)
-            return jax.device_put(noise, may_alias=True), NoiseState(after, buffers)  # nobody writes to it any more
-        rows = [seed.draw(dimension) if isinstance(seed, SeedSource) else seed for seed in seeds]
-        carried = jnp.asarray(state.buffers)
-        carried = jnp.pad(carried, ((0, self.memory(round + 1) - len(carried)), (0, 0)))
-        on_device, carried = device.run_step(step, carried, jnp.asarray(np.stack(rows)), onto, scale)
-        return on_device, NoiseState(after, carried)
 
-
-def _taken_over(state: NoiseState, rows: int) -> Vector:
+def _taken_over(state: NoiseState, rows: int) -> npt.NDArray[Any]:
     """The buffers of a state to be written in, with as many rows, new ones zero. The state itself is spent by it."""
     given = state.buffers
-    if not isinstance(given, np.ndarray):
-        given = np.array(given)
     if not given.flags.writeable:
         raise InputError(
             f"the noise state of round {int(state.round)} was used before and its buffers have moved on: take the "
@@ -158,7 +172,7 @@ def _taken_over(state: NoiseState, rows: int) -> Vector:
     if len(given) == rows:
         buffers = given.view()
     else:
-        buffers = np.zeros((rows, given.shape[1]), np.float32)
+        buffers = np.zeros((rows, given.shape[1]), given.dtype)
         buffers[: len(given)] = given
     given.flags.writeable = False
     return buffers

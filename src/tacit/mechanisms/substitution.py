@@ -1,8 +1,7 @@
 """Noise of any strategy whose rows can be told: each round takes back its shares of the noise of the rounds before it.
 
-C Zhat = Z is solved by forward substitution, Zhat_t = (Z_t - sum_{i>0} C[t, t-i] Zhat_{t-i}) / C[t, t]. What float32
-rounds away in one round is taken back by the next ones like noise itself: the streamed noise is that of seeds which
-differ from the given ones by a few units in their last place, for however many rounds.
+C Zhat = Z is solved by forward substitution, Zhat_t = (Z_t - sum_{i>0} C[t, t-i] Zhat_{t-i}) / C[t, t]. The noise that
+is carried is float32: what is rounded away of it in one round is missing when the next ones take it back.
 """
 
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ class SubstitutionStream(NoiseStream):
     """
 
     strategy: Strategy
+    carries = np.float32
 
     def step(self, round: int) -> NoiseStep:
         """The noise of round t is written over that of round t - (p - 1), after this was used for the last time."""

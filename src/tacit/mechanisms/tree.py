@@ -29,6 +29,7 @@ class TreeStream(NoiseStream):
     """Two seeds a round on average; a buffer for each level reached: the estimate of its last block."""
 
     strategy: Tree
+    carries = np.float32
 
     def seeds_in(self, round: int) -> int:
         """The nodes that this round completes: one more than the factors of two in its place in its tree."""

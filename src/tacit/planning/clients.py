@@ -15,6 +15,9 @@ from tacit.privacy.participation import Participation
 HOURS_PER_DAY = 24  # timers come in whole days: clients come at their own time of day (arXiv:2305.18465, Section 2.2)
 
 
+LEAST_SPEED, MOST_SPEED = 1e-3, 86_400.0  # rounds a day: one in three years, one a second
+
+
 @dataclass(frozen=True, kw_only=True)
 class Clients:
     """A population of `devices`, of which the share `availability` is eligible often enough to be reached once
@@ -47,6 +50,11 @@ class Clients:
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise InputError(f"{name}={value} is not a finite number above 0; give one, or leave it out.")
+        if self.rounds_per_day is not None and not LEAST_SPEED <= self.rounds_per_day <= MOST_SPEED:
+            raise InputError(
+                f"rounds_per_day={self.rounds_per_day:g} is not between {LEAST_SPEED:g} and {MOST_SPEED:g}; give what "
+                "an earlier run had."
+            )
         if self.timer_hours is not None and self.min_separation is not None:
             raise InputError(
                 f"timer_hours={self.timer_hours:g} and min_separation={self.min_separation} both say when a client may "
@@ -112,7 +120,7 @@ class Clients:
         A separation of all rounds or more says that nobody comes twice, and is given as `rounds`.
         """
         separation = min(self.separation(report_goal), rounds)
-        worst = Participation.worst_case(rounds=rounds, min_separation=separation)
+        worst = Participation.worst_case(rounds=rounds, min_separation=separation).of_a_run()
         if self.max_participations is None or self.max_participations >= worst.max_participations:
             return worst
         return Participation(rounds=rounds, min_separation=separation, max_participations=self.max_participations)

@@ -120,7 +120,7 @@ def outlook(population: int, local_epsilon: float, plan: DiscoveryPlan) -> Outlo
     """
     users = population // plan.groups
     if users < 1:
-        raise InputError(f"population={population} has fewer people than {plan.groups} groups: ask fewer.")
+        raise InputError(f"population={population} has fewer users than {plan.groups} groups: ask fewer.")
     numbers = SubsetNumbers(plan.domain, local_epsilon)
     reports = users * plan.contributions
     asked = plan.anonymity

@@ -12,8 +12,9 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from tacit.design.catalogue import MECHANISMS, mechanism_named
-from tacit.design.losses import Objective, checked_objective, prefix_errors
+from tacit.design.losses import prefix_errors
 from tacit.design.mechanism import Mechanism
+from tacit.design.objective import Objective, checked_objective
 from tacit.errors import InputError
 from tacit.planning.clients import Clients
 from tacit.privacy.guarantee import Guarantee

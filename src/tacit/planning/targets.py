@@ -13,9 +13,11 @@ from tacit.design.mechanism import Mechanism
 from tacit.errors import InputError
 from tacit.planning.clients import HOURS_PER_DAY
 from tacit.planning.scenario import Plan, Scenario
+from tacit.privacy.delta import default_delta
 from tacit.privacy.gaussian import noise_multiplier_for, zcdp_for_epsilon
 from tacit.progress import Advanced, Progress, StageBegan, StageEnded, silent
 
+MOST_DAYS = 3_650  # of a timer
 MOST_ROUNDS = 1_000_000  # beyond this nobody plans, and exact tree accounting takes seconds
 
 
@@ -27,11 +29,28 @@ class Goal:
     delta: float
     most: int | None = None
 
+    def __post_init__(self) -> None:
+        if not 0 < self.delta < 1:
+            raise InputError(f"delta={self.delta} is not a probability between 0 and 1; give for example 1e-10.")
+
     @classmethod
     def of(
-        cls, *, epsilon: float | None = None, zcdp: float | None = None, delta: float = 1e-10, most: int | None = None
+        cls,
+        *,
+        epsilon: float | None = None,
+        zcdp: float | None = None,
+        delta: float | None = None,
+        population: int | None = None,
+        most: int | None = None,
     ) -> "Goal":
-        """The goal for an epsilon at `delta`, or for a zCDP: one of the two. InputError for both, or neither."""
+        """The goal for an epsilon at `delta`, or for a zCDP: one of the two. InputError for both, or neither.
+
+        delta: left out, that of so large a `population`; one of the two is given.
+        """
+        if delta is None:
+            if population is None:
+                raise InputError("epsilon is given at a delta; give that, or the population that it follows from.")
+            delta = default_delta(population)
         if (epsilon is None) == (zcdp is None):
             raise InputError(f"epsilon={epsilon} and zcdp={zcdp}: a goal is one of the two; give one.")
         rho = zcdp_for_epsilon(epsilon, delta) if epsilon is not None else zcdp
@@ -140,6 +159,11 @@ def timers(scenario: Scenario, mechanism: Mechanism, report_goal: int) -> Iterat
     fast = replace(scenario.clients, min_separation=None, timer_hours=None)
     longest = fast.longest_separation(report_goal)
     most = fast.timer_for(min(longest, scenario.rounds))
+    if most > MOST_DAYS * HOURS_PER_DAY:
+        raise InputError(
+            f"timers of up to {most // HOURS_PER_DAY:,} days would have to be planned, and {MOST_DAYS:,} are the most; "
+            "give more rounds a day, or fewer rounds."
+        )
     for hours in range(HOURS_PER_DAY, most + 1, HOURS_PER_DAY):
         yield hours, replace(scenario, clients=fast.with_timer(hours)).plan(mechanism, report_goal)
 

@@ -7,9 +7,10 @@ the clip norm fixed. Both keep the noise on the mean as the recipe has it.
 from dataclasses import replace
 from functools import lru_cache
 
-from tacit.design.catalogue import TREE, TreeParameters
+from tacit.design.catalogue import TREE
 from tacit.design.losses import prefix_errors
 from tacit.design.mechanism import ChosenMechanism
+from tacit.design.parameters import TreeParameters
 from tacit.errors import InputError
 from tacit.planning.tuning import (
     Choice,
@@ -69,7 +70,12 @@ def trial_base(recipe: Recipe, settings: TuningSettings) -> Recipe:
     clipping = _trial_clipping(recipe, goal, initial)
     changed = {
         "rounds": recipe.rounds.model_copy(update=limits),
-        "privacy": privacy.model_copy(update={"clip_norm": clipping.initial}),
+        "privacy": privacy.model_copy(
+            update={
+                "clip_norm": clipping.initial,
+                "population": recipe.privacy.population if settings.public is None else None,
+            }
+        ),
         "clipping": clipping,
     }
     if settings.data is not None:

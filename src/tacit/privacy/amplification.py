@@ -11,7 +11,10 @@ import numpy as np
 
 from tacit.errors import AccountingError, InputError
 from tacit.privacy import gaussian
+from tacit.privacy.delta import default_delta, publishing_warning
 from tacit.privacy.strategy import Banded, BandedToeplitz, Dense, Independent, Strategy, Toeplitz
+
+LEAST_NOISE = 0.05  # below, the distribution of the privacy loss has tens of millions of cells
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,13 +32,21 @@ class CyclicSampling:
     def __post_init__(self) -> None:
         if self.population < 1 or self.cycle < 1:
             raise InputError(f"population={self.population} and cycle={self.cycle} must be at least 1; give numbers.")
-        if not 0 < self.batch < math.inf:
-            raise InputError(f"batch={self.batch} is not a number above 0; give the expected size of a round.")
+        if not 0 < self.batch <= self.population:
+            raise InputError(
+                f"batch={self.batch} of a population of {self.population} is not possible; give the expected size of a "
+                "round, above 0 and at most as many as there are."
+            )
 
     @property
     def probability(self) -> float:
         """That a member of the part is drawn: `min(1, cycle batch / population)`."""
         return min(1.0, self.cycle * self.batch / self.population)
+
+    @property
+    def delta(self) -> float:
+        """The delta at which epsilon is given where nobody says another."""
+        return default_delta(self.population)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +73,10 @@ class Amplified:
         """rho for one who takes part in every cycle: what holds where the sampling is not trusted."""
         return self.compositions * gaussian.zcdp(self.column_norm, self.noise_multiplier)
 
+    def warning(self, delta: float) -> str | None:
+        """What is wrong with a delta of 1/population or more; None where it is less."""
+        return publishing_warning(delta, self.sampling.population)
+
     def epsilon_without_sampling(self, delta: float) -> float:
         """The smallest epsilon at `delta` for one who takes part in every cycle; exact."""
         return gaussian.epsilon(self.zcdp_without_sampling, delta)
@@ -73,6 +88,11 @@ class Amplified:
         """
         if not 0 < delta < 1:
             raise InputError(f"delta={delta} is not a probability between 0 and 1; give for example 1e-6.")
+        if self.sampled_noise_multiplier < LEAST_NOISE:
+            raise AccountingError(
+                f"a noise multiplier of {self.sampled_noise_multiplier:.3g} for one composition promises nothing that "
+                f"sampling could amplify; give more noise ({LEAST_NOISE} or more is computed)."
+            )
         import dp_accounting
         from dp_accounting.pld import PLDAccountant
 

@@ -10,7 +10,8 @@ contributions to every sequence become zero.
 Adaptive clipping is such a composition: each client sends, besides its update, one bit, whether its update was
 shorter than the current estimate. The noised counts steer the estimate, which becomes the clip norm of the updates when
 their strategy restarts, and only then (arXiv:2305.18465, Algorithm 1). `Ledger.composition` accounts the two sequences
-as they were released; the functions here say how to divide one budget between them.
+as they were released; the functions here say how to divide one budget between them. A training loss that is released
+(`training.private_loss`) is one more sequence of the same kind.
 """
 
 import math
@@ -114,8 +115,24 @@ def update_noise_multiplier(noise_multiplier: float, bit_stddev: float) -> float
             f"counts with noise {bit_stddev:g} cost what a noise multiplier of {bits:g} costs, and nothing is left of "
             f"noise_multiplier={noise_multiplier:g} for the updates; give a bit_stddev above {noise_multiplier / 2:g}."
         )
+    return remaining_noise_multiplier(noise_multiplier, bits)
+
+
+def remaining_noise_multiplier(noise_multiplier: float, beside: float) -> float:
+    """The noise multiplier with which sequences cost, together with one of noise multiplier `beside`, what
+    `noise_multiplier` alone would: `(z^-2 - y^-2)^(-1/2)`, exact for sequences of one strategy.
+
+    AccountingError where the one beside costs that much by itself.
+    """
+    _check("noise_multiplier", noise_multiplier)
+    _check("beside", beside)
+    if beside <= noise_multiplier:
+        raise AccountingError(
+            f"a sequence with noise multiplier {beside:g} costs as much as noise_multiplier={noise_multiplier:g} "
+            "allows for everything, and nothing is left for the others; give it more noise."
+        )
     # z^-2 - y^-2 = (y - z) (y + z) / (z y)^2: no difference of nearly equal squares.
-    return noise_multiplier * bits / math.sqrt((bits - noise_multiplier) * (bits + noise_multiplier))
+    return noise_multiplier * beside / math.sqrt((beside - noise_multiplier) * (beside + noise_multiplier))
 
 
 def _check(name: str, value: float) -> None:

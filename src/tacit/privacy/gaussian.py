@@ -8,12 +8,11 @@ rounds of a strategy matrix are one such mechanism (arXiv:2202.08312).
 import math
 from collections.abc import Callable
 
-from scipy.special import log_ndtr
-
 from tacit.errors import AccountingError, InputError
 from tacit.privacy.roots import root_between
 
 HOPELESS = -1e4  # stands for log(0), which a root finder cannot take a secant through
+FAR = -37.0  # below, erfc comes near the smallest numbers there are, and eight terms of the series are enough
 
 
 def zcdp(sensitivity: float, noise_multiplier: float) -> float:
@@ -86,10 +85,27 @@ def noise_multiplier_for(zcdp: float, sensitivity: float) -> float:
     return sensitivity / math.sqrt(2 * zcdp)
 
 
+def log_normal_cdf(x: float) -> float:
+    """log Phi(x): the logarithm of the probability that a standard normal number is at most x.
+
+    Right to a few units of its last place for x below 2; above, where Phi is nearly 1, the error is that of Phi(-x). It
+    is what `scipy.special.log_ndtr` says (a test compares both with 60 digits), of which loading takes 0.3 seconds.
+    Far below 0 by the asymptotic series of Mills' ratio (Abramowitz & Stegun 26.2.12).
+    """
+    if x > -1:
+        return math.log1p(-math.erfc(x * math.sqrt(0.5)) / 2)
+    if x > FAR:
+        return math.log(math.erfc(-x * math.sqrt(0.5)) / 2)
+    series = 1.0
+    for odd in (15, 13, 11, 9, 7, 5, 3, 1):
+        series = 1 - odd * series / x**2
+    return -(x**2) / 2 - math.log(-x * math.sqrt(2 * math.pi)) + math.log(series)
+
+
 def _log_delta(epsilon: float, mu: float) -> float:
     """log delta for finite mu > 0; the two terms are subtracted without ever leaving the logarithm."""
-    gain = float(log_ndtr(mu / 2 - epsilon / mu))
-    loss = epsilon + float(log_ndtr(-mu / 2 - epsilon / mu))
+    gain = log_normal_cdf(mu / 2 - epsilon / mu)
+    loss = epsilon + log_normal_cdf(-mu / 2 - epsilon / mu)
     return gain + math.log(-math.expm1(loss - gain)) if loss < gain else HOPELESS
 
 

@@ -4,6 +4,7 @@ is computed.
 
 import math
 from dataclasses import dataclass, replace
+from typing import Self
 
 from tacit.errors import InputError
 from tacit.privacy import gaussian
@@ -72,6 +73,11 @@ class Guarantee:
             clip_inflation=clip_inflation,
         )
         return replace(loud, noise_multiplier=gaussian.noise_multiplier_for(zcdp, loud.sensitivity))
+
+    def checked(self) -> Self:
+        """Itself; AccountingError where no sensitivity of its strategy is known, so that it would promise nothing."""
+        sensitivity_bound_squared(self.strategy or Independent(), self.participation)
+        return self
 
     @property
     def private(self) -> bool:

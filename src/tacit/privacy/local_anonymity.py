@@ -1,4 +1,4 @@
-"""Approximate k-anonymity of discovered words: what fewer than k people typed is output with probability <= delta.
+"""Approximate k-anonymity of discovered words: what fewer than k users typed is output with probability <= delta.
 
 A threshold on the votes promises it, exactly and as strictly as one likes, for one given string, not for all rare
 strings at once. Keeping only the L most voted (Lemma 1 of paper 2) would need no threshold, but about L of d candidates
@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from tacit.errors import InputError
 
@@ -85,6 +84,8 @@ def absolute_threshold(p: float, q: float, reports: int, k: int, delta: float) -
 
 def _binomial(number: Reals, trials: int, chance: float) -> Reals:
     """Pr[Bin(trials, chance) = number]."""
+    from scipy import special  # loading it takes as long as most accounts, which need none of it
+
     ways = special.gammaln(trials + 1) - special.gammaln(number + 1) - special.gammaln(trials - number + 1)
     logarithm = ways + special.xlogy(number, chance) + special.xlog1py(trials - number, -chance)
     return np.asarray(np.exp(logarithm), np.float64)
@@ -92,6 +93,8 @@ def _binomial(number: Reals, trials: int, chance: float) -> Reals:
 
 def _at_least(number: Reals, trials: int, chance: float) -> Reals:
     """Pr[Bin(trials, chance) >= number]."""
+    from scipy import special  # loading it takes as long as most accounts, which need none of it
+
     inside = np.clip(number, 1, max(trials, 1))
     value = special.betainc(inside, max(trials, 1) - inside + 1, chance)
     return np.where(number <= 0, 1.0, np.where(number > trials, 0.0, value))

@@ -27,18 +27,18 @@ PROVED: dict[str, Kind] = {
 
 ASSUMPTIONS = {
     "devices": "Each device runs the randomizer as published, with random bits of its own operating system.",
-    "disjoint": "Each person is asked one question only: the groups of the layers and passes have nobody in common.",
+    "disjoint": "Each user is asked one question only: the groups of the layers and passes have nobody in common.",
     "shuffler": "For the central figures only: whoever collects the reports shuffles or sums them, keeps nothing else, "
     "and does not act together with those who see the result. The local figures need nobody's honesty.",
-    "others": "For the central figures only: the other people of the group send reports that are randomised, too.",
+    "others": "For the central figures only: the other users of the group send reports that are randomised, too.",
 }
 SEEDED = (
     "SIMULATION: the randomness came from a recorded seed. Whoever has the seed can take the noise away; the figures "
     "say what devices with randomness of their own would have promised."
 )
 RESAMPLED = (
-    "SIMULATION: each client's text stood for many people. Nothing is promised to those clients; the figures say what "
-    "a population of so many different people would have been promised."
+    "SIMULATION: each client's text stood for many users. Nothing is promised to those clients; the figures say what "
+    "a population of so many different users would have been promised."
 )
 
 
@@ -69,13 +69,13 @@ class LocalGuarantee:
 
     def __post_init__(self) -> None:
         if not self.groups:
-            raise InputError("a guarantee needs the groups of people that were asked: there is none.")
+            raise InputError("a guarantee needs the groups of users that were asked: there is none.")
         for group in self.groups:
             check_local(group.domain, self.item_epsilon)
             if group.users < 1:
-                raise InputError(f"a group of {group.users} people cannot be asked: give those of one layer.")
+                raise InputError(f"a group of {group.users} users cannot be asked: give those of one layer.")
         if self.contributions < 1:
-            raise InputError(f"contributions={self.contributions}: a person who is asked gives one answer or more.")
+            raise InputError(f"contributions={self.contributions}: a user who is asked gives one answer or more.")
 
     @property
     def user_epsilon(self) -> float:
@@ -159,15 +159,15 @@ class LocalGuarantee:
         return [
             f"Local, for one answer: epsilon = {rounded_up(self.item_epsilon)}. Each answer is randomised on the "
             "device before it leaves. This holds against everybody, the server included.",
-            f"Local, for everything a person answered ({asked}): epsilon = {rounded_up(self.user_epsilon)}.",
+            f"Local, for everything a user answered ({asked}): epsilon = {rounded_up(self.user_epsilon)}.",
             f"Central, for one answer: epsilon = {rounded_up(central.epsilon_upper)} at delta = "
             f"{self.central_delta:g}, against those who see only shuffled or summed reports. Replace-one adjacency; "
             f"proved by: {central.theorem}. An attack shows that no less than "
             f"about {central.epsilon_lower:.3g} can be promised.",
-            f"Central, for everything a person answered: epsilon = {rounded_up(self.central_user_epsilon)} at delta = "
+            f"Central, for everything a user answered: epsilon = {rounded_up(self.central_user_epsilon)} at delta = "
             f"{self.central_delta:g}.",
-            f"{len(self.groups)} questions were asked, each of its own group of people, {smallest} at the fewest. "
-            "Asking more questions of other people weakens nobody's guarantee.",
+            f"{len(self.groups)} questions were asked, each of its own group of users, {smallest} at the fewest. "
+            "Asking more questions of other users weakens nobody's guarantee.",
         ]
 
     def sentences(self) -> list[str]:

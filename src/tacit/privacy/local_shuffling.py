@@ -18,7 +18,6 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from tacit.errors import AccountingError, InputError
 from tacit.privacy.local_subset_selection import SubsetNumbers
@@ -324,6 +323,8 @@ def _blocks(trials: int, probability: float) -> tuple[Reals, Reals, Reals]:
 
 def _below(number: Reals, trials: int, probability: float) -> Reals:
     """Pr[Bin(trials, probability) < number]."""
+    from scipy import special  # loading it takes as long as most accounts, which need none of it
+
     inside = np.clip(number, 1, max(trials, 1))
     value = special.betainc(trials - inside + 1, inside, 1 - probability)
     return np.where(number <= 0, 0.0, np.where(number > trials, 1.0, value))
@@ -331,6 +332,8 @@ def _below(number: Reals, trials: int, probability: float) -> Reals:
 
 def _from(number: Reals, trials: int, probability: float) -> Reals:
     """Pr[Bin(trials, probability) >= number]."""
+    from scipy import special  # loading it takes as long as most accounts, which need none of it
+
     inside = np.clip(number, 1, max(trials, 1))
     value = special.betainc(inside, trials - inside + 1, probability)
     return np.where(number <= 0, 1.0, np.where(number > trials, 0.0, value))
@@ -338,6 +341,8 @@ def _from(number: Reals, trials: int, probability: float) -> Reals:
 
 def _tail(k: Reals, coins: Reals) -> Reals:
     """S(k; T) = Pr[Bin(T, 1/2) >= k], relative error below MARGIN."""
+    from scipy import special  # loading it takes as long as most accounts, which need none of it
+
     inside = np.clip(k, 1, np.maximum(coins, 1))
     value = special.betainc(inside, np.maximum(coins, 1) - inside + 1, 0.5)
     return np.where(k <= 0, 1.0, np.where(k > coins, 0.0, value))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tacit.errors import InputError
 
+SMALLEST_EPSILON = 1e-6  # one differing answer in a million: below, sums of rounding errors say more
 LARGEST_EPSILON = 30.0  # one lie in 10**13: beyond, an answer protects nobody and 64 random bits do not resolve it
 LARGEST_DOMAIN = 2**31
 
@@ -19,10 +20,10 @@ def check_local(domain: int, epsilon: float) -> None:
             f"domain={domain} is not between 2 and {LARGEST_DOMAIN}: with one value there is nothing to hide "
             "or to learn; give every value the device may hold, the empty one included."
         )
-    if not 0 < epsilon <= LARGEST_EPSILON:
+    if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
         raise InputError(
-            f"epsilon={epsilon:g} is not above 0 and at most {LARGEST_EPSILON:g}: at 0 a report says nothing, "
-            "and beyond the limit it hides nothing; local guarantees lie between 0.1 and 12."
+            f"epsilon={epsilon:g} is not between {SMALLEST_EPSILON:g} and {LARGEST_EPSILON:g}: below, a report says "
+            "nothing, and beyond, it hides nothing; local guarantees lie between 0.1 and 12."
         )
 
 

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import AccountingError, InputError
 
+MOST = 10_000_000  # rounds: one a second for four months
 Clock: TypeAlias = Literal["finish", "upload"]
 
 
@@ -43,6 +44,13 @@ class Participation:
     def __post_init__(self) -> None:
         for name in ("rounds", "min_separation", "max_participations"):
             object.__setattr__(self, name, _whole(name, getattr(self, name), 1))
+
+    def of_a_run(self) -> "Participation":
+        """Itself. Raises: InputError above MOST: the formulas bear any number, but not every strategy's arrays do."""
+        for name in ("rounds", "min_separation", "max_participations"):
+            if (number := getattr(self, name)) > MOST:
+                raise InputError(f"{name}={number} is more than any run has; give at most {MOST:,}.")
+        return self
 
     @classmethod
     def worst_case(cls, rounds: int, min_separation: int) -> "Participation":

@@ -30,9 +30,11 @@ from tacit.recipe.sections import (
     RunSection,
     Section,
     ServerSection,
+    TrainingLossSection,
 )
 from tacit.training import RoundPlan
 from tacit.training.adaptive_clipping import AdaptiveClipping
+from tacit.training.private_loss import PrivateLoss
 
 
 class Recipe(Section):
@@ -46,6 +48,7 @@ class Recipe(Section):
     rounds: RoundsSection
     privacy: PrivacySection
     clipping: ClippingSection | None = None
+    training_loss: TrainingLossSection | None = None
     population: PopulationSection | None = None
     evaluation: EvaluationSection = EvaluationSection()
     run: RunSection = RunSection()
@@ -111,7 +114,7 @@ class Recipe(Section):
         try:
             recipe = cls.model_validate(values)
             if not recipe.privacy.is_wish:
-                recipe.plan()
+                recipe.plan().guarantee.checked()
             if recipe.population is not None:
                 recipe.population.rules(recipe.rounds.report_goal)
             recipe.model.settings(vocabulary=5)
@@ -150,6 +153,14 @@ class Recipe(Section):
         """
         return self.privacy.matrix(self.rounds.participation())
 
+    def of(self, population: Path) -> Self:
+        """The same experiment, entered in the budget of `population`."""
+        return self.model_copy(update={"privacy": self.privacy.model_copy(update={"population": population})})
+
+    def at(self, delta: float) -> Self:
+        """The same experiment, its epsilon given at `delta`."""
+        return self.model_copy(update={"privacy": self.privacy.model_copy(update={"delta": delta})})
+
     def guarantee(self, matrix: Matrix | None = None) -> Guarantee:
         """What the planned run promises; with adaptive clipping, updates and counts together [paper 1, Theorem 1].
 
@@ -170,21 +181,34 @@ class Recipe(Section):
 
     def plan(self, matrix: Matrix | None = None) -> RoundPlan:
         """What the trainer runs. matrix: as for `guarantee`."""
+        guarantee = self.guarantee(matrix)
+        loss, rest = self._training_loss(guarantee)
         return RoundPlan(
-            guarantee=self.guarantee(matrix),
+            guarantee=guarantee,
             report_goal=self.rounds.report_goal,
             client=self.client.settings(),
             server=self.server.settings(),
-            clipping=self._clipping(),
+            clipping=self._clipping(rest),
+            loss=loss,
         )
 
-    def _clipping(self) -> AdaptiveClipping | None:
+    def _training_loss(self, planned: Guarantee) -> tuple[PrivateLoss | None, Guarantee]:
+        """(how the loss is released, what is left for the rest). Raises: RecipeError where it alone costs all."""
+        if self.training_loss is None:
+            return None, planned
+        settings = self.training_loss.settings()
+        try:
+            return settings, settings.guarantees(planned, self.rounds.report_goal)[0]
+        except AccountingError as error:
+            raise RecipeError(f"training_loss.stddev (left out: training_loss.bound / 20): {error}") from error
+
+    def _clipping(self, planned: Guarantee) -> AdaptiveClipping | None:
         """Raises: RecipeError where the counts alone cost all that may be spent."""
         if self.clipping is None:
             return None
         settings = self.clipping.settings()
         try:
-            settings.guarantees(self.guarantee(), self.rounds.report_goal)
+            settings.guarantees(planned, self.rounds.report_goal)
         except AccountingError as error:
             raise RecipeError(f"clipping.bit_stddev (left out: rounds.report_goal / 20): {error}") from error
         return settings

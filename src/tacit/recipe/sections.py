@@ -3,18 +3,30 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from tacit.compute.precision import Precision
 from tacit.design.catalogue import chosen
 from tacit.design.mechanism import ChosenMechanism
-from tacit.errors import InputError, RecipeError
+from tacit.errors import InputError, RecipeError, conceivable
 from tacit.population.devices import RoundRules
 from tacit.privacy import Participation
+from tacit.privacy.delta import default_delta
 from tacit.privacy.participation import Clock
 from tacit.privacy.strategy import Dense, Matrix, Strategy
 from tacit.training import ClientTraining, ServerOptimizer
 from tacit.training.adaptive_clipping import AdaptiveClipping
+from tacit.training.client import MOST
+from tacit.training.private_loss import PrivateLoss
 from tacit.training.server import Method
 
 LARGEST = 4096  # rounds of a full matrix: 128 MB
@@ -24,6 +36,12 @@ NONE = "none"  # the mechanism that adds no noise; it promises nothing
 class Section(BaseModel):
     # Strict: TOML has types of its own, so "3" and true are no numbers here.
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
+
+    @field_validator("*")
+    @classmethod
+    def _can_be_meant(cls, value: Any, key: ValidationInfo) -> Any:
+        conceivable(f"{key.field_name} =", value)
+        return value
 
 
 class DataSection(Section):
@@ -71,10 +89,10 @@ class RoundsSection(Section):
 
     def participation(self) -> Participation:
         if self.max_participations is None:
-            return Participation.worst_case(rounds=self.rounds, min_separation=self.min_separation)
+            return Participation.worst_case(rounds=self.rounds, min_separation=self.min_separation).of_a_run()
         return Participation(
             rounds=self.rounds, min_separation=self.min_separation, max_participations=self.max_participations
-        )
+        ).of_a_run()
 
 
 def _mechanism(values: object) -> ChosenMechanism | None:
@@ -109,7 +127,8 @@ class PrivacySection(Section):
     clip_norm: float = Field(default=1.0, gt=0)
     noise_multiplier: float | None = Field(default=None, gt=0)  # z: seeds have standard deviation z * clip_norm
     zcdp: float | None = Field(default=None, gt=0)  # or the rho that the planned run may spend
-    delta: float = Field(default=1e-10, gt=0, lt=1)  # the papers'
+    delta: float | None = Field(default=None, gt=0, lt=1)  # left out: below 1/population, see privacy.delta
+    population: Path | None = Field(default=None, strict=False)  # in whose budget the run is entered
     objective: Literal["max", "rms"] = "max"  # what a design minimises: the worst prefix sum's error, as paper 4's
     stands_in_for: int | None = Field(default=None, ge=1)  # the production report goal this cohort stands for
 
@@ -131,6 +150,10 @@ class PrivacySection(Section):
     def mechanism_name(self) -> str:
         """The mechanism by its name in the catalogue, "none" where there is none."""
         return NONE if self.mechanism is None else self.mechanism.name
+
+    def delta_for(self, population: int) -> float:
+        """The delta at which epsilon is given: the one that is asked for, or else that of so many clients."""
+        return default_delta(population) if self.delta is None else self.delta
 
     @property
     def adapts(self) -> bool:
@@ -191,6 +214,16 @@ class ClippingSection(Section):
         return AdaptiveClipping(**self.model_dump())
 
 
+class TrainingLossSection(Section):
+    """A training loss that is released with noise, under the run's guarantee; see PrivateLoss. Left out, none is."""
+
+    bound: float = 10.0  # nats a word; a model that knows nothing has log(vocabulary), 9.9 of 20,000 words
+    stddev: float | None = None  # bound / 20: a cohort's mean in twenty steps, as paper 1's counts (report goal / 20)
+
+    def settings(self) -> PrivateLoss:
+        return PrivateLoss(**self.model_dump())
+
+
 class PopulationSection(Section):
     """Who comes is simulated: devices with a timer and hours of their own; see RoundRules, whose defaults these are."""
 
@@ -216,7 +249,7 @@ class EvaluationSection(Section):
     every: int = Field(default=20, ge=1)  # rounds
     clients: int = Field(default=100, ge=1)  # validation clients during the run (the first of the cache)
     test_clients: int = Field(default=200, ge=1)  # test clients at the end
-    sentences: int = Field(default=64, ge=1)  # of each
+    sentences: int = Field(default=64, ge=1, le=MOST)  # of each
 
 
 class RunSection(Section):

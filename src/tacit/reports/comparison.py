@@ -149,7 +149,7 @@ def figure(a: RunSummary, b: RunSummary) -> Figure:
 def _warnings(a: RunSummary, b: RunSummary) -> list[str]:
     found = []
     for summary in (a, b):
-        weak = [label.name for label in summary.labels]
+        weak = [label.name for label in (*summary.labels, *summary.failed)]
         if weak:
             found.append(f"{summary.name} ({summary.path.name}): {', '.join(weak)}")
     if a.metadata.data.cache_digest != b.metadata.data.cache_digest:

@@ -1,7 +1,7 @@
 """The report of a discovery: the words that were found, how often they are typed, and what that promises.
 
 Two parts that are never mixed: what randomized reports say, with the guarantee of the statement, and what only a
-simulation knows. The first is also in files of its own, called released, which may be published.
+simulation knows. The page that may be published has the first alone.
 """
 
 import json
@@ -21,7 +21,7 @@ from tacit.reports.page import (
     StatementOf,
     Table,
     Tiles,
-    write,
+    write_both,
 )
 from tacit.reports.release import simulation_blocks
 from tacit.runs import Run
@@ -32,19 +32,28 @@ EXACT = (
     "SIMULATION ONLY: counted in the text of simulated users; no server would have these numbers, and nothing is "
     "promised for them."
 )
-EXACT_KEYS = ("run", "seed", "simulation")  # of the record: what may not be published
+PUBLISHED_KEYS = (
+    "words",
+    "users",
+    "counting_users",
+    "resampled_users",
+    "coverage",
+    "confidence",
+    "guarantee",
+    "anonymity",
+)
 RESULT = "result.json"  # of a run folder: what was found
 KIND = "report of a discovery"
 MOST = 100  # words in the table of a page; words.csv has all
 
 
 def write_report(run: Run, out: Path | None = None) -> ReportFiles:
-    """Write the report of a finished run into `out` (left out: RUN/report), and say where.
+    """Write the report of a finished run into the folders `report` and `simulation` of `out` (left out: of the run).
 
     Raises: RunError where nothing was found yet, or the folder is damaged; UnknownRelease.
     """
     try:
-        figures = json.loads((run.path / RESULT).read_text(encoding="utf-8"))
+        figures = json.loads(run.kept(RESULT))
         rows = figures.pop("found")
     except FileNotFoundError:
         raise RunError(
@@ -53,23 +62,23 @@ def write_report(run: Run, out: Path | None = None) -> ReportFiles:
     except (ValueError, KeyError) as error:
         raise RunError(f"'{run.path / RESULT}' is damaged ({error}); restore it from a copy.") from error
     delta = figures["guarantee"]["central_delta"]
-    return write_pages(run.path / "report" if out is None else out, figures, rows, statement_of(run, delta))
+    return write_pages(run.path if out is None else out, figures, rows, statement_of(run, delta))
 
 
 def write_pages(
     folder: Path, figures: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], statement: Statement
 ) -> ReportFiles:
-    """Write the report, what of it may be published, and the statement."""
-    return write(
+    """Write what may be published, the statement with it, and everything."""
+    return write_both(
         folder,
-        page(figures, rows, statement),
-        beside={"released": released_page(figures, rows, statement)},
+        published=released_page(figures, rows, statement),
+        whole=page(figures, rows, statement),
         files={"statement.json": statement.to_json().encode(), "statement.md": statement.markdown().encode()},
     )
 
 
 def page(figures: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], statement: Statement) -> Page:
-    """The report; `figures` are those of result.json, `rows` the words in the order found, as in words.csv."""
+    """Everything; `figures` are those of result.json, `rows` the words in the order found, as in words.csv."""
     simulated = [*simulation_blocks(EXACT), Table(_simulated(figures["simulation"]))]
     return Page(
         kind=KIND,
@@ -81,12 +90,14 @@ def page(figures: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], statemen
 
 
 def released_page(figures: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], statement: Statement) -> Page:
-    """The same with nothing exact in it, for the files called released."""
+    """The same with nothing exact in it, which may be published."""
+    public = {name: figures[name] for name in PUBLISHED_KEYS}
     return Page(
         kind=f"{KIND}, released",
         title=f"{figures['words']:,} new words",
         blocks=(*_shown(figures, rows), StatementOf(statement)),
-        record={**{name: value for name, value in figures.items() if name not in EXACT_KEYS}, "found": rows},
+        record={**public, "found": rows},
+        headline=public,
     )
 
 

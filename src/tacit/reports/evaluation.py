@@ -1,7 +1,6 @@
 """The report of an evaluation: what was released and what that promises, then what only a simulation knows.
 
-Two parts that are never mixed, as in a personalization's report; what was released is also in files of its own, which
-are all of the folder that may be published.
+Two parts that are never mixed, as in a personalization's report; the page that may be published has the first alone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,14 +17,23 @@ from tacit.reports.release import promise_blocks, said, simulation_blocks
 
 ACCURACY_CUTS = tuple(step / 100 for step in range(2, 61, 2))
 CHANGE_CUTS = tuple(step / 100 for step in range(-20, 21))
-EXACT_KEYS = ("run", "simulation_only")  # of the record: what may not be published
+PUBLISHED_KEYS = (
+    "models",
+    "data",
+    "split_name",
+    "sentences",
+    "words",
+    "asked",
+    "promise",
+    "released",
+)
 SHOWN = {"5%": 0.05, "median": 0.5, "95%": 0.95}
 
 
 def pages(
     record: Mapping[str, Any], exact: Mapping[str, Histogram], released: Mapping[str, Histogram] | None
-) -> tuple[Page, Page | None]:
-    """The report, and of a release the same with nothing exact in it.
+) -> tuple[Page, Page]:
+    """What may be published, and the same with the exact numbers of the simulation.
 
     record: what was found; `released` beside `simulation_only`, never mixed. exact, released: the histograms by
     question, see `evaluation.fairness`.
@@ -35,13 +43,13 @@ def pages(
     if released is not None:
         shown += [*_tables(record["released"]), *map(FigureOf, figures(names, released, source="released"))]
     title = "How models do on clients' text"
-    public = {name: value for name, value in record.items() if name not in EXACT_KEYS}
+    public = {name: record[name] for name in PUBLISHED_KEYS}
     alone = Page(kind="report of an evaluation, released", title=title, blocks=tuple(shown), record=public)
     simulated = record["simulation_only"]
     shown += [*simulation_blocks(simulated["what"]), *_tables(simulated)]
     shown += map(FigureOf, figures(names, exact, source="simulation"))
     whole = Page(kind="report of an evaluation", title=title, blocks=tuple(shown), record=record)
-    return whole, None if released is None else alone
+    return alone, whole
 
 
 def shown(record: Mapping[str, Any]) -> list[Block]:

@@ -10,7 +10,7 @@ what a notebook or a dashboard shows.
 import base64
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -20,7 +20,12 @@ from tacit.records import json_ready
 from tacit.reports.drawing import render
 from tacit.reports.figure import Figure
 from tacit.statements import Statement
+from tacit.statements.markdown import escaped, one_line, paragraphs
 from tacit.statements.statement import SECTIONS, Label
+
+# The folders of a run in which its pages are: nothing exact is ever written into the first.
+PUBLISHED, SIMULATION = "report", "simulation"
+FOR_READERS = (PUBLISHED, SIMULATION)  # of a run's folder, what a report is written into
 
 Part: TypeAlias = tuple[str, list[str]]  # ("paragraph" | "list" | "code", lines)
 
@@ -102,7 +107,7 @@ class Page:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportFiles:
-    """What `write` wrote for a page, and for those beside it; and the page itself."""
+    """What `write` wrote for a page, and the page itself; of a run, also that of its simulation."""
 
     page: Page
     html: Path
@@ -110,37 +115,52 @@ class ReportFiles:
     json: Path
     figures: tuple[Path, ...]
     others: tuple[Path, ...] = ()
+    simulation: "ReportFiles | None" = None  # the page with everything in it, which is not to be published
+
+    @property
+    def everything(self) -> "ReportFiles":
+        """The page to look at: that of the simulation, where there is one."""
+        return self.simulation or self
+
+    def where(self) -> list[Block]:
+        """The page to read and the one that may be published, a word and a line each: a cut path cannot be clicked."""
+        pages = {"report": self.html}
+        if self.simulation is not None:
+            pages = {
+                "read (exact, keep it to yourself)": self.simulation.html,
+                "publish (what was released, and its statement)": self.html,
+            }
+        return [Paragraph(f"{word}: {page}") for word, page in pages.items()]
+
+    def blocks(self) -> list[Block]:
+        """What people read of it in a few lines: the warnings and the tiles of the page to read, and where it is."""
+        shown = self.everything.page.blocks
+        return [*(block for block in shown if isinstance(block, Labels | Tiles)), *self.where()]
 
     def to_record(self) -> dict[str, Any]:
-        """Plain values for JSON: the headline, and where the files are."""
+        """Plain values for JSON: the headline, and where the files are; the same of the simulation's page."""
+        apart = {} if self.simulation is None else {"simulation": self.simulation._shown()}
+        return {"schema": "tacit.report", "version": 1, **self._shown(), **apart}
+
+    def _shown(self) -> dict[str, Any]:
         files = {"html": str(self.html), "markdown": str(self.markdown), "json": str(self.json)}
-        return {
-            "schema": "tacit.report",
-            "version": 1,
-            **self.page.headline,
-            "files": {**files, "figures": [str(path) for path in self.figures]},
-        }
+        return {**self.page.headline, "files": {**files, "figures": [str(path) for path in self.figures]}}
 
     def _repr_html_(self) -> str:
-        return to_html_fragment((Heading(self.page.title), *self.page.blocks))
+        page = self.everything.page
+        return to_html_fragment((Heading(page.title), *page.blocks))
 
 
-def write(
-    folder: Path, page: Page, *, beside: Mapping[str, Page] | None = None, files: Mapping[str, bytes] | None = None
-) -> ReportFiles:
+def write(folder: Path, page: Page, *, files: Mapping[str, bytes] | None = None) -> ReportFiles:
     """Write report.html, report.md, report.json and NAME.png of each figure into the folder, each whole or not at all.
 
-    beside: more pages by the name of their files, in place of "report". files: what else belongs there, by name.
-    Raises: InputError where the folder is a file.
+    files: what else belongs there, by name. Raises: InputError where the folder is a file.
     """
-    pages = {"report": page, **(beside or {})}
-    figures = {figure.name: figure for each in pages.values() for figure in each.figures}
-    contents = {f"{name}.png": render(figure, "png") for name, figure in figures.items()}
+    contents = {f"{figure.name}.png": render(figure, "png") for figure in page.figures}
     drawn = tuple(folder / name for name in contents)
-    for name, each in pages.items():
-        contents[f"{name}.md"] = to_markdown(each).encode()
-        contents[f"{name}.json"] = to_json(each.record)
-        contents[f"{name}.html"] = to_html(each).encode()
+    contents["report.md"] = to_markdown(page).encode()
+    contents["report.json"] = to_json(page.record)
+    contents["report.html"] = to_html(page).encode()
     contents |= files or {}
     write_files(folder, contents)
     return ReportFiles(
@@ -151,6 +171,15 @@ def write(
         figures=drawn,
         others=tuple(folder / name for name in files or {}),
     )
+
+
+def write_both(folder: Path, *, published: Page, whole: Page, files: Mapping[str, bytes] | None = None) -> ReportFiles:
+    """Write a run's two pages into its folders `report` and `simulation`: what may be published, and everything.
+
+    files: what else may be published, by name. Raises: as `write`.
+    """
+    everything = write(folder / SIMULATION, whole)
+    return replace(write(folder / PUBLISHED, published, files=files), simulation=everything)
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
@@ -190,7 +219,12 @@ def _filled(blocks: Sequence[Block], page: Page | None) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"parts": parts, "pieces": lambda line: list(enumerate(line.split("`"))), "uri": data_uri}
+    environment.filters |= {
+        "parts": parts,
+        "pieces": lambda line: list(enumerate(line.split("`"))),
+        "one_line": one_line,
+        "uri": data_uri,
+    }
     template = environment.get_template("page.html.j2")
     return template.render(page=page, groups=_groups(blocks), sections=SECTIONS)
 
@@ -231,35 +265,36 @@ def parts(text: str) -> list[Part]:
 
 def to_markdown(page: Page) -> str:
     """The page with its figures beside it, as NAME.png."""
-    return "\n\n".join([f"# {page.title}", *map(_markdown, page.blocks)]) + "\n"
+    return "\n\n".join([f"# {_single(page.title)}", *map(_markdown, page.blocks)]) + "\n"
 
 
 def _markdown(block: Block) -> str:
     match block:
         case Heading():
-            return f"{'#' * block.depth} {block.text}"
+            return f"{'#' * block.depth} {_single(block.text)}"
         case Paragraph():
-            return block.text
+            return paragraphs(block.text)
         case Labels():
-            return "\n\n".join(f"**{label.name}: {label.meaning}**" for label in block.labels)
+            return "\n\n".join(f"**{escaped(label.name)}: {escaped(label.meaning)}**" for label in block.labels)
         case Tiles():
             return _markdown_table(("", ""), block.tiles)
         case Table():
             return _markdown_table(block.head or ("",) * len(block.rows[0]), block.rows)
         case FigureOf():
-            return f"![{block.figure.alt}]({block.figure.name}.png)"
+            return f"![{_single(block.figure.alt)}]({block.figure.name}.png)"
         case StatementOf():
             return _statement_section(block.statement)
 
 
 def _markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [head, *rows]
-    written = [f"| {' | '.join(map(_cell, line))} |" for line in lines]
+    written = [f"| {' | '.join(map(_single, line))} |" for line in lines]
     return "\n".join([written[0].replace("|  ", "| "), "|---" * len(head) + "|", *written[1:]])
 
 
-def _cell(value: str) -> str:
-    return value.replace("|", "\\|").replace("\n", " ")
+def _single(text: str) -> str:
+    """What has no lines of its own: a cell, a heading, the words for a figure."""
+    return escaped(one_line(text))
 
 
 def _statement_section(statement: Statement) -> str:

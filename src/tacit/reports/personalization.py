@@ -1,9 +1,8 @@
 """The report of a personalization run: what was released and what that promises, then what only a simulation knows.
 
 Two parts that are never mixed: RELEASED numbers carry the guarantee of the ledger, SIMULATION ONLY numbers are exact.
-What was released is also in files of its own (released.html, released.md, released.json and the figures called
-released), and these are all of the folder that may be published. The figures are paper 5's Figures 2 and 3 from our
-run, and what each policy does to users; the error bars of what was released hold the noise.
+The page that may be published has the former alone. The figures are paper 5's Figures 2 and 3 from our run, and what
+each policy does to users; the error bars of what was released hold the noise.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +22,18 @@ from tacit.reports.figure import HUES, MARKS, Axis, ErrorBars, Figure, Mark, Pan
 from tacit.reports.page import Block, FigureOf, Page, Paragraph, Table
 from tacit.reports.release import promise_blocks, said, simulation_blocks
 
-EXACT_KEYS = ("run", "simulation_only")  # of the record: what may not be published
+PUBLISHED_KEYS = (
+    "model",
+    "data",
+    "split_name",
+    "split",
+    "gate_share",
+    "asked",
+    "strategies",
+    "harm_weight",
+    "promise",
+    "released",
+)
 EXACT_POLICIES = (
     "policy",
     "rule",
@@ -46,8 +56,8 @@ def pages(
     exact: Answers,
     outcomes: Sequence[PolicyOutcome],
     released: Answers | None,
-) -> tuple[Page, Page | None]:
-    """The report, and of a release the same with nothing exact in it.
+) -> tuple[Page, Page]:
+    """What may be published, and the same with the exact numbers of the simulation.
 
     record: what was found; `released` beside `simulation_only`, never mixed. outcomes: of the policies that the exact
     answers chose.
@@ -62,7 +72,7 @@ def pages(
             *_released_policies(public["policies"], rule),
         ]
         shown += map(FigureOf, figures(released, strategies, public["by_slice"], source="released"))
-    published = {name: value for name, value in record.items() if name not in EXACT_KEYS}
+    published = {name: record[name] for name in PUBLISHED_KEYS}
     alone = Page(kind="report of a personalization, released", title=title, blocks=tuple(shown), record=published)
     shown += [*simulation_blocks(simulated["what"]), Paragraph(_who(record))]
     shown += _table_1(simulated["baseline"]["mean"], simulated["strategies"])
@@ -73,7 +83,7 @@ def pages(
     shown += map(FigureOf, figures(exact, strategies, simulated["by_slice"], source="simulation"))
     shown += [FigureOf(policies(outcomes))] if outcomes else []
     whole = Page(kind="report of a personalization", title=title, blocks=tuple(shown), record=record)
-    return whole, None if released is None else alone
+    return alone, whole
 
 
 class Rules:

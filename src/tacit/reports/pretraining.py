@@ -4,9 +4,22 @@ from pathlib import Path
 from typing import Any
 
 from tacit.reports.figure import BLUE, ORANGE, Axis, Figure, Line, Panel, Points
-from tacit.reports.page import Block, FigureOf, Heading, Labels, Page, Paragraph, ReportFiles, Table, Tiles, write
+from tacit.reports.page import (
+    PUBLISHED,
+    Block,
+    FigureOf,
+    Heading,
+    Labels,
+    Page,
+    Paragraph,
+    ReportFiles,
+    Table,
+    Tiles,
+    write,
+)
 from tacit.reports.summary import settings_of
-from tacit.reports.training import QUALITY, metric_text, setting_text
+from tacit.reports.training import QUALITY, metric_text
+from tacit.reports.training_published import setting_text
 from tacit.runs import Run
 from tacit.runs.metadata import PretrainingMetadata
 from tacit.statements.accounts import reading
@@ -17,12 +30,12 @@ PUBLIC = "The text is public: nothing is private about this model, and nothing i
 
 
 def write_report(run: Run, out: Path | None = None) -> ReportFiles:
-    """Write the report of a pre-training, finished or not, into `out` (left out: RUN/report), and say where.
+    """Write the report of a pre-training, finished or not, into the folder `report` of `out` (left out: of the run).
 
     Raises: RunError where the folder is damaged, InputError where it is a run of another kind.
     """
     with reading(run):
-        return write(run.path / "report" if out is None else out, page(run))
+        return write((run.path if out is None else out) / PUBLISHED, page(run))
 
 
 def page(run: Run) -> Page:

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from tacit.errors import RunError
 from tacit.runs import Run, TrainingMetadata
 from tacit.runs.diagnostics import clipping_failure
-from tacit.runs.folder import SETTINGS
+from tacit.runs.draft import SETTINGS
 from tacit.statements import Statement
 from tacit.statements.accounts import Accounts, Spent, accounts_of, reading, spent, trained
 from tacit.statements.ledger import MODEL_UPDATE
 from tacit.statements.run_facts import created, resume_command, training_facts
-from tacit.statements.statement import Label, statement
+from tacit.statements.statement import PLANNED, Label, statement
 
 Series = dict[int, float]  # by the number of rounds done
 
@@ -37,6 +37,7 @@ class Rounds:
     clipped: NDArray[np.float64]
     clip_norm: NDArray[np.float64]  # in force; of a fixed one, that
     clip_estimate: NDArray[np.float64] | None  # after the round; None: the clip norm is fixed
+    private_loss: NDArray[np.float64] | None  # the mean training loss as released; None: it was not
 
     @property
     def clients_per_second(self) -> NDArray[np.float64]:
@@ -63,7 +64,10 @@ class Rounds:
 
 @dataclass(frozen=True, kw_only=True)
 class RunSummary:
-    """One run. `statement` is None while nothing is released; `labels` stand before everything else."""
+    """One run. `statement` is None while nothing is released; `labels` stand before everything else.
+
+    `failed` are labels too, but ones that exact losses speak: they are not for what may be published.
+    """
 
     path: Path
     name: str
@@ -75,6 +79,7 @@ class RunSummary:
     accounts: Accounts
     statement: Statement | None
     labels: tuple[Label, ...]
+    failed: tuple[Label, ...]
     spent: tuple[Spent, ...]
     rounds: Rounds
     curves: Mapping[str, Series]  # of the validation clients, by metric
@@ -123,7 +128,7 @@ def _summarise(run: Run) -> RunSummary:
         elif metric.split == "test":
             test.setdefault(metric.step, {})[metric.name] = metric.value
     settings = settings_of(run)
-    stated = _statement(run, accounts)
+    stated = statement(training_facts(run, accounts))  # of the plan alone, while nothing is released
     return RunSummary(
         path=run.path,
         name=str(settings.get("name", run.path.name)),
@@ -134,17 +139,13 @@ def _summarise(run: Run) -> RunSummary:
         resume=resume_command(run),
         accounts=accounts,
         statement=stated if accounts.released else None,
-        labels=(*_unfinished(run, accounts), *_failed(run), *stated.labels),
+        labels=(*_unfinished(run, accounts), *(each for each in stated.labels if each != PLANNED)),
+        failed=_failed(run),
         spent=tuple(spent(accounts, curves.get("top1_accuracy", {}))),
         rounds=_rounds(run, accounts),
         curves=curves,
         test=test[max(test)] if test else {},
     )
-
-
-def _statement(run: Run, accounts: Accounts) -> Statement:
-    """Before the first round, of the plan alone: only its labels are shown then."""
-    return statement(training_facts(run, accounts, accounts.realised or accounts.planned))
 
 
 def _unfinished(run: Run, accounts: Accounts) -> tuple[Label, ...]:
@@ -168,6 +169,7 @@ def _rounds(run: Run, accounts: Accounts) -> Rounds:
     seconds = [seconds for round, _, seconds in run.times() if round < released]
     updates = [each for each in accounts.ledger.noised_sums if each.what == MODEL_UPDATE]
     estimates = [row.measures["clip_estimate"] for row in rows if "clip_estimate" in row.measures]
+    losses = [row.measures["private_loss"] for row in rows if "private_loss" in row.measures]
     return Rounds(
         seconds=np.array(seconds, np.float64),
         participants=np.bincount(accounts.round_of, minlength=released)[:released].astype(np.int64),
@@ -176,6 +178,7 @@ def _rounds(run: Run, accounts: Accounts) -> Rounds:
         clipped=np.array([row.measures.get("clipped", math.nan) for row in rows], np.float64),
         clip_norm=np.array([each.clip_norm for each in updates], np.float64),
         clip_estimate=np.array(estimates, np.float64) if estimates else None,
+        private_loss=np.array(losses, np.float64) if losses else None,
     )
 
 

@@ -1,21 +1,19 @@
-"""The report of a training run: its figures, its page, and its record.
+"""The report of a training run in two folders: `report/`, which may be published, and `simulation/`, with everything.
 
-Only the folder is read, so a report can be written again anywhere and at any time, while the run trains too.
+The page in `simulation/` is the one to look at: accuracies, losses, times, and all that `report/` says besides. What
+may be published is `training_published.py`. Only the run's folder is read, so both can be written again anywhere and at
+any time, while the run trains too.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from tacit.keyboard.metrics import METRICS
 from tacit.privacy import gaussian
-from tacit.privacy.rounding import rounded_up
 from tacit.records import to_plain
-from tacit.reports.figure import BLUE, HUES, ORANGE, Above, Axis, Bars, Figure, Line, Mark, Panel, Points, Steps
+from tacit.reports import training_published as published
+from tacit.reports.figure import BLUE, HUES, ORANGE, Above, Axis, Bars, Figure, Line, Mark, Panel, Points
 from tacit.reports.page import (
     Block,
     FigureOf,
@@ -24,13 +22,12 @@ from tacit.reports.page import (
     Page,
     Paragraph,
     ReportFiles,
-    StatementOf,
     Table,
     Tiles,
-    write,
+    write_both,
 )
 from tacit.reports.summary import RunSummary
-from tacit.statements.accounts import figures_of
+from tacit.statements.statement import Label
 
 QUALITY = {
     **{name: metric.title for name, metric in METRICS.items()},
@@ -40,121 +37,101 @@ QUALITY = {
     "client_accuracy_q50": "top-1 accuracy, median client",
     "client_accuracy_q75": "top-1 accuracy, upper quartile of clients",
 }
-FIGURES = {
-    "rounds": "rounds",
-    "rounds_between": "MinS: rounds between two participations of a client, at least",
-    "min_separation": "min separation (MinS + 1)",
-    "max_participations": "MaxP: participations of a client, at most",
-    "sensitivity_squared": "squared sensitivity, in squared clip norms",
-    "noise_multiplier": "noise multiplier",
-    "clip_norm": "clip norm (planned: the first; realised: the last)",
-    "zcdp": "zCDP",
-    "epsilon": "epsilon",
-    "delta": "delta",
-}
 ACCURACIES = tuple(  # name, what it is called, its hue
     (name, metric.title.removesuffix(" accuracy"), number % HUES)
     for number, (name, metric) in enumerate(METRICS.items())
     if metric.unit == "share" and metric.better > 0
 )
 ACCURACY = Axis("accuracy, validation clients", percent=True, low=0)
-NOTHING_STATED = (Heading("Privacy statement"), Paragraph("Nothing was released, so there is nothing to state."))
-SMOOTH_FROM = 40  # rounds, from twice so many on a curve is smoothed
+EXACT = Label(
+    "SIMULATION ONLY",
+    "exact numbers of clients' text, which nothing here protects: keep this folder. What may be published is in the "
+    "folder `report` beside it.",
+)
 
 
 def write_report(summary: RunSummary, out: Path | None = None) -> ReportFiles:
-    """Write the report of a run, whatever state it is in, into `out` (left out: RUN/report), and say where."""
+    """Write the reports of a run, whatever state it is in, into the folders `report` and `simulation` of `out`.
+
+    out: left out, the run's folder.
+    """
     stated = summary.statement  # in a file of its own, because `tacit verify` reads nothing else
     files = {} if stated is None else {"statement.json": stated.to_json().encode()}
-    return write(summary.path / "report" if out is None else out, page(summary), files=files)
+    return write_both(
+        summary.path if out is None else out, published=published.page(summary), whole=page(summary), files=files
+    )
 
 
 def page(summary: RunSummary) -> Page:
-    """What the report shows of a run, whatever state it is in."""
+    """Everything that the simulation knows of a run, whatever state it is in."""
     shown = figures(summary)
     return Page(
-        kind="report of a training run",
+        kind=f"{published.KIND}, simulation only",
         title=summary.name,
-        when=f"begun {summary.created}{', finished' if summary.finished else ''}",
+        when=published.when(summary),
         blocks=(
-            *([Labels(summary.labels)] if summary.labels else []),
+            Labels(labels(summary)),
             Tiles(tuple(tiles(summary).items())),
             *map(FigureOf, shown),
             *_quality(summary),
             *_rounds(summary),
-            *_privacy(summary),
-            *([StatementOf(summary.statement)] if summary.statement else NOTHING_STATED),
-            Heading("What was asked"),
-            Table(tuple((key, setting_text(value)) for key, value in summary.settings.items()), ("setting", "value")),
-            Heading("Where it comes from"),
-            Table(_origin(summary)),
+            *published.promised(summary),
+            *published.asked(summary, ("cache digest", summary.metadata.data.cache_digest)),
         ),
         record=_record(summary, shown),
         headline=headline(summary),
     )
 
 
+def labels(summary: RunSummary) -> tuple[Label, ...]:
+    """What stands before everything else: that nothing here is to be published, and whatever went wrong."""
+    return (EXACT, *summary.labels, *summary.failed)
+
+
 def headline(summary: RunSummary) -> dict[str, Any]:
-    """What one wants to know first, as plain values; realised figures are None while nothing is released."""
-    accounts = summary.accounts
+    """What one wants to know first, as plain values: what may be published of it, and what may not."""
     return {
-        "run": str(summary.path),
-        "name": summary.name,
-        "finished": summary.finished,
-        "private": summary.private,
-        "rounds": summary.released,
-        "rounds_planned": summary.planned_rounds,
-        "labels": [label.name for label in summary.labels],
+        **published.headline(summary),
+        "labels": [label.name for label in labels(summary)],
         "test": dict(summary.test),
         "validation": summary.last_validation,
-        "planned": figures_of(accounts.planned, accounts.delta),
-        "realised": figures_of(accounts.realised, accounts.delta),
-        "extrapolated": summary.statement.figures.get("extrapolated") if summary.statement else None,
         **summary.rounds.totals,
     }
 
 
 def tiles(summary: RunSummary) -> dict[str, str]:
-    """The headline for people: a name and a figure each. Privacy figures are rounded up."""
+    """The headline for people: a name and a figure each."""
     quality, whose = (summary.test, "test") if summary.test else (summary.last_validation, "validation")
-    shown = {"rounds": f"{summary.released:,} of {summary.planned_rounds:,}"}
+    (rounds, done), *privacy = published.tiles(summary).items()
+    shown = {rounds: done}
     if quality:
         shown[f"top-1 accuracy, {whose} clients"] = f"{quality['top1_accuracy']:.2%}"
         shown[f"top-3 accuracy, {whose} clients"] = f"{quality['top3_accuracy']:.2%}"
-    realised, delta = summary.accounts.realised, summary.accounts.delta
-    if realised is not None:
-        shown["zCDP, realised"] = rounded_up(realised.zcdp)
-        shown[f"epsilon at delta {delta:g}, realised"] = rounded_up(realised.epsilon(delta))
     totals = summary.rounds.totals
-    if totals:
-        shown["clients per second"] = f"{totals['clients_per_second']:,.1f}"
-    return shown
+    speed = {"clients per second": f"{totals['clients_per_second']:,.1f}"} if totals else {}
+    return {**shown, **dict(privacy), **speed}
 
 
 def _record(summary: RunSummary, shown: tuple[Figure, ...]) -> dict[str, Any]:
-    """The report as one JSON object: the headline, and everything that the page shows."""
-    rounds = summary.rounds
+    """The page as one JSON object: the headline, and everything that it shows."""
+    rounds, record = summary.rounds, published.record(summary, shown)
     return {
+        **record,
         **headline(summary),
         "metadata": to_plain(summary.metadata),
-        "settings": dict(summary.settings),
         "curves": {
             name: [{"round": at, "value": value} for at, value in sorted(series.items())]
             for name, series in summary.curves.items()
         },
-        "spent": [asdict(each) for each in summary.spent],
         "per_round": {  # index 0 is the first round
+            **record["per_round"],
             "seconds": rounds.seconds.tolist(),
             "participants": rounds.participants.tolist(),
             "dropped": rounds.dropped.tolist(),
             "loss": rounds.loss.tolist(),
             "clipped": rounds.clipped.tolist(),
-            "clip_norm": rounds.clip_norm.tolist(),
-            **({} if rounds.clip_estimate is None else {"clip_estimate": rounds.clip_estimate.tolist()}),
         },
-        "warnings": [{"name": label.name, "meaning": label.meaning} for label in summary.labels],
-        "statement": summary.statement.to_record() if summary.statement else None,
-        "figures": [f"{figure.name}.png" for figure in shown],
+        "warnings": [{"name": label.name, "meaning": label.meaning} for label in labels(summary)],
     }
 
 
@@ -186,23 +163,18 @@ def metric_text(name: str, value: float | None) -> str:
 
 
 def _rounds(summary: RunSummary) -> list[Block]:
-    totals, rounds = summary.rounds.totals, summary.rounds
+    totals = summary.rounds.totals
     if not totals:
         return [Heading("The rounds"), Paragraph("None is done yet.")]
-    rows = [
+    rows = (
         ("clients per second", f"{totals['clients_per_second']:,.1f}"),
         ("time in rounds", _duration(totals["training_seconds"])),
         ("participations", f"{totals['participations']:,.0f}"),
         ("clients dropped (no finite update)", f"{totals['dropped_clients']:,.0f}"),
         ("training loss, first round → last", _from_to(totals, "loss", ".3f")),
         ("updates clipped, first round → last", _from_to(totals, "clipped", ".0%")),
-    ]
-    if rounds.clip_estimate is not None:  # of a run that adapts its clip norm
-        rows += [
-            ("clip norm in force, first round → last", f"{rounds.clip_norm[0]:.4g} → {rounds.clip_norm[-1]:.4g}"),
-            ("estimate of the clip norm, last round", f"{rounds.clip_estimate[-1]:.4g}"),
-        ]
-    return [Heading("The rounds"), Table(tuple(rows))]
+    )
+    return [Heading("The rounds"), Table((*rows, *published.released_rows(summary)))]
 
 
 def _from_to(totals: dict[str, float], what: str, form: str) -> str:
@@ -214,55 +186,6 @@ def _duration(seconds: float) -> str:
     if minutes < 1:
         return f"{seconds:.1f} s"
     return f"{minutes} min {int(seconds % 60)} s" if hours < 1 else f"{hours} h {minutes % 60} min"
-
-
-def _privacy(summary: RunSummary) -> list[Block]:
-    accounts = summary.accounts
-    planned = figures_of(accounts.planned, accounts.delta) or {}
-    realised = figures_of(accounts.realised, accounts.delta) or {}
-    rows = [
-        (shown, _figure(name, planned.get(name)), _figure(name, realised.get(name))) for name, shown in FIGURES.items()
-    ]
-    for at, share in enumerate(planned.get("sequences", ())):  # what the zCDP of everything together is made of
-        happened = realised["sequences"][at] if realised else {}
-        for name in ("noise_multiplier", "zcdp"):
-            title = f"{FIGURES[name]}, {share['what']} alone"
-            rows.append((title, _figure(name, share[name]), _figure(name, happened.get(name))))
-    return [Heading("Planned and realised"), Table(tuple(rows), ("", "planned", "realised"))]
-
-
-def _figure(name: str, value: Any) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, int):
-        return f"{value:,}"
-    return rounded_up(value, 6) if name in {"zcdp", "epsilon"} else f"{value:.6g}"
-
-
-def setting_text(value: Any) -> str:
-    """A value of settings.toml as people read it."""
-    if isinstance(value, list):
-        return ", ".join(map(str, value)) or "none"
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
-
-
-def _origin(summary: RunSummary) -> tuple[tuple[str, str], ...]:
-    """Where model, words and numbers come from."""
-    training = summary.metadata
-    data, versions = training.data, training.versions
-    return (
-        ("run folder", str(summary.path)),
-        ("begun", summary.created),
-        ("clients' text", data.source),
-        ("training clients", f"{training.population:,}"),
-        ("vocabulary", f"{data.vocabulary_size:,} words ({training.vocabulary['kind']})"),
-        ("vocabulary from", training.vocabulary["description"]),
-        ("model parameters", f"{training.parameters:,}"),
-        ("keys from", training.key_source),
-        ("cache digest", data.cache_digest),
-        ("vocabulary digest", data.vocabulary_sha256),
-        ("versions", ", ".join(f"{name} {version}" for name, version in versions.items())),
-    )
 
 
 # -- figures -----------------------------------------------------------------------------------------------------------
@@ -278,7 +201,9 @@ def figures(summary: RunSummary) -> tuple[Figure, ...]:
     if summary.released:
         shown.append(_loss_clipped(summary))
         if summary.rounds.clip_estimate is not None:
-            shown.append(_clip_norm(summary, summary.rounds.clip_estimate))
+            shown.append(published.clip_norm(summary, summary.rounds.clip_estimate))
+        if summary.rounds.private_loss is not None:
+            shown.append(published.private_loss(summary.rounds.private_loss))
         shown.append(_speed_dropped(summary))
     return tuple(shown)
 
@@ -326,31 +251,11 @@ def _loss_clipped(summary: RunSummary) -> Figure:
         same_x=True,
         height=2,
         panels=(
-            Panel(marks=_per_round(rounds.loss, BLUE), x=across, y=Axis("loss, nats")),
+            Panel(marks=published.per_round(rounds.loss, BLUE), x=across, y=Axis("loss, nats")),
             Panel(
-                marks=_per_round(rounds.clipped, ORANGE),
+                marks=published.per_round(rounds.clipped, ORANGE),
                 x=across,
                 y=Axis("clipped", percent=True, low=-0.04, high=1.04),
-            ),
-        ),
-    )
-
-
-def _clip_norm(summary: RunSummary, estimate: NDArray[np.float64]) -> Figure:
-    at = range(1, len(estimate) + 1)
-    in_force = summary.rounds.clip_norm
-    return Figure(
-        name="clip_norm",
-        title="Clip norm that follows the updates",
-        alt="The clip norm in force in each round, and its estimate after the round.",
-        panels=(
-            Panel(
-                marks=(
-                    Steps(x=at, y=in_force, label="in force", hue=BLUE),
-                    Line(x=at, y=estimate, label="estimate", hue=ORANGE, width=1, dots=False),
-                ),
-                x=Axis("round", whole=True),
-                y=Axis("clip norm", log=True),
             ),
         ),
     )
@@ -367,7 +272,7 @@ def _speed_dropped(summary: RunSummary) -> Figure:
         same_x=True,
         height=2,
         panels=(
-            Panel(marks=_per_round(rounds.clients_per_second, BLUE), x=across, y=Axis("clients/s", low=0)),
+            Panel(marks=published.per_round(rounds.clients_per_second, BLUE), x=across, y=Axis("clients/s", low=0)),
             Panel(
                 marks=(Bars(x=at, y=rounds.dropped, hue=ORANGE),),
                 x=across,
@@ -380,17 +285,6 @@ def _speed_dropped(summary: RunSummary) -> Figure:
 def curve(points: Sequence[tuple[float, float]], label: str, hue: int) -> Line:
     """A line through points."""
     return Line(x=[x for x, _ in points], y=[y for _, y in points], label=label, hue=hue)
-
-
-def _per_round(values: NDArray[np.float64], hue: int) -> tuple[Mark, ...]:
-    """Each round lightly, and the mean of its neighbours where there are many rounds."""
-    at = np.arange(1, values.size + 1)
-    window = max(values.size // SMOOTH_FROM, 1)
-    each = Line(x=at, y=values, hue=hue, width=1, faint=window > 1)
-    if window == 1:
-        return (each,)
-    smooth = np.convolve(values, np.ones(window) / window, mode="valid")
-    return each, Line(x=at[window // 2 : window // 2 + smooth.size], y=smooth, hue=hue, width=1.8, dots=False)
 
 
 def _three_digits(figure: float) -> str:

@@ -10,6 +10,7 @@ from tacit.planning.tuning import Choice, Measured, Trial
 from tacit.privacy.rounding import rounded_up
 from tacit.reports.figure import HUES, RED, Axis, Figure, Line, Mark, Panel, Points, Rule
 from tacit.reports.page import Block, FigureOf, Heading, Page, Paragraph, Table
+from tacit.statements.markdown import one_line
 
 HEAD = ("trial", "server rate", "quantile", "accuracy", "cross-entropy", "clip estimate", "zCDP", "status")
 ROOM = 10  # labels of an axis at most
@@ -25,10 +26,14 @@ def page(record: Mapping[str, Any], trials: Sequence[Trial], choice: Choice | No
             Paragraph(_tried(record)),
             FigureOf(figure(trials, choice, by)),
             Table(tuple(map(_row, record["trials"])), HEAD),
-            *(Paragraph(f"{each['trial']} failed: {each['reason']}") for each in record["trials"] if each["reason"]),
+            *(
+                Paragraph(one_line(f"{each['trial']} failed: {each['reason']}"))
+                for each in record["trials"]
+                if each["reason"]
+            ),
             *_chosen(record),
             Heading("What the tuning cost in privacy"),
-            Paragraph(record["privacy_of_tuning"]["words"]),
+            Paragraph(one_line(record["privacy_of_tuning"]["words"])),
         ),
         record=record,
     )

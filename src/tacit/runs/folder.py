@@ -3,31 +3,30 @@
     runs/NAME/
       settings.toml   what was asked: kind = "train" | "discover" | "evaluate" | ..., then the settings
       strategy.json   the strategy matrix, where the recipe asks for one: rows of the ledger name it by its digest
-      run.db          SQLite (WAL): metadata, steps with the ledger, participations, metrics, times, notes
+      run.db          SQLite (WAL): the journal of all that was written, each entry sealed with those before it
+      head            how long the journal is, and its last seal
       steps/          the state or the output after the last steps, one file a step
       model/          the released model and its vocabulary
-      report/         what people read
+      report/         what may be published
+      simulation/     what only a simulation knows: exact numbers of clients' text, and the page with everything
       noise.key       the key of the noise while the run is unfinished; destroyed when it ends
       lock            held by the one process that works on it
 
 A step is a training round, a layer of a discovery, a released set of histograms, or an evaluation of a pre-training.
 It is done when its row is committed, and its row is committed after the file it names is on disk: a process killed at
 any instant leaves the step either done or not begun. One row holds the ledger entries and the digest of the file, so
-the state and what was released can never disagree.
+the state and what was released can never disagree. Only its owner may enter the folder.
 """
 
 import fcntl
 import functools
+import hashlib
 import json
 import os
 import re
-import secrets
-import shutil
-import sqlite3
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from html import escape
 from pathlib import Path
 from types import TracebackType
@@ -37,59 +36,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InputError, RunError
-from tacit.files import PathLike, as_path, held, sweep_dead_folders, sync_folder
-from tacit.records import from_plain, to_plain
+from tacit.files import PathLike, as_path, folder_beside, sync_folder, write_over
+from tacit.records import from_plain
+from tacit.runs.draft import NOISE_KEY, SETTINGS, STEPS, STRATEGY, commitment_to, first_change, write_draft
+from tacit.runs.entries import Begun, Done, Kept, Measured, Metric, Noted, Step, is_below
+from tacit.runs.journal import RESTORE, Journal, numbers_of, writing
 from tacit.runs.metadata import METADATA, Metadata
 
 M = TypeVar("M", bound=Metadata)
 
-FORMAT = "tacit run 2"
 NOBODY: NDArray[np.int64] = np.zeros(0, np.int64)
-PATIENCE = 30.0  # seconds that a writer waits for another to finish its transaction
-
-SETTINGS = "settings.toml"
+KEY_DESTROYED = "noise key destroyed"  # a note of a run that ended unfinished
 _KIND = re.compile(r'\Akind = "([a-z]+)"\n')
-
-_SCHEMA = """
-CREATE TABLE metadata (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE steps (step INTEGER PRIMARY KEY, file TEXT NOT NULL, digest TEXT NOT NULL,
-                    releases TEXT NOT NULL, measures TEXT NOT NULL);
-CREATE TABLE participations (step INTEGER NOT NULL, client INTEGER NOT NULL,
-                             PRIMARY KEY (step, client)) WITHOUT ROWID;
-CREATE TABLE metrics (step INTEGER NOT NULL, split TEXT NOT NULL, name TEXT NOT NULL, value REAL NOT NULL,
-                      PRIMARY KEY (step, split, name)) WITHOUT ROWID;
-CREATE TABLE times (step INTEGER PRIMARY KEY, finished REAL NOT NULL, seconds REAL NOT NULL);
-"""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Step:
-    """One finished step: the file after it, what was released (the ledger entries), and what was measured."""
-
-    step: int
-    file: str  # its name in `steps/`
-    digest: str  # SHA-256: of a round, of the whole state after it (model, optimizer, noise, clock, clip norm)
-    releases: tuple[Mapping[str, Any], ...] = ()
-    measures: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Metric:
-    """One number of an evaluation after so many steps (0: the initial model)."""
-
-    step: int
-    split: str
-    name: str
-    value: float
 
 
 class Run:
     """An open run folder. Reading needs nothing; writing needs `locked()`."""
 
-    def __init__(self, path: Path, database: sqlite3.Connection) -> None:
+    def __init__(self, path: Path, journal: Journal) -> None:
         self.path = path
-        self._database = database
+        self._journal = journal
 
     # -- birth and opening -----------------------------------------------------------------------------------------
 
@@ -111,48 +77,33 @@ class Run:
                 f"or continue it with `tacit resume {path}`."
             )
         path = path if path.name else path.resolve()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        sweep_dead_folders(path)
-        draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.draft")
-        draft.mkdir()
-        try:
-            with held(draft), _writing(path):
-                _write_draft(draft, f'kind = "{metadata.kind}"\n{settings}', metadata, noise_key, strategy)
-                if path.exists():
-                    path.rmdir()  # empty, as checked above
-                draft.rename(path)
-        except BaseException:
-            shutil.rmtree(draft)
-            raise
+        with folder_beside(path) as draft, writing(path):
+            write_draft(draft, f'kind = "{metadata.kind}"\n{settings}', metadata, noise_key, strategy)
+            if path.exists():
+                path.rmdir()  # empty, as checked above
+            draft.rename(path)
         sync_folder(path.parent)
         return cls.open(path)
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """An existing run folder. Raises: RunError when it is not one, or one of another version."""
-        if not (path / "run.db").is_file():
-            raise RunError(
-                f"'{path}' is no run folder (it has no run.db); start one with `tacit train RECIPE --out {path}`."
-            )
-        database = sqlite3.connect(path / "run.db", timeout=PATIENCE)
+        """An existing run folder, its journal checked. What a process that was killed at a run's end had no time to
+        destroy is destroyed now, where the folder may be written.
+
+        Raises: RunError when it is not one, one of another version, or not what was written.
+        """
+        run = cls(path, Journal.open(path))
         try:
-            found = database.execute("SELECT value FROM metadata WHERE name = 'format'").fetchone()
-            kind = json.loads(found[0]) if found else "unknown"
-            if kind != FORMAT:
-                raise RunError(
-                    f"'{path}' has the format '{kind}', this version reads '{FORMAT}'; use the version that wrote it."
-                )
-            _make_durable(database)  # only now: a foreign database is left as it was
-        except (sqlite3.DatabaseError, json.JSONDecodeError) as error:
-            database.close()
-            raise RunError(f"'{path}/run.db' is not a run of tacit's ({error}); name the folder of a run.") from error
-        except RunError:
-            database.close()
+            if run.finished and run.writable and run._dangerous():
+                with suppress(RunError), run.locked():  # whoever works on it does so itself
+                    run.tidy()
+        except BaseException:
+            run.close()
             raise
-        return cls(path, database)
+        return run
 
     def close(self) -> None:
-        self._database.close()
+        self._journal.close()
 
     def __enter__(self) -> Self:
         return self
@@ -165,6 +116,8 @@ class Run:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """The right to write. The kernel frees it when the process dies, however it dies."""
+        if not self.writable:
+            raise RunError(f"'{self.path}' cannot be written; copy it to where it can, or give the right to write.")
         with open(self.path / "lock", "a+") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -199,46 +152,60 @@ class Run:
         clients: (participants,) numbers of the clients. finished: Unix seconds (left out: now). Raises: RunError when
         the step is not the next one, or cannot be written (a full disk, say).
         """
-        with _writing(self.path), self._database as database:
+        numbers = numbers_of(clients)
+        if len(np.unique(clients)) < len(clients):
+            raise RunError(f"a client is twice in step {step.step} of '{self.path}'; each takes part once.")
+        done = Done(
+            step=step,
+            clients=len(clients),
+            participants=hashlib.sha256(numbers).hexdigest(),
+            finished=time.time() if finished is None else finished,
+            seconds=seconds,
+        )
+        with self._journal.writing():
             if step.step != self.steps_done:
                 raise RunError(
                     f"step {step.step} of '{self.path}' cannot be released: step {self.steps_done} is the next; "
                     "two processes wrote to one run, resume it with one."
                 )
-            database.execute(
-                "INSERT INTO steps VALUES (?, ?, ?, ?, ?)",
-                (step.step, step.file, step.digest, _sorted_json(step.releases), _sorted_json(step.measures)),
-            )
-            database.executemany("INSERT INTO participations VALUES (?, ?)", [(step.step, int(c)) for c in clients])
-            when = time.time() if finished is None else finished
-            database.execute("INSERT INTO times VALUES (?, ?, ?)", (step.step, when, seconds))
+            self._journal.append(done)
+            self._journal.put_participants(step.step, numbers)
 
     def record_metrics(self, metrics: list[Metric]) -> None:
         """Write an evaluation; measuring the same model twice replaces the same numbers by themselves."""
-        with _writing(self.path), self._database as database:
-            database.executemany(
-                "INSERT OR REPLACE INTO metrics VALUES (?, ?, ?, ?)",
-                [(m.step, m.split, m.name, m.value) for m in metrics],
-            )
+        with self._journal.writing():
+            self._journal.append(Measured(metrics=tuple(metrics)))
 
     def note(self, name: str, value: Any) -> None:
         """Keep what was learnt after the run began: JSON under a name, in place of what was there."""
-        with _writing(self.path), self._database as database:
-            database.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, json.dumps(value)))
+        with self._journal.writing():
+            self._journal.append(Noted(name=name, value=value))
+
+    def keep_files(self, *places: str) -> None:
+        """Record what was written for others to read: the SHA-256 of each file at or below `places`, in the folder."""
+        files = {name: hashlib.sha256((self.path / name).read_bytes()).hexdigest() for name in self.files_at(*places)}
+        if files != {name: sha for name, sha in self.files.items() if is_below(name, places)}:
+            with self._journal.writing():
+                self._journal.append(Kept(of=places, files=files))
 
     def finish(self) -> None:
         """Nothing of it is left to be done."""
-        self.note("finished", True)
+        if not self.finished:
+            self.note("finished", True)
 
-    def destroy_noise_key(self) -> None:
-        """Forget the key: whoever has it could subtract the noise from the released rounds."""
-        key = self.path / "noise.key"
-        if key.exists():
-            with open(key, "r+b") as file:
-                file.write(os.urandom(max(16, key.stat().st_size)))
-                file.flush()
-                os.fsync(file.fileno())
-            key.unlink()
+    def tidy(self) -> None:
+        """Destroy what could take the noise away again: the key, and states with the noise buffers in them."""
+        if not self.finished and (self.path / NOISE_KEY).exists():
+            self.note(KEY_DESTROYED, True)
+        for file in self._dangerous():
+            if file.name == NOISE_KEY:
+                write_over(file)
+            file.unlink()
+
+    def _dangerous(self) -> list[Path]:
+        """What `tidy` destroys."""
+        states = self.path.glob(f"{STEPS}/*.safetensors") if self.metadata.steps_hold_states else ()
+        return [file for file in (self.path / NOISE_KEY, *sorted(states)) if file.exists()]
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -249,27 +216,30 @@ class Run:
 
     @property
     def settings(self) -> str:
-        """What was asked, as TOML. Raises: RunError where the file is gone or of another kind than the run."""
+        """What was asked, as TOML. Raises: RunError where the file is gone or was changed, naming the first line."""
         path = self.path / SETTINGS
         try:
-            text = path.read_text(encoding="utf-8")
+            text = path.read_bytes().decode()
         except (OSError, UnicodeDecodeError) as error:
             raise RunError(f"'{path}' cannot be read ({error}); restore it from a copy of the run.") from error
+        if text != self._begun.settings:
+            raise RunError(
+                f"'{path}' was changed since the run began ({first_change(self._begun.settings, text)}), and a run has "
+                "one record of what was asked from its first step to its last; undo that, or begin another run."
+            )
         found = _KIND.match(text)
         if found is None or found[1] != self.kind:
-            raise RunError(f"'{path}' does not begin with kind = \"{self.kind}\"; restore it from a copy.")
+            raise RunError(f"'{path}' does not begin with kind = \"{self.kind}\"; {RESTORE}.")
         return text[found.end() :]
 
     @functools.cached_property
     def metadata(self) -> Metadata:
         """What the run recorded of itself when it began. Raises: RunError (damaged, or of another version)."""
-        rows = self._database.execute("SELECT * FROM metadata WHERE name != 'format'")
-        record = {name: json.loads(value) for name, value in rows}
-        cls = METADATA.get(record.get("kind", ""))
+        record = self._begun.metadata
+        kind = record.get("kind")
+        cls = METADATA.get(kind) if isinstance(kind, str) else None
         if cls is None:
-            raise RunError(
-                f"'{self.path}' is of the unknown kind {record.get('kind')!r}; use the version that wrote it."
-            )
+            raise RunError(f"'{self.path}' is of the unknown kind {kind!r}; use the version that wrote it.")
         return from_plain(cls, record, error=RunError, where=f"the metadata of '{self.path}'")
 
     def of_kind(self, cls: type[M], otherwise: str) -> M:
@@ -283,109 +253,131 @@ class Run:
         raise InputError(f"'{self.path}' is a run of `tacit {self.kind}` and not of `tacit {cls.kind}`; {advice}.")
 
     @property
+    def writable(self) -> bool:
+        """Whether the folder could be written when it was opened."""
+        return self._journal.writable
+
+    @property
     def finished(self) -> bool:
         return bool(self.notes.get("finished", False))
 
     @property
     def notes(self) -> dict[str, Any]:
         """What was learnt after the run began, by name."""
-        return {name: json.loads(value) for name, value in self._database.execute("SELECT * FROM notes ORDER BY name")}
+        return dict(sorted(self._journal.read().notes.items()))
+
+    @property
+    def strategy_digest(self) -> str | None:
+        """SHA-256 of strategy.json as the run began with it; None where there was none."""
+        return self._begun.strategy
 
     @property
     def strategy(self) -> dict[str, Any] | None:
         """The record of the strategy matrix; None where the recipe says the strategy. Raises: RunError (damaged)."""
-        path = self.path / "strategy.json"
+        path, digest = self.path / STRATEGY, self.strategy_digest
+        if digest is None:
+            return None
         try:
-            return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
-        except (ValueError, TypeError) as error:
-            raise RunError(f"'{path}' is damaged ({error}); restore it from a copy.") from error
+            content = path.read_bytes()
+            if hashlib.sha256(content).hexdigest() != digest:
+                raise RunError(f"'{path}' is not the strategy that the run began with; {RESTORE}.")
+            return dict(json.loads(content))
+        except (OSError, ValueError, TypeError) as error:
+            raise RunError(f"'{path}' is damaged ({error}); {RESTORE}.") from error
 
     @property
     def noise_key(self) -> bytes:
-        """The key of an unfinished run. Raises: RunError when the run has ended and its key is gone."""
+        """The key of an unfinished run. Raises: RunError when the run has ended and its key is gone, or when what is
+        there is not the key that the run began with: two noises for one run could be subtracted from each other.
+        """
         try:
-            return (self.path / "noise.key").read_bytes()
+            key = (self.path / NOISE_KEY).read_bytes()
         except FileNotFoundError:
+            lost = f"is not finished and has lost its noise key ({NOISE_KEY} was removed)"
+            what = lost if self.key_lost else "is finished and its noise key destroyed"
             raise RunError(
-                f"'{self.path}' is finished and its noise key destroyed: no further round can be released from it; "
-                "start a new run."
+                f"'{self.path}' {what}: no further round can be released from it; start a new run."
             ) from None
+        if commitment_to(key) != self._begun.noise_key:
+            raise RunError(
+                f"'{self.path / NOISE_KEY}' is not the noise key that the run began with; {RESTORE}, or begin anew."
+            )
+        return key
+
+    @property
+    def seal(self) -> str:
+        """Of everything that the account of the steps done follows from: what began, each step, who took part."""
+        return self._journal.read().step_seals[-1]
+
+    @property
+    def seals(self) -> list[str]:
+        """`seal` after each number of steps, 0 included."""
+        return list(self._journal.read().step_seals)
+
+    @property
+    def files(self) -> dict[str, str]:
+        """SHA-256 by path from the folder, of each file that `keep_files` recorded last."""
+        return dict(self._journal.read().files)
+
+    def kept(self, name: str) -> bytes:
+        """What `keep_files` recorded of a file. Raises: FileNotFoundError where it did not, or the file is not there;
+        RunError where it is another.
+        """
+        if name not in self.files:
+            raise FileNotFoundError(name)
+        content = (self.path / name).read_bytes()
+        if self.files[name] != hashlib.sha256(content).hexdigest():
+            raise RunError(f"'{self.path / name}' is not what the run wrote (its SHA-256 differs); {RESTORE}.")
+        return content
+
+    def files_at(self, *places: str) -> list[str]:
+        """Files at or below places of the folder, as paths from it; hidden ones (drafts) are left out."""
+        found: list[Path] = []
+        for place in (self.path / each for each in places):
+            found += [place] if place.is_file() else sorted(each for each in place.rglob("*") if each.is_file())
+        return [each.relative_to(self.path).as_posix() for each in found if not each.name.startswith(".")]
+
+    @property
+    def key_lost(self) -> bool:
+        """Whether the noise key is gone though the run has not ended: removed, or the end of the journal was."""
+        ended = self.finished or KEY_DESTROYED in self.notes or self._begun.noise_key is None
+        return not ended and not (self.path / NOISE_KEY).exists()
 
     @property
     def steps_done(self) -> int:
-        return int(self._database.execute("SELECT COUNT(*) FROM steps").fetchone()[0])
+        return len(self._journal.read().done)
 
     def steps(self) -> list[Step]:
-        rows = self._database.execute("SELECT step, file, digest, releases, measures FROM steps ORDER BY step")
-        return [
-            Step(step=number, file=file, digest=digest, releases=tuple(json.loads(of)), measures=json.loads(measures))
-            for number, file, digest, of, measures in rows
-        ]
+        return [each.step for each in self._journal.read().done]
 
     def participations(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(steps, clients), each (participations,), ordered by step: the log that post-hoc accounting measures."""
-        rows = self._database.execute("SELECT step, client FROM participations ORDER BY step, client").fetchall()
-        both = np.asarray(rows, np.int64).reshape(-1, 2)
-        return both[:, 0], both[:, 1]
+        """(steps, clients), each (participations,), ordered by step: the log that post-hoc accounting measures.
+
+        Raises: RunError naming the first step whose participants are not those that took part.
+        """
+        return self._journal.participants()
 
     def metrics(self) -> list[Metric]:
-        rows = self._database.execute("SELECT step, split, name, value FROM metrics ORDER BY split, name, step")
-        return [Metric(step=r, split=s, name=n, value=v) for r, s, n, v in rows]
+        found = self._journal.read().metrics
+        return [found[at] for at in sorted(found)]
 
     def times(self) -> list[tuple[int, float, float]]:
         """(step, when it finished in Unix seconds, its seconds) of each step."""
-        return [tuple(row) for row in self._database.execute("SELECT step, finished, seconds FROM times ORDER BY step")]
+        return [(each.step.step, each.finished, each.seconds) for each in self._journal.read().done]
 
     @property
     def last_file(self) -> Path | None:
         """The file that the last done step names; None before the first step."""
-        found = self._database.execute("SELECT file FROM steps ORDER BY step DESC LIMIT 1").fetchone()
-        return None if found is None else self.path / "steps" / str(found[0])
+        done = self._journal.read().done
+        return self.path / STEPS / done[-1].step.file if done else None
 
-
-def _write_draft(draft: Path, settings: str, metadata: Metadata, key: bytes, strategy: str | None) -> None:
-    """All of a new run folder, on disk when this returns."""
-    for folder in ("steps", "model", "report"):
-        (draft / folder).mkdir()
-    files = [(SETTINGS, settings.encode(), 0o666), *([("noise.key", key, 0o600)] if key else [])]
-    kept = [] if strategy is None else [("strategy.json", strategy.encode(), 0o666)]
-    for name, content, mode in files + kept:
-        descriptor = os.open(draft / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-    rows = {"format": FORMAT, **to_plain(metadata)}
-    with closing(sqlite3.connect(draft / "run.db", timeout=PATIENCE)) as database:
-        _make_durable(database)
-        database.executescript(_SCHEMA)
-        with database:
-            database.executemany("INSERT INTO metadata VALUES (?, ?)", [(k, json.dumps(v)) for k, v in rows.items()])
-    sync_folder(draft)
-
-
-def _make_durable(database: sqlite3.Connection) -> None:
-    """Readers never wait for the writer, and what is committed survives a power cut."""
-    database.execute("PRAGMA journal_mode = WAL")
-    database.execute("PRAGMA synchronous = FULL")
+    @property
+    def _begun(self) -> Begun:
+        begun = self._journal.read().begun
+        assert begun is not None  # `Journal.open` refuses one without
+        return begun
 
 
 def open_run(path: PathLike) -> Run:
     """A run folder of any kind, to be read; close it, or use it in a `with`. Raises: RunError where it is none."""
     return Run.open(as_path("path", path))
-
-
-@contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    """SQLite's complaints (a full disk, a folder that may not be written) as ours."""
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        raise RunError(
-            f"'{path}/run.db' cannot be written ({error}); what was complete before is safe: free space or give the "
-            "right to write, and run the same command again, or `tacit resume`."
-        ) from error
-
-
-def _sorted_json(values: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> str:
-    return json.dumps(values, sort_keys=True)

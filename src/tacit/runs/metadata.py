@@ -9,13 +9,24 @@ from typing import Any, ClassVar
 
 
 @dataclass(frozen=True, kw_only=True)
+class BudgetUsed:
+    """The budget of the population that a run is entered in."""
+
+    path: str
+    entry: str  # its name there
+    state: Mapping[str, Any]  # of the budget with this run's planned cost, as `statements.population` writes it
+
+
+@dataclass(frozen=True, kw_only=True)
 class Metadata:
     """What every run records."""
 
     kind: ClassVar[str]
+    steps_hold_states: ClassVar[bool] = False  # the files in `steps/`: states to go on from, and not what was released
     versions: Mapping[str, str]  # of tacit, Python and the packages that decide a bit
     created: float  # Unix seconds
     key_source: str  # who drew the noise key: "operating system", or "fixed seed N"
+    budget: BudgetUsed | None = None  # of its population; None: it names none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +37,7 @@ class CacheUsed:
     source: str
     vocabulary_sha256: str
     vocabulary_size: int
+    clients: int  # of every split: the log of a run has their numbers, from 0
     cache_digest: str
 
 
@@ -43,6 +55,7 @@ class TrainingMetadata(Metadata):
     """Of a run of `tacit.train`."""
 
     kind: ClassVar[str] = "train"
+    steps_hold_states: ClassVar[bool] = True
     asked: str  # the recipe as it was given, in TOML
     recipe: str  # the same with the mechanism's numbers filled in
     data: CacheUsed
@@ -103,6 +116,7 @@ class PretrainingMetadata(Metadata):
     """Of a run of `tacit.pretrain`: public text, so nothing is promised."""
 
     kind: ClassVar[str] = "pretrain"
+    steps_hold_states: ClassVar[bool] = True
     data: CacheUsed
     parameters: int  # of the model
 

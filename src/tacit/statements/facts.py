@@ -4,31 +4,34 @@
 vocabulary, where keys came from) arrives here as plain values.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, ClassVar, TypeVar
 
 from tacit.errors import InputError, TacitError
-from tacit.privacy.composition import Composition, ReleasedSequence
+from tacit.privacy.composition import BIT_NORM, Composition, ReleasedSequence
 from tacit.privacy.guarantee import OPERATING_SYSTEM, Guarantee
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Record, Strategy, strategy_from_record
 from tacit.records import from_plain, json_ready, to_plain
-from tacit.statements.ledger import MODEL_UPDATE
+from tacit.statements.contradictions import ASK, LARGEST, check_came, check_cohort, check_limits, check_seal
+from tacit.statements.ledger import CLIP_ESTIMATE, EVERY_ROUND, MODEL_UPDATE, accountable
+from tacit.statements.population import PopulationSpent
 
 F = TypeVar("F")
 
 UNITS = {
     "device": (
         "Device level: the guarantee is for everything on one device, however much text that is and whatever it "
-        "says. For a person with one device it is user-level; for a device that several people share it is "
-        "stronger; for a person with several devices that take part it is weaker, and group privacy gives the "
+        "says. For a user with one device it is user-level; for a device that several users share it is "
+        "stronger; for a user with several devices that take part it is weaker, and group privacy gives the "
         "user-level figure."
     ),
     "client": (
         "Client level: the guarantee is for everything one client holds, however much text that is and whatever "
-        "it says. A client stands for one device; people with several clients are covered by group privacy only."
+        "it says. A client stands for one device; users with several clients are covered by group privacy only."
     ),
 }
 ADJACENCIES = {
@@ -73,6 +76,9 @@ class TrainingFacts:
     them. `clip_norms`, of a clip norm that follows the updates, are all that were in force, as (round from which it
     held, clip norm); `planned` has the first then and `realised` the last.
 
+    `participations` are the rows of the log, one for each client and round, dropped ones too; `seal`
+    is the journal's after the last of these rounds (see `runs.journal`); both are None of a plan. `budget` is
+    the state of the population's, where the run names one.
     `released` names what leaves the server; `looked_at` each other use of clients' text, which has no
     guarantee; `public_data` what was used besides. `key_source` is "operating system" or "fixed seed N".
     `verify_command` re-derives the figures from the run itself. Of a planned run, `simulated` is what a simulation,
@@ -98,6 +104,9 @@ class TrainingFacts:
     adjacency: str = "zero-out"
     aggregation: str = "simulated in the clear"
     extrapolation: Extrapolation | None = None
+    participations: int | None = None
+    seal: str | None = None
+    budget: PopulationSpent | None = None
     also_released: tuple[SideRelease, ...] = ()
     clip_norms: tuple[tuple[int, float], ...] = ()
     simulated: Participation | None = None
@@ -124,7 +133,27 @@ class TrainingFacts:
                 )
         if self.extrapolation:
             _check_extrapolation(self.extrapolation, self.planned, self.report_goal)
+        check_seal(self.seal)
+        self._check_who_came()
+        if self.budget and self.realised_in_all:
+            self.budget.check_covers(zcdp=self.realised_in_all.zcdp)
+        _check_sides(self.also_released, self.realised)
         self._check_simulation()
+
+    def _check_who_came(self) -> None:
+        limits = self.planned.participation
+        check_limits(limits)
+        if self.realised is None or self.participations is None:
+            if (self.realised is None) != (self.participations is None):
+                raise InputError("participations are counted in the log of a run that was made, and of no other.")
+            kept = None if self.simulated is None else limits  # of a plan that was simulated; others may break it
+            check_cohort(self.report_goal, self.population, limits.rounds, kept)
+            return
+        came = self.realised.participation
+        check_cohort(self.report_goal, self.population, limits.rounds, None)  # who came, the log says
+        check_came(came, self.participations, self.population)
+        if came.rounds > limits.rounds:
+            raise InputError(f"{came.rounds} rounds were released of {limits.rounds} planned; {ASK}.")
 
     def _check_simulation(self) -> None:
         if self.simulated is None:
@@ -136,6 +165,7 @@ class TrainingFacts:
                 f"the simulation had {self.simulated.rounds} rounds and the plan has "
                 f"{self.planned.participation.rounds}; simulate the plan."
             )
+        check_came(self.simulated, self.report_goal * self.simulated.rounds, self.population)
 
     @property
     def planned_in_all(self) -> Composition:
@@ -152,7 +182,7 @@ class TrainingFacts:
         """The extrapolated run, itself extrapolating nothing: every sequence has more noise by the same factor."""
         if self.extrapolation is None:
             raise InputError("these facts extrapolate nothing; give an extrapolation.")
-        noise = self.extrapolation.noise_multiplier
+        noise, goal = self.extrapolation.noise_multiplier, self.extrapolation.report_goal
         factor = noise / self.planned.noise_multiplier
 
         def with_more_noise(guarantee: Guarantee) -> Guarantee:
@@ -170,7 +200,9 @@ class TrainingFacts:
                 )
                 for each in self.also_released
             ),
-            report_goal=self.extrapolation.report_goal,
+            report_goal=goal,
+            population=-(-self.population * goal // self.report_goal),  # as many more clients, each coming as often
+            participations=self.participations and self.participations * goal // self.report_goal,
             extrapolation=None,
         )
 
@@ -254,12 +286,19 @@ def _sums_from(values: Record, where: str) -> tuple[Guarantee, Guarantee | None]
 
 
 def _strategy_from(record: Record) -> Strategy:
+    for name, values in record.items():
+        if isinstance(values, list) and not all(_is_number(each) for each in values):
+            raise InputError(f"mechanism.strategy.{name} holds what is no number, or none that JSON can carry; {ASK}.")
     try:
         return strategy_from_record(record)
     except TacitError:
         raise
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise InputError(f"mechanism.strategy cannot be read ({error!r}); use the version that wrote it.") from error
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
 
 
 def _side_from(record: Any) -> SideRelease:
@@ -300,9 +339,31 @@ def check_probability(name: str, value: float) -> None:
         raise InputError(f"{name}={value} is not a probability between 0 and 1; give for example 1e-10.")
 
 
+def _check_sides(sides: tuple[SideRelease, ...], realised: Guarantee | None) -> None:
+    """InputError unless each sequence beside the updates has a name of its own that can be accounted, and fits them."""
+    names = [MODEL_UPDATE, *(each.what for each in sides)]
+    if len(set(names)) < len(names):
+        raise InputError(f"of the sequences {names} one stands there twice; {ASK}.")
+    for each in sides:
+        if not accountable(each.what):
+            raise InputError(f"also_released has {each.what!r}, which no theorem is known of; {ASK}.")
+        if each.what == CLIP_ESTIMATE and each.planned.clip_norm != BIT_NORM:
+            raise InputError(f"a bit minus 1/2 has norm {BIT_NORM}, not {each.planned.clip_norm:g}; {ASK}.")
+        check_limits(each.planned.participation)
+        if realised is None or each.realised is None:
+            continue
+        check_limits(each.realised.participation)
+        came, own = realised.participation, each.realised.participation
+        if own.rounds > came.rounds or (each.what in EVERY_ROUND and own != came):
+            raise InputError(f"{each.what!r} was released with {own}, beside model updates with {came}; {ASK}.")
+
+
 def _check_clip_norms(held: tuple[tuple[int, float], ...], planned: Guarantee, realised: Guarantee) -> None:
     """InputError unless they begin with the planned one and change only where `Ledger.composition` allows it."""
     begins = [at for at, _ in held]
+    for _, norm in held:
+        if not (math.isfinite(norm) and norm > 0):
+            raise InputError(f"clip_norms has {norm}, which bounds nothing; {ASK}.")
     if held[0] != (0, planned.clip_norm):
         raise InputError(
             f"clip_norms begin with {held[0]}, and the run began with clip norm {planned.clip_norm}; begin with that."

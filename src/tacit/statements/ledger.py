@@ -5,6 +5,7 @@ for which it has no theorem: nothing is skipped, and a release that was made twi
 """
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, TypeVar, cast
@@ -22,8 +23,9 @@ from tacit.statements.local_releases import EVALUATION_HISTOGRAM, LocalReports, 
 
 MODEL_UPDATE = "model update"
 CLIP_ESTIMATE = "clip estimate"  # the count of updates shorter than the estimate, each bit minus 1/2
+TRAINING_LOSS = "training loss"  # the sum of bounded losses, each minus half the bound
 GAUSSIAN_SUM = "gaussian sum: "  # and any name: a sum that its releaser declares to be as a NoisedSum says
-EVERY_ROUND = (MODEL_UPDATE, CLIP_ESTIMATE)
+EVERY_ROUND = (MODEL_UPDATE, CLIP_ESTIMATE, TRAINING_LOSS)
 CENTRAL_DELTA = 1e-10  # where nobody says at which delta local reports are to be accounted centrally
 
 
@@ -139,10 +141,10 @@ class Ledger:
     def composition(self, participation: Participation) -> Composition:
         """What everything in the ledger promises under `participation`, sequence by sequence and together.
 
-        Understood are, by name, "model update" and "clip estimate" over the rounds 0, 1, 2, ..., "evaluation
-        histogram" and "gaussian sum: ..." over any rounds. A sequence has one strategy and one noise multiplier;
-        its clip norm may change only where its strategy starts afresh (a tree's restart), because only then is
-        the noise of the rounds before and after independent. Anything else is an UnknownRelease.
+        Understood are, by name, "model update", "clip estimate" and "training loss" over the rounds 0, 1, 2, ...,
+        "evaluation histogram" and "gaussian sum: ..." over any rounds. A sequence has one strategy and one noise
+        multiplier; its clip norm may change only where its strategy starts afresh (a tree's restart), because only
+        then is the noise of the rounds before and after independent. Anything else is an UnknownRelease.
 
         A run still under way is accounted as the rounds it has released: of a participation that speaks of more,
         what it says of those. For a sequence that skips rounds the participation is that of its own rounds: exact
@@ -201,6 +203,12 @@ def _account(
     first, last = releases[0], releases[-1]
     _check_name(first)
     _check_rounds(what, releases)
+    for release in releases:
+        if not (release.clip_norm > 0 and 1 <= release.clip_inflation < math.inf):
+            raise UnknownRelease(
+                f"round {release.round} ({what!r}) has clip_norm={release.clip_norm} and clip_inflation="
+                f"{release.clip_inflation}, and a bound is above 0, times 1 or more; look at who wrote the ledger."
+            )
     for release in releases[1:]:
         for name in ("strategy_record", "noise_multiplier"):
             if getattr(release, name) != getattr(first, name):
@@ -215,14 +223,19 @@ def _account(
     return ReleasedSequence(what=what, guarantee=guarantee, clip_norms=_clip_norms(releases, guarantee))
 
 
+def accountable(what: str) -> bool:
+    """Whether a sequence of that name has a meaning, and so a guarantee."""
+    declared = what.startswith(GAUSSIAN_SUM) and what != GAUSSIAN_SUM
+    return what in (*EVERY_ROUND, EVALUATION_HISTOGRAM) or declared
+
+
 def _check_name(release: NoisedSum) -> None:
     """UnknownRelease unless the sequence is one whose meaning is known."""
     what = release.what
-    declared = what.startswith(GAUSSIAN_SUM) and what != GAUSSIAN_SUM
-    if what not in (*EVERY_ROUND, EVALUATION_HISTOGRAM) and not declared:
+    if not accountable(what):
         raise UnknownRelease(
             f"the ledger holds a release of {what!r} (round {release.round}), which is none of {MODEL_UPDATE!r}, "
-            f"{CLIP_ESTIMATE!r}, {EVALUATION_HISTOGRAM!r} and '{GAUSSIAN_SUM}...'; "
+            f"{CLIP_ESTIMATE!r}, {TRAINING_LOSS!r}, {EVALUATION_HISTOGRAM!r} and '{GAUSSIAN_SUM}...'; "
             "account it with the version that wrote it."
         )
 

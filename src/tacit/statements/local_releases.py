@@ -18,6 +18,7 @@ from tacit.privacy.local_subset_selection import SubsetNumbers
 
 PREFIX_VOTES = "prefix votes"  # the answers of a layer with most votes: prefixes to go on with, and words
 WORD_COUNTS = "word counts"  # how often each word found before is typed
+LARGEST_EPSILON = 700  # e^709 is the largest number of float64; a hundredth of it protects nobody
 EVALUATION_HISTOGRAM = "evaluation histogram"  # how many users are in each cell; of noised sums, too
 
 
@@ -56,8 +57,8 @@ class LocalReports:
         return self.users * self.contributions
 
     def __post_init__(self) -> None:
-        for name in ("local_epsilon", "own_support", "other_support"):
-            if not math.isfinite(getattr(self, name)):
+        for name, most in (("local_epsilon", LARGEST_EPSILON), ("own_support", 1), ("other_support", 1)):
+            if not 0 < getattr(self, name) <= most:
                 raise UnknownRelease(f"local reports have {name}={getattr(self, name)}; look at who wrote the ledger.")
 
 
@@ -141,9 +142,20 @@ def _check(release: LocalReports) -> None:
         )
     least = 1 if release.what == PREFIX_VOTES else 0
     numbered = 0 if release.what == WORD_COUNTS else 1
-    counts = (release.least_votes - least, release.first_user, release.users)
-    if min(*counts, release.turn - numbered, release.layer - numbered) < 0:
-        raise UnknownRelease(f"{_named(release)} has a number below what it counts from; look at who wrote the ledger.")
+    kept = release.prefixes + release.words
+    counts = (
+        *(release.least_votes - least, release.first_user, release.users, release.contributions - 1),
+        *(release.domain - 2, release.prefixes, release.words, release.turn - numbered, release.layer - numbered),
+    )
+    if min(counts) < 0 or max(counts) > 2**53 or (not numbered and (release.turn or release.layer)):
+        raise UnknownRelease(
+            f"{_named(release)} has a number below what it counts from, or above 2^53; look at who wrote the ledger."
+        )
+    if kept > release.domain or (release.what == PREFIX_VOTES and kept and release.least_votes > release.reports):
+        raise UnknownRelease(
+            f"{_named(release)} kept {kept} of {release.domain} answers with {release.least_votes} or more of "
+            f"{release.reports} votes, which cannot be; look at who wrote the ledger."
+        )
     p, q = release.own_support, release.other_support
     # q follows from 1 - p, which is known to 2^-53: at epsilon 30 that is a part in ten thousand of it.
     if not 0 < q < p <= 1 or p > (q + 2**-52) * math.exp(release.local_epsilon) * (1 + 1e-9):

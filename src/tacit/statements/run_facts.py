@@ -1,5 +1,6 @@
 """What the statement of a run is made from, as its folder has it."""
 
+import itertools
 import shlex
 import tomllib
 from collections.abc import Mapping
@@ -7,11 +8,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tacit.errors import AccountingError, InputError
+from tacit.errors import AccountingError, InputError, RunError
 from tacit.privacy.composition import Composition, ReleasedSequence
 from tacit.privacy.local_anonymity import Anonymity
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Record
+from tacit.records import from_plain
 from tacit.runs import Run
 from tacit.runs.metadata import AskingMetadata, DiscoveryMetadata, EvaluationMetadata, TrainingMetadata
 from tacit.statements.accounts import Accounts, accounts_of, extrapolation_of, ledger_of, participation_of, trained
@@ -19,6 +21,8 @@ from tacit.statements.facts import SideRelease, TrainingFacts
 from tacit.statements.facts_analytics import DiscoveryFacts, EvaluationFacts
 from tacit.statements.ledger import CLIP_ESTIMATE
 from tacit.statements.local_releases import LocalReports
+from tacit.statements.markdown import one_line
+from tacit.statements.population import PopulationSpent
 from tacit.statements.statement import Statement, evaluation_figures, statement
 
 PUBLIC_DATA = {  # by the vocabulary's kind
@@ -28,6 +32,7 @@ PUBLIC_DATA = {  # by the vocabulary's kind
     "private": (),
 }
 
+BUDGET = "budget"  # a note: the state of the population's after the run was settled
 EXACT_FIGURES = "the exact figures under `simulation` in the folder and in its report, counted in the clients' own text"
 
 
@@ -48,7 +53,7 @@ def facts_of(run: Run, delta: float | None = None) -> TrainingFacts | DiscoveryF
                 f"'{run.path}' has released no round, and nothing is to be stated about nothing; "
                 f"do a first round with `{resume_command(run)}`."
             )
-        return training_facts(run, accounts, accounts.realised)
+        return training_facts(run, accounts)
     if isinstance(run.metadata, DiscoveryMetadata):
         return discovery_facts(run, delta)
     facts = evaluation_facts(run, delta)
@@ -63,19 +68,20 @@ def facts_of(run: Run, delta: float | None = None) -> TrainingFacts | DiscoveryF
 # -- training ----------------------------------------------------------------------------------------------------------
 
 
-def training_facts(run: Run, accounts: Accounts, realised: Composition) -> TrainingFacts:
-    """Of a run that trains."""
-    (planned, *sides), (happened, *beside) = accounts.planned.sequences, realised.sequences
+def training_facts(run: Run, accounts: Accounts) -> TrainingFacts:
+    """Of a run that trains; before its first round of the plan alone."""
+    planned, *sides = accounts.planned.sequences
+    happened = [] if accounts.realised is None else [each.guarantee for each in accounts.realised.sequences]
     training = trained(run)
     report_goal, vocabulary = training.report_goal, training.vocabulary
     return TrainingFacts(
         planned=planned.guarantee,
-        realised=happened.guarantee,
+        realised=happened[0] if happened else None,
         also_released=tuple(
-            SideRelease(what=each.what, planned=each.guarantee, realised=other.guarantee)
-            for each, other in zip(sides, beside, strict=True)
+            SideRelease(what=each.what, planned=each.guarantee, realised=other)
+            for each, other in itertools.zip_longest(sides, happened[1:])
         ),
-        clip_norms=_clip_norms(accounts.planned, happened),
+        clip_norms=() if accounts.realised is None else _clip_norms(accounts.planned, accounts.realised.sequences[0]),
         delta=accounts.delta,
         population=training.population,
         report_goal=report_goal,
@@ -83,8 +89,8 @@ def training_facts(run: Run, accounts: Accounts, realised: Composition) -> Train
         vocabulary_kind=vocabulary["kind"],
         vocabulary_description=vocabulary["description"],
         released=(
-            "the model after every round, and this report, with what it tells of rounds and evaluations "
-            "(see 2a for what of that has no guarantee)"
+            "the model after every round, and the report beside this statement, which says nothing of clients' text "
+            "but what follows from released sums"
         ),
         looked_at=_looked_at(run),
         public_data=PUBLIC_DATA[vocabulary["kind"]] + _first_text(run),
@@ -93,6 +99,9 @@ def training_facts(run: Run, accounts: Accounts, realised: Composition) -> Train
         unit="client",
         aggregation=_aggregation(run),
         extrapolation=extrapolation_of(run, accounts.planned),
+        participations=accounts.client_of.size if happened else None,
+        seal=run.seals[accounts.released] if happened else None,
+        budget=budget_of(run),
     )
 
 
@@ -133,7 +142,7 @@ def _clip_norms(planned: Composition, updates: ReleasedSequence) -> tuple[tuple[
     """Those that were in force where the clip norm is adapted; none where it is fixed."""
     if all(each.what != CLIP_ESTIMATE for each in planned.sequences):
         return ()
-    return updates.clip_norms or ((0, updates.guarantee.clip_norm),)  # the latter: of a plan
+    return updates.clip_norms
 
 
 def _first_text(run: Run) -> tuple[str, ...]:
@@ -145,11 +154,12 @@ def _looked_at(run: Run) -> tuple[str, ...]:
     asked = trained(run).evaluation
     return (
         f"the text of up to {asked['clients']:,} validation clients every {asked['every']:,} rounds and of "
-        f"up to {asked['test_clients']:,} test clients at the end (accuracies without noise; none of these "
-        "clients is trained on)",
-        "of each round the mean training loss of its cohort, the share of clipped updates and the number of "
-        "dropped clients, without noise",
-        "the log of who took part when, for the realised MinS and MaxP",
+        f"up to {asked['test_clients']:,} test clients at the end (accuracies without noise, which the run's folder "
+        "keeps and the report leaves out; none of these clients is trained on)",
+        "of each round the mean training loss of its cohort, the share of clipped updates, the number of dropped "
+        "clients and its time, without noise, which the run's folder keeps and the report leaves out",
+        "the log of who took part when, for the realised MinS and MaxP (zero-out neighbours have the same log, and the "
+        "report says no more of it)",
         "whatever was tried on the same clients before this run to choose its settings",
     )
 
@@ -164,6 +174,8 @@ def discovery_facts(run: Run, delta: float | None = None) -> DiscoveryFacts:
     anonymity = asked.get("anonymity")
     return DiscoveryFacts(
         releases=ledger_of(run).local_reports,
+        seal=run.seal,
+        budget=budget_of(run),
         central_delta=metadata.delta if delta is None else delta,
         population=metadata.population,
         resampled=asked["resample_users"],
@@ -201,6 +213,8 @@ def evaluation_facts(run: Run, delta: float | None = None) -> EvaluationFacts | 
         key_source=asked.key_source,
         participation=participation_of(run, run.steps_done),
         releases=ledger.releases,
+        seal=run.seal,
+        budget=budget_of(run),
     )
 
 
@@ -217,6 +231,17 @@ def promise_of(run: Run, delta: float | None = None) -> Record:
     return {"kind": "nothing"} if facts is None else evaluation_figures(facts)
 
 
+# -- population --------------------------------------------------------------------------------------------------------
+
+
+def budget_of(run: Run) -> PopulationSpent | None:
+    """The budget of a run's population after it, or as it was entered while it is under way; None without one."""
+    if run.metadata.budget is None:
+        return None
+    state = run.notes.get(BUDGET, run.metadata.budget.state)
+    return from_plain(PopulationSpent, state, error=RunError, where=f"the budget in '{run.path}'")
+
+
 # -- commands ----------------------------------------------------------------------------------------------------------
 
 
@@ -227,7 +252,7 @@ def account_run_command(run: Run, delta: float) -> str:
 
 def resume_command(run: Run) -> str:
     """The command line that carries the run on."""
-    return f"tacit resume {shlex.quote(str(run.path))}"
+    return f"tacit resume {one_line(shlex.quote(str(run.path)))}"
 
 
 def created(run: Run) -> str:

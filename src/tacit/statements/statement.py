@@ -10,19 +10,22 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, TypeVar
 
 from tacit.privacy.composition import Composition
+from tacit.privacy.delta import DELTA_TOO_LARGE, publishing_warning
 from tacit.privacy.guarantee import OPERATING_SYSTEM, Guarantee
 from tacit.privacy.local_guarantee import RESAMPLED, SEEDED, LocalGuarantee
 from tacit.privacy.rounding import rounded_up
 from tacit.privacy.strategy import Record
 from tacit.statements import text_central, text_evaluation, text_local
-from tacit.statements.facts import ADJACENCIES, UNITS, TrainingFacts
+from tacit.statements.facts import ADJACENCIES, UNITS, SideRelease, TrainingFacts
 from tacit.statements.facts_analytics import DiscoveryFacts, EvaluationFacts
 from tacit.statements.ledger import NoisedSum
 from tacit.statements.local_releases import PREFIX_VOTES
+from tacit.statements.markdown import escaped, one_line, paragraphs
+from tacit.statements.population import PopulationSpent
 
 Facts = TrainingFacts | DiscoveryFacts | EvaluationFacts
 P = TypeVar("P")
@@ -44,6 +47,7 @@ class Label:
 
 
 WEAKER = Label("WEAKER THAN PLANNED", "clients came more often or sooner than planned; only the realised figures hold.")
+SURPRISING = (WEAKER.name, DELTA_TOO_LARGE)  # labels that no setting announces
 PLANNED = Label(
     "PLANNED",
     "nothing has been trained. These are the promises of a run that may never be made; the statement of the finished "
@@ -72,14 +76,14 @@ class Statement:
 
     def markdown(self) -> str:
         """The labels on the first lines, then the items under their headings."""
-        lines = [f"**{label.name}: {label.meaning}**\n" for label in self.labels]
+        lines = [f"**{label.name}: {escaped(label.meaning)}**\n" for label in self.labels]
         lines.append(f"# {self.title}\n")
         for item in self.items:
             if item.number in SECTIONS:
                 lines.append(f"## {SECTIONS[item.number]}\n")
             depth = "###" if item.number[1:] else "##"
             lines.append(f"{depth} {item.number}. {item.title}\n" if item.number else f"## {item.title}\n")
-            lines.append(item.text + "\n")
+            lines.append(paragraphs(item.text) + "\n")
         return "\n".join(lines)
 
     def to_record(self) -> Record:
@@ -104,9 +108,31 @@ class Statement:
 
 def statement(facts: Facts) -> Statement:
     """The statement of one run, with every item and every label that the facts call for."""
-    if isinstance(facts, TrainingFacts):
-        return _of_training(facts)
-    return _of_discovery(facts) if isinstance(facts, DiscoveryFacts) else _of_evaluation(facts)
+    said = _in_one_line(facts)  # what others wrote stands in sentences, and is none; the record has it as it is
+    if isinstance(said, TrainingFacts):
+        made = _of_training(said)
+    else:
+        made = _of_discovery(said) if isinstance(said, DiscoveryFacts) else _of_evaluation(said)
+    return replace(made, facts=facts)
+
+
+def _in_one_line(facts: Facts) -> Facts:
+    """The facts with every text of others in one line."""
+    texts = {field.name: _said(getattr(facts, field.name)) for field in fields(facts)}
+    return replace(facts, **{name: value for name, value in texts.items() if value is not None})
+
+
+def _said(value: Any) -> Any:
+    """A text, or several, or what goes by a name, in one line; None for what is none of these."""
+    if isinstance(value, str):
+        return one_line(value)
+    if isinstance(value, SideRelease):
+        return replace(value, what=one_line(value.what))
+    if isinstance(value, PopulationSpent):
+        return replace(value, population=one_line(value.population), clients=one_line(value.clients))
+    if isinstance(value, tuple) and value and all(isinstance(each, str | SideRelease) for each in value):
+        return tuple(map(_said, value))
+    return None
 
 
 def leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -193,16 +219,29 @@ def _training_labels(facts: TrainingFacts) -> tuple[Label, ...]:
         labels.append(Label("FIXED SEED", meaning))
     if holds.zcdp > planned.zcdp * (1 + 1e-9):
         labels.append(WEAKER)
+    if holds.private:
+        labels.extend(_delta_label(facts.delta, facts.population))
     epsilon = holds.epsilon(facts.delta)
     if holds.private and epsilon > PROTECTIVE_EPSILON:
         figure = rounded_up(epsilon, 6)
         meaning = f"an epsilon above {PROTECTIVE_EPSILON} protects nobody by itself; this run's is {figure}."
         labels.append(Label("VERY LARGE EPSILON", meaning))
+    labels.extend(_budget_label(facts.budget))
     if facts.extrapolation:
         goal = facts.extrapolation.report_goal
         meaning = f"the last section speaks of {goal:,} reports a round, a run that was not made."
         labels.append(Label("EXTRAPOLATED", meaning))
     return tuple(labels)
+
+
+def _budget_label(budget: PopulationSpent | None) -> list[Label]:
+    meaning = "of its population more was taken than is allowed, because clients came more often than planned."
+    return [Label("BUDGET EXCEEDED", meaning)] if budget and budget.exceeded else []
+
+
+def _delta_label(delta: float, population: int) -> list[Label]:
+    warning = publishing_warning(delta, population)
+    return [] if warning is None else [Label(DELTA_TOO_LARGE, warning)]
 
 
 def _planned_and_realised(facts: TrainingFacts) -> Record:
@@ -276,7 +315,7 @@ def _of_discovery(facts: DiscoveryFacts) -> Statement:
         if facts.anonymity
         else None,
     }
-    title = "Privacy statement of a campaign for new words"
+    title = "Privacy statement of a discovery of new words"
     return Statement(facts=facts, labels=_discovery_labels(facts), items=items, figures=figures, title=title)
 
 
@@ -289,13 +328,15 @@ def _discovery_labels(facts: DiscoveryFacts) -> tuple[Label, ...]:
     if facts.vocabulary_kind == "private":
         meaning = "the list of known words was counted in clients' own text; there is no guarantee for it."
         labels.append(Label("VOCABULARY FROM PRIVATE TEXT", meaning))
+    labels.extend(_delta_label(facts.central_delta, facts.population))
+    labels.extend(_budget_label(facts.budget))
     levels = (
         ("LOCAL", "without trust in whoever sums the reports", guarantee.item_epsilon),
         ("CENTRAL", "even where nobody sees single reports", guarantee.central_user_epsilon),
     )
     for level, where, epsilon in levels:
         if epsilon > PROTECTIVE_EPSILON:
-            meaning = f"an epsilon above {PROTECTIVE_EPSILON} protects nobody by itself; {where}, this campaign's is "
+            meaning = f"an epsilon above {PROTECTIVE_EPSILON} protects nobody by itself; {where}, this discovery's is "
             labels.append(Label(f"VERY LARGE {level} EPSILON", meaning + f"{rounded_up(epsilon)}."))
     return tuple(labels)
 
@@ -350,6 +391,9 @@ def _evaluation_labels(facts: EvaluationFacts) -> tuple[Label, ...]:
     if facts.key_source != OPERATING_SYSTEM:
         meaning = f"randomness came from {facts.key_source}; whoever knows the seed can take the noise away."
         labels.append(Label("FIXED SEED", meaning))
+    if facts.delta > 0:
+        labels.extend(_delta_label(facts.delta, facts.asked))
+    labels.extend(_budget_label(facts.budget))
     if facts.epsilon > PROTECTIVE_EPSILON:
         meaning = f"an epsilon above {PROTECTIVE_EPSILON} protects nobody by itself; this evaluation's is "
         labels.append(Label("VERY LARGE EPSILON", meaning + f"{rounded_up(facts.epsilon, 6)}."))

@@ -11,6 +11,10 @@ from tacit.privacy.strategy import (
 )
 from tacit.statements.facts import SideRelease, TrainingFacts
 
+FLOATING_POINT = (
+    "the analysis is of real numbers. Noised sums are released on a grid that is chosen before the data; what floating "
+    "point changes all the same is bounded in docs/floating-point.md, and not added here."
+)
 CLIP_NORMS_SHOWN = 12  # of more, only the first, the last and the extremes
 
 
@@ -36,12 +40,13 @@ def accesses(facts: TrainingFacts) -> str:
         f"Vocabulary ({facts.vocabulary_kind}): {facts.vocabulary_description}.",
         "Public data: " + ("; ".join(facts.public_data) or "none") + ".",
         "Looked at without any guarantee: " + ("; ".join(facts.looked_at) or "nothing else") + ".",
+        *([facts.budget.sentence()] if facts.budget else []),
     ]
     if facts.vocabulary_kind == "private":
         lines.append("The vocabulary itself was taken from private text and has no guarantee.")
     if facts.vocabulary_kind == "discovered":
         lines.append(
-            "Some of its words were discovered by a campaign under local differential privacy; that campaign's own "
+            "Some of its words were discovered under local differential privacy; that discovery's own "
             "statement covers them, and this one does not."
         )
     return "\n\n".join(lines)
@@ -90,8 +95,7 @@ def assumptions(facts: TrainingFacts) -> str:
     norm = "the clip norm in force" if facts.clip_norms else f"{guarantee.clip_norm:.6g}"
     noise = (
         f"Gaussian seeds of standard deviation {guarantee.noise_multiplier:.6g} x {norm}, with "
-        f"keys from {facts.key_source}; the analysis is of real numbers, and the rounding of floating-point noise "
-        "is not covered."
+        f"keys from {facts.key_source}; {FLOATING_POINT}"
         if guarantee.private
         else f"No noise; randomness of the simulation came from {facts.key_source}."
     )
@@ -112,7 +116,8 @@ def _who_came(facts: TrainingFacts) -> list[str]:
     """Who took part and what enforces it; of a planned run, who is to, and what a simulation saw."""
     if facts.realised:
         return [
-            f"- Realised, measured from the log of the run: {_limits(facts.realised.participation)}. It counts under "
+            f"- Realised, measured from the log of the run, {facts.participations:,} participations: "
+            f"{_limits(facts.realised.participation)}. It counts under "
             "the assumption that when a client comes does not depend on what anyone typed.",
             f"- Participation is enforced by the cohort rule: {facts.cohort_rule}.",
         ]
@@ -145,7 +150,7 @@ def formal(facts: TrainingFacts) -> str:
     if facts.vocabulary_kind == "private":
         text += " Neither covers the vocabulary."
     if facts.vocabulary_kind == "discovered":
-        text += " Neither covers the vocabulary, which has the guarantee of its campaign."
+        text += " Neither covers the vocabulary, which has the guarantee of its discovery."
     return text
 
 
@@ -165,9 +170,16 @@ def verifiability(facts: TrainingFacts) -> str:
         "Every figure is re-derived from the ledger or from the parameters alone by\n\n"
         f"{_listing([facts.verify_command, *commands])}\n\n"
         "The record of this statement holds all that its figures, labels and sentences follow from: "
-        "`tacit verify` recomputes every line of it. The mechanism, the accountant and the verifier are one "
-        "program whose source can be read."
+        f"`tacit verify` recomputes every line of it{sealed(facts.seal)}. The mechanism, the accountant and the "
+        "verifier are one program whose source can be read."
     )
+
+
+def sealed(seal: str | None) -> str:
+    """What ties a statement to its run, where the run has a seal."""
+    if seal is None:
+        return ""
+    return f", and of the run folder that its facts are those of the ledger and log with the seal {seal}"
 
 
 def _listing(commands: Iterable[str | None]) -> str:

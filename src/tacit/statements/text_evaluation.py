@@ -7,6 +7,7 @@ from tacit.statements.facts import ADJACENCIES
 from tacit.statements.facts_analytics import EvaluationFacts
 from tacit.statements.ledger import NoisedSum
 from tacit.statements.local_releases import LocalReports
+from tacit.statements.text_central import FLOATING_POINT, sealed
 
 ONE_REPORT = (
     "Replace-one, of one report: two data sets are neighbours if one client holds anything else, so that its report "
@@ -35,6 +36,7 @@ def accesses(facts: EvaluationFacts) -> str:
             "has a guarantee of its own, and a client that trained it, too, adds the two figures.",
             "Trying settings on the same clients is not part of the evaluation and has no guarantee.",
             "Looked at without any guarantee: " + ("; ".join(facts.looked_at) or "nothing else") + ".",
+            *([facts.budget.sentence()] if facts.budget else []),
         ]
     )
 
@@ -87,8 +89,8 @@ def assumptions(facts: EvaluationFacts) -> str:
             limits,
             "- A client adds one unit to one cell of each histogram of its step, so its part of a step's H histograms "
             "has norm sqrt(H), exactly.",
-            f"- Gaussian noise of standard deviation {spreads} in every cell, with keys from {facts.key_source}; the "
-            "analysis is of real numbers, and the rounding of floating-point noise is not covered.",
+            f"- Gaussian noise of standard deviation {spreads} in every cell, with keys from {facts.key_source}; "
+            f"{FLOATING_POINT}",
         ]
     )
 
@@ -113,7 +115,8 @@ def verifiability(facts: EvaluationFacts) -> str:
     return (
         "The record of this statement holds the whole ledger: every step, and what was released of it. Every figure, "
         f"label and sentence is recomputed from it by\n\n    {facts.verify_command}\n\n"
-        "The devices' part, the accountant and the verifier are one program whose source can be read."
+        f"It recomputes every line{sealed(facts.seal)}. The devices' part, the accountant and the verifier are one "
+        "program whose source can be read."
     )
 
 

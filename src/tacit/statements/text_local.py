@@ -3,10 +3,11 @@
 from tacit.privacy.local_guarantee import ASSUMPTIONS, LocalGuarantee
 from tacit.statements.facts_analytics import SAMPLERS, DiscoveryFacts
 from tacit.statements.local_releases import WORD_COUNTS, LocalReports
+from tacit.statements.text_central import sealed
 
 ADJACENCY = (
-    "Replace-one, of one answer: two data sets are neighbours if one answer of one person is another, be it any prefix "
-    "or word or 'nothing'. The number of people asked and of reports is the same and public."
+    "Replace-one, of one answer: two data sets are neighbours if one answer of one user is another, be it any prefix "
+    "or word or 'nothing'. The number of users asked and of reports is the same and public."
 )
 
 
@@ -19,15 +20,16 @@ def setting(facts: DiscoveryFacts) -> str:
 
 
 def accesses(facts: DiscoveryFacts) -> str:
-    people = "users drawn from" if facts.resampled else "users of a population of"
+    users = "users drawn from" if facts.resampled else "users of a population of"
     return "\n\n".join(
         [
-            f"The guarantee applies to the words typed by {facts.users:,} {people} {facts.population:,} "
-            "clients, in one campaign. Each user is asked one question, once.",
+            f"The guarantee applies to the words typed by {facts.users:,} {users} {facts.population:,} "
+            "clients, in one discovery. Each user is asked one question, once.",
             "Words of the vocabulary that the devices have are never reported. Vocabulary "
             f"({facts.vocabulary_kind}): {facts.vocabulary_description}.",
-            "Trying settings on the same clients is not part of the campaign and has no guarantee.",
+            "Trying settings on the same clients is not part of the discovery and has no guarantee.",
             "Looked at without any guarantee: " + ("; ".join(facts.looked_at) or "nothing else") + ".",
+            *([facts.budget.sentence()] if facts.budget else []),
         ]
     )
 
@@ -49,16 +51,16 @@ def unit(facts: DiscoveryFacts) -> str:
     K = facts.guarantee.contributions
     return (
         f"Two units. One answer: a user sends {K} of them, {SAMPLERS[facts.sampler]}, padded with 'nothing', in random "
-        "order, so that one word typed instead of another changes at most one answer. One person: everything that a "
-        "user answered. A person with several devices that are asked counts as several."
+        "order, so that one word typed instead of another changes at most one answer. One user: everything that a "
+        "user answered. Who has several devices that are asked counts as several users."
     )
 
 
 def accounting(guarantee: LocalGuarantee) -> str:
     return (
-        "Pure local differential privacy of each report, exact; the answers of one person add up (basic composition); "
-        "groups of people do not, because nobody is in two (parallel composition). The central figure of one answer is "
-        f"by shuffling: {guarantee.central.theorem}; the worst group counts. The central figure of a person is by "
+        "Pure local differential privacy of each report, exact; the answers of one user add up (basic composition); "
+        "groups of users do not, because nobody is in two (parallel composition). The central figure of one answer is "
+        f"by shuffling: {guarantee.central.theorem}; the worst group counts. The central figure of a user is by "
         "group privacy over the answers, or the local one where that is less."
     )
 
@@ -77,7 +79,7 @@ def formal(facts: DiscoveryFacts) -> list[str]:
     anonymity = (
         facts.anonymity.sentence()
         if facts.anonymity
-        else "Anonymity: none was asked for; what a single person typed can be output."
+        else "Anonymity: none was asked for; what a single user typed can be output."
     )
     return [*facts.guarantee.promises(), anonymity, "Figures are rounded up."]
 
@@ -86,5 +88,6 @@ def verifiability(facts: DiscoveryFacts) -> str:
     return (
         "The record of this statement holds the whole ledger: every group that was asked, and what was released of it. "
         f"Every figure, label and sentence is recomputed from it by\n\n    {facts.verify_command}\n\n"
-        "The devices' part, the accountant and the verifier are one program whose source can be read."
+        f"It recomputes every line{sealed(facts.seal)}. The devices' part, the accountant and the verifier are one "
+        "program whose source can be read."
     )

@@ -6,15 +6,21 @@ again from the recorded facts alone and compares line by line. What it cannot ch
 log of who took part is not published with a statement.
 """
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from tacit.errors import InputError, TacitError
+from tacit.errors import InputError, RunError, TacitError
 from tacit.privacy.strategy import Record
+from tacit.records import LARGEST, json_ready, strict_json
+from tacit.runs import Run
+from tacit.runs.budget import PopulationBudget
 from tacit.statements.facts import TrainingFacts
 from tacit.statements.facts_analytics import DiscoveryFacts, EvaluationFacts
+from tacit.statements.run_facts import facts_of
 from tacit.statements.statement import checksum, leaves, statement
 
 KINDS = {each.format: each for each in (TrainingFacts, DiscoveryFacts, EvaluationFacts)}
@@ -46,7 +52,7 @@ def verify(record: Any) -> tuple[CheckedLine, ...]:
     if not isinstance(record, Mapping) or not isinstance(found, str) or found not in KINDS:
         formats = " or ".join(map(repr, KINDS))
         raise InputError(f"this is no statement of the format {formats} but {found!r}; use the version that wrote it.")
-    stated = dict(record)
+    stated = _as_in_a_file(record)
     facts, checksums = stated.pop("facts", None), stated.pop("checksums", None)
     if not isinstance(facts, Mapping) or not isinstance(checksums, Mapping):
         raise InputError("the statement lacks its facts or their checksums; ask for the whole file.")
@@ -57,6 +63,48 @@ def verify(record: Any) -> tuple[CheckedLine, ...]:
         return (*lines, CheckedLine(name="facts", complaint=f"no statement follows from the facts: {error}"))
     computed = {name: value for name, value in again.items() if name not in ("facts", "checksums")}
     return (*lines, *_compared(dict(leaves(stated)), dict(leaves(computed))))
+
+
+def against_run(record: Mapping[str, Any], run: Run) -> tuple[CheckedLine, ...]:
+    """Each fact of a statement against what the run's own ledger and log say, at the delta that it states.
+
+    A run that was moved has another path in the command that accounts it, which is therefore left out. Raises: as
+    `facts_of`, for a run that has nothing to state.
+    """
+    facts = _as_in_a_file(record)["facts"]
+    delta = facts.get("delta", facts.get("central_delta"))
+    found = facts_of(run, delta if isinstance(delta, float) and 0 < delta < 1 else None)
+    if record["format"] != found.format:
+        return (CheckedLine(name="run", complaint=f"a run of `tacit {run.kind}` has no statement of this kind"),)
+    if (seal := facts.get("seal")) != run.seal and seal in run.seals:
+        steps = f"the statement is of the first {run.seals.index(seal)} of {run.steps_done} steps"
+        return (CheckedLine(name="run.seal", complaint=f"{steps}; `tacit report` writes that of all"),)
+    stated, computed = (
+        {f"run.{name}": value for name, value in leaves(each) if name != "verify_command"}
+        for each in (facts, json_ready(found.to_record()))
+    )
+    return (*_compared(stated, computed), *_of_budget(facts, run))
+
+
+def _of_budget(facts: Mapping[str, Any], run: Run) -> tuple[CheckedLine, ...]:
+    """That the budget of the population, where it is at hand, has the entries that the statement speaks of."""
+    if run.metadata.budget is None or not Path(run.metadata.budget.path).exists():
+        return ()
+    stated = facts["budget"]["seal"] if isinstance(facts["budget"], Mapping) else None
+    try:
+        seals = PopulationBudget.open(Path(run.metadata.budget.path)).read().seals
+    except RunError as error:
+        return (CheckedLine(name="budget", complaint=str(error)),)
+    other = f"the budget '{run.metadata.budget.path}' never had the seal {_shown(stated)}"
+    return (CheckedLine(name="budget", complaint=None if stated in seals else other),)
+
+
+def _as_in_a_file(record: Mapping[str, Any]) -> Record:
+    """The record as JSON gives it back; InputError where it holds what JSON cannot say, which a file cannot hold."""
+    try:
+        return dict(strict_json(json.dumps(dict(record), allow_nan=False)))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise InputError(f"this is no statement: it holds what JSON cannot say ({error}); ask for the file.") from error
 
 
 def _facts(facts: Mapping[str, Any], checksums: Mapping[str, Any]) -> tuple[CheckedLine, ...]:
@@ -93,7 +141,8 @@ def _compared(stated: Record, computed: Record) -> tuple[CheckedLine, ...]:
 
 def _same(stated: Any, computed: Any) -> bool:
     if float in (type(stated), type(computed)) and {type(stated), type(computed)} <= {int, float}:
-        return math.isclose(stated, computed, rel_tol=ROUNDING)
+        beyond = isinstance(stated, int) and abs(stated) > LARGEST  # which no real number comes near
+        return not beyond and math.isclose(stated, computed, rel_tol=ROUNDING)
     return type(stated) is type(computed) and bool(stated == computed)
 
 

@@ -2,7 +2,7 @@
 
 Nobody's text may be pooled like this outside a simulation, and no guarantee is given: it is the upper
 baseline of a federated run that saw as many sentences. The pooled sentences are shuffled anew in every
-pass, so that a batch mixes many people, which is what a client's own batches never do.
+pass, so that a batch mixes many clients, which is what a client's own batches never do.
 """
 
 import math

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.numpy import load_file
+from safetensors.numpy import load
 
 from tacit.errors import RunError
 from tacit.files import sweep_drafts, write_whole
@@ -39,22 +39,23 @@ def leaves(state: Any) -> dict[str, NDArray[Any]]:
     }
 
 
-def digest(arrays: Arrays) -> str:
-    """SHA-256 over every array of a state (names, types, shapes, bytes): equal digests, equal bits."""
-    sha = hashlib.sha256()
-    for name, array in arrays.items():
-        sha.update(f"{name} {array.dtype} {array.shape}\n".encode())
-        sha.update(np.atleast_1d(array).data)
-    return sha.hexdigest()
-
-
 def save_checkpoint(path: Path, arrays: Arrays) -> str:
-    """Write the leaves of a state and return their digest. When this returns, the file survives a power cut.
+    """Write the leaves of a state and return the file's SHA-256. When this returns, the file survives a power cut.
 
     Raises: OSError (a full disk, say); then nothing is left under `path` and earlier checkpoints are as they were.
     """
-    write_whole(path, _safetensors({name: np.asarray(array, order="C") for name, array in arrays.items()}))
-    return digest(arrays)
+    sha = hashlib.sha256()
+    write_whole(
+        path, _hashed(_safetensors({name: np.asarray(array, order="C") for name, array in arrays.items()}), sha)
+    )
+    return sha.hexdigest()
+
+
+def _hashed(parts: Iterator[bytes | memoryview], sha: "hashlib._Hash") -> Iterator[bytes | memoryview]:
+    """The parts as they are, counted into a digest on their way."""
+    for part in parts:
+        sha.update(part)
+        yield part
 
 
 def _safetensors(arrays: Arrays) -> Iterator[bytes | memoryview]:
@@ -79,10 +80,11 @@ def _safetensors(arrays: Arrays) -> Iterator[bytes | memoryview]:
 def load_checkpoint(path: Path, like: Any, expected: str) -> Any:
     """The state saved at `path`, with the structure of `like`; sizes are the file's, because noise buffers may grow.
 
-    Raises: RunError when it is missing, of another structure, or not the state whose digest the ledger has.
+    Raises: RunError when it is missing, of another structure, or not the file whose digest the ledger has.
     """
     try:
-        arrays = load_file(path)
+        content = path.read_bytes()
+        arrays = load(content)
     except (OSError, SafetensorError) as error:
         raise RunError(
             f"the checkpoint '{path}' cannot be read ({error}); restore it from a copy of the run folder."
@@ -92,7 +94,7 @@ def load_checkpoint(path: Path, like: Any, expected: str) -> Any:
         raise RunError(f"the checkpoint '{path}' holds another recipe's state; restore the run folder as it was.")
     scalars = {name for name, array in wanted.items() if array.ndim == 0 and arrays[name].size == 1}
     arrays = {name: arrays[name].reshape(()) if name in scalars else arrays[name] for name in wanted}
-    if digest(arrays) != expected:
+    if hashlib.sha256(content).hexdigest() != expected:
         raise RunError(f"the checkpoint '{path}' is not the state that its ledger row names; restore it from a copy.")
     return jax.tree_util.tree_unflatten(jax.tree_util.tree_structure(like), list(arrays.values()))
 

@@ -40,6 +40,9 @@ class Descends(Protocol):
         ...
 
 
+MOST = 100_000  # epochs, sentences, words: more than any device has in a round
+
+
 @dataclass(frozen=True, kw_only=True)
 class ClientTraining:
     """What every client does with its text in a round; changes the result.
@@ -57,8 +60,8 @@ class ClientTraining:
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "sentences", "words"):
-            if getattr(self, name) < 1:
-                raise InputError(f"client.{name}={getattr(self, name)} must be at least 1.")
+            if not 1 <= getattr(self, name) <= MOST:
+                raise InputError(f"client.{name}={getattr(self, name)} must be at least 1 and at most {MOST:,}.")
         if not (self.learning_rate > 0 and math.isfinite(self.learning_rate)):
             raise InputError(
                 f"client.learning_rate={self.learning_rate} must be a positive number; 0.5 is a start for tuning."
@@ -76,7 +79,7 @@ NOBODY = -1  # in the place of a client: shards of one size are one compiled pro
 
 
 class ClientData(NamedTuple):
-    """The sentences of a cohort, padded: what the phones would read from their own disks."""
+    """The sentences of a cohort, padded: what the devices would read from their own disks."""
 
     sentences: NDArray[np.int32]  # (clients, S, L+1), S a multiple of the batch size; empty rows are all padding
     batches: NDArray[np.int32]  # (clients,): how many batches hold anything
@@ -126,7 +129,7 @@ class ClientWork:
 def gather(cache: Cache, clients: NDArray[np.int64], settings: ClientTraining, seed: bytes) -> ClientData:
     """A random subset of each client's sentences, in random order, cut and padded.
 
-    A client's choice follows from (seed, client) alone, as on a phone: not from who else is in the cohort or shard.
+    A client's choice follows from (seed, client) alone, as on a device: not from who else is in the cohort or shard.
     NOBODY has no text, hence an update of zero.
     """
     rows = -(-settings.sentences // settings.batch_size) * settings.batch_size

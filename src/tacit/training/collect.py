@@ -18,6 +18,7 @@ from tacit.data import Cache
 from tacit.errors import TrainingError
 from tacit.training.client import ClientAlgorithm, ClientTraining, ClientWork, Loss
 from tacit.training.cohort import Workers, train_cohort
+from tacit.training.private_loss import bounded_sum
 from tacit.training.sampling import Cohorts
 
 
@@ -31,6 +32,7 @@ class TrainingTask:
     clip_norm: float  # the norm that no update may exceed in the sum
     clip_estimate: float | None  # each says in one bit whether its update is no longer than this; None: not asked
     report_goal: int  # how many reports are wanted
+    loss_bound: float | None = None  # each sends its training loss, clipped to [0, this]; None: not asked
 
 
 class Diagnostics(NamedTuple):
@@ -50,6 +52,7 @@ class Collected(NamedTuple):
     short_updates: int | None  # how many said that their update was no longer than the estimate; None: not asked
     clients: NDArray[np.int64]  # who took part, for the log: each once; pseudonyms where devices are real
     diagnostics: Diagnostics | None = None  # simulations only
+    losses: float | None = None  # sum of the reports' clipped losses, each minus half the bound; None: not asked
 
 
 class Collector(Protocol):
@@ -92,6 +95,10 @@ def checked(collected: Collected, task: TrainingTask) -> Collected:
         wrong = "a count of short updates that nobody asked for"
     elif collected.short_updates is not None and not 0 <= collected.short_updates <= collected.reports:
         wrong = f"{collected.short_updates} short updates of {collected.reports}"
+    elif (collected.losses is None) != (task.loss_bound is None):
+        wrong = "no sum of losses" if collected.losses is None else "a sum of losses that nobody asked for"
+    elif collected.losses is not None and not abs(collected.losses) <= collected.reports * (task.loss_bound or 0) / 2:
+        wrong = f"losses that sum up to {collected.losses:g}, beyond {collected.reports} times half their bound"
     if wrong:
         raise TrainingError(
             f"round {task.round}: the collector brought {wrong}, and no guarantee covers that; mend its `collect`."
@@ -148,6 +155,7 @@ class SimulatedCollector:
             short_updates=shorter(received.norms[received.finite], task.clip_estimate),
             clients=clients,
             diagnostics=Diagnostics(received.norms, received.finite, received.losses),
+            losses=bounded_sum(received.losses[received.finite], task.loss_bound),
         )
         return collected, after
 

@@ -30,15 +30,17 @@ from tacit.training.client import (
     sgd_step,
 )
 from tacit.training.collect import Collected, Diagnostics, Learner, TrainingTask, shorter
+from tacit.training.private_loss import bounded_sum
 from tacit.training.sampling import Cohorts
 
 
 class DeviceReport(NamedTuple):
-    """What a device sends: the first three to the aggregator; the last two stay in a simulation."""
+    """What a device sends: the first four to the aggregator; the last two stay in a simulation."""
 
     update: NDArray[np.float32]  # (d,), clipped
     usable: bool  # False: the update was not finite, and is zero
     short: bool | None  # whether it was no longer than the estimate before clipping; None: not asked
+    bounded_loss: float | None  # its training loss, clipped to [0, bound], minus half the bound; None: not asked
     norm: np.float32  # before clipping
     loss: np.float32  # mean training loss over the device's batches
 
@@ -50,7 +52,8 @@ def report_of(work: ClientWork, task: TrainingTask, client: int, *, seed: bytes)
     part = _device_part(work.loss, work.unravel, task.client, work.algorithm, precision)
     update, norm, finite, loss = part(task.model, data.sentences[0], data.batches[0], np.float32(task.clip_norm))
     short = bool(shorter(np.asarray(norm)[None], task.clip_estimate)) if task.clip_estimate is not None else None
-    return DeviceReport(np.asarray(update), bool(finite), short, np.float32(norm), np.float32(loss))
+    bounded = bounded_sum(np.asarray(loss)[None], task.loss_bound)
+    return DeviceReport(np.asarray(update), bool(finite), short, bounded, np.float32(norm), np.float32(loss))
 
 
 @lru_cache(maxsize=8)
@@ -102,5 +105,6 @@ class OneByOne:
                 np.array([report.usable for report in reports]),
                 np.array([report.loss for report in reports]),
             ),
+            losses=None if task.loss_bound is None else sum(report.bounded_loss or 0.0 for report in usable),
         )
         return collected, after

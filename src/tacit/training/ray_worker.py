@@ -127,10 +127,11 @@ def _same_precision(work: ClientWork, computes: Precision) -> None:
 
 
 def _same_cache(path: Path, digest: str) -> Cache:
-    """The cache on this node. What its manifest says is compared, and the sizes of its files."""
+    """The cache on this node, all of it read and compared with the digest of the run."""
     wayout = "a worker reads the clients' text itself, so every node needs the cache under this path: share or copy it"
     try:
         cache = Cache.open(path)
+        cache.verify()
     except CacheError as error:
         raise CacheError(f"on the node {node_name()}: {error} ({wayout})") from error
     if cache.manifest.digest != digest:

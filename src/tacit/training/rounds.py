@@ -20,10 +20,11 @@ from tacit.compute.profile import phase
 from tacit.mechanisms import NoiseState, stream_for
 from tacit.privacy import Guarantee
 from tacit.statements import NoisedSum
-from tacit.statements.ledger import ledger_record
+from tacit.statements.ledger import CLIP_ESTIMATE, TRAINING_LOSS, ledger_record
 from tacit.training.adaptive_clipping import AdaptiveClipping, ClipState, clip_of_round, first_clip, follow
 from tacit.training.client import ClientTraining
 from tacit.training.collect import Collected, Collector, TrainingTask, checked
+from tacit.training.private_loss import PrivateLoss, first_noise, release
 from tacit.training.randomness import seed_for
 from tacit.training.server import ServerOptimizer, server_step
 
@@ -39,6 +40,7 @@ class RoundPlan:
     client: ClientTraining
     server: ServerOptimizer
     clipping: AdaptiveClipping | None = None  # None: the clip norm of the guarantee, in every round
+    loss: PrivateLoss | None = None  # None: no training loss is released
     optimizer: OwnOptimizer | None = None  # in place of the one that `server` describes; sees noised means only
 
     @property
@@ -48,14 +50,29 @@ class RoundPlan:
     @property
     def updates(self) -> Guarantee:
         """What the model updates promise by themselves, with the first clip norm."""
-        return (
-            self.guarantee if self.clipping is None else self.clipping.guarantees(self.guarantee, self.report_goal)[0]
-        )
+        rest = self._without_losses
+        return rest if self.clipping is None else self.clipping.guarantees(rest, self.report_goal)[0]
 
     @property
     def counts(self) -> Guarantee | None:
         """What the counts of short updates promise by themselves; None: there are none."""
-        return None if self.clipping is None else self.clipping.guarantees(self.guarantee, self.report_goal)[1]
+        return None if self.clipping is None else self.clipping.guarantees(self._without_losses, self.report_goal)[1]
+
+    @property
+    def losses(self) -> Guarantee | None:
+        """What the sums of losses promise by themselves; None: there are none."""
+        return None if self.loss is None else self.loss.guarantees(self.guarantee, self.report_goal)[1]
+
+    @property
+    def beside(self) -> dict[str, Guarantee]:
+        """What is released beside the updates in every round, by the names of the ledger."""
+        sides = {CLIP_ESTIMATE: self.counts, TRAINING_LOSS: self.losses}
+        return {what: guarantee for what, guarantee in sides.items() if guarantee is not None}
+
+    @property
+    def _without_losses(self) -> Guarantee:
+        """What is left for the updates and their counts."""
+        return self.guarantee if self.loss is None else self.loss.guarantees(self.guarantee, self.report_goal)[0]
 
     def transformation(self) -> optax.GradientTransformation:
         """The server's optimizer."""
@@ -70,6 +87,7 @@ class TrainingState(NamedTuple):
     noise: NoiseState | None  # None: the run is not private
     clock: Any  # the collector's: who may take part when
     clip: ClipState | None = None  # None: the clip norm is fixed
+    loss: NoiseState | None = None  # of the losses' noise; None: none are released, or the run is not private
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +102,7 @@ class RoundOutcome:
     loss: float | None = None  # mean over the counted clients of their training loss; simulations only
     clipped: float | None = None  # share of the counted clients whose update was clipped; simulations only
     clip_estimate: float | None = None  # after the round; None: the clip norm is fixed
+    private_loss: float | None = None  # the mean training loss as it was released; None: it was not
 
     @property
     def measures(self) -> dict[str, float]:
@@ -91,6 +110,8 @@ class RoundOutcome:
         found = {} if self.loss is None or self.clipped is None else {"loss": self.loss, "clipped": self.clipped}
         if self.clip_estimate is not None:
             found |= {"clip_norm": self.release.clip_norm, "clip_estimate": self.clip_estimate}
+        if self.private_loss is not None:
+            found["private_loss"] = self.private_loss
         return found
 
 
@@ -107,6 +128,7 @@ def initial_state(start: ArrayLike, plan: RoundPlan, collector: Collector) -> Tr
         noise=None if strategy is None else stream_for(strategy).init(len(model)),
         clock=collector.init(),
         clip=None if plan.clipping is None or plan.counts is None else first_clip(plan.clipping, plan.counts),
+        loss=None if plan.losses is None else first_noise(plan.losses),
     )
 
 
@@ -126,17 +148,23 @@ def run_round(
         clip_norm=updates.clip_norm,
         clip_estimate=None if clip is None else float(clip.estimate),
         report_goal=plan.report_goal,
+        loss_bound=None if plan.loss is None else plan.loss.bound,
     )
     received, clock = collector.collect(state.clock, task, seed=seed_for(key, "client", round))
     received = checked(received, task)
     with phase("noise"):
         total, noise = _add_noise(received.total, state.noise, updates, key)
-        clip, also = _follow(plan, clip, received, round, key)
+        clip, counted = _follow(plan, clip, received, round, key)
+        private_loss, loss, summed = _release_loss(plan, state.loss, received, round, key)
     with phase("server step"):
         model, optimizer = server_step(plan.transformation(), state.model, state.optimizer, total / plan.report_goal)
         jax.block_until_ready(model)  # type: ignore[no-untyped-call]
-    outcome = _outcome(round, received, updates, clip, also, time.perf_counter() - began)
-    return TrainingState(model, optimizer, noise, clock, clip), outcome
+    outcome = replace(
+        _outcome(round, received, updates, clip, time.perf_counter() - began),
+        also=(*counted, *summed),
+        private_loss=private_loss,
+    )
+    return TrainingState(model, optimizer, noise, clock, clip, loss), outcome
 
 
 def _active_clip(plan: RoundPlan, clip: ClipState | None, round: int) -> tuple[Guarantee, ClipState | None]:
@@ -166,6 +194,26 @@ def _follow(
     return clip, (replace(release, dropped=received.dropped),)
 
 
+def _release_loss(
+    plan: RoundPlan, noise: NoiseState | None, received: Collected, round: int, key: bytes
+) -> tuple[float | None, NoiseState | None, tuple[NoisedSum, ...]]:
+    """The round's training loss as released, the state of its noise, its release: nothing where nobody asks."""
+    if plan.loss is None or plan.losses is None or received.losses is None:
+        return None, None, ()
+    mean, noise, row = release(
+        received.losses,
+        noise,
+        settings=plan.loss,
+        guarantee=plan.losses,
+        report_goal=plan.report_goal,
+        reports=received.reports,
+        dropped=received.dropped,
+        round=round,
+        key=key,
+    )
+    return mean, noise, (row,)
+
+
 def _add_noise(
     total: Array, noise: NoiseState | None, updates: Guarantee, key: bytes
 ) -> tuple[Array, NoiseState | None]:
@@ -181,10 +229,9 @@ def _outcome(
     received: Collected,
     updates: Guarantee,
     clip: ClipState | None,
-    also: tuple[NoisedSum, ...],
     seconds: float,
 ) -> RoundOutcome:
-    release = NoisedSum(
+    updated = NoisedSum(
         round=round,
         what="model update",
         strategy_record=ledger_record(updates.strategy),
@@ -197,9 +244,8 @@ def _outcome(
     return RoundOutcome(
         round=round,
         clients=received.clients,
-        release=release,
+        release=updated,
         seconds=seconds,
-        also=also,
         loss=None if seen is None else float(seen.losses[seen.finite].mean()),
         clipped=None if seen is None else float((seen.norms[seen.finite] > updates.clip_norm).mean()),
         clip_estimate=None if clip is None else float(clip.estimate),

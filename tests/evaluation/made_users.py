@@ -23,7 +23,7 @@ def comparison(draw: np.random.Generator, *, words: int, accuracy: float, shifts
     return Comparison(baseline=_counts(words, right), personalised=tuple(personalised), paired=tuple(pairs))
 
 
-def people(
+def made_users(
     clients: int,
     shifts: tuple[float, ...] = (0.03, 0.0, -0.05),
     *,

@@ -1,0 +1,49 @@
+"""What people read of a result, its blocks, as text; tables of figures, none of which is ever cut off."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.measure import Measurement
+from rich.table import Table as Drawn
+
+from tacit.cli.console import console, styled
+from tacit.reports.page import Heading, Labels, Paragraph, Table, Tiles
+
+
+def print_blocks(blocks: Sequence[Any]) -> None:
+    """Print headings, paragraphs, warnings and tables; what stands under a heading is indented."""
+    indent = ""
+    for block in blocks:
+        match block:
+            case Heading(text=text):
+                console.print(styled(text, "bold"))
+                indent = "   "
+            case Paragraph(text=text, soft=soft):
+                indent = "" if soft else indent
+                for line in text.split("\n\n"):
+                    console.print(indent + line)
+            case Labels(labels=labels):
+                for label in labels:
+                    console.print(styled(f"{label.name}:", "bold red"), label.meaning)
+            case Tiles(tiles=tiles):
+                print_table((), tiles)
+            case Table(rows=rows, head=head):
+                print_table(head, rows)
+
+
+def print_table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+    """Print the rows, under their headings if there are any; a narrow window breaks the last column's words, then
+    whole lines.
+    """
+    table = Drawn(box=None, pad_edge=False, show_header=bool(headings))
+    for index, heading in enumerate(headings or [""] * len(rows[0])):
+        words = any(" " in row[index] for row in rows)
+        table.add_column(
+            heading,
+            justify="left" if words or index == 0 else "right",
+            min_width=None if words else max(len(heading), *(len(row[index]) for row in rows)),
+        )
+    for row in rows:
+        table.add_row(*row)
+    needed = Measurement.get(console, console.options.update(max_width=1000), table).minimum
+    console.print(table, width=max(console.width, needed))

@@ -1,0 +1,64 @@
+"""The command `tacit`: every sub-command in the file named after its subject, imported when it is used.
+
+`data.py` brings text in, `vocab.py` and `discover.py` find its words, `plan.py` and `simulate.py` weigh privacy
+against computation and population, `design.py` chooses a mechanism, `account.py` proves and `verify.py` checks what it
+proved, `pretrain.py` makes a first model from public text, `tune.py` finds settings in small trials, `train.py` trains
+and resumes, `evaluate.py` and `personalize.py` ask devices how a model does, `demo.py` is the main job, `report.py`
+shows and compares.
+"""
+
+from tacit.cli.groups import at, late_app
+
+COMMANDS = {
+    "demo": at(
+        "demo:demo", "Import a population, train a private next-word model, evaluate it, write report and statement."
+    ),
+    "data": at("data:app", "Bring clients' text in, and look at what came."),
+    "vocab": at("vocab:app", "Make and extend vocabularies."),
+    "discover": at(
+        "discover:discover_words",
+        "Find frequent unknown words under local differential privacy, layer by layer of a trie.",
+    ),
+    "pretrain": at("pretrain:pretrain", "Train a model on public text; `tacit train --init OUT` begins from it."),
+    "tune": at(
+        "tune:tune", "Try server learning rates and clipping quantiles small, then write the production recipe."
+    ),
+    "train": at("train:train", "Train a model by the recipe and leave a run folder."),
+    "resume": at(
+        "train:resume", "Carry an interrupted run to its end; the result is bit for bit that of an uninterrupted one."
+    ),
+    "evaluate": at(
+        "evaluate:evaluate",
+        "Accuracy of models over clients: quantiles, the worst decile, and who gains from one model over another.",
+    ),
+    "personalize": at(
+        "personalize:personalize",
+        "Fine-tune a model on each client's own text, count who gains and loses, and release that with a guarantee.",
+    ),
+    "plan": at("plan:app", "Plan a run before it is run: privacy, client visits and days."),
+    "simulate": at(
+        "simulate:simulate",
+        "Who would come, how often, and how long it would take: realised MinS and MaxP, days, wasted work.",
+    ),
+    "design": at("design:app", "Choose a mechanism's parameters for the least error at equal privacy."),
+    "account": at("account:app", "What a mechanism promises: exact sensitivity, zCDP, and epsilon at a delta."),
+    "verify": at(
+        "verify:verify_statement",
+        "Recompute every figure, label and sentence of a statement from its facts; exit code 1 if a line fails.",
+    ),
+    "report": at(
+        "report:report",
+        "Write RUN/report, which may be published (the statement is in it), and RUN/simulation, which has all numbers.",
+    ),
+    "compare": at(
+        "report:compare", "Two runs side by side: accuracy, privacy, settings that differ, and a figure of both curves."
+    ),
+}
+
+app = late_app(
+    COMMANDS,
+    name="tacit",
+    help="Learn from what people type without seeing it.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)

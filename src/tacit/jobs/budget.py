@@ -1,0 +1,104 @@
+"""Runs that are entered in the budget of their population: before they begin, whenever they go on, when they end."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tacit.errors import InputError, RunError
+from tacit.files import PathLike, as_path
+from tacit.privacy.composition import Composition
+from tacit.privacy.local_guarantee import LocalGuarantee
+from tacit.records import to_plain
+from tacit.runs import Metadata, Run
+from tacit.runs.budget import PopulationBudget
+from tacit.runs.budget_book import Cost
+from tacit.runs.metadata import BudgetUsed, DiscoveryMetadata, TrainingMetadata
+from tacit.statements.accounts import accounts_of
+from tacit.statements.population import PopulationSpent
+from tacit.statements.run_facts import BUDGET, discovery_facts, evaluation_facts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What a run is going to take of each client of a population."""
+
+    population: Path
+    clients: int  # how many it reads
+    planned: Cost
+
+    @classmethod
+    def of(cls, population: PathLike | None, clients: int, planned: Cost | None) -> "Asked | None":
+        """None without a population. Raises: InputError where nothing is released, which no budget counts."""
+        if population is None:
+            return None
+        if planned is None:
+            raise InputError(
+                f"this run releases nothing under a promise, so there is nothing to enter in '{population}'; give a "
+                "price, or leave the population out."
+            )
+        return cls(population=as_path("population", population), clients=clients, planned=planned)
+
+
+def entered(asked: Asked | None, out: Path, metadata: Metadata, create: Callable[[Metadata], Run]) -> Run:
+    """A new run folder, entered in the budget of its population first, where it names one.
+
+    create: makes the folder, with the metadata that it is given. Raises: BudgetError, RunError before anything is
+    written.
+    """
+    if asked is None:
+        return create(metadata)
+    budget = PopulationBudget.open(asked.population)
+    with budget.entering(kind=metadata.kind, run=out, clients=asked.clients, planned=asked.planned) as (name, book):
+        state = to_plain(PopulationSpent.of(budget.name, book, settled=False))
+        used = BudgetUsed(path=str(asked.population.resolve()), entry=name, state=state)
+        return create(replace(metadata, budget=used))
+
+
+def refuse_another(run: Run, population: Path | None) -> None:
+    """RunError where a run that is there already was begun with another population than is asked for now."""
+    used = run.metadata.budget
+    begun, asked = (None if used is None else used.path, None if population is None else str(population.resolve()))
+    if begun != asked:
+        raise RunError(
+            f"'{run.path}' was begun with {_named(begun)}, not {_named(asked)}; give that, or another --out."
+        )
+
+
+def confirm(run: Run) -> None:
+    """That the run may release more of its population. Raises: RunError where it is not entered in its budget."""
+    used = run.metadata.budget
+    if used is not None:
+        PopulationBudget.open(Path(used.path)).confirm(used.entry, run.path)
+
+
+def settle(run: Run) -> None:
+    """Tell the budget what the run took, by its ledger and log, when nothing more can be released from it, and note in
+    the run what is gone. Hold the run's lock.
+    """
+    used = run.metadata.budget
+    if used is None:
+        return
+    budget = PopulationBudget.open(Path(used.path))
+    book = budget.settle(used.entry, spent_by(run), run=run.path, seal=run.seal)
+    if BUDGET not in run.notes:
+        run.note(BUDGET, to_plain(PopulationSpent.of(budget.name, book, settled=True)))
+
+
+def spent_by(run: Run) -> Cost:
+    """What a run has taken from each client so far, by what happened."""
+    if not run.steps_done:
+        return Cost()
+    if isinstance(run.metadata, TrainingMetadata):
+        realised: Composition | LocalGuarantee | None = accounts_of(run).realised
+    elif isinstance(run.metadata, DiscoveryMetadata):
+        realised = discovery_facts(run).guarantee
+    else:
+        facts = evaluation_facts(run)
+        realised = None if facts is None else facts.guarantee
+    if isinstance(realised, LocalGuarantee):
+        return Cost(local_epsilon=realised.user_epsilon)
+    return Cost() if realised is None else Cost(zcdp=realised.zcdp)
+
+
+def _named(population: str | None) -> str:
+    return "no population" if population is None else f"the population '{population}'"

@@ -1,0 +1,128 @@
+"""One budget over a population: what may be taken of its clients in all, and what every run took."""
+
+import html
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Real
+from types import NoneType
+from typing import Any
+
+from tacit.errors import InputError, of_type
+from tacit.files import PathLike, as_path
+from tacit.privacy import gaussian
+from tacit.privacy.delta import DELTA_TOO_LARGE, publishing_warning
+from tacit.records import to_plain
+from tacit.runs.budget import PopulationBudget
+from tacit.runs.budget_book import Taken
+from tacit.statements.population import PopulationSpent
+
+
+@dataclass(frozen=True, kw_only=True)
+class PopulationAccount:
+    """A population's budget as it stands: what is allowed and gone, and the runs that took it, in their order.
+
+    `spent` counts a run that is not settled as it was planned; withdrawn ones (begun by nobody) are left out.
+    """
+
+    path: str
+    spent: PopulationSpent | None  # None: no run was entered yet
+    allowed: Mapping[str, Any]
+    runs: tuple[Taken, ...]
+
+    @property
+    def epsilon(self) -> float | None:
+        """Of all releases with noise together, at the budget's delta; None where it has none."""
+        delta = self.allowed["delta"]
+        return None if delta is None else gaussian.epsilon(self.zcdp, delta) if self.zcdp else 0.0
+
+    @property
+    def zcdp(self) -> float:
+        """rho of all releases with noise together."""
+        return 0.0 if self.spent is None else self.spent.zcdp
+
+    @property
+    def local_epsilon(self) -> float:
+        """Epsilon of all local reports together."""
+        return 0.0 if self.spent is None else self.spent.local_epsilon
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What nobody may overlook: more was taken than allowed, or delta allows to publish a client's data."""
+        found = []
+        if self.spent is not None and self.spent.exceeded:
+            found.append(
+                "BUDGET EXCEEDED: more was taken than is allowed, because clients came more often than planned."
+            )
+        fewest = min((each.entered.clients for each in self.runs), default=1)
+        if self.allowed["delta"] is not None and (warning := publishing_warning(self.allowed["delta"], fewest)):
+            found.append(f"{DELTA_TOO_LARGE}: {warning}")
+        return tuple(found)
+
+    def to_record(self) -> dict[str, Any]:
+        """Plain values for JSON: what `tacit account population --json` prints."""
+        return {
+            "schema": "tacit.population",
+            "version": 1,
+            "path": self.path,
+            **self.allowed,
+            "spent": {"zcdp": self.zcdp, "epsilon": self.epsilon, "local_epsilon": self.local_epsilon},
+            "runs": [
+                {**to_plain(each.entered), "state": each.state, "counts": to_plain(each.cost)} for each in self.runs
+            ],
+            "warnings": list(self.warnings),
+        }
+
+    def _repr_html_(self) -> str:
+        """What is gone in a sentence, as a notebook shows it."""
+        text = "nothing is spent yet" if self.spent is None else self.spent.taken()
+        return f"<p>{html.escape(text)}</p>"
+
+
+def account_population(population: PathLike) -> PopulationAccount:
+    """What was taken of a population's budget, and by which runs. Raises: RunError where there is none, or it is not
+    what was written.
+    """
+    path = as_path("population", population)
+    budget = PopulationBudget.open(path)
+    book = budget.read()
+    assert book.allowed is not None  # or it could not be opened
+    return PopulationAccount(
+        path=str(path),
+        spent=PopulationSpent.of(budget.name, book, settled=False) if book.counted else None,
+        allowed={
+            "clients": book.allowed.clients,
+            "zcdp": book.allowed.zcdp,
+            "local_epsilon": book.allowed.local_epsilon,
+            "delta": book.allowed.delta,
+        },
+        runs=tuple(book.counted),
+    )
+
+
+def begin_population(
+    population: PathLike,
+    *,
+    clients: str,
+    zcdp: float | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    local_epsilon: float | None = None,
+) -> PopulationAccount:
+    """Begin the budget of a population: a new folder in which every run that names it is entered.
+
+    clients: who they are, in words. zcdp, or epsilon at delta: what all releases with noise may cost each of them in
+    all; local_epsilon: what all reports that they randomise themselves may. What is left out may not be taken at all.
+    Nothing of this can be changed later. Raises: InputError; RunError where there is something at `population`.
+    """
+    of_type("clients", clients, str)
+    for name, value in (("zcdp", zcdp), ("epsilon", epsilon), ("delta", delta), ("local_epsilon", local_epsilon)):
+        of_type(name, value, Real, NoneType)
+    if epsilon is not None:
+        if zcdp is not None:
+            raise InputError(f"zcdp={zcdp:g} and epsilon={epsilon:g} both say what is allowed; give one of them.")
+        if delta is None:
+            raise InputError(f"epsilon={epsilon:g} is an epsilon at a delta; give that, too.")
+        zcdp = gaussian.zcdp_for_epsilon(epsilon, delta)
+    path = as_path("population", population)
+    PopulationBudget.create(path, clients=clients, zcdp=zcdp, local_epsilon=local_epsilon, delta=delta)
+    return account_population(path)

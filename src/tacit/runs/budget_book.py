@@ -1,0 +1,161 @@
+"""What is written in the budget of a population, entry by entry, and what all entries say together."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Literal
+
+from tacit.errors import InputError, RunError
+
+FORMAT = "tacit population 1"
+
+State = Literal["entered", "begun", "settled", "withdrawn"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """What a run takes from each client: rho of zCDP by releases with noise, epsilon by reports that it randomises."""
+
+    zcdp: float = 0.0
+    local_epsilon: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, value in (("zcdp", self.zcdp), ("local_epsilon", self.local_epsilon)):
+            if not 0 <= value < math.inf:
+                raise InputError(f"a run with {name}={value} promises nothing, which no budget affords; add noise.")
+
+    def __add__(self, other: "Cost") -> "Cost":
+        return Cost(zcdp=self.zcdp + other.zcdp, local_epsilon=self.local_epsilon + other.local_epsilon)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Allowed:
+    """The first entry: who the clients are and what may be taken from each in all; None: nothing of that kind.
+
+    delta: where epsilon is given of the zCDP; None: nowhere.
+    """
+
+    what: ClassVar[str] = "allowed"
+    format: str = FORMAT
+    clients: str
+    zcdp: float | None
+    local_epsilon: float | None
+    delta: float | None
+    created: float
+
+    def __post_init__(self) -> None:
+        for name, value in (("zcdp", self.zcdp), ("local_epsilon", self.local_epsilon)):
+            if value is not None and not 0 < value < math.inf:
+                raise InputError(f"{name}={value} is no budget; give a finite number above 0, or leave it out.")
+        if self.zcdp is None and self.local_epsilon is None:
+            raise InputError("a budget allows something; give a zCDP, an epsilon with its delta, or a local epsilon.")
+        if self.delta is not None and not 0 < self.delta < 1:
+            raise InputError(f"delta={self.delta} is not a probability between 0 and 1; give for example 1e-6.")
+        if not self.clients.strip():
+            raise InputError("clients='' does not say whose budget this is; describe the clients in a few words.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entered:
+    """A run that is about to be begun, and what it may cost."""
+
+    what: ClassVar[str] = "entered"
+    name: str
+    kind: str  # of run
+    run: str  # where its folder is to be
+    clients: int  # how many it reads
+    planned: Cost
+    time: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Begun:
+    """The folder of an entered run exists: from now on it counts."""
+
+    what: ClassVar[str] = "begun"
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Withdrawn:
+    """An entered run was never begun: nothing was released from it, and nothing can be."""
+
+    what: ClassVar[str] = "withdrawn"
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settled:
+    """Nothing more can be released from a run: what it took, by its ledger and log."""
+
+    what: ClassVar[str] = "settled"
+    name: str
+    spent: Cost
+    of: str  # the seal of its journal, from which that follows
+
+
+Line = Allowed | Entered | Begun | Withdrawn | Settled
+KINDS: Mapping[str, type[Line]] = {each.what: each for each in (Allowed, Entered, Begun, Withdrawn, Settled)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Taken:
+    """One run of a population as it stands now."""
+
+    entered: Entered
+    state: State = "entered"
+    spent: Cost | None = None  # of a settled one
+
+    @property
+    def cost(self) -> Cost:
+        """What counts: what was spent where that is settled, nothing where it was withdrawn, else what was planned."""
+        if self.state == "withdrawn":
+            return Cost()
+        return self.entered.planned if self.spent is None else self.spent
+
+
+@dataclass
+class Book:
+    """All entries of a budget so far, and what they say together."""
+
+    allowed: Allowed | None = None
+    runs: dict[str, Taken] = field(default_factory=dict)
+    seals: list[str] = field(default_factory=list)
+
+    @property
+    def counted(self) -> list[Taken]:
+        """The runs that cost something, or may."""
+        return [each for each in self.runs.values() if each.state != "withdrawn"]
+
+    @property
+    def total(self) -> Cost:
+        """What all of them cost each client, at most."""
+        costs = [each.cost for each in self.counted]
+        return Cost(
+            zcdp=math.fsum(each.zcdp for each in costs), local_epsilon=math.fsum(each.local_epsilon for each in costs)
+        )
+
+    def take(self, line: Line, seal: str, where: str) -> None:
+        """One more entry. Raises: RunError where it cannot follow those before it."""
+        if isinstance(line, Allowed):
+            fits = self.allowed is None
+            self.allowed = line
+        elif isinstance(line, Entered):
+            fits = self.allowed is not None and line.name not in self.runs
+            self.runs[line.name] = Taken(entered=line)
+        else:
+            before = self.runs.get(line.name)
+            follows: dict[type, tuple[State, ...]] = {
+                Begun: ("entered",),
+                Withdrawn: ("entered",),
+                Settled: ("begun",),
+            }
+            fits = before is not None and before.state in follows[type(line)]
+            if before is not None:
+                spent = line.spent if isinstance(line, Settled) else None
+                self.runs[line.name] = replace(before, state=line.what, spent=spent)  # type: ignore[arg-type]
+        if not fits:
+            raise RunError(
+                f"{where} ({line.what}) cannot follow the entries before it; restore the folder from a copy."
+            )
+        self.seals.append(seal)

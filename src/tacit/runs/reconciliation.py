@@ -1,0 +1,165 @@
+"""A run's ledger, its log of who took part and its files held against each other, and against what is enforced.
+
+The journal's seals say that nothing was changed since it was written; this says that what was written can be true. Both
+are needed: whoever computes every seal anew still has to tell a story without contradictions.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import RunError
+from tacit.runs.draft import STEPS
+from tacit.runs.entries import Step
+from tacit.runs.folder import Run
+from tacit.runs.journal import RESTORE
+from tacit.runs.metadata import AskingMetadata, TrainingMetadata
+
+FEW = 50_000_000  # clients of which a table is kept by number
+NEVER = np.iinfo(np.int64).min // 2  # when a client took part that never did
+
+
+def reconciled(run: Run) -> Run:
+    """The run, if what it says of itself agrees; a run that is under way may be given.
+
+    Each step has as many participants as clients were summed or dropped in each of its releases, whose round it is;
+    they are clients that there are, no more than there are, and none more often or sooner than the draw allows, where
+    the draw is ours; a file of a step that is still there is the one that the step names, and at most one is there
+    that no step names (a process was killed before its row). Raises: RunError naming the first that differs.
+    """
+    steps = run.steps()
+    step_of, client_of = run.participations()
+    ends = np.searchsorted(step_of, np.arange(len(steps) + 1))  # whoever trains may have added steps since
+    for step, count in zip(steps, np.diff(ends).tolist(), strict=True):
+        if complaint := _of_step(run, step, count):
+            raise _refusal(run, f"step {step.step}", complaint)
+    _check_clients(run, ends, client_of[: ends[-1]])
+    _check_files(run, steps)
+    return run
+
+
+def _refusal(run: Run, where: str, complaint: str) -> RunError:
+    return RunError(f"{where} of '{run.path}' {complaint}, so ledger and log are not of one run; {RESTORE}.")
+
+
+# -- a step ------------------------------------------------------------------------------------------------------------
+
+
+def _of_step(run: Run, step: Step, participants: int) -> str | None:
+    """What of one step cannot be, given how many took part in it."""
+    sums = [each for each in step.releases if each.get("kind") == "noised sum"]
+    for each in sums:
+        if each.get("round") != step.step:
+            return f"released a sum of round {each.get('round')!r}"
+        if complaint := _of_sum(each, participants, own_collector="collector" in _hooks(run)):
+            return complaint
+    asked = isinstance(run.metadata, AskingMetadata)
+    if asked and not sums and (users := sum(_whole(each, "users") for each in step.releases)) != participants:
+        return f"has reports of {users:,} devices and {participants:,} participations"
+    if isinstance(run.metadata, TrainingMetadata) and not sums:
+        return "released nothing"
+    return None
+
+
+def _of_sum(release: Mapping[str, Any], participants: int, *, own_collector: bool) -> str | None:
+    """Ours logs whoever trained; a collector of the program's own logs at least whoever is in the sum."""
+    reports, dropped = _whole(release, "reports"), _whole(release, "dropped")
+    fits = reports <= participants if own_collector else reports + dropped == participants
+    if reports < 0 or dropped < 0 or not fits:
+        return f"has {reports:,} reports and {dropped:,} dropped clients, and {participants:,} participations"
+    return None
+
+
+def _whole(release: Mapping[str, Any], name: str) -> int:
+    """A number of a release; -1 where it is none."""
+    value = release.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) else -1
+
+
+def _hooks(run: Run) -> Mapping[str, str]:
+    return run.metadata.hooks if isinstance(run.metadata, TrainingMetadata) else {}
+
+
+# -- clients -----------------------------------------------------------------------------------------------------------
+
+
+def _check_clients(run: Run, ends: NDArray[np.int64], clients: NDArray[np.int64]) -> None:
+    """Raises: RunError for clients that there are not, or that our draw would not have drawn."""
+    metadata = run.metadata
+    most = {TrainingMetadata: "population", AskingMetadata: "asked"}
+    known = next((getattr(metadata, name) for cls, name in most.items() if isinstance(metadata, cls)), None)
+    if not len(clients) or known is None or "collector" in _hooks(run):  # its clients are pseudonyms, of any number
+        return
+    there = metadata.data.clients if isinstance(metadata, TrainingMetadata) else None
+    outside = (clients < 0) | (clients >= (there if there is not None else np.iinfo(np.int64).max))
+    if outside.any():
+        at = int(np.argmax(outside))
+        step = int(np.searchsorted(ends, at, side="right")) - 1
+        raise _refusal(run, f"step {step}", f"names the client {clients[at]}, and there are {there:,} in the cache")
+    places = clients if int(clients.max()) < FEW else np.unique(clients, return_inverse=True)[1]
+    different = np.count_nonzero(np.bincount(places))
+    if different > known:
+        raise _refusal(run, "the log", f"names {different:,} clients, and there are {known:,} to take part")
+    if isinstance(metadata, TrainingMetadata) and metadata.simulated is None and "sampler" not in metadata.hooks:
+        _check_limits(run, metadata, ends, clients, places)
+
+
+def _check_limits(
+    run: Run,
+    metadata: TrainingMetadata,
+    ends: NDArray[np.int64],
+    clients: NDArray[np.int64],
+    places: NDArray[np.int64],
+) -> None:
+    """places: the clients, numbered without large gaps. Raises: RunError for the first client that took part sooner or
+    more often than the uniform draw lets one.
+    """
+    try:
+        sooner, often = metadata.participation["min_separation"], metadata.participation["max_participations"]
+    except KeyError as error:
+        raise RunError(f"the metadata of '{run.path}' lacks {error}; use the version that wrote it.") from error
+    last = np.full(int(places.max()) + 1, NEVER)
+    times = np.zeros(len(last), np.int64)
+    for step, (begin, end) in enumerate(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)):
+        present = places[begin:end]
+        wrong = (step - last[present] < sooner) | (times[present] >= often)
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            client = int(present[at])
+            raise _refusal(
+                run,
+                f"step {step}",
+                f"names the client {clients[begin + at]}, which took part {times[client]:,} times before, last in step "
+                f"{last[client]:,}; the draw keeps {sooner:,} steps between and lets one take part {often:,} times",
+            )
+        last[present] = step
+        times[present] += 1
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def _check_files(run: Run, steps: list[Step]) -> None:
+    """Raises: RunError for a file in `steps/` that is not the one of its step, or where steps are missing to files."""
+    digests = {step.file: step for step in steps}
+    unknown = []
+    for name in run.files_at(STEPS):
+        file = run.path / name
+        step = digests.get(file.name)
+        if step is None:
+            unknown.append(name)
+            continue
+        try:
+            digest = hashlib.sha256(file.read_bytes()).hexdigest()
+        except FileNotFoundError:  # whoever trains has removed it meanwhile
+            continue
+        if digest != step.digest:
+            raise RunError(f"'{file}' is not the file that step {step.step} names (its SHA-256 differs); {RESTORE}.")
+    if len(unknown) > 1 and len(run.steps()) == len(steps):
+        raise RunError(
+            f"'{run.path}' has {len(unknown)} files of steps that its journal does not know ('{unknown[0]}' is the "
+            f"first), and a kill leaves one at most: the journal has lost its end; {RESTORE}."
+        )

@@ -1,0 +1,106 @@
+"""What no run can have done, whatever its numbers: the checks of every kind of facts, by counting alone.
+
+A statement whose facts break one of these rules was written by no run, and no other check need find what was changed.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+
+from tacit.errors import InputError
+from tacit.privacy.participation import Participation
+from tacit.statements.local_releases import PREFIX_VOTES, LocalReports
+
+LARGEST = 2**53  # whole numbers that every program reads alike
+ASK = "ask for the statement as its run wrote it"
+
+
+def check_count(name: str, value: object, *, least: int) -> None:
+    """InputError unless `value` is a whole number of at least `least` that JSON can carry."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= LARGEST:
+        raise InputError(f"{name}={str(value)[:40]} is no whole number from {least} to 2^53; {ASK}.")
+
+
+def check_seal(seal: str | None) -> None:
+    """InputError for what is no SHA-256."""
+    if seal is not None and not re.fullmatch("[0-9a-f]{64}", seal):
+        raise InputError(f"seal={seal[:80]!r} is no SHA-256; {ASK}.")
+
+
+def check_limits(limits: Participation) -> None:
+    """InputError unless the limits are numbers that JSON can carry; they may allow more than can happen."""
+    for name in ("rounds", "min_separation", "max_participations"):
+        check_count(name, getattr(limits, name), least=1)
+
+
+def check_came(came: Participation, participations: int, population: int) -> None:
+    """InputError where no log of `participations` rows over `population` clients has this participation.
+
+    came: measured from the log, so that somebody did come `max_participations` times, and `min_separation` is the
+    number of rounds where nobody came twice. A client is in a round once, and each round has a participant.
+    """
+    rounds, most, apart = came.rounds, came.max_participations, came.min_separation
+    check_count("rounds", rounds, least=1)
+    check_count("population", population, least=1)
+    check_count("participations", participations, least=rounds)
+    if (most - 1) * apart >= rounds:
+        raise InputError(f"nobody comes {most} times in {rounds} rounds, {apart} rounds apart; {ASK}.")
+    if most == 1 and apart != rounds:
+        raise InputError(f"nobody came twice, and yet {apart} of {rounds} rounds lie between; {ASK}.")
+    if participations > population * most:
+        raise InputError(
+            f"{participations:,} participations of {population:,} clients are more than {most} of some client, the "
+            f"most that anyone came; {ASK}."
+        )
+
+
+def check_cohort(goal: int, population: int, rounds: int, planned: Participation | None) -> None:
+    """InputError where so many reports a round cannot be had; planned: the limits that are to hold, of a plan."""
+    check_count("population", population, least=1)
+    check_count("report_goal", goal, least=1)
+    if goal > population:
+        raise InputError(f"report_goal={goal:,} is above the population of {population:,}; {ASK}.")
+    if planned is not None and goal * rounds > population * planned.effective.max_participations:
+        raise InputError(
+            f"{rounds:,} rounds of {goal:,} reports take {goal * rounds:,} participations, and {population:,} clients "
+            f"that come {planned.effective.max_participations} times at most give fewer; {ASK}."
+        )
+
+
+def check_prefix_layers(releases: Iterable[LocalReports]) -> None:
+    """InputError unless the passes are numbered 1, 2, ... and so are the layers of each."""
+    layers: dict[int, list[int]] = {}
+    for release in releases:
+        if release.what == PREFIX_VOTES:
+            layers.setdefault(release.turn, []).append(release.layer)
+    _check_numbered("passes", sorted(layers))
+    for turn, found in layers.items():
+        _check_numbered(f"layers of pass {turn}", sorted(found))
+
+
+def check_histogram_numbers(releases: Iterable[LocalReports]) -> None:
+    """InputError unless the histograms of each step are numbered 1, 2, ..."""
+    layers: dict[int, list[int]] = {}
+    for release in releases:
+        layers.setdefault(release.turn, []).append(release.layer)
+    for turn, found in layers.items():
+        _check_numbered(f"histograms of step {turn}", sorted(found))
+
+
+def check_steps(steps: Iterable[int], rounds: int) -> None:
+    """InputError unless each of the steps that were logged, 0, 1, ..., released something, and no other did."""
+    found = sorted(set(steps))
+    if found != list(range(len(found))) or len(found) != rounds:
+        raise InputError(f"{rounds} steps were taken and the steps {found[:9]} released something; {ASK}.")
+
+
+def check_histograms(clip_norm: float) -> None:
+    """InputError unless a client's part is of a whole number of histograms, one unit in each."""
+    histograms = clip_norm**2 if 0 < clip_norm <= math.sqrt(LARGEST) else 0.5
+    if round(histograms) < 1 or not math.isclose(histograms, round(histograms), rel_tol=1e-9):
+        raise InputError(f"clip_norm={clip_norm:g} is not the root of a number of histograms; {ASK}.")
+
+
+def _check_numbered(what: str, numbers: Sequence[int]) -> None:
+    if list(numbers) != list(range(1, len(numbers) + 1)):
+        raise InputError(f"the {what} are numbered {list(numbers)[:9]}, and not 1, 2, ...; {ASK}.")

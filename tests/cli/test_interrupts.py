@@ -1,0 +1,95 @@
+"""Ctrl-C whenever it comes: exit code 130, at most one line, never a traceback; and a training goes on afterwards."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from tests.training.tiny import MECHANISMS, tiny_cache, tiny_toml, what_happened
+
+from tacit.cli.interrupts import GOES_ON, INTERRUPTED
+from tacit.runs import Run
+
+# The command as its script starts it. It says "begun" once the handler stands: before, Python has its own.
+COMMAND = """
+import os, signal
+install = signal.signal
+def said(*handler):
+    signal.signal = install
+    install(*handler)
+    os.write(1, b"begun")
+signal.signal = said
+from tacit.cli import main
+main()
+"""
+TREE = ("account", "tree", "--rounds", "2000", "--min-separation", "400", "--noise-multiplier", "7")
+
+
+def interrupted(arguments: Sequence[object], seconds: float, after: str = "") -> tuple[int, str]:
+    """Exit code and standard error of the command, to which SIGINT came so long after its first line, or after a line
+    of standard error that begins with `after`.
+    """
+    command = [sys.executable, "-c", COMMAND, *(str(argument) for argument in arguments)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.read(5) == "begun"
+        if after:
+            assert any(line.startswith(after) for line in process.stderr), f"no line begins with {after!r}"
+        time.sleep(seconds)
+        process.send_signal(signal.SIGINT)
+        _, complaints = process.communicate()
+    return process.returncode, complaints
+
+
+def check_quiet(code: int, complaints: str) -> None:
+    assert code in (0, INTERRUPTED, -signal.SIGINT), complaints  # ended before; here; while Python took itself down
+    said = [
+        line
+        for line in complaints.splitlines()
+        if not line.startswith(("round ", "training: ", "reading ", "warning: "))
+    ]
+    assert said in ([], [GOES_ON]), complaints
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.1])
+def test_a_command_that_still_loads_ends_at_once(seconds: float) -> None:
+    assert interrupted(TREE, seconds) == (INTERRUPTED, "")
+
+
+def test_where_it_is_ignored_it_stays_ignored() -> None:
+    code = "import signal, tacit.cli.interrupts as own; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+    code += "own.leave_at_once(); assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_nobody_reading_what_it_says_changes_nothing() -> None:
+    code = "import os, signal, tacit.cli.interrupts as own; own.leave_at_once(); own.will_say('stopped'); "
+    code += "os.close(2); os.kill(os.getpid(), signal.SIGINT)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == INTERRUPTED
+
+
+@pytest.mark.long
+def test_an_account_is_interrupted_whenever() -> None:
+    for hundredths in range(0, 60, 3):
+        check_quiet(*interrupted(TREE, hundredths / 100))
+
+
+@pytest.mark.long
+def test_a_training_is_interrupted_whenever_and_goes_on_where_it_was(tmp_path: Path) -> None:
+    """One folder for all tries: each goes on where the last was stopped, up to the bits of one that nobody stopped."""
+    cache = tiny_cache(tmp_path / "cache")
+    recipe = tmp_path / "tiny.toml"
+    recipe.write_text(tiny_toml(cache.path, privacy=MECHANISMS["blt"], rounds={"rounds": 40}), encoding="utf-8")
+    stopped, whole = (("train", recipe, "--workers", 1, "--out", tmp_path / name) for name in ("stopped", "whole"))
+    code, complaints = interrupted(stopped, 0.0, after="round 4/40 ")
+    assert code == INTERRUPTED and complaints.endswith(f"{GOES_ON}\n"), complaints
+    with Run.open(tmp_path / "stopped") as run:
+        assert 0 < run.steps_done < 40
+    for fifths in range(20):
+        check_quiet(*interrupted(stopped, fifths / 5))
+    for arguments in (stopped, whole):
+        subprocess.run([sys.executable, "-m", "tacit", *map(str, arguments)], check=True)
+    assert what_happened(tmp_path / "stopped") == what_happened(tmp_path / "whole")
