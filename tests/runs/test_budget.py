@@ -1,6 +1,8 @@
 """The budget of a population: what all runs take adds up, nothing is entered beyond it, and what was written stays."""
 
+import json
 import math
+import re
 import stat
 import subprocess
 import sys
@@ -172,6 +174,15 @@ def test_whatever_is_changed_removed_moved_or_cut_is_found(budget: PopulationBud
     attacks += [b"".join([*lines[:at], lines[at], *lines[at:]]) for at in range(len(lines))]
     attacks += [b"".join([*lines[:at], lines[at + 1], lines[at], *lines[at + 2 :]]) for at in range(len(lines) - 1)]
     attacks += [content.replace(b'"zcdp": 4.0', b'"zcdp": 4.0, "zcdp": 9.0'), content[:-1], b"", content + lines[-1]]
+    # What means the same is not what was written either: a digit beyond a double's precision, another order of keys.
+    attacks += [
+        re.sub(rb'("(?:time|created)": [0-9.]+)', rb"\g<1>0", content, count=1),
+        content.replace(b": 4.0", b": 4.00"),
+    ]
+    attacks += [
+        content.replace(line, json.dumps(dict(reversed(json.loads(line).items()))).encode() + b"\n") for line in lines
+    ]
+    assert content not in attacks
     assert len(attacks) > 200
     for attack in attacks:
         path.write_bytes(attack)
