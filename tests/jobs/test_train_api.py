@@ -69,7 +69,7 @@ def test_the_history_is_columns(whole: TrainingResult) -> None:
     try:
         import pandas  # noqa: F401
     except ModuleNotFoundError:
-        with pytest.raises(InputError, match="pip install pandas"):
+        with pytest.raises(InputError, match=r"pip install 'tacit\[pandas\]'"):
             history.to_pandas()
     else:
         assert list(history.to_pandas().columns) == list(history)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.errors import AccountingError, InputError
+from tacit.extras import of_extra
 from tacit.privacy import gaussian
 from tacit.privacy.delta import default_delta, publishing_warning
 from tacit.privacy.strategy import Banded, BandedToeplitz, Dense, Independent, Strategy, Toeplitz
@@ -93,13 +94,11 @@ class Amplified:
                 f"a noise multiplier of {self.sampled_noise_multiplier:.3g} for one composition promises nothing that "
                 f"sampling could amplify; give more noise ({LEAST_NOISE} or more is computed)."
             )
-        import dp_accounting
-        from dp_accounting.pld import PLDAccountant
-
+        dp_accounting = of_extra("amplification")
         round_of_cycle = dp_accounting.PoissonSampledDpEvent(
             self.sampling.probability, dp_accounting.GaussianDpEvent(self.sampled_noise_multiplier)
         )
-        accountant = PLDAccountant(dp_accounting.NeighboringRelation.REPLACE_SPECIAL)  # zero-out
+        accountant = dp_accounting.pld.PLDAccountant(dp_accounting.NeighboringRelation.REPLACE_SPECIAL)  # zero-out
         accountant.compose(dp_accounting.SelfComposedDpEvent(round_of_cycle, self.compositions))
         return float(accountant.get_epsilon(delta))
 

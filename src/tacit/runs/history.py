@@ -1,13 +1,12 @@
 """What a run measured round by round, as columns for whoever draws or computes with them."""
 
 from collections.abc import Iterator, Mapping
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import InputError
+from tacit.extras import of_extra
 from tacit.runs.folder import Run
 
 Column = NDArray[Any]
@@ -34,11 +33,7 @@ class History(Mapping[str, Column]):
 
     def to_pandas(self) -> Any:
         """A pandas.DataFrame. Raises: InputError where pandas is not installed."""
-        try:
-            pandas = import_module("pandas")
-        except ModuleNotFoundError as error:
-            raise InputError("to_pandas() needs pandas, which is not installed; `pip install pandas` does.") from error
-        return pandas.DataFrame(self._columns)
+        return of_extra("pandas").DataFrame(self._columns)
 
     def to_arrow(self) -> Any:
         """A pyarrow.Table."""

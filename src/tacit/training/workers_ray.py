@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from tacit.compute import Hardware
 from tacit.errors import InputError, TrainingError
+from tacit.extras import of_extra
 from tacit.progress import Progress, Warned, silent
 from tacit.training.client import ClientWork, ShardSum
 from tacit.training.ray_worker import NodeInfo, Worker, job_of, versions
@@ -197,11 +198,7 @@ class RayWorkers:
 def _ray() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # before the import; nothing is told to its makers
     os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")  # nor printed into our output; warnings say what matters
-    try:
-        import ray
-    except ModuleNotFoundError as error:
-        raise InputError("--cluster needs Ray, which is not installed; `pip install 'tacit[cluster]'` does.") from error
-    return ray
+    return of_extra("cluster")
 
 
 def check_cluster(address: str) -> None:
@@ -220,6 +217,7 @@ def check_cluster(address: str) -> None:
             socket.create_connection((parts[1], int(parts[2])), timeout=ANSWERS_WITHIN).close()
         except (OSError, OverflowError) as error:
             raise InputError(f"no cluster answers at '{address}' ({error}); {wayout}.") from error
+    _ray()  # or its absence would be that process's, in other words
     join = "import ray, sys; ray.init(sys.argv[1], log_to_driver=False, logging_level='ERROR')"
     try:
         subprocess.run(
