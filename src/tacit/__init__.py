@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tacit.jobs.resume import resume
     from tacit.jobs.simulate import simulate
     from tacit.jobs.statement import statement, verify
+    from tacit.jobs.suggest import suggest
     from tacit.jobs.train import train
     from tacit.jobs.tune import tune
     from tacit.jobs.vocabulary import extend_vocabulary
@@ -54,6 +55,7 @@ _HOME = {
     "resume": "tacit.jobs.resume",
     "simulate": "tacit.jobs.simulate",
     "statement": "tacit.jobs.statement",
+    "suggest": "tacit.jobs.suggest",
     "train": "tacit.jobs.train",
     "tune": "tacit.jobs.tune",
     "verify": "tacit.jobs.statement",
@@ -81,6 +83,7 @@ __all__ = [
     "resume",
     "simulate",
     "statement",
+    "suggest",
     "train",
     "tune",
     "verify",

@@ -61,6 +61,7 @@ ANYTHING = {
     ("account population", "clients"),
     ("discover", "alphabet"),
     ("discover", "more_characters"),
+    ("suggest", "prompts"),
     ("tune", "public"),
     ("data import", "word_list"),
 }
@@ -80,6 +81,7 @@ RIGHT: dict[str, tuple[str, ...]] = {
     "train": ("recipe.toml", "--out", "new"),
     "resume": ("unfinished",),
     "evaluate": ("model", *MODEL_OUT, "--epsilon", "4"),
+    "suggest": ("model", "I will see"),
     "personalize": ("model", *MODEL_OUT, "--undated", "order"),
     "plan steps": (*PLAN, "--zcdp", "0.5"),
     "plan run": (*PLAN, "--report-goal", "100"),
@@ -317,7 +319,7 @@ def _wrong(name: str, parameter: Any) -> tuple[str, ...]:
         return ()
     kind = _kind(parameter.type_descriptor.annotation)
     if kind is bool:
-        return ("1",)  # one word too many
+        return () if name == "suggest" else ("1",)  # one word too many, which here is another prompt
     if (name, parameter.name) in ANYTHING:
         return (HOSTILE,)
     if kind is Path:
@@ -357,6 +359,7 @@ def _with_damaged(at: Path) -> Iterator[tuple[str, tuple[str, ...], tuple[int, .
                 yield "evaluate", ("model", "--data", name), REFUSED
             case "model":
                 yield "evaluate", (name, "--data", "cache"), REFUSED
+                yield "suggest", (name, "I will see"), REFUSED
                 yield "personalize", (name, *MODEL_OUT), REFUSED
             case "statement":
                 yield "verify", (name,), FAILS

@@ -40,6 +40,7 @@ from tacit.keyboard.language_model import (
 from tacit.keyboard.metrics import counts_of
 from tacit.keyboard.model_folder import SETTINGS, load_model, write_model
 from tacit.keyboard.on_device import HasOnDeviceTraining, Padded, Step, held
+from tacit.keyboard.suggest import LONGEST, HasReader, Rereader, reader_of
 from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD
 from tacit.recipe import Recipe
 
@@ -106,6 +107,22 @@ class TestEveryNetwork:
         other[2:] = tokens[[0, 1]]
         cut = np.asarray(logits(parameters, other))
         np.testing.assert_allclose(scores[:2, :3], cut[:2, :3], rtol=1e-5, atol=1e-6)
+
+    def test_word_by_word_it_scores_what_it_scores_of_the_whole_sentence(self, network: LanguageModel) -> None:
+        """Its own reader and the one that reads again; a state that was kept can be gone on with twice."""
+        parameters = begun(network, 2)
+        tokens = np.random.default_rng(3).integers(3, 60, LONGEST)
+        tokens[0] = BOS
+        whole = np.asarray(jax.jit(network.logits)(parameters, tokens[None]))[0]
+        for reader in (reader_of(network, parameters), Rereader(network, parameters)):
+            state, kept = reader.begin(), reader.begin()
+            for place, token in enumerate(tokens):
+                state, scores = reader.step(state, int(token))
+                np.testing.assert_allclose(scores, whole[place], rtol=1e-4, atol=1e-5)
+                kept = state if place == 4 else kept
+            for token, scores in zip(tokens[5:7], whole[5:7], strict=True):
+                kept, found = reader.step(kept, int(token))
+                np.testing.assert_allclose(found, scores, rtol=1e-4, atol=1e-5)
 
     def test_its_own_loss_and_step_are_the_generic_ones(self, network: LanguageModel) -> None:
         parameters, batch = begun(network, 3), SENTENCES
@@ -213,8 +230,8 @@ class TestEveryNetwork:
 
 def test_fast_paths_are_found() -> None:
     assert isinstance(SMALL[0], HasLoss) and isinstance(SMALL[0], HasSgdStep)
-    assert isinstance(SMALL[0], HasOnDeviceTraining)
-    assert not isinstance(Gru(), HasLoss | HasSgdStep | HasOnDeviceTraining)
+    assert isinstance(SMALL[0], HasOnDeviceTraining) and isinstance(SMALL[0], HasReader)
+    assert not isinstance(Gru(), HasLoss | HasSgdStep | HasOnDeviceTraining | HasReader)
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,8 @@ WRONG: dict[str, tuple[str, Callable[[], Any]]] = {
     "resume": ("run=3 is no path", lambda: job.resume(3)),
     "simulate": ("settings=3 is no path", lambda: job.simulate(3)),
     "statement": ("run=4 is no path", lambda: job.statement(4)),
+    "suggest": ("prompts='I will' is of the type str; give list or tuple", lambda: job.suggest("run", "I will")),
+    "suggest, model": ("model=3 is no path", lambda: job.suggest(3, ["I will"])),
     "train": ("recipe=3 is no path", lambda: job.train(3, "out")),
     "train, seed": ("seed='a' is of the type str", lambda: job.train("no.toml", "out", seed="a")),
     "train, until": ("until=True is of the type bool", lambda: job.train("no.toml", "out", until=True)),

@@ -4,7 +4,7 @@
 against computation and population, `design.py` chooses a mechanism, `account.py` proves and `verify.py` checks what it
 proved, `pretrain.py` makes a first model from public text, `tune.py` finds settings in small trials, `train.py` trains
 and resumes, `evaluate.py` and `personalize.py` ask devices how a model does, `demo.py` is the main job, `report.py`
-shows and compares.
+shows and compares, and `suggest.py` asks a model for next words.
 """
 
 from tacit.cli.groups import at, late_app
@@ -26,6 +26,9 @@ COMMANDS = {
     "train": at("train:train", "Train a model by the recipe and leave a run folder."),
     "resume": at(
         "train:resume", "Carry an interrupted run to its end; the result is bit for bit that of an uninterrupted one."
+    ),
+    "suggest": at(
+        "suggest:suggest", "The likeliest next words after each prompt, words of the model's vocabulary alone."
     ),
     "evaluate": at(
         "evaluate:evaluate",

@@ -2,7 +2,8 @@
 
 Word embeddings (96), one CIFG layer (670 units, forget gate f = 1 - i) whose output is projected back to 96, and that
 projection is both fed back and multiplied with the output embedding. Its fast paths: derivatives written by hand
-(`cifg_loss`), a step of SGD without padding (`cifg_packed`), and fine-tuning and ranking on one core (`cifg_ragged`).
+(`cifg_loss`), a step of SGD without padding (`cifg_packed`), fine-tuning and ranking on one core (`cifg_ragged`), and
+one word at a time (`cifg_reader`).
 The slow, obvious twin is `tests/keyboard/numpy_model.py`.
 """
 
@@ -22,6 +23,7 @@ WIDEST = 2**16  # a hundred times the papers' networks
 
 if TYPE_CHECKING:
     from tacit.keyboard.cifg_on_device import CifgOnDevice
+    from tacit.keyboard.cifg_reader import CifgReader
 
 __all__ = ["Cifg", "CifgParameters"]
 
@@ -99,3 +101,9 @@ class Cifg:
         from tacit.keyboard.cifg_on_device import CifgOnDevice  # Numba comes with it
 
         return CifgOnDevice.of(parameters)
+
+    def reader(self, parameters: CifgParameters) -> "CifgReader":
+        """The parameters in NumPy, a word at a time; see `suggest.HasReader`."""
+        from tacit.keyboard.cifg_reader import CifgReader
+
+        return CifgReader(parameters)

@@ -7,8 +7,9 @@ a model that has seen clients' text has a price of its own, which the later run'
 import hashlib
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +20,11 @@ from safetensors.numpy import load, save
 from tacit.errors import InputError
 from tacit.files import PathLike, as_path, sweep_drafts, write_whole
 from tacit.keyboard.language_model import LanguageModel, Parameters, leaves, model_of, settings_of
+from tacit.keyboard.metrics import SHOWN
 from tacit.keyboard.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from tacit.keyboard.suggest import Reader, Suggestion, TypingSession
 
 WEIGHTS, SETTINGS, WORDS, ORIGIN = "model.safetensors", "settings.json", "vocabulary.json", "origin.json"
 
@@ -38,6 +43,27 @@ class TrainedModel:
     def __str__(self) -> str:
         """As tables name it: the path it was loaded from."""
         return str(self.path)
+
+    def typing(self) -> "TypingSession":
+        """A session that suggests next words while somebody types; each has a state of its own."""
+        from tacit.keyboard.suggest import TypingSession
+
+        return TypingSession(self._reader, self.vocabulary)
+
+    def next_words(self, prompt: str, k: int = SHOWN) -> "tuple[Suggestion, ...]":
+        """The k likeliest words after a prompt of whole words, the likeliest first.
+
+        Raises: InputError where `prompt` is no text, or the vocabulary has not so many words.
+        """
+        session = self.typing()
+        session.commit(prompt)
+        return session.next_words(k)
+
+    @cached_property
+    def _reader(self) -> "Reader":
+        from tacit.keyboard.suggest import reader_of
+
+        return reader_of(self.network, self.parameters)
 
 
 def write_model(folder: Path, network: LanguageModel, parameters: Parameters, vocabulary: bytes) -> None:

@@ -1,0 +1,59 @@
+"""What a model would suggest after a few prompts: the quickest look at what it has learned."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tacit.errors import InputError, of_type
+from tacit.files import PathLike, as_path
+from tacit.records import json_ready
+
+if TYPE_CHECKING:
+    from tacit.keyboard.model_folder import TrainedModel
+    from tacit.keyboard.suggest import Suggestion
+    from tacit.reports.page import Block
+
+SUGGESTED = 3  # as many as a keyboard's strip shows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suggestions:
+    """The likeliest next words after each prompt, the likeliest first."""
+
+    model: str  # the path it was loaded from
+    after: "tuple[tuple[str, tuple[Suggestion, ...]], ...]"  # (prompt, words)
+
+    def blocks(self) -> "list[Block]":
+        """What people read of it: a row for each prompt, with each word's probability."""
+        from tacit.reports.suggestions import suggestion_table
+
+        return [suggestion_table(self.after)]
+
+    def to_record(self) -> dict[str, Any]:
+        """Plain values for JSON: what `tacit suggest --json` prints."""
+        after = [{"prompt": prompt, "words": [each._asdict() for each in words]} for prompt, words in self.after]
+        record: dict[str, Any] = json_ready(
+            {"schema": "tacit.suggestions", "version": 1, "model": self.model, "after": after}
+        )
+        return record
+
+    def _repr_html_(self) -> str:
+        from tacit.reports.page import to_html_fragment
+
+        return to_html_fragment(self.blocks())
+
+
+def suggest(model: "TrainedModel | PathLike", prompts: Sequence[str], *, k: int = SUGGESTED) -> Suggestions:
+    """The k likeliest next words after each prompt, which is whole words; "" asks for the first of a sentence.
+
+    model: a finished run, a pre-training, a model folder, or what `load_model` gave. Suggested are words of the
+    vocabulary alone. Raises: InputError where there is no model, no prompt, or the vocabulary has not so many words.
+    """
+    from tacit.keyboard.model_folder import TrainedModel, load_model
+
+    of_type("prompts", prompts, list, tuple)
+    if not prompts:
+        raise InputError('there is no prompt; give at least one, as "I will see".')
+    loaded = model if isinstance(model, TrainedModel) else load_model(as_path("model", model))
+    after = tuple((prompt, loaded.next_words(prompt, k)) for prompt in prompts)
+    return Suggestions(model=str(loaded), after=after)
