@@ -15,7 +15,7 @@ from tacit.errors import InputError
 from tacit.keyboard.cifg import Cifg
 from tacit.keyboard.language_model import LanguageModel
 from tacit.keyboard.model_folder import TrainedModel, load_model, write_model
-from tacit.keyboard.suggest import Suggestion
+from tacit.keyboard.suggest import Suggestion, TypingSession
 from tacit.keyboard.tokens import Tokenizer
 from tacit.keyboard.vocabulary import BOS, SPECIALS, Provenance, Vocabulary
 
@@ -73,24 +73,22 @@ def test_committed_word_by_word_it_is_the_same(typed: list[str]) -> None:
 
 
 def test_each_word_is_one_step_and_a_sentence_end_begins_anew() -> None:
-    class Counting:
-        steps: list[int] = []
+    steps: list[int] = []
 
+    class Counting:
         def begin(self) -> tuple[int, ...]:
             return ()
 
         def step(self, state: tuple[int, ...], token: int) -> tuple[tuple[int, ...], Any]:
-            self.steps.append(token)
+            steps.append(token)
             return (*state, token), np.arange(60, dtype=np.float32)
-
-    from tacit.keyboard.suggest import TypingSession
 
     session = TypingSession(Counting(), VOCABULARY)
     session.commit("w1 w2. w3")
     session.commit("Nobody")
-    assert Counting.steps == [BOS, 5, 6, BOS, 7, 3]
+    assert steps == [BOS, 5, 6, BOS, 7, 3]
     session.next_words()
-    assert len(Counting.steps) == 6, "asking is no step"
+    assert len(steps) == 6, "asking is no step"
 
 
 def test_specials_are_never_suggested_and_ties_go_by_rank() -> None:

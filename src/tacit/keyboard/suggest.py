@@ -113,7 +113,7 @@ class TypingSession:
 class Rereader:
     """Any network, by the scores of the whole sentence so far: its state are the tokens, and each step is longer.
 
-    Of a sentence of more than LONGEST tokens it reads the beginning and the last ones: a network may know no longer one.
+    Of a sentence of more than LONGEST tokens it reads the beginning and the last ones, for a network may bear no more.
     """
 
     def __init__(self, network: Any, parameters: Any) -> None:
