@@ -43,4 +43,4 @@ class CifgReader:
 
 def _sigmoid(z: Reals) -> Reals:
     """By tanh, which neither overflows nor needs two cases."""
-    return np.float32(0.5) * (np.tanh(np.float32(0.5) * z) + ONE)
+    return np.asarray(np.float32(0.5) * (np.tanh(np.float32(0.5) * z) + ONE))
