@@ -187,8 +187,8 @@ def test_what_is_visible_can_be_read_back(text: str) -> None:
     ("asked", "says"),
     [
         (["verify", "--" + HOSTILE], "No such option: --m"),
-        ([HOSTILE], "No such command 'm"),
-        (["verify"], "Missing argument 'file'; `tacit verify --help` shows what it takes."),
+        ([HOSTILE], "No such command: m"),
+        (["verify"], "Missing argument 'file'. `tacit verify --help` shows what it takes."),
         (["account", "tree", "--rounds", HOSTILE], "Invalid value for '--rounds'"),
         (["verify", HOSTILE[:-8]], "there is no statement 'm"),
         (

@@ -7,7 +7,39 @@ and resumes, `evaluate.py` and `personalize.py` ask devices how a model does, `d
 shows and compares, and `suggest.py` asks a model for next words.
 """
 
+from typing import Annotated
+
+import typer
+
+import tacit
 from tacit.cli.groups import at, late_app
+
+# What is printed where nothing was asked: how to begin.
+FIRST = (
+    ("tacit demo", "a private model of text that is on this machine, in minutes"),
+    ("tacit data import FILE.parquet --out CACHE", "your own text: columns client_id, text, timestamp"),
+    ("tacit train RECIPE.toml --data CACHE --out RUN", "a model of it, with a statement of what it promises"),
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"tacit {tacit.__version__}")
+        raise typer.Exit
+
+
+def _begin(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo("tacit learns from what people type without seeing it. Begin with one of these:\n")
+        for line, meaning in FIRST:
+            typer.echo(f"  {line}\n      {meaning}")
+        typer.echo("\n`tacit --help` lists all commands, `tacit COMMAND --help` says what one takes.")
+
 
 COMMANDS = {
     "demo": at(
@@ -60,8 +92,8 @@ COMMANDS = {
 
 app = late_app(
     COMMANDS,
+    begin=_begin,
     name="tacit",
     help="Learn from what people type without seeing it.",
-    add_completion=False,
     pretty_exceptions_enable=False,
 )

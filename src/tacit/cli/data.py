@@ -8,6 +8,7 @@ import typer
 from tacit.cli.blocks import print_blocks
 from tacit.cli.console import say
 from tacit.cli.display import display
+from tacit.cli.groups import late_app
 from tacit.cli.options import Json, command
 from tacit.data import VocabularyChoice
 from tacit.data.sources import SOURCES
@@ -16,7 +17,7 @@ from tacit.jobs.import_data import described, import_data, open_data
 
 NAMES = [f"{name}:{source.takes}" if source.takes else name for name, source in SOURCES.items()]
 
-app = typer.Typer(help="Bring clients' text in, and look at what came.", no_args_is_help=True)
+app = late_app(help="Bring clients' text in, and look at what came.")
 
 
 @app.command("import")

@@ -1,9 +1,11 @@
 """Sub-commands that are imported when they are called: `--help` lists them by a line each."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
 import typer
@@ -51,15 +53,43 @@ class LateGroup(TyperGroup):
         return _made(name, self.table[name]) if name in self.table else self.commands[name]
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        name, _, rest = super().resolve_command(ctx, args)
+        try:
+            name, _, rest = super().resolve_command(ctx, args)
+        except UsageError as error:
+            if not hasattr(error, "possibilities"):  # an option has its own
+                error.message, error.possibilities = f"No such command: {args[0]}", self.like(args[0])
+            raise
         return name, self.made(name) if name else None, rest
 
+    def like(self, word: str) -> list[str]:
+        """What was meant by the word: a sub-command or option, or else a command below one; none if none is like it."""
+        here = _nearest(word, [*self.commands, *(option for each in self.params for option in each.opts)])
+        if here or not self.table:
+            return here
+        groups = {name: made for name in self.table if isinstance(made := self.made(name), TyperGroup)}
+        below = {each: f"{name} {each}" for name, made in groups.items() for each in made.commands}
+        return [below[name] for name in _nearest(word, list(below))]
 
-def late_app(table: Mapping[str, Later], **settings: Any) -> typer.Typer:
-    """A Typer app of these sub-commands; more may be registered. settings: as of `typer.Typer`."""
-    app = typer.Typer(cls=type("Group", (LateGroup,), {"table": table}), no_args_is_help=True, **settings)
-    app.callback()(lambda: None)  # or Typer takes an app with one registered command for that command
+
+def late_app(
+    table: Mapping[str, Later] = MappingProxyType({}),
+    begin: Callable[..., None] | None = None,
+    cls: type[LateGroup] = LateGroup,
+    **settings: Any,
+) -> typer.Typer:
+    """A Typer app of these sub-commands; more may be registered. settings: as of `typer.Typer`.
+
+    begin: what is called before any of them, and where none was given, in place of help.
+    """
+    group = type("Group", (cls,), {"table": table})
+    app = typer.Typer(cls=group, no_args_is_help=begin is None, invoke_without_command=begin is not None, **settings)
+    app.callback()(begin or (lambda: None))  # or Typer takes an app with one registered command for that command
     return app
+
+
+def _nearest(word: str, names: Sequence[str]) -> list[str]:
+    """The name that the word begins, or the one most like it."""
+    return [name for name in names if name.startswith(word)][:1] or get_close_matches(word, names, n=1, cutoff=0.7)
 
 
 @cache
@@ -78,6 +108,8 @@ def _complain(error: Any) -> None:
     """The sentence of a UsageError; none where help was asked for, by giving nothing."""
     from tacit.cli.console import complain  # half of what `tacit --help` would load
 
-    if message := error.format_message():
-        more = "" if error.ctx is None else f"; `{error.ctx.command_path} --help` shows what it takes"
-        complain(f"{' '.join(message.split()).removesuffix('.')}{more}.")
+    if message := " ".join(error.format_message().split()).removesuffix("."):
+        nearest = next(iter(getattr(error, "possibilities", None) or ()), None)
+        sentence = f"{message}." if nearest is None else f"{error.message}; did you mean {nearest}?"
+        more = "" if error.ctx is None else f" `{error.ctx.command_path} --help` shows what it takes."
+        complain(f"{sentence}{more}")

@@ -7,8 +7,8 @@ Forwards (`run`), back from a target (`target`, `timer`, `rounds`), the seven st
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
+from tacit.cli.groups import LateGroup, late_app
 from tacit.cli.options import Json, OwnDelta, command
 from tacit.cli.plan_options import CostOptions, ScenarioOptions, SimulationOptions, TargetOptions
 from tacit.cli.plan_production import plan_production
@@ -23,7 +23,7 @@ One = Annotated[str, typer.Option("--mechanism", help=f"One of {', '.join(MECHAN
 Most = Annotated[int | None, typer.Option(help="Most reports a round that the system can take.")]
 
 
-class StepsByDefault(TyperGroup):
+class StepsByDefault(LateGroup):
     """`tacit plan --population ...` means `tacit plan steps --population ...`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -32,9 +32,8 @@ class StepsByDefault(TyperGroup):
         return super().parse_args(ctx, args if named else ["steps", *args])
 
 
-app = typer.Typer(
+app = late_app(
     cls=StepsByDefault,
-    no_args_is_help=True,
     help="Plan a run before it is run: privacy, client visits and days. Without a command: `steps`.",
 )
 

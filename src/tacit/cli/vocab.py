@@ -7,14 +7,10 @@ import typer
 
 from tacit.cli.console import console, say, styled
 from tacit.cli.display import display
+from tacit.cli.groups import late_app
 from tacit.cli.options import Json, command
 
-app = typer.Typer(help="Make and extend vocabularies.", no_args_is_help=True)
-
-
-@app.callback()
-def _vocab() -> None:
-    """A group, also while it has one command."""
+app = late_app(help="Make and extend vocabularies.")
 
 
 @app.command("extend")

@@ -1,0 +1,87 @@
+"""The first minutes at the command: what it says to nothing, to a misspelling, to --version and to a shell's Tab."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import tacit
+from tacit.cli.commands import FIRST
+from tacit.cli.commands import app as command
+from tacit.cli.groups import LateGroup
+
+
+def asked(*words: str) -> tuple[int, str, str]:
+    """Exit code, standard output, standard error."""
+    result = CliRunner().invoke(command, list(words), prog_name="tacit")
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_the_version_alone() -> None:
+    assert asked("--version") == (0, f"tacit {tacit.__version__}\n", "")
+
+
+def test_nothing_asked_says_how_to_begin() -> None:
+    code, said, complaint = asked()
+    assert (code, complaint) == (0, "")
+    assert len(FIRST) == 3 and all(line in said for line, _ in FIRST)
+    assert max(map(len, said.splitlines())) <= 80
+
+
+def test_each_of_the_first_commands_is_one_with_the_options_it_names() -> None:
+    for line, _ in FIRST:
+        made = typer.main.get_command(command)
+        words = line.split()[1:]
+        while isinstance(made, LateGroup):
+            made = made.made(words.pop(0))
+        options = {name for parameter in made.params for name in parameter.opts}
+        assert {word for word in words if word.startswith("--")} <= options
+
+
+@pytest.mark.parametrize(
+    ("typed", "sentence"),
+    [
+        ("acount", "No such command: acount; did you mean account? `tacit --help`"),
+        ("eval x", "No such command: eval; did you mean evaluate? `tacit --help`"),
+        ("data imprt", "No such command: imprt; did you mean import? `tacit data --help`"),
+        ("plan prod", "No such command: prod; did you mean production? `tacit plan --help`"),
+        ("imprt", "No such command: imprt; did you mean data import? `tacit --help`"),
+        ("version", "No such command: version; did you mean --version? `tacit --help`"),
+        ("account version", "No such command: version. `tacit account --help`"),
+        ("xyzzy", "No such command: xyzzy. `tacit --help`"),
+        ("train x.toml --ot y", "No such option: --ot; did you mean --out? `tacit train --help`"),
+        ("account tree --round 4", "No such option: --round; did you mean --rounds? `tacit account tree --help`"),
+        ("train --xyzzy", "No such option: --xyzzy. `tacit train --help`"),
+    ],
+)
+def test_the_nearest_name_is_offered(typed: str, sentence: str) -> None:
+    assert asked(*typed.split()) == (2, "", f"error: {sentence} shows what it takes.\n")
+
+
+def completed(line: str) -> set[str]:
+    """What Tab offers at the end of the line, in bash."""
+    words = line.split(" ")
+    shell = {"_TACIT_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
+    command_line = [sys.executable, "-m", "tacit"]
+    done = subprocess.run(command_line, env=os.environ | shell, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    return set(done.stdout.split())
+
+
+def test_a_shell_completes_commands_and_options() -> None:
+    assert completed("tacit tr") == {"train"}
+    assert completed("tacit data im") == {"import"}
+    assert completed("tacit account tree --min") == {"--min-separation"}
+
+
+def test_completion_is_installed_where_it_says(tmp_path: Path) -> None:
+    home = os.environ | {"HOME": str(tmp_path)}
+    install = ["bash", "-c", f"{sys.executable} -m tacit --install-completion; true"]  # the shell it is asked in
+    done = subprocess.run(install, env=home, capture_output=True, text=True, check=True)
+    script = tmp_path / ".bash_completions" / "tacit.sh"
+    assert str(script) in done.stdout and "complete" in script.read_text(encoding="utf-8")
+    assert str(script) in (tmp_path / ".bashrc").read_text(encoding="utf-8")
