@@ -26,7 +26,7 @@ from tacit.reports.brief import of_profile
 from tacit.reports.page import Table
 from tacit.reports.summary import summarise
 from tacit.reports.training import write_report
-from tacit.runs import Run
+from tacit.runs import Run, TrainingMetadata
 from tacit.statements.accounts import accounts_of, matrix_of, planned_in_all, run_figures
 from tacit.statements.ledger import ledger_record
 from tacit.statements.run_facts import statement_of
@@ -343,6 +343,33 @@ def matrix_recipe(cache: Cache, mechanism: str) -> Recipe:
     return tiny_recipe(
         cache.path, privacy=privacy, rounds={"rounds": 6, "report_goal": 5, "min_separation": 3, **rounds}
     )
+
+
+@pytest.mark.parametrize("delta", [None, 1e-4])
+def test_an_epsilon_without_a_mechanism_is_kept_and_explained(
+    cache: Cache, tmp_path: Path, delta: float | None
+) -> None:
+    """The run's settings name the mechanism that was chosen, its report says why, and its account what was asked."""
+    privacy = {"epsilon": 8.0, "clip_norm": 0.5} | ({} if delta is None else {"delta": delta})
+    asked = tiny_recipe(cache.path, privacy=privacy)
+    assert asked.privacy.mechanism_name == "best"
+    path = tmp_path / "run"
+    with begin(asked, path) as run:
+        carry_on(run, hardware=ONE, until=2)
+    with Run.open(path) as run:
+        settings = Recipe.from_toml(run.settings)
+        assert settings.privacy.mechanism_name == "banded" and settings.privacy.epsilon == 8.0
+        why = asked.why_mechanism()
+        assert why is not None and run.settings.startswith(f"# {why}\n")
+        at = run.metadata.delta if isinstance(run.metadata, TrainingMetadata) else 0.0
+        assert at == (delta or 1e-5)
+        assert 8 * (1 - 1e-6) <= planned_in_all(run).epsilon(at) <= 8
+        carry_on(run, hardware=ONE)
+        shown = write_report(summarise(run)).html.read_text()
+        assert "banded was chosen: its max error over" in shown
+        assert accounts_of(run).realised is not None
+    with begin(asked, path) as again:
+        assert again.finished
 
 
 def test_a_finished_run_is_left_alone(cache: Cache, tmp_path: Path) -> None:

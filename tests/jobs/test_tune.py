@@ -73,6 +73,17 @@ def all_runs(folder: Path) -> dict[str, Any]:
 # -- what goes well ----------------------------------------------------------------------------------------------------
 
 
+def test_a_recipe_that_says_an_epsilon_and_no_mechanism_is_tuned(cache: Cache, tmp_path: Path) -> None:
+    """At the delta of its population; what it recommends has the noise on the mean that the epsilon asks for."""
+    recipe = written(tmp_path, cache, privacy={"epsilon": 60.0, "clip_norm": 0.5})
+    result = tune(recipe, tmp_path / "tuned", (1.0,), large_report_goal=600)
+    wanted = Recipe.load(recipe).at(1e-5).guarantee()
+    assert result.production is not None
+    section = result.production.privacy
+    assert section.mechanism_name == "best" and section.epsilon is None
+    assert section.noise_multiplier == pytest.approx(100 * wanted.noise_multiplier)
+
+
 def test_trials_are_ordinary_runs_and_the_rest_follows_from_them(finished: Path) -> None:
     assert [str(each) for each in existing_trials(finished)] == ["lr1-q0.5-try1", "lr2-q0.5-try1"]
     values = json.loads((finished / "tuning.json").read_text())

@@ -16,13 +16,17 @@ from pydantic_core import PydanticUndefined
 from tests.conftest import REPOSITORY
 
 from tacit.design.banded import design_banded
+from tacit.design.best import best_mechanism
 from tacit.design.catalogue import MECHANISMS
 from tacit.design.dense import full_tree
 from tacit.errors import InputError, RecipeError
-from tacit.privacy import Blt, Independent, Tree
+from tacit.jobs.design import compare_mechanisms
+from tacit.privacy import Blt, Independent, Participation, Tree
+from tacit.privacy.composition import Composition, ReleasedSequence
 from tacit.privacy.strategy import PUBLISHED_BLT, BandedInverse, BandedToeplitz, Dense
 from tacit.recipe import Recipe
 from tacit.recipe.model_section import ModelSection, section_of
+from tacit.recipe.sections import THE_BEST
 from tacit.training.server import Method
 
 PAGE = REPOSITORY / "docs" / "recipes.md"
@@ -53,7 +57,7 @@ def refusal(values: dict[str, Any]) -> str:
     with pytest.raises(RecipeError) as refused:
         parsed(values)
     message = str(refused.value)
-    assert message.startswith("recipe: ") and message.endswith((".", ".)", "it)")) and "\n" not in message
+    assert message.startswith("recipe: ") and message.endswith((".", "?", ".)", "it)")) and "\n" not in message
     return message
 
 
@@ -83,7 +87,7 @@ def privacies(draw: st.DrawFn) -> dict[str, Any]:
     named: dict[str, Any] = {"name": mechanism}
     values: dict[str, Any] = {"mechanism": named, "delta": draw(st.floats(1e-15, 0.5)), "clip_norm": draw(positive)}
     if mechanism != "none":
-        values[draw(st.sampled_from(["noise_multiplier", "zcdp"]))] = draw(positive)
+        values[draw(st.sampled_from(["noise_multiplier", "zcdp", "epsilon"]))] = draw(positive)
     if mechanism.startswith("tree"):
         named["restarts"] = sorted(draw(st.sets(st.integers(1, 50), max_size=3)))
     if mechanism == "blt" and draw(st.booleans()):
@@ -205,11 +209,12 @@ def test_adaptive_clipping_divides_what_may_be_spent() -> None:
         ({**CLIPPED, "mechanism": {"name": "tree"}}, {}, "privacy.mechanism.restarts before the last round"),
         ({**CLIPPED, "mechanism": {"name": "tree", "restarts": [20]}}, {}, "restarts before the last round"),
         ({"mechanism": {"name": "blt-b400"}, "zcdp": 1.0}, {}, "privacy.mechanism='blt-b400', which has one clip norm"),
+        ({"mechanism": None, "epsilon": 1.0}, {}, "drop [clipping] or name one of those below [privacy.mechanism]"),
         ({"mechanism": {"name": "blt", "buffers": 2}, "zcdp": 1.0}, {}, "needs a mechanism whose noise starts afresh"),
         (
             {"mechanism": {"name": "banded-toeplitz", "bands": 2}, "zcdp": 1.0},
             {},
-            "drop [clipping] or take one of those",
+            "drop [clipping] or name one of those",
         ),
         ({**CLIPPED, "noise_multiplier": 2.0}, {}, "clipping.bit_stddev (left out: rounds.report_goal / 20): counts"),
         (CLIPPED, {"bit_stddev": 0.1}, "give a bit_stddev above 0.15"),
@@ -235,6 +240,88 @@ def test_a_rho_is_met(zcdp: float, mechanism: str, separation: int) -> None:
     values = changed("privacy", mechanism={"name": mechanism}, zcdp=zcdp)
     values["rounds"] = {**LEAST["rounds"], "min_separation": separation}
     assert parsed(values).guarantee().zcdp == pytest.approx(zcdp, rel=1e-9)
+
+
+@given(
+    epsilon=st.floats(0.05, 60),
+    delta=st.floats(1e-12, 1e-3),
+    mechanism=st.sampled_from(["independent", "tree", "blt-b400", "best"]),
+    separation=st.integers(1, 9),
+    beside=st.sampled_from(["nothing", "loss", "counts", "both"]),
+)
+def test_an_epsilon_is_met_by_everything_that_is_released(
+    epsilon: float, delta: float, mechanism: str, separation: int, beside: str
+) -> None:
+    named = {"name": mechanism} | ({"restarts": [8]} if mechanism == "tree" else {})
+    values = changed("privacy", mechanism=named, epsilon=epsilon, delta=delta)
+    values["rounds"] = {**LEAST["rounds"], "min_separation": separation}
+    if beside in ("loss", "both"):
+        values["training_loss"] = {"stddev": 1e4}
+    if beside in ("counts", "both") and mechanism in ("independent", "tree"):
+        values["clipping"] = {"initial": 0.5, "bit_stddev": 1e4}
+    plan = parsed(values).plan()
+    together = Composition(
+        tuple(
+            ReleasedSequence(what=what, guarantee=each)
+            for what, each in {"updates": plan.updates, **plan.beside}.items()
+        )
+    )
+    assert len(together.sequences) == 1 + ("training_loss" in values) + ("clipping" in values)
+    assert epsilon * (1 - 1e-6) <= together.epsilon(delta) <= epsilon
+
+
+def test_an_epsilon_without_a_delta_waits_for_its_population() -> None:
+    recipe = parsed(changed("privacy", mechanism={"name": "tree"}, epsilon=2.0))
+    with pytest.raises(InputError, match=r"privacy\.epsilon=2 says how much noise at a delta only"):
+        recipe.guarantee()
+    few, many = (recipe.at(recipe.privacy.delta_for(clients)).guarantee() for clients in (100, 1_000_000))
+    assert few.noise_multiplier < many.noise_multiplier
+    assert few.epsilon(1e-5) <= 2.0 and many.epsilon(recipe.privacy.delta_for(1_000_000)) <= 2.0
+    # What is refused of any delta is refused when the recipe is read.
+    assert "nothing is left" in refusal(
+        {**changed("privacy", mechanism={"name": "tree", "restarts": [8]}, epsilon=0.1), "clipping": {"initial": 0.1}}
+    )
+
+
+# -- the best mechanism --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("objective", ["max", "rms"])
+@pytest.mark.parametrize(("rounds", "separation", "most"), [(20, 4, None), (12, 12, 1), (5, 1, None), (40, 3, 4)])
+def test_a_recipe_without_a_mechanism_gets_the_one_of_least_error(
+    rounds: int, separation: int, most: int | None, objective: Any
+) -> None:
+    values = changed("privacy", mechanism=None, epsilon=3.0, delta=1e-6, objective=objective)
+    values["rounds"] = {"rounds": rounds, "report_goal": 5, "min_separation": separation}
+    if most is not None:
+        values["rounds"]["max_participations"] = most
+    asked = parsed(values)
+    compared = compare_mechanisms(asked.rounds.participation(), objective=objective, slow=True)
+    designed = asked.designed()
+    loss = {each.mechanism: each.losses.of(objective) for each in reversed(compared.designs) if each.losses is not None}
+    least = compared.designs[0].of()[1].of(objective)
+    assert loss[designed.privacy.mechanism_name] <= 1.01 * least
+    less = [each for each in compared if each.losses is not None and each.losses.of(objective) <= 1.01 * least]
+    chosen = next(each for each in compared if each.mechanism == designed.privacy.mechanism_name)
+    assert chosen.memory is not None and all(chosen.memory <= (each.memory or 0) for each in less)
+    assert asked.guarantee().zcdp == pytest.approx(designed.guarantee(asked.matrix()).zcdp, rel=1e-12)
+    again = Recipe.from_toml(designed.to_toml())
+    assert again == designed and again.designed() == designed and designed.why_mechanism() is None
+    said = asked.why_mechanism()
+    assert said is not None and said.startswith(f"{designed.privacy.mechanism_name} was chosen")
+
+
+def test_the_best_may_be_asked_for_by_name_and_is_what_is_left_out() -> None:
+    named = parsed(changed("privacy", mechanism={"name": "best"}, zcdp=1.0))
+    assert named == parsed(changed("privacy", mechanism=None, zcdp=1.0)) and named.privacy.is_wish
+    assert Recipe.from_toml(named.to_toml()) == named
+
+
+def test_what_takes_long_to_design_or_much_to_remember_is_left_out() -> None:
+    long = best_mechanism(Participation.worst_case(600, 60))
+    assert not {"banded", "dense", "tree-full"} & {each.chosen.name for each in long.candidates}
+    wide = best_mechanism(Participation.worst_case(400, 200))
+    assert wide.chosen.name == "blt" and all(each.memory <= 128 for each in wide.candidates)
 
 
 def test_participation_is_the_worst_that_the_separation_allows_unless_promised_otherwise() -> None:
@@ -312,6 +399,35 @@ def test_a_key_that_is_misspelt_is_refused_by_its_name(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", [key for key, _ in keys()])
+def test_the_key_that_was_meant_is_suggested(key: str) -> None:
+    """The last letters but one exchanged, a usual slip."""
+    *section, name = key.split(".")
+    slip = f"{name[:-2]}{name[-1]}{name[-2]}"
+    values = changed(section[0], **{slip: 1}) if section else {**LEAST, slip: 1}
+    where = f"{section[0]}." if section else ""
+    assert f"the key '{where}{slip}' is unknown; did you mean {key}? (docs/recipes.md" in refusal(values)
+
+
+@pytest.mark.parametrize(
+    ("values", "meant"),
+    [
+        ({**LEAST, "report_goal": 3}, "rounds.report_goal"),
+        ({**LEAST, "rouds": {"rounds": 3}}, "[rounds]"),
+        ({key: value for key, value in LEAST.items() if key != "privacy"} | {"privcy": {"zcdp": 1.0}}, "[privacy]"),
+        (changed("rounds", epsilon=8.0), "privacy.epsilon"),
+        (changed("population", timer=8.0), "population.timer_hours"),
+        (changed("model", kind="tests.keyboard.gru:Gru", unit=8), "model.units"),
+    ],
+)
+def test_a_key_in_another_section_and_a_misspelt_section_are_found(values: dict[str, Any], meant: str) -> None:
+    assert f"did you mean {meant}?" in refusal(values)
+
+
+def test_a_key_like_no_other_is_not_guessed_at() -> None:
+    assert "remove it or mend its spelling" in refusal({**LEAST, "zzz": 1})
+
+
+@pytest.mark.parametrize("key", [key for key, _ in keys()])
 @pytest.mark.parametrize("wrong", [{"a": 1}, [["x"]], float("nan"), float("inf"), -1, "", [True]], ids=repr)
 def test_a_wrong_value_is_refused_by_the_name_of_its_key(key: str, wrong: Any) -> None:
     """No key of a recipe can take any of these, but for the name, which takes any text that is not empty."""
@@ -373,11 +489,20 @@ def banded(**said: Any) -> dict[str, Any]:
     [
         ({"mechanism": {"name": "none"}, "noise_multiplier": 1.0}, "privacy.noise_multiplier says noise but"),
         ({"mechanism": {"name": "none"}, "zcdp": 1.0}, "privacy.zcdp says noise but privacy.mechanism='none'"),
+        ({"mechanism": {"name": "none"}, "epsilon": 8.0}, "privacy.epsilon says noise but privacy.mechanism='none'"),
+        ({"mechanism": {"name": "tree"}}, "one of privacy.epsilon, privacy.zcdp and privacy.noise_multiplier; none is"),
+        ({"mechanism": None}, "[privacy] does not say how much noise; give privacy.epsilon = 8, say"),
+        ({"mechanism": {"name": "best"}}, 'or name = "none" below [privacy.mechanism] for a run that promises nothing'),
         (
-            {"mechanism": {"name": "tree"}},
-            "one of privacy.noise_multiplier and privacy.zcdp; neither is given",
+            {"mechanism": {"name": "tree"}, "zcdp": 1.0, "noise_multiplier": 1.0},
+            "privacy.zcdp and privacy.noise_multiplier are given",
         ),
-        ({"mechanism": {"name": "tree"}, "zcdp": 1.0, "noise_multiplier": 1.0}, "both are given"),
+        (
+            {"mechanism": None, "zcdp": 1.0, "noise_multiplier": 1.0, "epsilon": 1.0},
+            "privacy.epsilon and privacy.zcdp and privacy.noise_multiplier are given",
+        ),
+        ({"mechanism": {"name": "best", "bands": 3}, "zcdp": 1.0}, "mechanism 'best' is none of independent, tree,"),
+        ({"mechanism": {"name": "bandet"}, "zcdp": 1.0}, "did you mean banded?"),
         ({"mechanism": {"name": "blt-b400", "buffers": 2}, "zcdp": 1.0}, "mechanism 'blt-b400', which takes nothing"),
         (
             {"mechanism": {"name": "independent", "theta": [0.5]}, "zcdp": 1.0},
@@ -473,6 +598,8 @@ def documented() -> dict[str, str]:
 def shown(default: Any) -> str:
     if default is None:
         return "none"
+    if default is THE_BEST:
+        return "the best"
     return "`" + tomli_w.dumps({"x": default}).removeprefix("x = ").strip() + "`"
 
 
@@ -494,4 +621,5 @@ def test_every_mechanism_is_documented_with_its_parameters() -> None:
 
 def test_the_recipe_on_the_page_is_one() -> None:
     (block,) = re.findall(r"^```toml\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    assert Recipe.from_toml(block).guarantee().zcdp == pytest.approx(0.8)
+    recipe = Recipe.from_toml(block).at(1e-5)
+    assert recipe.guarantee().epsilon(1e-5) == pytest.approx(8, rel=1e-6)

@@ -6,6 +6,7 @@ design is imported by the function that asks for it: most who read the catalogue
 """
 
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from tacit.design.mechanism import ChosenMechanism, Mechanism, Parameters, imported
@@ -322,7 +323,9 @@ def mechanism_named(name: str) -> Mechanism:
     if ":" in name:
         return imported(name)
     if name not in MECHANISMS:
-        raise InputError(f"mechanism {name!r} is none of {', '.join(MECHANISMS)}.")
+        near = get_close_matches(name, MECHANISMS, n=1)
+        meant = f"; did you mean {near[0]}?" if near else "."
+        raise InputError(f"mechanism {name!r} is none of {', '.join(MECHANISMS)}{meant}")
     return MECHANISMS[name]
 
 

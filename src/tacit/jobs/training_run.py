@@ -65,7 +65,7 @@ def begin(recipe: Recipe, out: Path, *, hooks: Hooks = NO_HOOKS, progress: Progr
         return _begun(recipe, out, hooks)
     check_place(out)
     progress(StageBegan(DESIGN))
-    asked, recipe, matrix = recipe, recipe.designed(), recipe.matrix()
+    asked, recipe, matrix, why = recipe, recipe.designed(), recipe.matrix(), recipe.why_mechanism()
     progress(StageEnded(DESIGN))
     cache = checked_cache(recipe.data.cache, progress=progress)
     vocabulary = Vocabulary.from_json(cache.vocabulary_json)
@@ -79,7 +79,7 @@ def begin(recipe: Recipe, out: Path, *, hooks: Hooks = NO_HOOKS, progress: Progr
     _check_held_out(cache)
     if hooks.collector is None:  # refuses here what would fail in a later round
         _sampler(recipe, plan, len(clients), key, hooks).init(len(clients), report_goal=plan.report_goal)
-    settings = recipe.model.settings(vocabulary.size)
+    network = recipe.model.settings(vocabulary.size)
     first = _first_model(recipe, vocabulary)
     metadata = TrainingMetadata(
         **of_this_process(seed),
@@ -93,17 +93,19 @@ def begin(recipe: Recipe, out: Path, *, hooks: Hooks = NO_HOOKS, progress: Progr
         guarantee=guarantee_record(plan.updates),
         also_released={what: guarantee_record(each) for what, each in plan.beside.items()},
         delta=delta,
-        parameters=parameter_count(settings),
+        parameters=parameter_count(network),
         first_model=None if first is None else _used(first),
         stands_in_for=recipe.privacy.stands_in_for,
         simulated=None if recipe.population is None else recipe.population.model_dump(),
         evaluation=recipe.evaluation.model_dump(),
         hooks=hooks.names,
+        why_mechanism=why,
     )
+    settings = recipe.to_toml() if why is None else f"# {why}\n{recipe.to_toml()}"
     kept = None if matrix is None else json.dumps(matrix.to_record())
     population = recipe.privacy.population
     taken = None if population is None else Asked.of(population, len(clients), Cost(zcdp=plan.guarantee.zcdp))
-    return entered(taken, out, metadata, lambda known: Run.create(out, recipe.to_toml(), known, key, strategy=kept))
+    return entered(taken, out, metadata, lambda known: Run.create(out, settings, known, key, strategy=kept))
 
 
 def _used(first: TrainedModel) -> FirstModelUsed:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tacit.compute import Hardware
+from tacit.data import Cache
 from tacit.errors import InputError, RunError, TacitError, TrainingError, of_type
 from tacit.files import PathLike, as_path
 from tacit.jobs.begin import of_this_process
@@ -72,6 +73,8 @@ def tune(
     wanted = recipe if isinstance(recipe, Recipe) else Recipe.load(as_path("recipe", recipe))
     if population is not None:
         wanted = wanted.of(as_path("population", population))
+    if wanted.privacy.epsilon is not None and wanted.privacy.delta is None:  # how much noise is that population's
+        wanted = wanted.at(wanted.privacy.delta_for(len(Cache.open(wanted.data.cache).clients("train"))))
     names = trial_names(wanted, settings)
     if wanted.privacy.is_wish:
         progress(StageBegan(DESIGN))

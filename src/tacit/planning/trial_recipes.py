@@ -26,7 +26,12 @@ from tacit.recipe import Recipe
 from tacit.recipe.sections import ClippingSection, PrivacySection
 
 START = 10  # the first clip norm is the recipe's by this: "start low" (arXiv:2305.18465, Section 2.1)
-SCALES: dict[str, object] = {"clip_norm": 1.0, "noise_multiplier": None, "zcdp": None}  # what no design depends on
+SCALES: dict[str, object] = {
+    "clip_norm": 1.0,
+    "noise_multiplier": None,
+    "zcdp": None,
+    "epsilon": None,
+}  # what no design depends on
 AROUND = (0.5, 1.0, 2.0)  # times the recipe's server learning rate, where no list is given
 
 
@@ -103,7 +108,7 @@ def production_recipe(recipe: Recipe, choice: Choice, report_goal: int) -> Recip
     and `stands_in_for` are dropped. Raises: RecipeError, InputError, AccountingError where there can be no such run.
     """
     privacy = recipe.privacy
-    changed: dict[str, object] = {"clip_norm": choice.clip_norm, "zcdp": None, "stands_in_for": None}
+    changed: dict[str, object] = {"clip_norm": choice.clip_norm, "zcdp": None, "epsilon": None, "stands_in_for": None}
     if privacy.mechanism is not None:
         changed["noise_multiplier"] = scaled_noise_multiplier(
             _noise_multiplier(recipe), report_goal=recipe.rounds.report_goal, to=report_goal
@@ -139,7 +144,7 @@ def _designed(section: PrivacySection, participation: Participation) -> tuple[Pr
 
 
 def _noise_multiplier(recipe: Recipe) -> float:
-    """That of the recipe, computed where it says a zCDP instead."""
+    """That of the recipe, computed where it says a price instead."""
     return recipe.privacy.noise_multiplier or planned(recipe).noise_multiplier
 
 
@@ -150,6 +155,7 @@ def _trial_privacy(recipe: Recipe, rounds: int, report_goal: int) -> PrivacySect
     trees = not wanted.adapts
     update: dict[str, object] = {
         "zcdp": None,
+        "epsilon": None,
         "stands_in_for": None,
         "noise_multiplier": scaled_noise_multiplier(
             _noise_multiplier(recipe),

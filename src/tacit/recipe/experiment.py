@@ -16,7 +16,9 @@ from pydantic import Field, ValidationError, model_validator
 from tacit.design.catalogue import MECHANISMS
 from tacit.errors import AccountingError, RecipeError
 from tacit.privacy import Guarantee
+from tacit.privacy.delta import LARGEST
 from tacit.privacy.strategy import Matrix
+from tacit.recipe.complaint import first_complaint
 from tacit.recipe.model_section import DEFAULT, Network, section_of
 from tacit.recipe.sections import (
     NONE,
@@ -77,7 +79,8 @@ class Recipe(Section):
             adapting = ", ".join([NONE, *(name for name, each in MECHANISMS.items() if each.adapts)])
             raise ValueError(
                 f"[clipping] needs a mechanism whose noise starts afresh ({adapting}), not privacy.mechanism="
-                f"'{self.privacy.mechanism_name}', which has one clip norm; drop [clipping] or take one of those."
+                f"'{self.privacy.mechanism_name}', which has one clip norm; drop [clipping] or name one of those below "
+                "[privacy.mechanism]."
             )
         return self
 
@@ -113,13 +116,13 @@ class Recipe(Section):
             raise RecipeError(f"{where} is not TOML: {error}; mend that line.") from error
         try:
             recipe = cls.model_validate(values)
-            if not recipe.privacy.is_wish:
-                recipe.plan().guarantee.checked()
+            if not recipe.privacy.is_wish:  # at the largest of the deltas that a population may have: the least noise
+                recipe.at(recipe.privacy.delta or LARGEST).plan().guarantee.checked()
             if recipe.population is not None:
                 recipe.population.rules(recipe.rounds.report_goal)
             recipe.model.settings(vocabulary=5)
         except ValidationError as error:
-            raise RecipeError(f"{where}: {_first_complaint(error)}") from error
+            raise RecipeError(f"{where}: {first_complaint(error, cls, values)}") from error
         except ValueError as error:
             raise RecipeError(f"{where}: {error}") from error
         return recipe
@@ -153,6 +156,11 @@ class Recipe(Section):
         """
         return self.privacy.matrix(self.rounds.participation())
 
+    def why_mechanism(self) -> str | None:
+        """Which mechanism a recipe that names none gets, and why; None where it names one."""
+        choice = self.privacy.choice(self.rounds.participation())
+        return None if choice is None else choice.why()
+
     def of(self, population: Path) -> Self:
         """The same experiment, entered in the budget of `population`."""
         return self.model_copy(update={"privacy": self.privacy.model_copy(update={"population": population})})
@@ -168,9 +176,10 @@ class Recipe(Section):
         """
         participation = self.rounds.participation()
         strategy = self.privacy.strategy(participation, matrix)
-        if strategy is not None and self.privacy.zcdp is not None:
+        rho = self.privacy.spent()
+        if strategy is not None and rho is not None:
             return Guarantee.for_zcdp(
-                self.privacy.zcdp, participation=participation, strategy=strategy, clip_norm=self.privacy.clip_norm
+                rho, participation=participation, strategy=strategy, clip_norm=self.privacy.clip_norm
             )
         return Guarantee(
             participation=participation,
@@ -212,23 +221,6 @@ class Recipe(Section):
         except AccountingError as error:
             raise RecipeError(f"clipping.bit_stddev (left out: rounds.report_goal / 20): {error}") from error
         return settings
-
-
-def _first_complaint(error: ValidationError) -> str:
-    """One sentence about the first wrong key: the key, its value, the rule."""
-    first = error.errors()[0]
-    key = ".".join(str(part) for part in first["loc"])
-    more = f" ({error.error_count() - 1} more after it)" if error.error_count() > 1 else ""
-    if first["type"] == "extra_forbidden":
-        return f"the key '{key}' is unknown; remove it or mend its spelling (docs/recipes.md lists all).{more}"
-    if first["type"] == "missing":
-        return f"the key '{key}' is missing; give it.{more}"
-    if first["type"] == "value_error":
-        return f"{first['msg'].removeprefix('Value error, ')}{more}"
-    if first["type"] == "model_type":
-        return f"{key} = {first['input']!r}, but '{key}' is a section; write [{key}] and its keys below it.{more}"
-    rule = f"{first['msg'][:1].lower()}{first['msg'][1:]}"
-    return f"{key} = {first['input']!r}: {rule}; docs/recipes.md lists every key with its default.{more}"
 
 
 def _flat(values: dict[str, Any], under: str = "") -> dict[str, Any]:

@@ -15,12 +15,14 @@ from pydantic import (
 )
 
 from tacit.compute.precision import Precision
+from tacit.design.best import BEST, BestMechanism, BestParameters, best_mechanism
 from tacit.design.catalogue import chosen
 from tacit.design.mechanism import ChosenMechanism
 from tacit.errors import InputError, RecipeError, conceivable
 from tacit.population.devices import RoundRules
 from tacit.privacy import Participation
 from tacit.privacy.delta import default_delta
+from tacit.privacy.gaussian import zcdp_for_epsilon
 from tacit.privacy.participation import Clock
 from tacit.privacy.strategy import Dense, Matrix, Strategy
 from tacit.training import ClientTraining, ServerOptimizer
@@ -31,6 +33,9 @@ from tacit.training.server import Method
 
 LARGEST = 4096  # rounds of a full matrix: 128 MB
 NONE = "none"  # the mechanism that adds no noise; it promises nothing
+THE_BEST = ChosenMechanism(mechanism=BEST, parameters=BestParameters())  # the one of least error for the participation
+BELOW = 1 - 1e-9  # of what epsilon allows is spent: no rounding of a sum takes the run above what was asked
+NOISES = ("epsilon", "zcdp", "noise_multiplier")  # the keys that say how much noise: exactly one of them
 
 
 class Section(BaseModel):
@@ -106,6 +111,8 @@ def _mechanism(values: object) -> ChosenMechanism | None:
         )
     if values == {"name": NONE}:
         return None
+    if values == {"name": BEST.name}:
+        return THE_BEST
     where = "privacy.mechanism"
     try:
         return chosen(values, error=RecipeError, where=where)
@@ -123,10 +130,13 @@ class PrivacySection(Section):
     """The mechanism and how much noise it adds."""
 
     # [privacy.mechanism]: its name, and the parameters that the catalogue gives it; None: no noise is added.
-    mechanism: Annotated[ChosenMechanism | None, PlainValidator(_mechanism), PlainSerializer(_plain_mechanism)]
+    mechanism: Annotated[ChosenMechanism | None, PlainValidator(_mechanism), PlainSerializer(_plain_mechanism)] = (
+        THE_BEST
+    )
     clip_norm: float = Field(default=1.0, gt=0)
-    noise_multiplier: float | None = Field(default=None, gt=0)  # z: seeds have standard deviation z * clip_norm
-    zcdp: float | None = Field(default=None, gt=0)  # or the rho that the planned run may spend
+    epsilon: float | None = Field(default=None, gt=0)  # at delta, of everything that the planned run releases
+    zcdp: float | None = Field(default=None, gt=0)  # or the rho that it may spend
+    noise_multiplier: float | None = Field(default=None, gt=0)  # or z: seeds have standard deviation z * clip_norm
     delta: float | None = Field(default=None, gt=0, lt=1)  # left out: below 1/population, see privacy.delta
     population: Path | None = Field(default=None, strict=False)  # in whose budget the run is entered
     objective: Literal["max", "rms"] = "max"  # what a design minimises: the worst prefix sum's error, as paper 4's
@@ -134,15 +144,18 @@ class PrivacySection(Section):
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Self:
-        noises = [name for name in ("noise_multiplier", "zcdp") if getattr(self, name) is not None]
+        noises = [f"privacy.{name}" for name in NOISES if getattr(self, name) is not None]
         if self.mechanism is None and noises:
+            raise ValueError(f"{noises[0]} says noise but privacy.mechanism='none' says none; drop one of them.")
+        if self.mechanism is THE_BEST and not noises:
             raise ValueError(
-                f"privacy.{noises[0]} says noise but privacy.mechanism='none' says none; drop one of them."
+                "[privacy] does not say how much noise; give privacy.epsilon = 8, say (or zcdp, or noise_multiplier), "
+                'or name = "none" below [privacy.mechanism] for a run that promises nothing.'
             )
         if self.mechanism is not None and len(noises) != 1:
             raise ValueError(
-                f"privacy.mechanism='{self.mechanism_name}' needs exactly one of privacy.noise_multiplier and "
-                f"privacy.zcdp; {'both are' if noises else 'neither is'} given."
+                f"privacy.mechanism='{self.mechanism_name}' needs exactly one of privacy.epsilon, privacy.zcdp and "
+                f"privacy.noise_multiplier; {' and '.join(noises) or 'none'} {'are' if noises else 'is'} given."
             )
         return self
 
@@ -154,6 +167,20 @@ class PrivacySection(Section):
     def delta_for(self, population: int) -> float:
         """The delta at which epsilon is given: the one that is asked for, or else that of so many clients."""
         return default_delta(population) if self.delta is None else self.delta
+
+    def spent(self) -> float | None:
+        """The rho that everything released may cost together; None where the noise multiplier says the noise.
+
+        Raises: InputError for an epsilon whose delta is left to the population and not known yet.
+        """
+        if self.epsilon is None:
+            return self.zcdp
+        if self.delta is None:
+            raise InputError(
+                f"privacy.epsilon={self.epsilon:g} says how much noise at a delta only, and this recipe leaves delta "
+                "to the population; give privacy.delta, or `recipe.at(delta)`."
+            )
+        return zcdp_for_epsilon(self.epsilon, self.delta) * BELOW
 
     @property
     def adapts(self) -> bool:
@@ -169,13 +196,26 @@ class PrivacySection(Section):
         """The same section with the numbers of the strategy designed for `participation`, where they are few."""
         if self.mechanism is None:
             return self
-        return self.model_copy(update={"mechanism": self.mechanism.settled(participation, self.objective)})
+        best = self.choice(participation)
+        asked = self.mechanism if best is None else best.chosen
+        return self.model_copy(update={"mechanism": asked.settled(participation, self.objective)})
+
+    def choice(self, participation: Participation) -> BestMechanism | None:
+        """The mechanism that is chosen for `participation`, and why; None where the recipe names one.
+
+        Raises: InputError where there is none.
+        """
+        chooses = self.mechanism is not None and self.mechanism.mechanism is BEST
+        return best_mechanism(participation, self.objective) if chooses else None
 
     def matrix(self, participation: Participation) -> Matrix | None:
         """The strategy matrix for `participation`, designed; None where a strategy is a few numbers.
 
         Raises: InputError where there is none: more bands than the separation, more than one participation of "dense".
         """
+        best = self.choice(participation)
+        if best is not None:
+            return best.strategy if isinstance(best.strategy, Matrix) else None
         kind = None if self.mechanism is None else self.mechanism.mechanism.matrix
         if self.mechanism is None or kind is None:
             return None

@@ -53,6 +53,7 @@ ASKED = (
     "simulated",
     "evaluation",
     "hooks",
+    "why_mechanism",
 )
 DATA_ASKED = ("cache", "source", "vocabulary_sha256", "vocabulary_size")
 SMOOTH_FROM = 40  # rounds, from twice so many on a curve is smoothed
@@ -212,6 +213,7 @@ def setting_text(value: Any) -> str:
 def _origin(summary: RunSummary) -> tuple[tuple[str, str], ...]:
     training = summary.metadata
     data, versions = training.data, training.versions
+    chosen = () if training.why_mechanism is None else (("mechanism", training.why_mechanism),)
     return (
         ("run folder", str(summary.path)),
         ("begun", summary.created),
@@ -220,6 +222,7 @@ def _origin(summary: RunSummary) -> tuple[tuple[str, str], ...]:
         ("vocabulary", f"{data.vocabulary_size:,} words ({training.vocabulary['kind']})"),
         ("vocabulary from", training.vocabulary["description"]),
         ("model parameters", f"{training.parameters:,}"),
+        *chosen,
         ("keys from", training.key_source),
         ("vocabulary digest", data.vocabulary_sha256),
         ("versions", ", ".join(f"{name} {version}" for name, version in versions.items())),

@@ -72,6 +72,7 @@ class TrainingMetadata(Metadata):
     simulated: Mapping[str, Any] | None  # the simulated population
     evaluation: Mapping[str, Any]
     hooks: Mapping[str, str] = field(default_factory=dict)  # parts of the program's own, by argument: qualified names
+    why_mechanism: str | None = None  # of one that the recipe left to the program
 
 
 @dataclass(frozen=True, kw_only=True)
