@@ -300,6 +300,25 @@ def test_resuming_changes_nothing(strategy: Strategy, at: int) -> None:
 
 
 @every_mechanism
+@pytest.mark.parametrize(("whole", "at"), [(0, 3), (1, 2), (3, 12), (8, 8)])
+def test_rounds_are_played_again_from_their_keys(strategy: Strategy, whole: int, at: int) -> None:
+    """A checkpoint may hold 32 bytes a round in place of the buffers: what was summed and how loud leaves nothing."""
+    stream, size = stream_for(strategy), BLOCK // 8 + 3
+    state, keys = stream.init(size), []
+    for round in range(at):
+        if round == whole:
+            before = saved_and_loaded(state)
+        total = jnp.full(size, np.float32(round + 0.3))
+        _, state = stream.add_noise(state, total, stddev=0.1 + round, key=KEY, purpose="model update")
+        keys.insert(0, state.keys[0])
+    if whole == at:
+        before = saved_and_loaded(state)
+    again = stream.again(before, np.array(keys[: at - whole], np.uint8).reshape(-1, 32))
+    for one, other in zip(state, again, strict=True):
+        assert one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
+
+
+@every_mechanism
 def test_memory_is_as_said(strategy: Strategy) -> None:
     """And is carried from the round in which it is first needed."""
     stream = stream_for(strategy)

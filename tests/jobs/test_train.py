@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import lru_cache
 from pathlib import Path
@@ -31,7 +31,7 @@ from tacit.statements.accounts import accounts_of, matrix_of, planned_in_all, ru
 from tacit.statements.ledger import ledger_record
 from tacit.statements.run_facts import statement_of
 from tacit.statements.verify import verify
-from tacit.training import loop
+from tacit.training import loop, states
 
 ONE = Hardware(workers=1)
 every_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -49,6 +49,14 @@ class Heard:
             self.rounds.append(event.done - 1)
         elif isinstance(event, Evaluated):
             self.evaluations.append((event.rounds, event.split))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def every_third_state_is_whole() -> Iterator[None]:
+    """So that nine rounds have states of both kinds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(states, "EVERY", 3)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -120,6 +120,28 @@ class NoiseStream(ABC):
         self._check(round)
         summed = np.asarray(total, np.float32)
         keys = self.round_keys(state, summed, stddev=stddev, key=key, purpose=purpose)
+        noisy, after = self._played(state, keys, summed, stddev)
+        return jax.device_put(noisy, may_alias=True), after  # nobody writes to it any more
+
+    def again(self, state: NoiseState, keys: npt.NDArray[np.uint8]) -> NoiseState:
+        """The state after rounds that were played from `state` on: what `add_noise` gave back after them, to the bit.
+
+        keys: (rounds, 32), those rounds' keys, the last first. What is carried follows from seeds alone, whatever they
+        were added to, so 32 bytes a round can stand in for buffers. The old state is spent. Raises InputError as
+        `next` does.
+        """
+        nothing = np.zeros(state.buffers.shape[1], np.float32)
+        for row in np.asarray(keys, np.uint8)[::-1]:
+            self._check(int(state.round))
+            earlier = [RoundKey(bytes(each)) for each in state.keys]
+            _, state = self._played(state, [RoundKey(bytes(row)), *earlier], nothing, 1.0)
+        return state
+
+    def _played(
+        self, state: NoiseState, keys: list[RoundKey], summed: npt.NDArray[np.float32], stddev: float
+    ) -> tuple[npt.NDArray[np.float32], NoiseState]:
+        """What is released of round `state.round` with these keys, its own first, and the state after it."""
+        round = int(state.round)
         seeds = [
             SeedVector(of_round.seeds, vector)
             for drawn, of_round in zip(self.rounds_drawn(round), keys, strict=False)
@@ -128,8 +150,7 @@ class NoiseStream(ABC):
         buffers = _taken_over(state, self.memory(round + 1))
         noisy = released(self.step(round), self.seeds_in(round), buffers, seeds, summed, stddev)
         kept = np.array([list(each.whole) for each in keys[: max(1, self.draws_back)]], np.uint8)
-        after = NoiseState(np.asarray(round + 1, np.int32), buffers, kept)
-        return jax.device_put(noisy, may_alias=True), after  # nobody writes to it any more
+        return noisy, NoiseState(np.asarray(round + 1, np.int32), buffers, kept)
 
     def round_keys(
         self, state: NoiseState, summed: npt.NDArray[np.float32], *, stddev: float, key: bytes, purpose: str

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -82,25 +82,36 @@ def load_checkpoint(path: Path, like: Any, expected: str) -> Any:
 
     Raises: RunError when it is missing, of another structure, or not the file whose digest the ledger has.
     """
+    return as_state(read_checkpoint(path, expected), like, path)
+
+
+def read_checkpoint(path: Path, expected: str) -> Arrays:
+    """The arrays saved at `path`, by name. Raises: RunError when it is missing or not the file with that SHA-256."""
     try:
         content = path.read_bytes()
-        arrays = load(content)
+        arrays: Arrays = load(content)
     except (OSError, SafetensorError) as error:
         raise RunError(
             f"the checkpoint '{path}' cannot be read ({error}); restore it from a copy of the run folder."
         ) from error
+    if hashlib.sha256(content).hexdigest() != expected:
+        raise RunError(f"the checkpoint '{path}' is not the state that its ledger row names; restore it from a copy.")
+    return arrays
+
+
+def as_state(arrays: Arrays, like: Any, path: Path) -> Any:
+    """Arrays read at `path` as a state with the structure of `like`. Raises: RunError when it has another."""
     wanted = leaves(like)
     if {name: array.dtype for name, array in arrays.items()} != {name: a.dtype for name, a in wanted.items()}:
         raise RunError(f"the checkpoint '{path}' holds another recipe's state; restore the run folder as it was.")
     scalars = {name for name, array in wanted.items() if array.ndim == 0 and arrays[name].size == 1}
-    arrays = {name: arrays[name].reshape(()) if name in scalars else arrays[name] for name in wanted}
-    if hashlib.sha256(content).hexdigest() != expected:
-        raise RunError(f"the checkpoint '{path}' is not the state that its ledger row names; restore it from a copy.")
-    return jax.tree_util.tree_unflatten(jax.tree_util.tree_structure(like), list(arrays.values()))
+    found = [arrays[name].reshape(()) if name in scalars else arrays[name] for name in wanted]
+    return jax.tree_util.tree_unflatten(jax.tree_util.tree_structure(like), found)
 
 
-def forget_old_checkpoints(folder: Path, keep: int) -> None:
-    """Remove all but the newest `keep`, and drafts that a killed process left."""
+def forget_old_checkpoints(folder: Path, keep: int, also: Collection[str] = ()) -> None:
+    """Remove all but the newest `keep` and those named in `also`, and drafts that a killed process left."""
     sweep_drafts(folder)
     for old in sorted(folder.glob("*.safetensors"))[: -keep or None]:
-        old.unlink(missing_ok=True)
+        if old.name not in also:
+            old.unlink(missing_ok=True)

@@ -17,16 +17,17 @@ from numpy.typing import ArrayLike
 
 from tacit.compute.profile import WRITING, beside, phase
 from tacit.errors import TrainingError
+from tacit.mechanisms import stream_for
 from tacit.progress import Advanced, Evaluated, Progress, StageBegan, StageEnded, Warned, silent
 from tacit.records import to_plain
 from tacit.runs import Metric, Run, Step
 from tacit.runs.diagnostics import clipping_failure
-from tacit.training.checkpoint import forget_old_checkpoints, leaves, load_checkpoint, save_checkpoint
+from tacit.training.checkpoint import save_checkpoint
 from tacit.training.collect import Collector
 from tacit.training.price import PriceSoFar
 from tacit.training.rounds import RoundOutcome, RoundPlan, TrainingState, initial_state, run_round
+from tacit.training.states import KEPT, States
 
-KEPT = 2  # checkpoints: the last, and the one before, whose model may still be under evaluation
 STAGE = "training"
 _CALLED = {"loss": "training_loss"}  # in events, where other stages have losses of their own
 
@@ -110,7 +111,9 @@ def run_rounds(
     """
     key, done = run.noise_key, run.steps_done
     watching = _Watching(run, plan.rounds, progress, price)
-    state = _found(run, start, plan, collector, evaluation)
+    strategy = plan.updates.strategy
+    states = States(run, None if strategy is None else stream_for(strategy))
+    state = _found(run, states, start, plan, collector, evaluation)
     with ThreadPoolExecutor(1, thread_name_prefix="disk") as disk:
         pending: _Pending | None = None
         for round in range(done, plan.rounds if until is None else until):
@@ -118,13 +121,13 @@ def run_rounds(
                 state, outcome = run_round(state, round, plan=plan, key=key, collector=collector)
             finally:  # a round that cannot be computed takes nothing from the one before it
                 if pending is not None:
-                    pending.commit(run)
+                    pending.commit(run, states)
             if pending is not None:
                 evaluation.begin(pending.outcome.round + 1, pending.state.model)
-            pending = _Pending.begin(disk, run, state, outcome)
+            pending = _Pending.begin(disk, run, states, state, outcome)
             watching.computed(outcome)
         if pending is not None:
-            pending.commit(run)
+            pending.commit(run, states)
             evaluation.begin(pending.outcome.round + 1, pending.state.model)
     with phase("evaluation"):
         evaluation.settle()
@@ -133,18 +136,26 @@ def run_rounds(
 
 
 def _found(
-    run: Run, start: ArrayLike, plan: RoundPlan, collector: Collector, evaluation: PeriodicEvaluation
+    run: Run,
+    states: States,
+    start: ArrayLike,
+    plan: RoundPlan,
+    collector: Collector,
+    evaluation: PeriodicEvaluation,
 ) -> TrainingState:
     """The state after the last done round. What a killed process had no time to evaluate is evaluated now."""
     with phase("start"):
         state = initial_state(start, plan, collector)
     evaluation.begin(0, state.model)
-    for row in run.steps()[-KEPT:]:
-        path, last = run.path / "steps" / row.file, row.step == run.steps_done - 1
-        if last or (evaluation.due(row.step + 1) and path.exists()):
+    for row in run.steps()[-KEPT:-1]:
+        if evaluation.due(row.step + 1) and (run.path / "steps" / row.file).exists():
             with phase("start"):
-                state = load_checkpoint(path, state, row.digest)
-            evaluation.begin(row.step + 1, state.model)
+                model = states.model(row)
+            evaluation.begin(row.step + 1, model)
+    for row in run.steps()[-1:]:
+        with phase("start"):
+            state = states.last(row, state)
+        evaluation.begin(row.step + 1, state.model)
     return state
 
 
@@ -158,10 +169,12 @@ class _Pending:
     outcome: RoundOutcome
 
     @classmethod
-    def begin(cls, disk: ThreadPoolExecutor, run: Run, state: TrainingState, outcome: RoundOutcome) -> "_Pending":
+    def begin(
+        cls, disk: ThreadPoolExecutor, run: Run, states: States, state: TrainingState, outcome: RoundOutcome
+    ) -> "_Pending":
         name = f"round-{outcome.round:06d}.safetensors"
         with phase("checkpoint"):
-            taken = leaves(state)  # here, because the next round writes over the noise buffers
+            taken = states.taken(state, outcome.round)  # here, because the next round writes over the noise buffers
 
         def write() -> str:
             with beside(WRITING):
@@ -169,7 +182,7 @@ class _Pending:
 
         return cls(written=disk.submit(copy_context().run, write), checkpoint=name, state=state, outcome=outcome)
 
-    def commit(self, run: Run) -> None:
+    def commit(self, run: Run, states: States) -> None:
         """Raises: what the writing raised (OSError on a full disk); the round is not done then."""
         with phase("checkpoint"):
             digest = self.written.result()
@@ -182,7 +195,7 @@ class _Pending:
         )
         with phase("commit"):
             run.commit(row, clients=self.outcome.clients, finished=time.time(), seconds=self.outcome.seconds)
-            forget_old_checkpoints(run.path / "steps", keep=KEPT)
+            states.committed(row)
 
 
 class _Watching:
