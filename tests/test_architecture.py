@@ -32,6 +32,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "reports": {"privacy", "statements", "runs", "keyboard", "evaluation", "planning", "population"},
     "secure_aggregation": {"privacy"},
     "audit": {"privacy", "statements", "mechanisms", "training", "data", "keyboard"},
+    "integrations": set(),
 }
 MAY_IMPORT["jobs"] = set(MAY_IMPORT)  # every room above, and no front
 MAY_IMPORT["cli"] = set(MAY_IMPORT)

@@ -14,6 +14,7 @@ from tacit.errors import InputError, conceivable
 
 if TYPE_CHECKING:  # JAX would come with it
     from tacit.evaluation.settings import ReleasePrice
+    from tacit.integrations import Logs
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 RunFolder = Annotated[Path, typer.Argument(help="A run folder, finished or not.")]
@@ -50,6 +51,29 @@ class Price:
             raise InputError(f"--delta {self.delta:g} is not between 0 and 1; 1e-6 is usual.")
         given = any(each is not None for each in (self.zcdp, self.epsilon, self.local_epsilon))
         return ReleasePrice(**dataclasses.asdict(self)) if given else None
+
+
+@dataclasses.dataclass(frozen=True)
+class LogOptions:
+    """Who else is told."""
+
+    log: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Also tell tensorboard:FOLDER or mlflow:URI what may be published of each step; may be given "
+            "several times (docs/integrations.md)."
+        ),
+    ] = None
+    log_exact: Annotated[
+        bool,
+        typer.Option("--log-exact", help="Tell them exact losses and accuracies too, which no guarantee covers."),
+    ] = False
+
+    def of(self, run: Path) -> "Logs":
+        """They listen, to what happens in a run folder. Raises: InputError."""
+        from tacit.integrations import Logs
+
+        return Logs(self.log or (), exact=self.log_exact, run=run.resolve().name)
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:

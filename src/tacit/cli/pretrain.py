@@ -7,7 +7,8 @@ import typer
 
 from tacit.cli.console import say_blocks
 from tacit.cli.display import display
-from tacit.cli.options import Json, command
+from tacit.cli.options import Json, LogOptions, command
+from tacit.progress import together
 
 if TYPE_CHECKING:
     pass
@@ -19,6 +20,7 @@ def pretrain(
     out: Annotated[
         Path, typer.Option(help="The run folder to make; one that was interrupted is continued by the same command.")
     ],
+    logs: LogOptions,
     embedding: Annotated[int, typer.Option(help="Width of the word embeddings.")] = 96,
     units: Annotated[int, typer.Option(help="Units of the recurrent layer.")] = 670,
     tied: Annotated[
@@ -51,6 +53,7 @@ def pretrain(
         patience=patience,
     )
     model = Cifg(embedding=embedding, units=units, tied=tied)
-    with display(quiet=json) as progress:
-        result = job(data, out, model=model, settings=settings, held_out=held_out, seed=seed, progress=progress)
+    with logs.of(out) as told, display(quiet=json) as progress:
+        both = together(progress, told)
+        result = job(data, out, model=model, settings=settings, held_out=held_out, seed=seed, progress=both)
     say_blocks(result, json)

@@ -12,8 +12,9 @@ import typer
 from tacit.cli.blocks import print_blocks
 from tacit.cli.console import say
 from tacit.cli.display import display
-from tacit.cli.options import Json, Population, Seed, command
+from tacit.cli.options import Json, LogOptions, Population, Seed, command
 from tacit.compute import Hardware
+from tacit.progress import together
 
 if TYPE_CHECKING:
     pass
@@ -55,6 +56,7 @@ def train(
     recipe: Annotated[Path, typer.Argument(help="A recipe in TOML; the shipped ones are in recipes/.")],
     out: Annotated[Path, typer.Option(help="The run folder to make.")],
     hardware: HardwareOptions,
+    logs: LogOptions,
     data: Annotated[Path | None, typer.Option(help="A cache in place of the recipe's data.cache.")] = None,
     init: Annotated[
         Path | None,
@@ -69,7 +71,7 @@ def train(
     """Train a model by the recipe and leave a run folder."""
     from tacit.jobs.train import train as job
 
-    with display(quiet=json) as progress:
+    with logs.of(out) as told, display(quiet=json) as progress:
         result = job(
             recipe,
             out,
@@ -79,7 +81,7 @@ def train(
             seed=seed,
             hardware=hardware.value,
             cluster=cluster,
-            progress=progress,
+            progress=together(progress, told),
         )
     say(result, json, lambda each: print_blocks(each.blocks(profile=profile)))
 
@@ -88,6 +90,7 @@ def train(
 def resume(
     run: Annotated[Path, typer.Argument(help="A run folder that was interrupted.")],
     hardware: HardwareOptions,
+    logs: LogOptions,
     cluster: Cluster = None,
     profile: Profiled = False,
     json: Json = False,
@@ -95,7 +98,7 @@ def resume(
     """Carry an interrupted run to its end; the result is bit for bit that of an uninterrupted one."""
     from tacit.jobs.resume import resume as job
 
-    with display(quiet=json) as progress:
-        result = job(run, hardware=hardware.value, cluster=cluster, progress=progress)
+    with logs.of(run) as told, display(quiet=json) as progress:
+        result = job(run, hardware=hardware.value, cluster=cluster, progress=together(progress, told))
     asked = {"profile": profile} if result.run.kind == "train" else {}
     say(result, json, lambda each: print_blocks(each.blocks(**asked)))

@@ -3,11 +3,9 @@
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from importlib import import_module
 from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
-from tacit.errors import InputError
 from tacit.integrations.published import Told, told
 from tacit.progress import Event, StageEnded
 
@@ -62,13 +60,3 @@ class Log(ABC):
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close(failed=kind is not None)
-
-
-def library(module: str, package: str, extra: str) -> Any:
-    """A module of an optional package. Raises: InputError that names the extra which brings it."""
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        raise InputError(
-            f"a log for {extra} needs {package}, which is not installed; `pip install 'tacit[{extra}]'` does."
-        ) from error

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
 from tacit.errors import InputError
-from tacit.integrations.log import Log, library
+from tacit.extras import of_extra
+from tacit.integrations.log import Log
 from tacit.integrations.published import Told
 
 PATIENCE = 5.0  # seconds between two messages: a round may take milliseconds, and waits for each
@@ -19,8 +20,8 @@ RETRIES = "MLFLOW_HTTP_REQUEST_MAX_RETRIES"
 class MLflow(Log):
     """Sends to a run on a tracking server, a new one or the one called `run_id`.
 
-    Raises: InputError where the client (extra `mlflow`) is not installed, or the server does not take what is sent. That
-    stops a job after its last committed step, and calling it again goes on.
+    Raises: InputError where the client (extra `mlflow`) is not installed, or the server does not take what is sent.
+    That stops a job after its last committed step, and calling it again goes on.
     """
 
     name: ClassVar[str] = "mlflow"
@@ -42,16 +43,16 @@ class MLflow(Log):
         `tacit.resume` say. parameters: sent as they are, once. exact: see `Log`; leave it out where others can read.
         """
         super().__init__(exact=exact)
-        self._library = library("mlflow.entities", "mlflow-skinny", self.name)
-        self._refusal = library("mlflow.exceptions", "mlflow-skinny", self.name).MlflowException
-        tracking = library("mlflow.tracking", "mlflow-skinny", self.name)
-        self._where = tracking_uri or tracking.get_tracking_uri()
+        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # it would tell its makers who uses it
+        mlflow = of_extra("mlflow")
+        self._entities, self._refusal = mlflow.entities, mlflow.exceptions.MlflowException
+        self._where = tracking_uri or mlflow.get_tracking_uri()
         self._waiting: list[Any] = []
         self._sent = time.monotonic()
         with self._refused(), _once():
-            self._client = tracking.MlflowClient(tracking_uri=tracking_uri)
+            self._client = mlflow.MlflowClient(tracking_uri=tracking_uri)
             self.run_id = run_id if run_id is not None else self._new(experiment, run)
-        known = [self._library.Param(name, str(value)) for name, value in (parameters or {}).items()]
+        known = [self._entities.Param(name, str(value)) for name, value in (parameters or {}).items()]
         with self._refused():
             for begin in range(0, len(known), PARAMETERS_AT_ONCE):
                 self._client.log_batch(self.run_id, params=known[begin : begin + PARAMETERS_AT_ONCE])
@@ -71,7 +72,7 @@ class MLflow(Log):
     def write(self, numbers: Sequence[Told], when: float) -> None:
         """Sent together with others, every few seconds."""
         milliseconds = int(when * 1000)
-        self._waiting += [self._library.Metric(each.name, each.value, milliseconds, each.step) for each in numbers]
+        self._waiting += [self._entities.Metric(each.name, each.value, milliseconds, each.step) for each in numbers]
         if len(self._waiting) >= AT_ONCE or time.monotonic() - self._sent > PATIENCE:
             self.flush()
 
@@ -96,7 +97,7 @@ class MLflow(Log):
         except self._refusal as error:
             said = str(error).strip().partition("\n")[0]
             raise InputError(
-                f"MLflow at {self._where} did not take it ({said:.300}); check the address and what it takes, and "
+                f"MLflow at {self._where} did not take it ({said:.160}); check the address and what it takes, and "
                 "call the same again."
             ) from error
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -26,16 +27,17 @@ class Logs:
                 raise InputError(f"--log {line!r} names no log; give {known}.")
         if exact and not lines:
             raise InputError("--log-exact says what a log is told, and there is none; give --log too, or drop it.")
-        self._stack, self._logs = ExitStack(), []
-        try:
-            for name, _, place in named:
-                self._logs.append(self._stack.enter_context(LOGS[name].open(place, exact=exact, run=run)))
-        except BaseException:
-            self._stack.close()
-            raise
+        self._waiting = [partial(LOGS[name].open, place, exact=exact, run=run) for name, _, place in named]
+        self._stack = ExitStack()
+        self._logs: list[Log] = []
 
     def __call__(self, event: Event) -> None:
-        """Tell them all."""
+        """Tell them all. They are opened when a job says its first word: one that is refused leaves nothing behind.
+
+        Raises: InputError where a log cannot be opened, before the job has written anything.
+        """
+        while self._waiting:
+            self._logs.append(self._stack.enter_context(self._waiting.pop(0)()))
         for log in self._logs:
             log(event)
 
