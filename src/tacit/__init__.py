@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tacit.jobs.account_run import account_run
     from tacit.jobs.design import compare_mechanisms, design_mechanism
     from tacit.jobs.discover import discover
+    from tacit.jobs.doctor import doctor
     from tacit.jobs.evaluate import evaluate
     from tacit.jobs.import_data import import_data, open_data
     from tacit.jobs.personalize import personalize
@@ -41,6 +42,7 @@ _HOME = {
     "compare_mechanisms": "tacit.jobs.design",
     "design_mechanism": "tacit.jobs.design",
     "discover": "tacit.jobs.discover",
+    "doctor": "tacit.jobs.doctor",
     "evaluate": "tacit.jobs.evaluate",
     "extend_vocabulary": "tacit.jobs.vocabulary",
     "import_data": "tacit.jobs.import_data",
@@ -69,6 +71,7 @@ __all__ = [
     "compare_mechanisms",
     "design_mechanism",
     "discover",
+    "doctor",
     "evaluate",
     "extend_vocabulary",
     "import_data",

@@ -108,6 +108,7 @@ RIGHT: dict[str, tuple[str, ...]] = {
     "verify": ("statement.json",),
     "report": ("run",),
     "compare": ("run", "unfinished", "--out", "new"),
+    "doctor": (),
     **{f"design {name}": (*LIMITS, *OWN.get(name, ())) for name in MECHANISMS},
     **{f"account {name}": (*LIMITS, *NOISE, *OWN.get(name, ())) for name in MECHANISMS},
 }

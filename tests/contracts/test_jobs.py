@@ -147,6 +147,7 @@ ANSWERS: dict[str, Callable[[Progress], Any]] = {
     "design": lambda progress: tacit.design_mechanism("blt", SERVED, buffers=2, progress=progress),
     "compare_mechanisms": lambda progress: tacit.compare_mechanisms(SERVED, progress=progress),
     "plan": lambda progress: tacit.plan(SCENARIO, "tree", Goal(zcdp=1.0, delta=1e-10), progress=progress),
+    "doctor": lambda progress: tacit.doctor(progress=progress),
     "simulate": lambda progress: tacit.simulate(
         SimulationSettings(
             population=Population(devices=2_000), rules=RoundRules(report_goal=10, timer_hours=12), rounds=40

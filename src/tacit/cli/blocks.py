@@ -37,11 +37,12 @@ def print_table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> N
     """
     table = Drawn(box=None, pad_edge=False, show_header=bool(headings))
     for index, heading in enumerate(headings or [""] * len(rows[0])):
-        words = any(" " in row[index] for row in rows)
+        cells = [heading, *(row[index] for row in rows)]
+        words = any(" " in cell for cell in cells[1:])
         table.add_column(
             heading,
             justify="left" if words or index == 0 else "right",
-            min_width=None if words else max(len(heading), *(len(row[index]) for row in rows)),
+            min_width=max(len(part) for cell in cells for part in (cell.split() if words else [cell])),
         )
     for row in rows:
         table.add_row(*row)

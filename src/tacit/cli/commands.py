@@ -88,6 +88,10 @@ COMMANDS = {
     "compare": at(
         "report:compare", "Two runs side by side: accuracy, privacy, settings that differ, and a figure of both curves."
     ),
+    "doctor": at(
+        "doctor:doctor",
+        "Versions, processors, memory, and whether what tacit stands on works here; nothing private, for bug reports.",
+    ),
 }
 
 app = late_app(
