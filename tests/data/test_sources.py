@@ -454,7 +454,7 @@ class TestInMemory:
     @pytest.mark.parametrize(
         ("table", "complaint"),
         [
-            ({"client_id": ["a"]}, "the table has columns client_id but no 'text'"),
+            ({"client_id": ["a"]}, "the table has no 'text': its columns are client_id"),
             ({"client_id": ["a"], "text": [1]}, "'text' is int64, not text"),
             ({"client_id": ["a", "b"], "text": ["x"]}, "the table cannot be read"),
             (7, "the table cannot be read"),

@@ -85,6 +85,9 @@ def test_clients_of_a_program_are_those_of_a_file(clients: str, tmp_path: Path) 
         cache = import_data(source, tmp_path / f"{number}", vocabulary=choice)
         assert cache.manifest.files == filed.manifest.files
         assert cache.manifest.source == source.description
+    rows = [{"client_id": name, "text": text} for name, text in ROWS]
+    for bare in (rows, pa.table({"client_id": names, "text": texts}), {"client_id": names, "text": texts}):
+        assert import_data(bare, tmp_path / "bare", vocabulary=choice).manifest.files == filed.manifest.files
     named = import_data(TextsOf(TYPED, description="letters"), tmp_path / "named", vocabulary=choice)
     assert named.to_record()["source"] == "letters"
 

@@ -1,11 +1,12 @@
-"""Clients that a program already holds: a mapping from names to texts, or a table."""
+"""Clients that a program already holds: a mapping from names to texts, a table, or rows that are streamed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from tacit.data.clients import ClientText
+from tacit.data.batches import batches_of
+from tacit.data.clients import SPLITS, ClientText
 from tacit.data.tables import Part, RowsOfClients, columns_of, plain
 from tacit.errors import SourceError
 
@@ -35,24 +36,54 @@ class TextsOf:
 
 
 class TableOf(RowsOfClients):
-    """A Source over a table in memory with columns `client_id`, `text` and, if known, `timestamp`; others are ignored.
+    """A Source over rows in memory or streamed: who typed, the text and, if known, when; other columns are ignored.
 
-    The table: Arrow's, pandas', polars', any that speaks Arrow's C stream, or a mapping of columns.
+    The rows: a table of Arrow, pandas or polars, or anything that speaks Arrow's C stream or the dataframe protocol; a
+    data set of Hugging Face, streaming ones too (read two or three times from the beginning); a mapping of columns; a
+    list of rows as mappings. A mapping from "train", "validation" and "test" to any of these fixes the split.
     """
 
-    def __init__(self, table: Any, *, description: str = "a table in memory, client_id is a client") -> None:
-        """`description` stands in the cache's manifest and in statements; SourceError when columns do not fit."""
-        where = "the table"
-        try:
-            rows = table if isinstance(table, pa.Table) else pa.table(table)
-        except (pa.ArrowException, TypeError, ValueError) as error:
-            raise SourceError(
-                f"{where} cannot be read ({error}); give columns client_id, text and perhaps timestamp."
-            ) from error
-        columns = columns_of(rows.schema, where)
+    def __init__(
+        self,
+        table: Any,
+        *,
+        client_id: str = "client_id",
+        text: str = "text",
+        timestamp: str | None = None,
+        description: str = "a table in memory, client_id is a client",
+    ) -> None:
+        """client_id, text, timestamp: the columns' names in the table; without the last, "timestamp" if there is one.
 
-        def read(wanted: dict[str, Any]) -> Iterator[pa.Table]:
-            yield plain(rows.select(list(wanted)), wanted, where)
-
-        super().__init__([Part(where=where, name=where, split=None, columns=columns, read=read)])
+        `description` stands in the cache's manifest and in statements. SourceError when columns do not fit.
+        """
+        by_split = isinstance(table, Mapping) and bool(table) and set(table) <= set(SPLITS)
+        named = {split: table[split] for split in SPLITS if split in table} if by_split else {None: table}
+        called = {"client_id": client_id, "text": text, "timestamp": timestamp}
+        super().__init__([_part(rows, split, called) for split, rows in named.items()])
         self.description = description
+
+
+def _part(rows: Any, split: str | None, called: Mapping[str, str | None]) -> Part:
+    where = "the table" if split is None else f"the table of {split}"
+    batches = batches_of(rows, where)
+    there = batches.schema.names
+    names = {column: given or column for column, given in called.items() if given or column in there}
+    for column, given in names.items():
+        if there.count(given) != 1:
+            has = "has no" if given not in there else f"has {there.count(given)} columns called"
+            raise SourceError(
+                f"{where} {has} {given!r}: its columns are {', '.join(there)}. Needed are client_id, text and perhaps "
+                f"timestamp; rename one, or say which it is, TableOf(table, {column}=...). For a mapping from names to "
+                "texts there is TextsOf."
+            )
+    renamed = pa.schema([pa.field(column, batches.schema.field(given).type) for column, given in names.items()])
+    columns = columns_of(renamed, where)
+
+    def read(wanted: Mapping[str, Any]) -> Iterator[pa.Table]:
+        for table in batches.read():
+            if lost := [names[column] for column in wanted if names[column] not in table.column_names]:
+                raise SourceError(f"{where} loses its column {lost[0]!r} on the way; give rows that all have it.")
+            taken = table.select([names[column] for column in wanted]).rename_columns(list(wanted))
+            yield plain(taken, wanted, where)
+
+    return Part(where=where, name=where, split=split, columns=columns, read=read)

@@ -83,10 +83,12 @@ def columns_of(schema: Any, where: str, needed: Sequence[str] = ("client_id", "t
                 f"needed are {', '.join(needed)} (timestamp may be left out): rename the columns."
             )
     columns: dict[str, Any] = {name: pa.large_string() for name in needed}
+    if "client_id" in needed and not _can_be_text(owner := schema.field("client_id").type):
+        raise SourceError(f"{where}: column 'client_id' is {owner}, which is no name; make it text or whole numbers.")
     given = schema.field("text").type
     while pa.types.is_dictionary(given):
         given = given.value_type
-    if not (pa.types.is_string(given) or pa.types.is_large_string(given)):
+    if not (pa.types.is_string(given) or pa.types.is_large_string(given) or _is_view(given) or pa.types.is_null(given)):
         raise SourceError(f"{where}: column 'text' is {given}, not text; cast it to string (UTF-8).")
     if "client_id" in needed and "timestamp" in schema.names:
         given = schema.field("timestamp").type
@@ -94,6 +96,19 @@ def columns_of(schema: Any, where: str, needed: Sequence[str] = ("client_id", "t
             raise SourceError(f"{where}: column 'timestamp' is {given}; make it int64 unix seconds or a timestamp.")
         columns["timestamp"] = given
     return columns
+
+
+def _is_view(given: Any) -> bool:
+    """Text as polars keeps it."""
+    return bool(pa.types.is_string_view(given))
+
+
+def _can_be_text(given: Any) -> bool:
+    try:
+        pa.nulls(0, given).cast(pa.large_string())
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+        return False
+    return not pa.types.is_floating(given)
 
 
 def plain(table: pa.Table, columns: Iterable[str], where: str) -> pa.Table:

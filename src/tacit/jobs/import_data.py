@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from tacit.data import Cache, Source, VocabularyChoice, VocabularyRecord, build_cache, open_source
+from tacit.data import Cache, Source, TableOf, VocabularyChoice, VocabularyRecord, build_cache, open_source
+from tacit.data.batches import holds_rows
 from tacit.data.clients import split_of
 from tacit.data.docstrings import manuals
 from tacit.data.parquet import has_clients, read_texts
@@ -21,7 +23,7 @@ DEFAULT_SIZE = 10_000  # the papers' smallest keyboard
 
 
 def import_data(
-    source: str | Source,
+    source: str | Source | Any,
     out: PathLike,
     *,
     vocabulary: VocabularyChoice,
@@ -31,15 +33,18 @@ def import_data(
 ) -> Cache:
     """Tokenise the clients of a source with the chosen vocabulary, into a cache at `out`.
 
-    source: a Source (`tacit.data.TextsOf`, `TableOf`, or your own), or the line of text that names one, as
-    `tacit.data.open_source` reads it. An old cache at `out` is replaced once the new one is whole.
+    source: a Source (`tacit.data.TextsOf`, `TableOf`, or your own), the line of text that names one, as
+    `tacit.data.open_source` reads it, or what `TableOf` takes, with columns client_id, text and perhaps timestamp: a
+    table of pandas, Arrow or polars, a data set of Hugging Face, a list of rows. An old cache at `out` is replaced
+    once the new one is whole.
     vocabulary_size: ids, the four special ones included; None means 10,000, or what there is.
 
     Raises: SourceError, InputError (the vocabulary), CacheError (`out` is something else than a cache).
     """
-    of_type("source", source, str, Source)
+    if not holds_rows(source):
+        of_type("source", source, str, Source)
     of_type("vocabulary", vocabulary, VocabularyChoice)
-    clients = open_source(source) if isinstance(source, str) else source
+    clients = _source(source)
     words = make_vocabulary(vocabulary, clients, size=vocabulary_size, lowercase=lowercase)
     tokenizer = Tokenizer(words)
     record = VocabularyRecord(
@@ -59,6 +64,13 @@ def import_data(
         tokenizer=tokenizer.version,
         progress=progress,
     )
+
+
+def _source(given: Any) -> Source:
+    """Raises: SourceError."""
+    if isinstance(given, str):
+        return open_source(given)
+    return given if isinstance(given, Source) else TableOf(given)
 
 
 def described(cache: Cache) -> list[Block]:
