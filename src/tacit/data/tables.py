@@ -106,7 +106,7 @@ def _is_view(given: Any) -> bool:
 def _can_be_text(given: Any) -> bool:
     try:
         pa.nulls(0, given).cast(pa.large_string())
-    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+    except pa.ArrowException:
         return False
     return not pa.types.is_floating(given)
 
