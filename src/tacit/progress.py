@@ -48,6 +48,14 @@ class Evaluated:
 
 
 @dataclass(frozen=True)
+class Noted:
+    """Something that a user may want to know now, and need not act on. `code` names it for programs."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True)
 class Warned:
     """Something that a user should know now. `code` names it for programs, `message` says it with a way out."""
 
@@ -55,7 +63,7 @@ class Warned:
     message: str
 
 
-Event = StageBegan | Advanced | StageEnded | Evaluated | Warned
+Event = StageBegan | Advanced | StageEnded | Evaluated | Noted | Warned
 Progress = Callable[[Event], None]
 
 

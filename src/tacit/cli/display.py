@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from tacit.cli.console import complaints, styled
 from tacit.cli.interrupts import GOES_ON, will_say
-from tacit.progress import Advanced, Evaluated, Event, Progress, StageBegan, StageEnded, Warned
+from tacit.progress import Advanced, Evaluated, Event, Noted, Progress, StageBegan, StageEnded, Warned
 from tacit.records import visible
 
 if TYPE_CHECKING:  # half of what `tacit --help` would load
@@ -91,6 +91,8 @@ class Display:
                 self._bars.stop_task(self._tasks[event.stage])
             case StageEnded() if event.stage in self._parts:
                 self._line(event.stage)
+            case Noted():
+                complaints.print(event.message)
             case Warned():
                 complaints.print(styled("warning:", "bold yellow"), event.message)
             case _:

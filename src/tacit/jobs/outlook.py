@@ -1,0 +1,187 @@
+"""What the noise of a recipe will leave of its model: told before training begins, and refused where it leaves nothing."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tacit.errors import InputError
+from tacit.files import PathLike, as_path
+from tacit.jobs.plan import Shown
+from tacit.planning.outlook import FACTOR, Outlook, ratio_for, share_kept
+from tacit.privacy.delta import default_delta
+from tacit.privacy.gaussian import epsilon
+from tacit.privacy.rounding import rounded_up
+from tacit.progress import Noted, Progress, Warned
+from tacit.reports.figure import BLUE, ORANGE, Axis, ErrorBars, Figure, Line, Panel, Points
+from tacit.reports.page import Block, Paragraph
+
+if TYPE_CHECKING:  # what these need is loaded when a recipe is read
+    from tacit.recipe import Recipe
+    from tacit.training.hooks import Hooks
+    from tacit.training.rounds import RoundPlan
+
+CODE = "noise"  # of the events that tell it
+KNOWN = "cifg"  # the network whose curve was measured
+CURVE = 60  # points of a figure's curve
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutlookResult(Shown):
+    """The noise of a recipe against its signal, for so many training clients; `public`: it begins from public text.
+
+    outlook: None where it cannot be told, and `unknown` says why.
+    """
+
+    outlook: Outlook | None
+    clients: int
+    delta: float
+    public: bool
+    unknown: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """What comes of it: "works", "costly", "cannot work", or "unknown"."""
+        return "unknown" if self.outlook is None else self.outlook.verdict
+
+    @property
+    def sentence(self) -> str:
+        """What the noise does, in one sentence."""
+        found = self.outlook
+        if found is None:
+            return f"what the noise will do to the model cannot be told: {self.unknown}"
+        if not found.noise:
+            return "no noise is added, so none costs accuracy"
+        low, high = found.interval
+        return (
+            f"the noise is {found.ratio:.2g} of the signal: about {found.kept:.0%} of the accuracy without noise will "
+            f"be kept ({low:.0%} to {high:.0%} in measured runs)"
+        )
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """What would work: each by itself, all else as it is. Empty where the recipe works."""
+        found = self.outlook
+        if found is None or found.verdict == "works":
+            return ()
+        times = found.times_too_much
+        working = rounded_up(epsilon(found.working_zcdp, self.delta))
+        ways = [
+            f"{times:.2g} times less noise, which is epsilon {working} at delta {self.delta:g} for these clients",
+            f"{found.working_population(self.clients):,} clients in place of {self.clients:,}, with "
+            f"{times:.2g} times the report goal",
+        ]
+        if not self.public:
+            ways.append("a public model to begin with (tacit pretrain) and a lower server.learning_rate")
+        return tuple(ways)
+
+    def to_record(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        found = self.outlook
+        numbers: dict[str, Any] = {} if found is None else {
+            "noise": found.noise,
+            "step": found.step,
+            "ratio": found.ratio,
+            "kept": found.kept,
+            "kept_low": found.interval[0],
+            "kept_high": found.interval[1],
+            "times_too_much": found.times_too_much,
+            "zcdp": found.guarantee.zcdp,
+            "working_zcdp": found.working_zcdp,
+            "working_epsilon": epsilon(found.working_zcdp, self.delta),
+            "working_population": found.working_population(self.clients),
+        }
+        return {
+            "schema": "tacit.outlook",
+            "version": 1,
+            "verdict": self.verdict,
+            "sentence": self.sentence,
+            "ways": list(self.ways),
+            "clients": self.clients,
+            "delta": self.delta,
+            **numbers,
+        }
+
+    def blocks(self) -> list[Block]:
+        """The sentence, and the ways out."""
+        blocks: list[Block] = [Paragraph(f"{self.verdict.upper()}: {self.sentence}.")]
+        blocks += [Paragraph(f"would work: {way}") for way in self.ways]
+        return [*blocks, Paragraph("An estimate of training, no promise: docs/results/outlook.md.", soft=True)]
+
+    def figure(self) -> Figure:
+        """The measured curve, and this recipe on it. InputError where nothing can be told."""
+        found = self.outlook
+        if found is None:
+            raise InputError(f"there is nothing to draw: {self.unknown}.")
+        ratios = [ratio_for(0.999) * (20 / ratio_for(0.999)) ** (at / CURVE) for at in range(CURVE + 1)]
+        at = max(found.ratio, ratios[0])
+        low, high = found.interval
+        marks = (
+            Line(label="measured runs", x=ratios, y=[share_kept(each) for each in ratios], dots=False, hue=BLUE),
+            Line(x=ratios, y=[share_kept(each * FACTOR) for each in ratios], dots=False, hue=BLUE, faint=True),
+            Line(x=ratios, y=[share_kept(each / FACTOR) for each in ratios], dots=False, hue=BLUE, faint=True),
+            ErrorBars(x=(at,), y=(found.kept,), low=(low,), high=(high,), hue=ORANGE),
+            Points(label="this recipe", x=(at,), y=(found.kept,), size=8, hue=ORANGE),
+        )
+        return Figure(
+            name="outlook",
+            title="What the noise leaves",
+            alt=f"The share of accuracy that is kept falls with the ratio of noise to signal; this recipe is at "
+            f"{found.ratio:.3g}, where {found.kept:.0%} is kept.",
+            panels=(
+                Panel(
+                    marks=marks,
+                    x=Axis("noise over signal", log=True),
+                    y=Axis("share of the accuracy without noise", percent=True, low=0),
+                ),
+            ),
+            headed=True,
+        )
+
+
+def outlook(recipe: "Recipe | PathLike", *, data: PathLike | None = None, init: PathLike | None = None) -> OutlookResult:
+    """What the noise of a recipe will leave of its model; nothing is trained, and no client's text is read.
+
+    data, init: in place of the recipe's cache and first model. Raises: RecipeError, CacheError, AccountingError.
+    """
+    from tacit.data import Cache
+    from tacit.recipe import Recipe
+
+    asked = recipe if isinstance(recipe, Recipe) else Recipe.load(as_path("recipe", recipe))
+    cache = Cache.open(asked.data.cache if data is None else as_path("data", data))
+    matrix = asked.matrix()
+    clients = len(cache.clients("train"))
+    begins = asked.model.init if init is None else Path(init)
+    return foreseen(asked, asked.designed().plan(matrix), clients=clients, public=begins is not None)
+
+
+def foreseen(
+    recipe: "Recipe", plan: "RoundPlan", *, clients: int, public: bool, hooks: "Hooks | None" = None
+) -> OutlookResult:
+    """Of the rounds that a recipe plans. hooks: the parts of its own that a run has, of which nothing was measured."""
+    from tacit.training.server import gain
+
+    delta = recipe.privacy.delta or default_delta(clients)
+    carried, unknown = gain(plan.server, plan.rounds), ""
+    if plan.updates.strategy is not None:
+        if hooks is not None and (hooks.optimizer is not None or hooks.algorithm is not None):
+            unknown = "an optimizer or an algorithm of one's own was never measured"
+        elif carried is None:
+            unknown = f"server.method='{plan.server.method}' divides by what it saw"
+        elif recipe.model.kind != KNOWN:
+            unknown = f"the network '{recipe.model.kind}' was never measured"
+    known = None if unknown else Outlook(guarantee=plan.updates, report_goal=plan.report_goal, gain=carried or 1.0)
+    return OutlookResult(outlook=known, clients=clients, delta=delta, public=public, unknown=unknown)
+
+
+def tell(found: OutlookResult, progress: Progress, *, anyway: bool) -> None:
+    """Say it: a note where the recipe works, a warning where noise costs; InputError where it cannot work, unless
+    `anyway`.
+    """
+    if found.verdict in ("works", "unknown"):
+        if found.outlook is None or found.outlook.noise:
+            progress(Noted(CODE, found.sentence))
+        return
+    said = f"{found.sentence}; what would work: {'; or '.join(found.ways)} (docs/which-epsilon.md)"
+    if found.verdict == "cannot work" and not anyway:
+        raise InputError(f"this recipe cannot work: {said}. Give --anyway (anyway=True) to train it all the same.")
+    progress(Warned(CODE, said))

@@ -1,0 +1,111 @@
+"""What the noise of a run will leave of its model, estimated before anything is trained.
+
+The noise is that in one weight of the model, its standard deviation as root mean square over the rounds,
+
+    noise = step * error * noise multiplier / report goal,   step = gain * clip norm
+
+with the rms error of the mechanism's prefix sums (arXiv:2408.08868, Equation 9) and the gain of the server's optimizer
+(`training/server.py`): `step` is how far a round of clipped updates that agree can carry the model, the signal. What a
+network bears was measured (docs/results/outlook.md): with updates that hold the model better, a little more,
+
+    ratio = noise / (SCALE * (step / 10)^HOLD),   share of the accuracy without noise that is kept = exp(-ratio^POWER).
+
+One curve for the mechanisms, report goals, rates, clip norms, lengths, networks and texts that were tried there. Neither
+changes when the clip norm grows and the learning rate falls by the same factor. An estimate of training, no promise.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from tacit.design.losses import prefix_errors
+from tacit.errors import InputError
+from tacit.privacy.guarantee import Guarantee
+from tacit.privacy.strategy import Strategy
+
+Verdict = Literal["works", "costly", "cannot work"]
+
+SCALE, POWER, HOLD = 0.85, 2.3, 0.2  # by docs/results/outlook.md
+FACTOR = 1.5  # 95% of the measured runs kept what the curve says at a ratio within this factor
+GOOD = 0.9  # share kept from which on a run works
+LEAST = 0.1  # share kept, at the upper end of the interval, below which it cannot
+
+_errors = lru_cache(maxsize=1024)(prefix_errors)
+
+
+def share_kept(ratio: float) -> float:
+    """The share of the accuracy without noise that is kept at this ratio of noise to signal; 1 without noise."""
+    return math.exp(-(min(ratio, 100.0) ** POWER))
+
+
+def ratio_for(share: float) -> float:
+    """The ratio that leaves this share: the inverse of `share_kept`. InputError unless 0 < share < 1."""
+    if not 0 < share < 1:
+        raise InputError(f"share={share} is not between 0 and 1; give for example 0.9.")
+    return (-math.log(share)) ** (1 / POWER)
+
+
+def noise_of_sums(strategy: Strategy | None, rounds: int) -> float:
+    """The rms error of the prefix sums of so many rounds, for seeds of deviation 1; 0 without noise."""
+    return 0.0 if strategy is None else _errors(strategy, rounds)[1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outlook:
+    """The noise of a run against its signal.
+
+    guarantee: of the model updates, whose clip norm and noise multiplier these are. gain: of the server's optimizer
+    over the rounds, `training.server.gain`.
+    """
+
+    guarantee: Guarantee
+    report_goal: int
+    gain: float
+
+    @property
+    def step(self) -> float:
+        """How far a round whose clipped updates agree carries the model, in the end: the norm of it in weights."""
+        return self.gain * self.guarantee.clip_norm
+
+    @property
+    def noise(self) -> float:
+        """The standard deviation of the noise in one weight, root mean square over the rounds; 0 without noise."""
+        error = noise_of_sums(self.guarantee.strategy, self.guarantee.participation.rounds)
+        return self.step * error * self.guarantee.noise_multiplier / self.report_goal
+
+    @property
+    def ratio(self) -> float:
+        """Noise over what a network with such a step bears: at 1, a share of 1/e of the accuracy is kept."""
+        return self.noise / (SCALE * (self.step / 10) ** HOLD) if self.noise else 0.0
+
+    @property
+    def kept(self) -> float:
+        """The share of the accuracy without noise that is expected to be kept."""
+        return share_kept(self.ratio)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """(least, most) of it, as 19 of 20 of the measured runs had it."""
+        return share_kept(self.ratio * FACTOR), share_kept(self.ratio / FACTOR)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the noise leaves a model: only where not even the upper end of the interval does, it cannot work."""
+        if self.interval[1] < LEAST:
+            return "cannot work"
+        return "works" if self.kept >= GOOD else "costly"
+
+    @property
+    def times_too_much(self) -> float:
+        """Its noise over that of the same run where it would work; at most 1 where it does."""
+        return self.ratio / ratio_for(GOOD)
+
+    @property
+    def working_zcdp(self) -> float:
+        """The zCDP of this run with just the noise with which it works."""
+        return self.guarantee.zcdp * self.times_too_much**2
+
+    def working_population(self, clients: int) -> int:
+        """How many clients bear this run's noise multiplier: so many times more, as many times the report goal."""
+        return math.ceil(clients * self.times_too_much)
