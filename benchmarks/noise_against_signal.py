@@ -1,10 +1,9 @@
 """What is left of a model's accuracy follows from one number: the noise in its weights, whatever put it there.
 
-Small trainings of a tied network on real text, at rising noise: with three mechanisms, report goals, clip norms,
-learning rates, numbers of rounds, with and without momentum, two larger networks, from random and from public weights.
-Each is held against the same recipe without noise: the share of its accuracy that is kept, against the noise in a weight
-of the released model as `planning/outlook.py` estimates it before training. The curve is fitted on one text and
-predicts others, which are held out.
+Small trainings on real text at rising noise, with several mechanisms, report goals, clip norms, learning rates, numbers
+of rounds and networks, from random and from public weights. Each is held against the same recipe without noise: the
+share of its accuracy that is kept, against the ratio that `planning/outlook.py` gives before training. The curve is
+fitted on one text and predicts others.
 
     tacit data import DATA/chat-en --out caches/chat2k --vocabulary-size 2000 --vocabulary-from PUBLIC.parquet
     tacit data import DATA/blogs-en --out caches/blogs2k --vocabulary caches/chat2k/vocabulary.json
@@ -96,9 +95,13 @@ def one(asked: argparse.Namespace, text: Path, name: str, family: Family, level:
     if "init" in sections["model"]:
         sections["model"]["init"] = str(asked.public)
     sections["evaluation"] = {
-        "every": sections["rounds"]["rounds"], "clients": 20, "test_clients": 200, "sentences": 16,
+        "every": sections["rounds"]["rounds"],
+        "clients": 20,
+        "test_clients": 200,
+        "sentences": 16,
     }
-    sections["privacy"] |= {"noise_multiplier": multiplier(sections, level)} if level else {"mechanism": {"name": "none"}}
+    noise = {"noise_multiplier": multiplier(sections, level)} if level else {"mechanism": {"name": "none"}}
+    sections["privacy"] |= noise
     return cell(f"{text.name}-{name}-{level:g}-{seed}", sections, cache=text, seed=seed)
 
 
@@ -108,7 +111,8 @@ def multiplier(sections: dict[str, dict[str, Any]], level: float) -> float:
     gain = server["learning_rate"] / (1 - (0.9 if server.get("method") != "sgd" else 0.0))
     served = RoundsSection(**sections["rounds"]).participation()
     strategy = PrivacySection(noise_multiplier=1.0, **sections["privacy"]).designed(served).strategy(served)
-    return float(f"{level / gain / clip * sections['rounds']['report_goal'] / prefix_errors(strategy, served.rounds)[1]:.6g}")
+    error = prefix_errors(strategy, served.rounds)[1]
+    return float(f"{level / gain / clip * sections['rounds']['report_goal'] / error:.6g}")
 
 
 if __name__ == "__main__":

@@ -34,6 +34,10 @@ Cluster = Annotated[
         "Changes the speed, never the result (docs/cluster.md)."
     ),
 ]
+Drowned = Annotated[
+    bool,
+    typer.Option("--stop-if-drowned", help="Stop when the model does worse than one that knows nothing; resumable."),
+]
 Profiled = Annotated[bool, typer.Option("--profile", help="Say at the end where the time went (docs/speed.md).")]
 
 
@@ -65,6 +69,8 @@ def train(
     population: Population = None,
     seed: Seed = None,
     cluster: Cluster = None,
+    anyway: Annotated[bool, typer.Option("--anyway", help="Train a recipe that the noise leaves nothing of.")] = False,
+    stop_if_drowned: Drowned = False,
     profile: Profiled = False,
     json: Json = False,
 ) -> None:
@@ -81,6 +87,8 @@ def train(
             seed=seed,
             hardware=hardware.value,
             cluster=cluster,
+            anyway=anyway,
+            stop_if_drowned=stop_if_drowned,
             progress=together(progress, told),
         )
     say(result, json, lambda each: print_blocks(each.blocks(profile=profile)))
@@ -92,6 +100,7 @@ def resume(
     hardware: HardwareOptions,
     logs: LogOptions,
     cluster: Cluster = None,
+    stop_if_drowned: Drowned = False,
     profile: Profiled = False,
     json: Json = False,
 ) -> None:
@@ -99,6 +108,12 @@ def resume(
     from tacit.jobs.resume import resume as job
 
     with logs.of(run) as told, display(quiet=json) as progress:
-        result = job(run, hardware=hardware.value, cluster=cluster, progress=together(progress, told))
+        result = job(
+            run,
+            hardware=hardware.value,
+            cluster=cluster,
+            stop_if_drowned=stop_if_drowned or None,  # of a training alone
+            progress=together(progress, told),
+        )
     asked = {"profile": profile} if result.run.kind == "train" else {}
     say(result, json, lambda each: print_blocks(each.blocks(**asked)))

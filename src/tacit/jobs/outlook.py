@@ -1,14 +1,12 @@
-"""What the noise of a recipe will leave of its model: told before training begins, and refused where it leaves nothing."""
+"""What the noise of a recipe will leave of its model: told before training, and refused where that is nothing."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.errors import InputError
 from tacit.files import PathLike, as_path
 from tacit.jobs.plan import Shown
 from tacit.planning.outlook import FACTOR, Outlook, ratio_for, share_kept
-from tacit.privacy.delta import default_delta
 from tacit.privacy.gaussian import epsilon
 from tacit.privacy.rounding import rounded_up
 from tacit.progress import Noted, Progress, Warned
@@ -77,19 +75,23 @@ class OutlookResult(Shown):
     def to_record(self) -> dict[str, Any]:
         """Plain values for JSON."""
         found = self.outlook
-        numbers: dict[str, Any] = {} if found is None else {
-            "noise": found.noise,
-            "step": found.step,
-            "ratio": found.ratio,
-            "kept": found.kept,
-            "kept_low": found.interval[0],
-            "kept_high": found.interval[1],
-            "times_too_much": found.times_too_much,
-            "zcdp": found.guarantee.zcdp,
-            "working_zcdp": found.working_zcdp,
-            "working_epsilon": epsilon(found.working_zcdp, self.delta),
-            "working_population": found.working_population(self.clients),
-        }
+        numbers: dict[str, Any] = (
+            {}
+            if found is None
+            else {
+                "noise": found.noise,
+                "step": found.step,
+                "ratio": found.ratio,
+                "kept": found.kept,
+                "kept_low": found.interval[0],
+                "kept_high": found.interval[1],
+                "times_too_much": found.times_too_much,
+                "zcdp": found.guarantee.zcdp,
+                "working_zcdp": found.working_zcdp,
+                "working_epsilon": epsilon(found.working_zcdp, self.delta),
+                "working_population": found.working_population(self.clients),
+            }
+        )
         return {
             "schema": "tacit.outlook",
             "version": 1,
@@ -138,7 +140,9 @@ class OutlookResult(Shown):
         )
 
 
-def outlook(recipe: "Recipe | PathLike", *, data: PathLike | None = None, init: PathLike | None = None) -> OutlookResult:
+def outlook(
+    recipe: "Recipe | PathLike", *, data: PathLike | None = None, init: PathLike | None = None
+) -> OutlookResult:
     """What the noise of a recipe will leave of its model; nothing is trained, and no client's text is read.
 
     data, init: in place of the recipe's cache and first model. Raises: RecipeError, CacheError, AccountingError.
@@ -148,10 +152,10 @@ def outlook(recipe: "Recipe | PathLike", *, data: PathLike | None = None, init: 
 
     asked = recipe if isinstance(recipe, Recipe) else Recipe.load(as_path("recipe", recipe))
     cache = Cache.open(asked.data.cache if data is None else as_path("data", data))
-    matrix = asked.matrix()
-    clients = len(cache.clients("train"))
-    begins = asked.model.init if init is None else Path(init)
-    return foreseen(asked, asked.designed().plan(matrix), clients=clients, public=begins is not None)
+    matrix, clients = asked.matrix(), len(cache.clients("train"))
+    asked = asked.designed().at(asked.privacy.delta_for(clients))
+    begins = asked.model.init if init is None else as_path("init", init)
+    return foreseen(asked, asked.plan(matrix), clients=clients, public=begins is not None)
 
 
 def foreseen(
@@ -160,7 +164,7 @@ def foreseen(
     """Of the rounds that a recipe plans. hooks: the parts of its own that a run has, of which nothing was measured."""
     from tacit.training.server import gain
 
-    delta = recipe.privacy.delta or default_delta(clients)
+    delta = recipe.privacy.delta_for(clients)
     carried, unknown = gain(plan.server, plan.rounds), ""
     if plan.updates.strategy is not None:
         if hooks is not None and (hooks.optimizer is not None or hooks.algorithm is not None):

@@ -129,6 +129,8 @@ def train(
     algorithm: "ClientAlgorithm | None" = None,
     optimizer: "OwnOptimizer | None" = None,
     until: int | None = None,
+    anyway: bool = False,
+    stop_if_drowned: bool = False,
     progress: Progress = silent,
 ) -> TrainingResult:
     """Train a model by a recipe (a value, or the path of one) and leave a run folder at `out`, with its report.
@@ -137,7 +139,9 @@ def train(
     gives the same bits as one that was not. data, init, population, seed, model: in place of the recipe's cache,
     first model, population in whose budget the run is entered, seed and network. hardware, cluster: change the
     speed, never the result. collector, sampler, algorithm, optimizer: parts of one's own (docs/extending.md), which
-    a run remembers by name. until: stop after so many rounds. progress: gets events in this thread; an exception
+    a run remembers by name. until: stop after so many rounds. anyway: train a recipe that
+    the noise is estimated to leave nothing of, too. stop_if_drowned: stop after a round whose model does worse than
+    one that knows nothing. progress: gets events in this thread; an exception
     that it raises stops training after the last committed round. Raises: RecipeError, InputError, CacheError,
     ParticipationError, BudgetError: before anything is written; RunError where `out` is another run, or is trained
     by another process; TrainingError where the model diverges.
@@ -150,8 +154,8 @@ def train(
     asked = _changed(recipe, data=data, init=init, population=population, seed=seed, model=model)
     hardware.apply()
     _refuse_a_silent_cluster(cluster, hooks)
-    run = begin(asked, as_path("out", out), hooks=hooks, progress=progress)
-    return _to_the_end(run, hardware, cluster, hooks, until, progress)
+    run = begin(asked, as_path("out", out), hooks=hooks, progress=progress, anyway=anyway)
+    return _to_the_end(run, hardware, cluster, hooks, until, stop_if_drowned, progress)
 
 
 def resume_training(
@@ -164,6 +168,7 @@ def resume_training(
     algorithm: "ClientAlgorithm | None" = None,
     optimizer: "OwnOptimizer | None" = None,
     until: int | None = None,
+    stop_if_drowned: bool = False,
     progress: Progress = silent,
 ) -> TrainingResult:
     """Go on with a training run; a finished one has its report written again.
@@ -179,18 +184,32 @@ def resume_training(
     found.of_kind(TrainingMetadata, "`tacit resume {run}` goes on with it")
     if found.finished:
         progress(Warned("finished already", f"'{found.path}' is finished already; its report is written again."))
-    return _to_the_end(found, hardware, cluster, hooks, until, progress)
+    return _to_the_end(found, hardware, cluster, hooks, until, stop_if_drowned, progress)
 
 
 def _to_the_end(
-    run: Run, hardware: Hardware, cluster: str | None, hooks: "Hooks", until: int | None, progress: Progress
+    run: Run,
+    hardware: Hardware,
+    cluster: str | None,
+    hooks: "Hooks",
+    until: int | None,
+    stop_if_drowned: bool,
+    progress: Progress,
 ) -> TrainingResult:
     from tacit.jobs.training_run import carry_on
     from tacit.reports.page import FOR_READERS
     from tacit.reports.summary import summarise
     from tacit.reports.training import write_report
 
-    carry_on(run, hardware=hardware, hooks=hooks, cluster=cluster, until=until, progress=progress)
+    carry_on(
+        run,
+        hardware=hardware,
+        hooks=hooks,
+        cluster=cluster,
+        until=until,
+        stop_if_drowned=stop_if_drowned,
+        progress=progress,
+    )
     report = None
     if run.finished:
         report = write_report(summarise(run))

@@ -25,6 +25,7 @@ from tacit.errors import InputError, RunError
 from tacit.evaluation.accuracy import HeldOut, evaluate
 from tacit.jobs.begin import cache_used, check_place, checked_cache, of_this_process, same_cache
 from tacit.jobs.budget import Asked, confirm, entered, settle
+from tacit.jobs.outlook import foreseen, tell
 from tacit.keyboard.language_model import LanguageModel, next_word_loss, parameter_count
 from tacit.keyboard.model_folder import TrainedModel, load_first_model, write_model
 from tacit.keyboard.vocabulary import Vocabulary
@@ -43,6 +44,7 @@ from tacit.statements.accounts import guarantee_record, matrix_of, trained
 from tacit.training import Collector, Learner, RoundPlan, SimulatedCollector, generator_for, key_from_seed
 from tacit.training.client import ClientWork, precision_of
 from tacit.training.cohort import Workers
+from tacit.training.drowning import Drowning
 from tacit.training.hooks import Hooks
 from tacit.training.loop import PeriodicEvaluation, record_evaluation, run_rounds
 from tacit.training.price import PriceSoFar
@@ -55,11 +57,14 @@ DESIGN = "designing the mechanism"
 NO_HOOKS = Hooks()
 
 
-def begin(recipe: Recipe, out: Path, *, hooks: Hooks = NO_HOOKS, progress: Progress = silent) -> Run:
+def begin(
+    recipe: Recipe, out: Path, *, hooks: Hooks = NO_HOOKS, progress: Progress = silent, anyway: bool = False
+) -> Run:
     """A new run folder for a recipe, before its first round; or the one at `out` that was begun with the same.
 
-    Raises: RecipeError, CacheError, ParticipationError, RunError, InputError, and AccountingError where no sensitivity
-    of the mechanism is known: nothing is left on disk then.
+    What the noise will do to the model is told first; a recipe that cannot work is refused, unless `anyway`. Raises:
+    RecipeError, CacheError, ParticipationError, RunError, InputError, and AccountingError where no sensitivity of the
+    mechanism is known: nothing is left on disk then.
     """
     if (out / "run.db").is_file():
         return _begun(recipe, out, hooks)
@@ -81,6 +86,8 @@ def begin(recipe: Recipe, out: Path, *, hooks: Hooks = NO_HOOKS, progress: Progr
         _sampler(recipe, plan, len(clients), key, hooks).init(len(clients), report_goal=plan.report_goal)
     network = recipe.model.settings(vocabulary.size)
     first = _first_model(recipe, vocabulary)
+    told = foreseen(recipe, plan, clients=len(clients), public=first is not None, hooks=hooks)
+    tell(told, progress, anyway=anyway)
     metadata = TrainingMetadata(
         **of_this_process(seed),
         asked=asked.to_toml(),
@@ -119,14 +126,16 @@ def carry_on(
     hooks: Hooks = NO_HOOKS,
     progress: Progress = silent,
     until: int | None = None,
+    stop_if_drowned: bool = False,
     cluster: str | None = None,
 ) -> None:
     """Do the rounds that the run lacks and, after the last, test and release the model.
 
-    until: stop after so many rounds, as if killed there. cluster: the address of the Ray cluster whose workers train
-    the clients; None: this machine's. Where the time went is added to the note "profile". Raises: RunError when another
-    process trains this run, its recipe was changed since it began, its cache is not the one it began with, its hooks
-    are others, or this processor cannot compute in the precision it began in.
+    until: stop after so many rounds, as if killed there. stop_if_drowned: stop after the evaluation of a model that
+    does worse than one that knows nothing; resuming tries on. cluster: the address of the Ray cluster whose workers
+    train the clients; None: this machine's. Where the time went is added to the note "profile". Raises: RunError when
+    another process trains this run, its recipe was changed since it began, its cache is not the one it began with, its
+    hooks are others, or this processor cannot compute in the precision it began in.
     """
     with run.locked(), Profile().counting() as profile:
         recipe = Recipe.from_toml(run.settings, where=str(run.path / SETTINGS))
@@ -143,6 +152,7 @@ def carry_on(
                 _same_clients(run, learner)
             confirm(run)
         evaluated = partial(_evaluated, recipe, cache, learner, cores)
+        watched = Drowning(run, cache.manifest.vocabulary.size, progress, ends=stop_if_drowned)
         with (
             _collector(run, recipe, learner, plan, hooks, _Asked(hardware, cores, cluster, progress)) as collector,
             PeriodicEvaluation(
@@ -150,10 +160,10 @@ def carry_on(
                 evaluated("validation", recipe.evaluation.clients),
                 every=recipe.evaluation.every,
                 rounds=plan.rounds,
-                progress=progress,
+                progress=watched,
             ) as evaluation,
         ):
-            price = PriceSoFar(run, plan.guarantee, trained(run).delta)
+            price = None if progress is silent else PriceSoFar(run, plan.guarantee, trained(run).delta)
             model = run_rounds(
                 run,
                 learner.start,
@@ -162,7 +172,8 @@ def carry_on(
                 evaluation=evaluation,
                 price=price,
                 until=until,
-                progress=progress,
+                stops=lambda: watched.stops,
+                progress=watched,
             )
         if run.steps_done == plan.rounds:
             with phase("evaluation"):

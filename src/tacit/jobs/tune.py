@@ -30,7 +30,7 @@ from tacit.planning.trial_recipes import (
 )
 from tacit.planning.tuning import DIVERGED, Choice, TrialName, TrialOutcome, TuningSettings, choose
 from tacit.privacy.guarantee import OPERATING_SYSTEM
-from tacit.progress import Advanced, Event, Progress, StageBegan, StageEnded, Warned, silent
+from tacit.progress import Advanced, Event, Noted, Progress, StageBegan, StageEnded, Warned, silent
 from tacit.recipe import Recipe
 from tacit.records import from_plain, to_plain
 from tacit.reports.page import FOR_READERS
@@ -227,7 +227,7 @@ def _begun(folder: Path, base: Recipe, names: Sequence[TrialName], progress: Pro
         folder, base.to_toml(), TuningMetadata(**of_this_process(base.run.seed)), b""
     )  # each trial has a key
     try:
-        begin(trial_recipe(base, names[0]), _place(folder, names[0]), progress=progress).close()
+        begin(trial_recipe(base, names[0]), _place(folder, names[0]), progress=progress, anyway=True).close()
     except (TacitError, OSError):
         run.close()
         shutil.rmtree(folder)
@@ -257,7 +257,7 @@ def _carry_out(recipe: Recipe, path: Path, hardware: Hardware, progress: Progres
     """One trial from wherever it stands to its end. A model that diverges ends it, and the run folder says so."""
     from tacit.jobs.training_run import begin, carry_on
 
-    with begin(recipe, path, progress=progress) as run:
+    with begin(recipe, path, progress=progress, anyway=True) as run:  # that it drowns is an answer
         ended = run.finished or DIVERGED in run.notes
         if ended and (path / "report" / "report.html").is_file():
             return
@@ -288,6 +288,7 @@ def _renamed(stage: str, progress: Progress) -> Progress:
             event = replace(event, stage=stage)
             if isinstance(event, StageBegan):
                 event = replace(event, part=True)
-        progress(event)
+        if not isinstance(event, Noted):  # what is foreseen of each trial, its result says better
+            progress(event)
 
     return heard

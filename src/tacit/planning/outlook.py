@@ -10,8 +10,8 @@ network bears was measured (docs/results/outlook.md): with updates that hold the
 
     ratio = noise / (SCALE * (step / 10)^HOLD),   share of the accuracy without noise that is kept = exp(-ratio^POWER).
 
-One curve for the mechanisms, report goals, rates, clip norms, lengths, networks and texts that were tried there. Neither
-changes when the clip norm grows and the learning rate falls by the same factor. An estimate of training, no promise.
+One curve for the mechanisms, report goals, rates, clip norms, lengths, networks and texts that were tried there.
+Nothing changes when the clip norm grows and the learning rate falls by the same factor. An estimate, no promise.
 """
 
 import math
@@ -36,7 +36,7 @@ _errors = lru_cache(maxsize=1024)(prefix_errors)
 
 def share_kept(ratio: float) -> float:
     """The share of the accuracy without noise that is kept at this ratio of noise to signal; 1 without noise."""
-    return math.exp(-(min(ratio, 100.0) ** POWER))
+    return math.exp(-math.pow(min(ratio, 100.0), POWER))
 
 
 def ratio_for(share: float) -> float:

@@ -26,13 +26,7 @@ BAR_WIDTH = 40  # characters
 
 def of_training(summary: "RunSummary", test: Mapping[str, float], rounds: int) -> list[Block]:
     """Accuracy and price, with what is surprising about it."""
-    blocks: list[Block] = [
-        Paragraph(
-            f"accuracy on {test['clients']:.0f} clients never trained on: top-1 {test['top1_accuracy']:.2%}, "
-            f"top-3 {test['top3_accuracy']:.2%} (exact, as only a simulation knows it; in-vocabulary words, "
-            f"{test['oov_rate']:.1%} of words are not)"
-        )
-    ]
+    blocks: list[Block] = [Paragraph(_accuracy(summary, test, rounds)), Labels(summary.failed)]
     stated = summary.statement
     if not summary.private:
         return [*blocks, Paragraph("privacy: NON-PRIVATE, no noise was added")]
@@ -48,6 +42,16 @@ def of_training(summary: "RunSummary", test: Mapping[str, float], rounds: int) -
         text = f"EXTRAPOLATED to {further['report_goal']:,} reports a round, a run that was not made: {_price(further)}"
         blocks.append(Paragraph(text))
     return blocks
+
+
+def _accuracy(summary: "RunSummary", test: Mapping[str, float], rounds: int) -> str:
+    if not test:
+        return f"stopped after {rounds:,} of {summary.planned_rounds:,} rounds; go on with `{summary.resume}`"
+    return (
+        f"accuracy on {test['clients']:.0f} clients never trained on: top-1 {test['top1_accuracy']:.2%}, "
+        f"top-3 {test['top3_accuracy']:.2%} (exact, as only a simulation knows it; in-vocabulary words, "
+        f"{test['oov_rate']:.1%} of words are not)"
+    )
 
 
 def _price(of: Mapping[str, Any]) -> str:

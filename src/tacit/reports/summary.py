@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import RunError
 from tacit.runs import Run, TrainingMetadata
-from tacit.runs.diagnostics import clipping_failure
+from tacit.runs.diagnostics import clipping_failure, worse_than_start
 from tacit.runs.draft import SETTINGS
 from tacit.statements import Statement
 from tacit.statements.accounts import Accounts, Spent, accounts_of, reading, spent, trained
@@ -140,7 +140,7 @@ def _summarise(run: Run) -> RunSummary:
         accounts=accounts,
         statement=stated if accounts.released else None,
         labels=(*_unfinished(run, accounts), *(each for each in stated.labels if each != PLANNED)),
-        failed=_failed(run),
+        failed=_failed(run, curves.get("cross_entropy", {})),
         spent=tuple(spent(accounts, curves.get("top1_accuracy", {}))),
         rounds=_rounds(run, accounts),
         curves=curves,
@@ -159,9 +159,11 @@ def _unfinished(run: Run, accounts: Accounts) -> tuple[Label, ...]:
     return (Label("UNFINISHED", meaning),)
 
 
-def _failed(run: Run) -> tuple[Label, ...]:
+def _failed(run: Run, losses: Series) -> tuple[Label, ...]:
     failure = clipping_failure([row.measures for row in run.steps()])
-    return () if failure is None else (Label(f"ADAPTIVE CLIPPING FAILED, {failure.name}", failure.advice),)
+    worse = worse_than_start(losses, trained(run).data.vocabulary_size)
+    failed = [] if failure is None else [Label(f"ADAPTIVE CLIPPING FAILED, {failure.name}", failure.advice)]
+    return (*failed, *([] if worse is None else [Label(worse.name.upper(), worse.meaning)]))
 
 
 def _rounds(run: Run, accounts: Accounts) -> Rounds:

@@ -1,4 +1,4 @@
-"""Whether adaptive clipping has failed: from what every round measures, and what to do about it.
+"""Whether adaptive clipping has failed, or noise has drowned a model: from what was measured, and what to do about it.
 
 Paper 1 (arXiv:2305.18465, section 2.1) saw a run with a large report goal that "experiences catastrophic failure and
 makes no progress in the first 1000 rounds": noise in proportion to a clip norm that is too large destroys the model,
@@ -85,3 +85,52 @@ def _stuck(loss: NDArray[np.float64], active: NDArray[np.float64], estimate: NDA
     worst, last = float(means.max()), loss[-window:]
     error = float(np.sqrt(2 * last.var() / window))  # of a difference of two windows; one was chosen, so four of it
     return not worst - last.mean() > max(0.01 * worst, 4 * error)
+
+
+# -- a model that gets worse -------------------------------------------------------------------------------------------
+
+MARGIN = 0.05  # share by which a loss must be above another to count as worse: evaluations of few clients vary
+
+
+@dataclass(frozen=True, kw_only=True)
+class Worse:
+    """A model that does worse than the one it began as; `drowned`: worse than one that knows nothing, too."""
+
+    rounds: int
+    loss: float  # nats a word, of validation clients
+    start: float  # the same before the first round
+    knows_nothing: float  # the loss of equal chances for all words
+    drowned: bool
+
+    @property
+    def name(self) -> str:
+        """As a label has it, in lower case."""
+        return "drowned" if self.drowned else "worse than its start"
+
+    @property
+    def meaning(self) -> str:
+        """What was seen, and the ways out."""
+        seen = (
+            f"after {self.rounds:,} rounds the model loses {self.loss:.3g} nats a word on validation clients, "
+            f"{self.start:.3g} before the first"
+        )
+        if not self.drowned:
+            return f"{seen}; a pre-trained model may need a hundred rounds to be as good again, others should not."
+        return (
+            f"{seen}, and one that knows nothing {self.knows_nothing:.3g}: noise has drowned it, or it diverges; stop "
+            "it, and take less noise (docs/which-epsilon.md) or a lower server.learning_rate."
+        )
+
+
+def worse_than_start(losses: Mapping[int, float], vocabulary: int) -> Worse | None:
+    """Whether the last of these models does worse than the first; None where it does not, or there is but one.
+
+    losses: cross-entropy on validation clients by rounds done, nats a word. vocabulary: ids of the model.
+    """
+    if 0 not in losses or len(losses) < 2:
+        return None
+    rounds, start, nothing = max(losses), losses[0], float(np.log(vocabulary))
+    if losses[rounds] <= start * (1 + MARGIN):
+        return None
+    drowned = losses[rounds] > max(start, nothing) * (1 + MARGIN)
+    return Worse(rounds=rounds, loss=losses[rounds], start=start, knows_nothing=nothing, drowned=drowned)

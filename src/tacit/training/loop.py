@@ -101,9 +101,12 @@ def run_rounds(
     evaluation: PeriodicEvaluation,
     price: PriceSoFar | None = None,
     until: int | None = None,
+    stops: Callable[[], bool] = lambda: False,
     progress: Progress = silent,
 ) -> Array:
     """Play the rounds that `run` lacks (up to `until`, else all) and return the flat model after the last.
+
+    stops: asked before each round whether to end here, as if killed.
 
     start: the initial model. The checkpoint of a round is written while the next round is computed; the round's ledger
     row is committed when its checkpoint is on disk, and its checkpoint kept until its model is evaluated.
@@ -117,6 +120,8 @@ def run_rounds(
     with ThreadPoolExecutor(1, thread_name_prefix="disk") as disk:
         pending: _Pending | None = None
         for round in range(done, plan.rounds if until is None else until):
+            if stops():
+                break
             try:
                 state, outcome = run_round(state, round, plan=plan, key=key, collector=collector)
             finally:  # a round that cannot be computed takes nothing from the one before it

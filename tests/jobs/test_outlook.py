@@ -1,0 +1,115 @@
+"""What the noise will do is told before training, what cannot work refused; what drowns is said and can be stopped."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.training.tiny import tiny_cache, tiny_recipe
+
+from tacit.compute import Hardware
+from tacit.data import Cache
+from tacit.errors import CacheError, InputError
+from tacit.jobs.outlook import CODE, OutlookResult, outlook
+from tacit.jobs.resume import resume
+from tacit.jobs.train import train
+from tacit.progress import Event, Noted, Warned
+from tacit.recipe import Recipe
+from tacit.reports.page import Labels, Paragraph
+from tacit.runs.diagnostics import MARGIN, worse_than_start
+
+ONE = Hardware(workers=1)
+LOUD = 300.0
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
+    return tiny_cache(tmp_path_factory.mktemp("tiny") / "cache")
+
+
+def recipe(cache: Cache, noise: float | None, **sections: Any) -> Recipe:
+    name = {"mechanism": {"name": "none"}} if noise is None else {"mechanism": {"name": "tree"}}
+    much = {} if noise is None else {"noise_multiplier": noise}
+    return tiny_recipe(cache.path, privacy={**name, **much}, **sections)
+
+
+def told(cache: Cache, noise: float | None, out: Path, **sections: Any) -> list[Event]:
+    heard: list[Event] = []
+    train(recipe(cache, noise, **sections), out, hardware=ONE, until=1, progress=heard.append)
+    return [each for each in heard if isinstance(each, Noted | Warned) and each.code == CODE]
+
+
+def noise_at(cache: Cache, ratio: float) -> float:
+    """The noise multiplier at which the tiny recipe has this ratio."""
+    found = outlook(recipe(cache, 1.0)).outlook
+    assert found is not None
+    return ratio / found.ratio
+
+
+def test_what_works_is_noted_what_costs_warned_and_without_noise_nothing_is_said(cache: Cache, tmp_path: Path) -> None:
+    (quiet,) = told(cache, noise_at(cache, 0.1), tmp_path / "quiet")
+    assert isinstance(quiet, Noted) and "of the accuracy without noise will be kept" in quiet.message
+    (costly,) = told(cache, noise_at(cache, 0.9), tmp_path / "costly")
+    assert isinstance(costly, Warned) and "what would work: " in costly.message and "epsilon" in costly.message
+    assert told(cache, None, tmp_path / "none") == []
+
+
+def test_what_cannot_work_is_refused_before_anything_is_written(cache: Cache, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"this recipe cannot work: the noise is .* would work: .*epsilon.*--anyway"):
+        train(recipe(cache, LOUD), tmp_path / "run", hardware=ONE)
+    assert not (tmp_path / "run").exists()
+
+
+def test_anyway_it_is_trained_said_to_drown_and_stopped_where_that_was_asked(cache: Cache, tmp_path: Path) -> None:
+    heard: list[Event] = []
+    loud = recipe(cache, LOUD, evaluation={"every": 2})
+    stopped = train(loud, tmp_path / "run", hardware=ONE, anyway=True, stop_if_drowned=True, progress=heard.append)
+    warned = {each.code: each.message for each in heard if isinstance(each, Warned)}
+    assert CODE in warned and "knows nothing" in warned["drowned"]
+    assert 2 <= stopped.rounds < 9 and stopped.report is None
+    first, failed = stopped.blocks()[:2]
+    assert isinstance(first, Paragraph) and f"stopped after {stopped.rounds} of 9 rounds" in first.text
+    assert isinstance(failed, Labels) and [label.name for label in failed.labels] == ["DROWNED"]
+    whole = resume(stopped.run.path, hardware=ONE)
+    assert whole.rounds == 9  # type: ignore[attr-defined]
+    assert "DROWNED" in (stopped.run.path / "simulation" / "report.html").read_text(encoding="utf-8")
+    assert "DROWNED" not in (stopped.run.path / "report" / "report.html").read_text(encoding="utf-8")
+
+
+def test_stopping_changes_nothing_where_nothing_drowns(cache: Cache, tmp_path: Path) -> None:
+    assert train(recipe(cache, 0.05), tmp_path / "run", hardware=ONE, stop_if_drowned=True).rounds == 9
+
+
+def test_the_job_says_the_same_and_opens_the_cache_alone(cache: Cache, tmp_path: Path) -> None:
+    found = outlook(recipe(cache, LOUD))
+    assert isinstance(found, OutlookResult) and found.verdict == "cannot work" and len(found.ways) == 3
+    record = found.to_record()
+    assert record["kept"] == 0.0 and record["working_zcdp"] > record["zcdp"] and record["clients"] == 40
+    assert found.figure().panels and "CANNOT WORK" in found._repr_html_()
+    found.save_figure(tmp_path / "outlook.svg")
+    with pytest.raises(CacheError):
+        outlook(recipe(cache, LOUD), data=tmp_path / "none")
+
+
+def test_what_was_never_measured_is_not_judged(cache: Cache) -> None:
+    found = outlook(recipe(cache, LOUD, server={"method": "adam"}))
+    assert found.verdict == "unknown" and "divides by what it saw" in found.sentence and not found.ways
+    with pytest.raises(InputError, match="nothing to draw"):
+        found.figure()
+
+
+@pytest.mark.parametrize(
+    ("losses", "name"),
+    [
+        ({0: 4.0}, None),
+        ({5: 9.0}, None),
+        ({0: 4.0, 5: 4.0 * (1 + MARGIN)}, None),
+        ({0: 4.0, 5: 9.0, 10: 3.0}, None),
+        ({0: 3.0, 5: 3.5}, "worse than its start"),
+        ({0: 3.0, 5: 5.0}, "drowned"),
+        ({0: 8.0, 5: 8.1}, None),
+        ({0: 8.0, 5: 85.0}, "drowned"),
+    ],
+)
+def test_a_model_is_worse_than_its_start_or_drowned(losses: dict[int, float], name: str | None) -> None:
+    found = worse_than_start(losses, 60)
+    assert (None if found is None else found.name) == name

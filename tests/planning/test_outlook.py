@@ -1,0 +1,99 @@
+"""Noise against signal: what it does not depend on, what it grows with, and the way back from a share."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tacit.design.losses import prefix_errors
+from tacit.errors import InputError
+from tacit.planning.outlook import FACTOR, GOOD, LEAST, Outlook, noise_of_sums, ratio_for, share_kept
+from tacit.privacy import Guarantee, Independent, Participation, Tree
+from tacit.privacy.strategy import Strategy
+
+PARTICIPATION = Participation(rounds=60, min_separation=20, max_participations=3)
+positive = st.floats(0.01, 100)
+
+
+FRESH = Independent()
+
+
+def outlook(
+    noise: float = 1.0, clip: float = 1.0, gain: float = 10.0, goal: int = 20, strategy: Strategy | None = FRESH
+) -> Outlook:
+    guarantee = Guarantee(
+        participation=PARTICIPATION,
+        strategy=strategy,
+        clip_norm=clip,
+        noise_multiplier=noise if strategy is not None else 0.0,
+    )
+    return Outlook(guarantee=guarantee, report_goal=goal, gain=gain)
+
+
+def test_the_formula_by_hand() -> None:
+    found = outlook(noise=2.0, clip=0.5, gain=8.0, goal=40)
+    assert found.step == 4.0
+    assert found.noise == pytest.approx(4.0 * prefix_errors(Independent(), 60)[1] * 2.0 / 40)
+
+
+@given(noise=positive, clip=positive, gain=positive, by=positive)
+def test_a_larger_clip_norm_at_a_smaller_rate_changes_nothing(
+    noise: float, clip: float, gain: float, by: float
+) -> None:
+    one, other = outlook(noise, clip, gain), outlook(noise, clip * by, gain / by)
+    assert other.ratio == pytest.approx(one.ratio) and other.verdict == one.verdict
+
+
+@given(noise=positive, by=st.floats(1.01, 100))
+def test_more_noise_is_never_better(noise: float, by: float) -> None:
+    less, more = outlook(noise), outlook(noise * by)
+    assert more.ratio > less.ratio and more.kept <= less.kept
+    order = ("works", "costly", "cannot work")
+    assert order.index(more.verdict) >= order.index(less.verdict)
+
+
+@given(noise=positive, goal=st.integers(1, 1000), by=st.integers(1, 50))
+def test_noise_in_proportion_to_the_report_goal_is_the_same(noise: float, goal: int, by: int) -> None:
+    assert outlook(noise * by, goal=goal * by).ratio == pytest.approx(outlook(noise, goal=goal).ratio)
+
+
+@given(noise=positive, rate=st.floats(0.05, 0.99))
+def test_a_lower_rate_is_quieter_and_the_signal_holds_a_little_less(noise: float, rate: float) -> None:
+    slow, fast = outlook(noise, gain=10 * rate), outlook(noise, gain=10.0)
+    assert rate * fast.ratio < slow.ratio < fast.ratio
+
+
+@given(share=st.floats(0.001, 0.999))
+def test_the_ratio_for_a_share_is_the_way_back(share: float) -> None:
+    assert share_kept(ratio_for(share)) == pytest.approx(share)
+
+
+@given(noise=positive)
+def test_what_would_work_works(noise: float) -> None:
+    found = outlook(noise)
+    quiet = Guarantee.for_zcdp(found.working_zcdp, participation=PARTICIPATION, strategy=Independent(), clip_norm=1.0)
+    assert replace(found, guarantee=quiet).kept == pytest.approx(GOOD)
+    larger = found.working_population(100_000) / 100_000  # so many times the report goal
+    assert outlook(noise * 1000, goal=round(20_000 * larger)).ratio <= ratio_for(GOOD) * 1.01
+
+
+def test_the_interval_holds_what_is_expected_and_its_upper_end_decides() -> None:
+    for noise in (0.1, 1.0, 3.0, 10.0):
+        found = outlook(noise)
+        low, high = found.interval
+        assert low <= found.kept <= high
+        assert (found.verdict == "cannot work") == (high < LEAST)
+        assert high == share_kept(found.ratio / FACTOR)
+
+
+def test_without_noise_all_is_kept() -> None:
+    found = outlook(strategy=None)
+    assert (found.noise, found.ratio, found.kept, found.verdict) == (0.0, 0.0, 1.0, "works")
+    assert noise_of_sums(None, 60) == 0.0 and noise_of_sums(Tree(), 60) == prefix_errors(Tree(), 60)[1]
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, -1.0, 2.0])
+def test_a_share_that_is_none_is_refused(share: float) -> None:
+    with pytest.raises(InputError, match="is not between 0 and 1"):
+        ratio_for(share)
