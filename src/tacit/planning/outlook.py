@@ -43,7 +43,7 @@ def ratio_for(share: float) -> float:
     """The ratio that leaves this share: the inverse of `share_kept`. InputError unless 0 < share < 1."""
     if not 0 < share < 1:
         raise InputError(f"share={share} is not between 0 and 1; give for example 0.9.")
-    return (-math.log(share)) ** (1 / POWER)
+    return math.pow(-math.log(share), 1 / POWER)
 
 
 def noise_of_sums(strategy: Strategy | None, rounds: int) -> float:
