@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tacit.jobs.doctor import doctor
     from tacit.jobs.evaluate import evaluate
     from tacit.jobs.import_data import import_data, open_data
+    from tacit.jobs.outlook import outlook
     from tacit.jobs.personalize import personalize
     from tacit.jobs.plan import plan
     from tacit.jobs.plan_production import plan_production
@@ -49,6 +50,7 @@ _HOME = {
     "load_model": "tacit.keyboard.model_folder",
     "open_data": "tacit.jobs.import_data",
     "open_run": "tacit.runs.folder",
+    "outlook": "tacit.jobs.outlook",
     "personalize": "tacit.jobs.personalize",
     "plan": "tacit.jobs.plan",
     "plan_production": "tacit.jobs.plan_production",
@@ -78,6 +80,7 @@ __all__ = [
     "load_model",
     "open_data",
     "open_run",
+    "outlook",
     "personalize",
     "plan",
     "plan_production",

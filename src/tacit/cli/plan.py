@@ -1,9 +1,11 @@
 """`tacit plan`: privacy, participations and days of a run before any is spent, over `tacit.jobs.plan`.
 
 Forwards (`run`), back from a target (`target`, `timer`, `rounds`), the seven steps of arXiv:2305.18465, Section 2.5
-(`steps`, which is meant where no command is named), and the steps to a production recipe (`production`).
+(`steps`, which is meant where no command is named), what noise leaves of a recipe (`recipe`), and the steps to a
+production recipe (`production`).
 """
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -142,6 +144,23 @@ def plan_rounds(
         result = affordable_rounds(
             scenario, report_goal, goal.zcdp, mechanism or (), delta=goal.delta, progress=progress
         )
+    show(result, figure, as_json)
+
+
+@app.command("recipe")
+@command
+def plan_recipe(
+    recipe: Annotated[Path, typer.Argument(help="A recipe in TOML.")],
+    data: Annotated[Path | None, typer.Option(help="A cache in place of the recipe's data.cache.")] = None,
+    init: Annotated[Path | None, typer.Option(help="Begin from this model of `tacit pretrain`.")] = None,
+    figure: FigureFile = None,
+    as_json: Json = False,
+) -> None:
+    """What the noise of a recipe will leave of its model: the noise against the signal, and what would work."""
+    from tacit.jobs.outlook import outlook
+
+    with listening(as_json, figure):
+        result = outlook(recipe, data=data, init=init)
     show(result, figure, as_json)
 
 

@@ -152,7 +152,7 @@ def carry_on(
                 _same_clients(run, learner)
             confirm(run)
         evaluated = partial(_evaluated, recipe, cache, learner, cores)
-        watched = Drowning(run, cache.manifest.vocabulary.size, progress, ends=stop_if_drowned)
+        watched = Drowning(run, progress, ends=stop_if_drowned)
         with (
             _collector(run, recipe, learner, plan, hooks, _Asked(hardware, cores, cluster, progress)) as collector,
             PeriodicEvaluation(
@@ -163,14 +163,13 @@ def carry_on(
                 progress=watched,
             ) as evaluation,
         ):
-            price = None if progress is silent else PriceSoFar(run, plan.guarantee, trained(run).delta)
             model = run_rounds(
                 run,
                 learner.start,
                 plan,
                 collector,
                 evaluation=evaluation,
-                price=price,
+                price=None if progress is silent else PriceSoFar(run, plan.guarantee, trained(run).delta),
                 until=until,
                 stops=lambda: watched.stops,
                 progress=watched,

@@ -3,6 +3,7 @@
 from tacit.progress import Evaluated, Event, Progress, Warned
 from tacit.runs import Run
 from tacit.runs.diagnostics import worse_than_start
+from tacit.statements.accounts import trained
 
 LOSS, SPLIT = "cross_entropy", "validation"
 
@@ -13,9 +14,9 @@ class Drowning:
     `stops` is true from the evaluation on at which the model did worse than one that knows nothing, where `ends`.
     """
 
-    def __init__(self, run: Run, vocabulary: int, progress: Progress, *, ends: bool) -> None:
-        """vocabulary: ids of the model. ends: whether a drowned run is to stop."""
-        self._vocabulary, self._progress, self._ends = vocabulary, progress, ends
+    def __init__(self, run: Run, progress: Progress, *, ends: bool) -> None:
+        """ends: whether a drowned run is to stop."""
+        self._vocabulary, self._progress, self._ends = trained(run).data.vocabulary_size, progress, ends
         self._losses = {
             metric.step: metric.value for metric in run.metrics() if (metric.split, metric.name) == (SPLIT, LOSS)
         }
