@@ -59,6 +59,10 @@ FAMILIES: dict[str, Family] = {
     "tree": Family({"privacy": {"mechanism": {"name": "tree"}}}, noiseless="base"),
     "sgd": Family({"server": {"method": "sgd", "learning_rate": 10.0}}, (0.2, 0.8)),
     "wide": Family({"model": {"embedding": 96, "units": 192}, "rounds": {"report_goal": 10}}, (0.2, 0.4, 0.8)),
+    "gentle": Family({"client": {"learning_rate": 1.0}}),
+    "rate-0.05": Family({"server": {"learning_rate": 0.05}}, ()),
+    "rate-0.5": Family({"server": {"learning_rate": 0.5}}, ()),
+    "rate-2": Family({"server": {"learning_rate": 2.0}}, ()),
 }
 HELD_OUT = ("base", "public")
 

@@ -28,7 +28,7 @@ def outlook(
         clip_norm=clip,
         noise_multiplier=noise if strategy is not None else 0.0,
     )
-    return Outlook(guarantee=guarantee, report_goal=goal, gain=gain)
+    return Outlook(guarantee=guarantee, report_goal=goal, gain=gain, parameters=80_000)
 
 
 def test_the_formula_by_hand() -> None:
@@ -62,6 +62,15 @@ def test_noise_in_proportion_to_the_report_goal_is_the_same(noise: float, goal: 
 def test_a_lower_rate_is_quieter_and_the_signal_holds_a_little_less(noise: float, rate: float) -> None:
     slow, fast = outlook(noise, gain=10 * rate), outlook(noise, gain=10.0)
     assert rate * fast.ratio < slow.ratio < fast.ratio
+
+
+@given(noise=positive, parameters=st.integers(1_000, 10**7))
+def test_a_larger_network_bears_less_and_one_of_the_size_that_works_works(noise: float, parameters: int) -> None:
+    found = replace(outlook(noise), parameters=parameters)
+    assert replace(found, parameters=2 * parameters).ratio > found.ratio
+    if found.working_parameters > 100:
+        smaller = replace(found, parameters=found.working_parameters)
+        assert smaller.kept >= GOOD * (1 - 1e-3)
 
 
 @given(share=st.floats(0.001, 0.999))

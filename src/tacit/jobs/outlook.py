@@ -14,12 +14,14 @@ from tacit.reports.figure import BLUE, ORANGE, Axis, ErrorBars, Figure, Line, Pa
 from tacit.reports.page import Block, Paragraph
 
 if TYPE_CHECKING:  # what these need is loaded when a recipe is read
+    from tacit.keyboard.language_model import LanguageModel
     from tacit.recipe import Recipe
     from tacit.training.hooks import Hooks
     from tacit.training.rounds import RoundPlan
 
 CODE = "noise"  # of the events that tell it
 KNOWN = "cifg"  # the network whose curve was measured
+SMALLER = 1.6  # times too much noise, up to which a network that bears it is more than a fifth as large
 CURVE = 60  # points of a figure's curve
 
 
@@ -68,8 +70,10 @@ class OutlookResult(Shown):
             f"{found.working_population(self.clients):,} clients in place of {self.clients:,}, with "
             f"{times:.2g} times the report goal",
         ]
+        if times < SMALLER:
+            ways.append(f"a network of {found.working_parameters:,} parameters in place of {found.parameters:,}")
         if not self.public:
-            ways.append("a public model to begin with (tacit pretrain) and a lower server.learning_rate")
+            ways.append("a model of public text as it is (tacit pretrain), which costs no privacy")
         return tuple(ways)
 
     def to_record(self) -> dict[str, Any]:
@@ -155,13 +159,24 @@ def outlook(
     matrix, clients = asked.matrix(), len(cache.clients("train"))
     asked = asked.designed().at(asked.privacy.delta_for(clients))
     begins = asked.model.init if init is None else as_path("init", init)
-    return foreseen(asked, asked.plan(matrix), clients=clients, public=begins is not None)
+    network = asked.model.settings(cache.manifest.vocabulary.size)
+    return foreseen(asked, asked.plan(matrix), network, clients=clients, public=begins is not None)
 
 
 def foreseen(
-    recipe: "Recipe", plan: "RoundPlan", *, clients: int, public: bool, hooks: "Hooks | None" = None
+    recipe: "Recipe",
+    plan: "RoundPlan",
+    network: "LanguageModel",
+    *,
+    clients: int,
+    public: bool,
+    hooks: "Hooks | None" = None,
 ) -> OutlookResult:
-    """Of the rounds that a recipe plans. hooks: the parts of its own that a run has, of which nothing was measured."""
+    """Of the rounds that a recipe plans with a network.
+
+    hooks: the parts of its own that a run has, of which nothing was measured.
+    """
+    from tacit.keyboard.language_model import parameter_count
     from tacit.training.server import gain
 
     delta = recipe.privacy.delta_for(clients)
@@ -173,8 +188,15 @@ def foreseen(
             unknown = f"server.method='{plan.server.method}' divides by what it saw"
         elif recipe.model.kind != KNOWN:
             unknown = f"the network '{recipe.model.kind}' was never measured"
-    known = None if unknown else Outlook(guarantee=plan.updates, report_goal=plan.report_goal, gain=carried or 1.0)
-    return OutlookResult(outlook=known, clients=clients, delta=delta, public=public, unknown=unknown)
+    known = Outlook(
+        guarantee=plan.updates,
+        report_goal=plan.report_goal,
+        gain=carried or 1.0,
+        parameters=parameter_count(network),
+    )
+    return OutlookResult(
+        outlook=None if unknown else known, clients=clients, delta=delta, public=public, unknown=unknown
+    )
 
 
 def tell(found: OutlookResult, progress: Progress, *, anyway: bool) -> None:

@@ -86,7 +86,7 @@ def begin(
         _sampler(recipe, plan, len(clients), key, hooks).init(len(clients), report_goal=plan.report_goal)
     network = recipe.model.settings(vocabulary.size)
     first = _first_model(recipe, vocabulary)
-    told = foreseen(recipe, plan, clients=len(clients), public=first is not None, hooks=hooks)
+    told = foreseen(recipe, plan, network, clients=len(clients), public=first is not None, hooks=hooks)
     tell(told, progress, anyway=anyway)
     metadata = TrainingMetadata(
         **of_this_process(seed),

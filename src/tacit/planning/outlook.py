@@ -6,9 +6,11 @@ The noise is that in one weight of the model, its standard deviation as root mea
 
 with the rms error of the mechanism's prefix sums (arXiv:2408.08868, Equation 9) and the gain of the server's optimizer
 (`training/server.py`): `step` is how far a round of clipped updates that agree can carry the model, the signal. What a
-network bears was measured (docs/results/outlook.md): with updates that hold the model better, a little more,
+network bears was measured (docs/results/outlook.md): a little more with longer steps, which hold the model better, and
+a little less with more parameters d, since each word's score sums more of them:
 
-    ratio = noise / (SCALE * (step / 10)^HOLD),   share of the accuracy without noise that is kept = exp(-ratio^POWER).
+    ratio = noise / SCALE * (10 / step)^HOLD * (d / 80,000)^SIZE
+    share of the accuracy without noise that is kept = exp(-ratio / 5 - ratio^4)
 
 One curve for the mechanisms, report goals, rates, clip norms, lengths, networks and texts that were tried there.
 Nothing changes when the clip norm grows and the learning rate falls by the same factor. An estimate, no promise.
@@ -19,6 +21,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+from scipy.optimize import brentq
+
 from tacit.design.losses import prefix_errors
 from tacit.errors import InputError
 from tacit.privacy.guarantee import Guarantee
@@ -26,7 +30,8 @@ from tacit.privacy.strategy import Strategy
 
 Verdict = Literal["works", "costly", "cannot work"]
 
-SCALE, POWER, HOLD = 0.85, 2.3, 0.2  # by docs/results/outlook.md
+SCALE, HOLD, SIZE = 0.75, 0.2, 0.3  # by docs/results/outlook.md, as the curve itself
+STEP, PARAMETERS = 10.0, 80_000.0  # of most runs there
 FACTOR = 1.5  # 95% of the measured runs kept what the curve says at a ratio within this factor
 GOOD = 0.9  # share kept from which on a run works
 LEAST = 0.1  # share kept, at the upper end of the interval, below which it cannot
@@ -36,14 +41,16 @@ _errors = lru_cache(maxsize=1024)(prefix_errors)
 
 def share_kept(ratio: float) -> float:
     """The share of the accuracy without noise that is kept at this ratio of noise to signal; 1 without noise."""
-    return math.exp(-math.pow(min(ratio, 100.0), POWER))
+    ratio = min(ratio, 100.0)
+    return math.exp(-ratio / 5 - ratio**4)
 
 
 def ratio_for(share: float) -> float:
     """The ratio that leaves this share: the inverse of `share_kept`. InputError unless 0 < share < 1."""
     if not 0 < share < 1:
         raise InputError(f"share={share} is not between 0 and 1; give for example 0.9.")
-    return math.pow(-math.log(share), 1 / POWER)
+    missing = -math.log(share)
+    return float(brentq(lambda ratio: ratio / 5 + ratio**4 - missing, 0.0, 5 * missing + 1, xtol=1e-15, rtol=1e-13))
 
 
 def noise_of_sums(strategy: Strategy | None, rounds: int) -> float:
@@ -56,12 +63,13 @@ class Outlook:
     """The noise of a run against its signal.
 
     guarantee: of the model updates, whose clip norm and noise multiplier these are. gain: of the server's optimizer
-    over the rounds, `training.server.gain`.
+    over the rounds, `training.server.gain`. parameters: of the network.
     """
 
     guarantee: Guarantee
     report_goal: int
     gain: float
+    parameters: int
 
     @property
     def step(self) -> float:
@@ -76,8 +84,9 @@ class Outlook:
 
     @property
     def ratio(self) -> float:
-        """Noise over what a network with such a step bears: at 1, a share of 1/e of the accuracy is kept."""
-        return self.noise / (SCALE * (self.step / 10) ** HOLD) if self.noise else 0.0
+        """Noise over what such a network with such a step bears: at 1, 30% of the accuracy is kept."""
+        held = math.pow(STEP / self.step, HOLD) * math.pow(self.parameters / PARAMETERS, SIZE)
+        return self.noise / SCALE * held
 
     @property
     def kept(self) -> float:
@@ -105,6 +114,11 @@ class Outlook:
     def working_zcdp(self) -> float:
         """The zCDP of this run with just the noise with which it works."""
         return self.guarantee.zcdp * self.times_too_much**2
+
+    @property
+    def working_parameters(self) -> int:
+        """The size of a network that bears this noise."""
+        return int(self.parameters / math.pow(max(self.times_too_much, 1.0), 1 / SIZE))
 
     def working_population(self, clients: int) -> int:
         """How many clients bear this run's noise multiplier: so many times more, as many times the report goal."""
