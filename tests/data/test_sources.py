@@ -2,6 +2,7 @@
 
 import sqlite3
 import subprocess
+import sysconfig
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from tests.conftest import REPOSITORY
 
 from tacit.data import ClientText, TableOf, TextsOf, open_source
 from tacit.data.clients import NO_TIME, SPLITS, paragraphs, split_of
-from tacit.data.docstrings import Docstrings, manuals, prose
+from tacit.data.docstrings import Docstrings, prose
+from tacit.data.manuals import DOCUMENTS, Manuals, manuals
 from tacit.data.sources import SOURCES
 from tacit.data.stackoverflow import read_example
 from tacit.errors import SourceError
@@ -345,6 +347,33 @@ class TestInstalled:
     def test_manuals_are_public_prose(self) -> None:
         words = " ".join(manuals()).split()
         assert len(words) > 30_000
+        assert len(set(manuals())) == len(manuals())
+
+    def test_manuals_are_passages_of_documents(self) -> None:
+        passages = list(Manuals().clients())
+        assert {len(passage.texts) for passage in passages[:-1]} == {DOCUMENTS}
+        assert tuple(text for passage in passages for text in passage.texts) == manuals()
+
+    def test_manuals_are_no_clients_files(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (tmp_path / "pkg" / "tests").mkdir(parents=True)
+        (tmp_path / "pkg" / "a.py").write_text('"""What a client typed."""\n# and thought of it\n')
+        (tmp_path / "pkg" / "a.h").write_text("/* What a header\n * says here. */\nint x; // too short\n")
+        (tmp_path / "pkg" / "README.md").write_text("What a page says.\n")
+        (tmp_path / "pkg" / "tests" / "test_a.py").write_text('# what a test\n# would show\n"""What a test is."""\n')
+        (tmp_path / "pkg" / "tests" / "bad.py").write_text('# what is no Python\n"""without an end\n')
+        monkeypatch.setattr(sysconfig, "get_paths", lambda: dict.fromkeys(sysconfig.get_path_names(), str(tmp_path)))
+        manuals.cache_clear()
+        try:
+            shipped = manuals()[-5:]
+        finally:
+            manuals.cache_clear()
+        assert shipped == (
+            "What a page says.",
+            "What a header says here.",
+            "what is no Python",
+            "What a test is.",
+            "what a test would show",
+        )
 
 
 @given(st.text("ab \n", max_size=30))
@@ -407,7 +436,7 @@ class TestTheTable:
         if SOURCES[name].takes:
             with pytest.raises(SourceError):
                 open_source(f"{name}:{tmp_path / 'nothing'}")
-            with pytest.raises(SourceError, match="is unknown; give docstrings, folder:PATH, git:PATH"):
+            with pytest.raises(SourceError, match="is unknown; give docstrings, manuals, folder:PATH, git:PATH"):
                 open_source(f"{name}:")
 
 

@@ -1,23 +1,18 @@
-"""Text found on every machine that runs this: docstrings as private typing, manuals as public text.
+"""Text found on every machine that runs this, as private typing: docstrings.
 
 A module of this Python (standard library and site-packages) is a client and its docstrings are what it
 typed: real English by thousands of hands, with the long tail of real populations, and no download. The
-files are parsed, never imported. The manuals (the language reference that `help()` shows, the
-descriptions of installed packages) are other documents, and public; a demo counts its vocabulary on
-them.
+files are read, never imported. Public text is what else is installed (`manuals.py`).
 """
 
-import ast
-import importlib.metadata
 import re
 import sysconfig
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from pydoc_data.topics import topics
 from typing import ClassVar
 
 from tacit.data.clients import ClientText, paragraphs
+from tacit.data.docstring_scanner import docstrings_of
 
 # Left out: they say little for their size, or are copies of what is installed elsewhere.
 SKIPPED_FOLDERS = frozenset({"test", "tests", "_vendor", "site-packages", "dist-packages"})
@@ -55,30 +50,17 @@ class Docstrings:
                     yield ".".join(parts).removesuffix(".__init__"), path
 
     def clients(self) -> Iterator[ClientText]:
-        """Modules in the order of their names; one that cannot be parsed is counted in `left_out`."""
+        """Modules in the order of their names; one that cannot be read as Python is counted in `left_out`."""
         self.left_out.clear()
         for name, path in self._modules:
-            source = path.read_bytes()
-            if b'"""' not in source and b"'''" not in source:
-                continue
             try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # about escapes in files that are not ours
-                    tree = ast.parse(source)
+                source = path.read_text(encoding="utf-8-sig")
+                documents = list(docstrings_of(source))
             except (SyntaxError, ValueError):
                 self.left_out["files that are not Python"] = self.left_out.get("files that are not Python", 0) + 1
                 continue
-            if texts := [prose(doc) for doc in _docstrings(tree)]:
+            if texts := [prose(document) for document in documents]:
                 yield ClientText(client_id=name, texts=texts)
-
-
-def _docstrings(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
-    doc = ast.get_docstring(node)
-    if doc:
-        yield doc
-    for child in node.body:
-        if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            yield from _docstrings(child)
 
 
 def prose(document: str) -> str:
@@ -90,12 +72,3 @@ def prose(document: str) -> str:
             continue
         kept.append("\n".join(line for line in lines if not _RULER.match(line)))
     return paragraphs("\n\n".join(kept))
-
-
-def manuals() -> Iterator[str]:
-    """Public text: the language reference and the long descriptions of installed packages, in order."""
-    for _, topic in sorted(topics.items()):
-        yield prose(topic)
-    described = [distribution.read_text("METADATA") or "" for distribution in importlib.metadata.distributions()]
-    for metadata in sorted(described):
-        yield prose(metadata.partition("\n\n")[2])  # what follows the headers

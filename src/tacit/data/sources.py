@@ -6,6 +6,7 @@ from typing import ClassVar, Protocol, Self
 from tacit.data.clients import Source
 from tacit.data.docstrings import Docstrings
 from tacit.data.git_history import GitHistory
+from tacit.data.manuals import Manuals
 from tacit.data.parquet import ParquetClients
 from tacit.data.public_text import PublicText
 from tacit.data.stackoverflow import StackOverflow
@@ -30,6 +31,7 @@ SOURCES: dict[str, type[NamedSource]] = {
     each.name: each
     for each in (
         Docstrings,
+        Manuals,
         TextFolder,
         GitHistory,
         StackOverflow,

@@ -7,7 +7,7 @@ from typing import Any
 from tacit.data import Cache, Source, TableOf, VocabularyChoice, VocabularyRecord, build_cache, open_source
 from tacit.data.batches import holds_rows
 from tacit.data.clients import split_of
-from tacit.data.docstrings import manuals
+from tacit.data.manuals import manuals
 from tacit.data.parquet import has_clients, read_texts
 from tacit.data.vocabulary_choice import MANUALS
 from tacit.errors import InputError, SourceError, of_type
