@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/installed
 
 TESTS := $(BIN)/python -m pytest -q -n $(PROCESSES)
 
-.PHONY: install demo test long nightly check format-check lint types format docs lock clean
+.PHONY: install demo test long nightly check format-check lint types format docs wheel lock clean
 
 install: $(INSTALLED)
 
@@ -53,12 +53,17 @@ format: $(INSTALLED)
 docs: $(INSTALLED)
 	$(BIN)/python -m tests.render_cli
 
+# dist/tacit-VERSION-py3-none-any.whl, as `pip install` takes it.
+wheel: $(INSTALLED)
+	rm -rf build dist
+	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist .
+
 # The newest versions that pyproject.toml allows, in a venv of their own; commit the result with what changed.
 lock:
 	rm -rf .venv-lock
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/python -m pip -q --disable-pip-version-check install -e '.[dev]'
-	.venv-lock/bin/python -m pip --disable-pip-version-check freeze --exclude-editable > requirements.lock
+	.venv-lock/bin/python -m pip --disable-pip-version-check freeze --all --exclude pip --exclude-editable > requirements.lock
 	rm -rf .venv-lock
 
 clean:

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 T = TypeVar("T")
+COMPILING = "compiling (once, about 30 s)"  # the `opening` of a stage whose steps are programs of XLA's
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class StageBegan:
     total: int | None = None  # None: not known beforehand
     done: int = 0
     part: bool = False  # one of many alike, such as the trials of a tuning: in a log its end is a line and nothing else
+    opening: str = ""  # what takes long before the first step is done; shown until then
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import pytest
 from tacit.cli import display as displays
 from tacit.cli.console import Terminal
 from tacit.cli.display import display, shown
-from tacit.progress import Advanced, Evaluated, StageBegan, StageEnded, Warned
+from tacit.progress import COMPILING, Advanced, Evaluated, StageBegan, StageEnded, Warned
 
 
 @pytest.fixture
@@ -49,6 +49,23 @@ def test_of_a_stage_that_is_one_of_many_its_end_is_a_line(seen: StringIO) -> Non
             progress(Evaluated(40, "validation", {"top1_accuracy": 0.125}))
             progress(StageEnded(f"trial {trial}/2"))
     assert seen.getvalue().splitlines() == [f"trial {trial}/2: 40 of 40  accuracy 12.50%  zCDP 0.5" for trial in (1, 2)]
+
+
+def test_what_takes_long_before_the_first_step_is_said_until_then(seen: StringIO) -> None:
+    with display() as progress:
+        progress(StageBegan("training", 2, opening=COMPILING))
+        progress(Advanced("training", 1, {"zcdp": 0.5}))
+    assert seen.getvalue().splitlines() == [f"training: {COMPILING}", "training: 1 of 2  zCDP 0.5"]
+
+
+def test_a_bar_says_it_until_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(displays, "complaints", Terminal(file=StringIO(), width=80, force_terminal=True))
+    with display() as progress:
+        progress(StageBegan("training", 2, opening=COMPILING))
+        (task,) = progress._bars.tasks  # type: ignore[attr-defined]
+        assert task.fields["shown"] == COMPILING
+        progress(Advanced("training", 1, {"zcdp": 0.5}))
+        assert task.fields["shown"] == "zCDP 0.5"
 
 
 def test_quiet_says_warnings_only(seen: StringIO) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.training.tiny import MECHANISMS, tiny_cache, tiny_toml, what_happened
 
-from tacit.cli.interrupts import GOES_ON, INTERRUPTED
+from tacit.cli.interrupts import INTERRUPTED, STOPPED
 from tacit.runs import Run
 
 # The command as its script starts it. It says "begun" once the handler stands: before, Python has its own.
@@ -44,14 +44,14 @@ def interrupted(arguments: Sequence[object], seconds: float, after: str = "") ->
     return process.returncode, complaints
 
 
-def check_quiet(code: int, complaints: str) -> None:
+def check_quiet(code: int, complaints: str, run: Path | None = None) -> None:
     assert code in (0, INTERRUPTED, -signal.SIGINT), complaints  # ended before; here; while Python took itself down
     said = [
         line
         for line in complaints.splitlines()
         if not line.startswith(("round ", "training: ", "reading ", "warning: "))
     ]
-    assert said in ([], [GOES_ON]), complaints
+    assert said in ([], [f"{STOPPED}."], [f"{STOPPED}, or `tacit resume {run}`."]), complaints
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.1])
@@ -71,6 +71,39 @@ def test_nobody_reading_what_it_says_changes_nothing() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == INTERRUPTED
 
 
+def test_it_is_heard_while_the_first_thread_computes_and_hears_nothing() -> None:
+    """As in a compiler or a product of matrices: Python's handler would wait for the end, half a minute here."""
+    code = "import hashlib, os, tacit.cli.interrupts as own; own.leave_at_once(); own.will_say('stopped'); "
+    code += "os.write(1, b'begun'); hashlib.pbkdf2_hmac('sha256', b'key', b'salt', 100_000_000); os.write(1, b'ended')"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stdout.read(5) == b"begun"
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        ended, complaints = process.communicate()
+    assert (process.returncode, ended, complaints) == (INTERRUPTED, b"", b"stopped.\n")
+
+
+@pytest.mark.parametrize("begun", [True, False], ids=["a run folder", "no run folder yet"])
+def test_it_says_how_to_go_on(begun: bool, tmp_path: Path) -> None:
+    run = tmp_path / "own run"
+    run.mkdir()
+    if begun:
+        (run / "run.db").touch()
+    code = """
+import os, signal, sys
+from pathlib import Path
+from tacit.cli import interrupts
+from tacit.cli.display import display
+interrupts.leave_at_once()
+with display(True, Path(sys.argv[1])):
+    os.kill(os.getpid(), signal.SIGINT)
+    signal.pause()
+"""
+    done = subprocess.run([sys.executable, "-c", code, str(run)], capture_output=True, text=True, check=False)
+    more = f", or `tacit resume '{run}'`" if begun else ""
+    assert (done.returncode, done.stderr) == (INTERRUPTED, f"{STOPPED}{more}.\n")
+
+
 @pytest.mark.long
 def test_an_account_is_interrupted_whenever() -> None:
     for hundredths in range(0, 60, 3):
@@ -85,11 +118,12 @@ def test_a_training_is_interrupted_whenever_and_goes_on_where_it_was(tmp_path: P
     recipe.write_text(tiny_toml(cache.path, privacy=MECHANISMS["blt"], rounds={"rounds": 40}), encoding="utf-8")
     stopped, whole = (("train", recipe, "--workers", 1, "--out", tmp_path / name) for name in ("stopped", "whole"))
     code, complaints = interrupted(stopped, 0.0, after="round 4/40 ")
-    assert code == INTERRUPTED and complaints.endswith(f"{GOES_ON}\n"), complaints
+    goes_on = f"{STOPPED}, or `tacit resume {tmp_path / 'stopped'}`.\n"
+    assert code == INTERRUPTED and complaints.endswith(goes_on), complaints
     with Run.open(tmp_path / "stopped") as run:
         assert 0 < run.steps_done < 40
     for fifths in range(20):
-        check_quiet(*interrupted(stopped, fifths / 5))
+        check_quiet(*interrupted(stopped, fifths / 5), tmp_path / "stopped")
     for arguments in (stopped, whole):
         subprocess.run([sys.executable, "-m", "tacit", *map(str, arguments)], check=True)
     assert what_happened(tmp_path / "stopped") == what_happened(tmp_path / "whole")

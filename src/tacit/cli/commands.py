@@ -7,6 +7,8 @@ and resumes, `evaluate.py` and `personalize.py` ask devices how a model does, `d
 shows and compares, and `suggest.py` asks a model for next words.
 """
 
+import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -39,6 +41,8 @@ def _begin(
         for line, meaning in FIRST:
             typer.echo(f"  {line}\n      {meaning}")
         typer.echo("\n`tacit --help` lists all commands, `tacit COMMAND --help` says what one takes.")
+        if (pages := Path(sys.prefix, "share", "doc", "tacit")).is_dir():  # what the wheel brought
+            typer.echo(f"The pages that they name (docs/...) are in\n  {pages}")
 
 
 COMMANDS = {

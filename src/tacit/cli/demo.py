@@ -37,6 +37,6 @@ def demo(
         with display(quiet=json) as progress:
             import_data("docstrings", cache, vocabulary=public, vocabulary_size=VOCABULARY, progress=progress)
     recipe = Recipe.from_toml((files("tacit") / "demo.toml").read_text(encoding="utf-8"), where="demo.toml")
-    with display(quiet=json) as progress:
+    with display(json, out) as progress:
         result = train(recipe, out, data=cache, progress=progress)
     say_blocks(result, json)

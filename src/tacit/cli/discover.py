@@ -103,6 +103,6 @@ def discover_words(
     from tacit.jobs.discover import discover
 
     settings = options.settings()
-    with display(quiet=json) as progress:
+    with display(json, out) as progress:
         result = discover(data, vocabulary, out, settings, delta=delta, population=population, progress=progress)
     say_blocks(result, json)

@@ -6,17 +6,20 @@ warnings. All of it goes to standard error.
 """
 
 import math
+import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tacit.cli.console import complaints, styled
-from tacit.cli.interrupts import GOES_ON, will_say
+from tacit.cli.interrupts import STOPPED, will_say
 from tacit.progress import Advanced, Evaluated, Event, Noted, Progress, StageBegan, StageEnded, Warned
 from tacit.records import visible
 
 if TYPE_CHECKING:  # half of what `tacit --help` would load
+    from pathlib import Path
+
     from rich.progress import Progress as Bars
     from rich.progress import TaskID
 
@@ -105,8 +108,11 @@ class Display:
         if event.part and self._bars is None:
             self._parts.add(event.stage)
         if self._bars is not None:
-            task = self._bars.add_task(visible(event.stage), total=event.total, completed=event.done, shown="")
+            shown = visible(event.opening)
+            task = self._bars.add_task(visible(event.stage), total=event.total, completed=event.done, shown=shown)
             self._tasks[event.stage] = task
+        elif event.opening and not event.part:
+            complaints.print(f"{event.stage}: {event.opening}")
 
     def _advance(self, event: Advanced) -> None:
         if event.stage not in self._totals:
@@ -156,9 +162,13 @@ def _warnings(event: Event) -> None:
 
 
 @contextmanager
-def display(quiet: bool = False) -> Iterator[Progress]:
-    """Who listens to a job: bars on a terminal, lines elsewhere; with `quiet`, warnings only."""
-    will_say(GOES_ON)
+def display(quiet: bool = False, run: "Path | None" = None) -> Iterator[Progress]:
+    """Who listens to a job: bars on a terminal, lines elsewhere; with `quiet`, warnings only.
+
+    run: the folder that `tacit resume` takes, where the job leaves one: Ctrl-C says so.
+    """
+    place = "" if run is None else str(run)
+    will_say(STOPPED, place, f", or `tacit resume {shlex.quote(visible(place))}`")
     try:
         if quiet:
             yield _warnings

@@ -36,7 +36,7 @@ def evaluate(
     from tacit.evaluation.settings import EvaluationSettings
 
     settings = EvaluationSettings(split_name=split_name, clients=clients, sentences=sentences, words=words)
-    with display(quiet=json) as progress:
+    with display(json, out) as progress:
         result = tacit.evaluate(
             models,
             data,

@@ -159,7 +159,7 @@ def personalize(
         harm_weight=gating.harm_weight,
         **counted.settings(),
     )
-    with display(quiet=json) as progress:
+    with display(json, out) as progress:
         result = tacit.personalize(
             model,
             data,

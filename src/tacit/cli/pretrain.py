@@ -53,7 +53,7 @@ def pretrain(
         patience=patience,
     )
     model = Cifg(embedding=embedding, units=units, tied=tied)
-    with logs.of(out) as told, display(quiet=json) as progress:
+    with logs.of(out) as told, display(json, out) as progress:
         both = together(progress, told)
         result = job(data, out, model=model, settings=settings, held_out=held_out, seed=seed, progress=both)
     say_blocks(result, json)

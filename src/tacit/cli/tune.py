@@ -86,7 +86,7 @@ def tune(
     """Try server learning rates and clipping quantiles small, then write the production recipe."""
     from tacit.jobs.tune import tune as job
 
-    with display(as_json) as progress:
+    with display(as_json, out) as progress:
         result = job(recipe, out, tried.settings(), population=population, hardware=hardware.value, progress=progress)
     if result.choice is not None or not as_json:
         say_blocks(result, as_json)

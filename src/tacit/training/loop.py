@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from tacit.compute.profile import WRITING, beside, phase
 from tacit.errors import TrainingError
 from tacit.mechanisms import stream_for
-from tacit.progress import Advanced, Evaluated, Progress, StageBegan, StageEnded, Warned, silent
+from tacit.progress import COMPILING, Advanced, Evaluated, Progress, StageBegan, StageEnded, Warned, silent
 from tacit.records import to_plain
 from tacit.runs import Metric, Run, Step
 from tacit.runs.diagnostics import clipping_failure
@@ -211,7 +211,7 @@ class _Watching:
         self._measures = [row.measures for row in run.steps()]
         self._seconds, self._trained = 0.0, 0
         self._warned: set[str] = set()
-        progress(StageBegan(STAGE, rounds, run.steps_done))
+        progress(StageBegan(STAGE, rounds, run.steps_done, opening=COMPILING))
 
     def computed(self, outcome: RoundOutcome) -> None:
         self._seconds += outcome.seconds
