@@ -118,7 +118,7 @@ class TestTheWheel:
         (tmp_path / "empty").mkdir()
         alone = os.environ | {"PYTHONPATH": str(tmp_path / "installed")}
         run = [sys.executable, "-P", "-m", "tacit"]
-        account = "account tree --rounds 9 --min-separation 3 --noise-multiplier 1 --json".split()
+        account = ["account", "tree", "--rounds", "9", "--min-separation", "3", "--noise-multiplier", "1", "--json"]
         for asked in (["--version"], account):
             done = subprocess.run([*run, *asked], cwd=tmp_path / "empty", env=alone, capture_output=True, text=True)
             assert done.returncode == 0, done.stderr
