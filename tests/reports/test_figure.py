@@ -93,9 +93,18 @@ def test_axes_write_shares_and_whole_numbers_as_such() -> None:
 
 
 def test_an_axis_above_says_what_each_tick_stands_for() -> None:
-    panel = Panel(marks=MARKS[:1], x=Axis(low=0), y=Axis(), above=Above("twice", lambda x: f"{2 * x:g} of"))
+    panel = Panel(marks=MARKS[:1], x=Axis(low=0), y=Axis(), above=Above("twice", ((0.5, "1 of"), (99.0, "far"))))
     written = texts(Figure(name="above", title="", alt="", panels=(panel,)))
-    assert "twice" in written and "2 of" in written
+    assert "twice" in written and "1 of" in written
+    assert "far" not in written, "beyond the panel"
+
+
+@pytest.mark.parametrize("rounds", [7, 30, 78, 120, 700, 4300])
+def test_ticks_are_round_numbers(rounds: int) -> None:
+    shown = texts(one(Line(x=range(rounds), y=[0.1] * rounds), x=Axis("rounds", whole=True), y=Axis(percent=True)))
+    numbers = sorted(int(text) for text in shown if text.isdigit())
+    step = numbers[1] - numbers[0]
+    assert len(numbers) >= 3 and str(step).rstrip("0") in ("1", "2", "5")
 
 
 @pytest.mark.parametrize("log", [False, True])

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.made_runs import REPORT_GOAL, RUNS, release, write_adaptive_run, write_run
+from tests.made_runs import REPORT_GOAL, RUNS, note, release, write_adaptive_run, write_run
 
 from tacit.jobs.report import report
 from tacit.privacy import Tree
@@ -23,12 +23,14 @@ from tacit.training.rounds import RoundOutcome
 
 # Every value that report.json and statement.json of a training may hold, and why: "setting" (what was asked, before any
 # text was read), "plan" (follows from settings), "log" (who took part when, the same for zero-out neighbours: limits
-# and their price, no more), "noised" (computed from noised sums), "sealed" (hidden by a salt that nobody knows). A
-# field that is in none of them does not pass.
+# and their price, no more), "noised" (computed from noised sums), "asked of the model" (what the released model answers
+# to sentences that are the same for every run), "sealed" (hidden by a salt that nobody knows). A field that is in none
+# of them does not pass.
 PUBLISHABLE: dict[str, str] = {
     r"run|name|finished|private|rounds|rounds_planned|labels\.\*|figures\.\*": "plan",
     r"warnings\.\*\.(name|meaning)": "log",
-    r"planned|realised": "log",
+    r"planned|realised|opening": "log",  # the sentence has the price, and settings
+    r"suggestions\.\*\.(prompt|words\.\*\.(word|probability))": "asked of the model",
     r"(planned|realised)\.(sequences\.\*\.)?(what|rounds|min_separation|rounds_between|max_participations)": "log",
     r"(planned|realised)\.(sequences\.\*\.)?(sensitivity_squared|noise_multiplier|zcdp|epsilon|delta)": "log",
     r"(planned|realised)\.(sequences\.\*\.)?clip_norm": "noised",
@@ -205,3 +207,30 @@ def test_the_noise_of_a_round_cannot_be_computed_from_what_is_published(tmp_path
     with pytest.raises(KeyError, match="clipped"):
         noise_of_each_round(json.loads(files.json.read_text()))
     assert noise_of_each_round(json.loads(files.everything.json.read_text())) == pytest.approx(noise.tolist())
+
+
+# -- what the model suggests -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize(
+    ("state", "published"), [("tree", True), ("adaptive", True), ("non-private", False), ("private words", False)]
+)
+def test_suggestions_are_published_where_noise_made_the_model_and_no_client_its_words(
+    state: str, published: bool, tmp_path: Path
+) -> None:
+    files = report(STATES[state](tmp_path / "run"))
+    assert ("I will see" in files.markdown.read_text()) == published
+    assert ("suggestions" in json.loads(files.json.read_text())) == published
+    assert "| I will see | you 25% | it 12% | the 6% |" in files.everything.markdown.read_text()
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_that_a_model_is_worse_than_its_start_is_not_published(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "run", strategy=Tree())
+    with Run.open(path) as run, run.locked():
+        note(run, model=0.05, start=0.2)
+    files = report(path)
+    assert files.everything.page.headline["labels"][:2] == ["SIMULATION ONLY", "WORSE THAN ITS START"]
+    for file in files.html.parent.iterdir():
+        assert b"WORSE" not in file.read_bytes() and b"trigram" not in file.read_bytes()

@@ -5,14 +5,14 @@ instant. Resuming is `carry_on` on a folder found on disk, so an interrupted run
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.flatten_util import ravel_pytree
@@ -22,7 +22,8 @@ from tacit.compute.cores import Cores
 from tacit.compute.profile import Profile, phase
 from tacit.data import Cache
 from tacit.errors import InputError, RunError
-from tacit.evaluation.accuracy import HeldOut, evaluate
+from tacit.evaluation.accuracy import Evaluation, HeldOut, evaluate
+from tacit.jobs.baselines import note_baselines, note_suggestions
 from tacit.jobs.begin import cache_used, check_place, checked_cache, of_this_process, same_cache
 from tacit.jobs.budget import Asked, confirm, entered, settle
 from tacit.jobs.outlook import foreseen, tell
@@ -151,13 +152,13 @@ def carry_on(
             if hooks.collector is None:
                 _same_clients(run, learner)
             confirm(run)
-        evaluated = partial(_evaluated, recipe, cache, learner, cores)
+        held_out = _HeldOut(recipe, cache, learner, cores)
         watched = Drowning(run, progress, ends=stop_if_drowned)
         with (
             _collector(run, recipe, learner, plan, hooks, _Asked(hardware, cores, cluster, progress)) as collector,
             PeriodicEvaluation(
                 run,
-                evaluated("validation", recipe.evaluation.clients),
+                lambda model: held_out.evaluated("validation", model).metrics(),
                 every=recipe.evaluation.every,
                 rounds=plan.rounds,
                 progress=watched,
@@ -175,18 +176,49 @@ def carry_on(
                 progress=watched,
             )
         if run.steps_done == plan.rounds:
-            with phase("evaluation"):
-                tested = evaluated("test", recipe.evaluation.test_clients)(model)
-            record_evaluation(run, run.steps_done, "test", tested, progress)
-            with phase("release"):
-                words = cache.vocabulary_json.encode()
-                write_model(run.path / "model", _network(recipe, cache), learner.unravel(model), words)
-                run.keep_files("model")
-            settle(run)
-            run.finish()
-            run.tidy()
+            _release(run, held_out, model, progress)
         spent = profile.to_record(0 if cluster or hooks.collector else len(cores.devices))
         run.note("profile", [*run.notes.get("profile", []), spent])
+
+
+def _release(run: Run, held_out: "_HeldOut", model: Array, progress: Progress) -> None:
+    """After the last round: test the model, hold it against others, write it; then nothing is left to be done."""
+    learner, network = held_out.learner, held_out.network
+    with phase("evaluation"):
+        tested = held_out.evaluated("test", model)
+        record_evaluation(run, run.steps_done, "test", tested.metrics(), progress)
+        clients = {split: held_out.read(split) for split in ("validation", "test")}
+        note_baselines(run, network, learner.unravel(jnp.asarray(learner.start)), tested, clients, held_out.cores)
+    with phase("release"):
+        words = held_out.cache.vocabulary_json.encode()
+        write_model(run.path / "model", network, learner.unravel(model), words)
+        run.keep_files("model")
+        note_suggestions(run)
+    settle(run)
+    run.finish()
+    run.tidy()
+
+
+class _HeldOut(NamedTuple):
+    """The clients that models are evaluated on: the first of their split, read anew each time."""
+
+    recipe: Recipe
+    cache: Cache
+    learner: Learner
+    cores: Cores
+
+    @property
+    def network(self) -> LanguageModel:
+        return _network(self.recipe, self.cache)
+
+    def read(self, split: str) -> HeldOut:
+        asked = self.recipe.evaluation
+        clients = self.cache.clients(split)[: {"validation": asked.clients, "test": asked.test_clients}[split]]
+        return HeldOut.read(self.cache, clients, sentences=asked.sentences, words=self.recipe.client.words)
+
+    def evaluated(self, split: str, model: Array) -> Evaluation:
+        """How a flat model does on the clients of a split."""
+        return evaluate(self.network, self.learner.unravel(model), self.read(split), cores=self.cores)
 
 
 class _Asked(NamedTuple):
@@ -324,16 +356,3 @@ def _learner(run: Run, recipe: Recipe, cache: Cache, hooks: Hooks) -> Learner:
         clients=cache.clients("train"),
         algorithm=hooks.algorithm,
     )
-
-
-def _evaluated(
-    recipe: Recipe, cache: Cache, learner: Learner, cores: Cores, split: str, most: int
-) -> Callable[[Array], Mapping[str, float]]:
-    """The function that gives the metrics of a flat model on the first clients of a split."""
-    clients = cache.clients(split)[:most]
-
-    def metrics(model: Array) -> Mapping[str, float]:
-        held_out = HeldOut.read(cache, clients, sentences=recipe.evaluation.sentences, words=recipe.client.words)
-        return evaluate(_network(recipe, cache), learner.unravel(model), held_out, cores=cores).metrics()
-
-    return metrics

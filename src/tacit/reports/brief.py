@@ -13,6 +13,7 @@ from tacit.privacy.guarantee import OPERATING_SYSTEM
 from tacit.privacy.rounding import rounded_up
 from tacit.reports.page import Block, Labels, Paragraph, Table
 from tacit.reports.release import said
+from tacit.reports.verdict import counted_how, failures, in_brief
 from tacit.statements.statement import SURPRISING
 
 if TYPE_CHECKING:
@@ -26,7 +27,12 @@ BAR_WIDTH = 40  # characters
 
 def of_training(summary: "RunSummary", test: Mapping[str, float], rounds: int) -> list[Block]:
     """Accuracy and price, with what is surprising about it."""
-    blocks: list[Block] = [Paragraph(_accuracy(summary, test, rounds)), Labels(summary.failed)]
+    blocks: list[Block] = [Paragraph(_accuracy(summary, test, rounds))]
+    if test:
+        others = in_brief(summary)
+        blocks += [Paragraph(f"beside it: {others}")] if others else []
+        blocks.append(Paragraph(counted_how(summary, test["clients"])))
+    blocks.append(Labels(failures(summary)))
     stated = summary.statement
     if not summary.private:
         return [*blocks, Paragraph("privacy: NON-PRIVATE, no noise was added")]
@@ -95,7 +101,15 @@ def of_evaluation(
         *([] if released is None else _models(released)),
         Paragraph(f"{exact['what']} ({found['asked']:,} clients asked)"),
         *_models(exact),
+        _by_word(found, exact),
     ]
+
+
+def _by_word(found: Mapping[str, Any], exact: Mapping[str, Any]) -> Paragraph:
+    """Why `tacit train` says another accuracy of the same model."""
+    from tacit.reports.evaluation import by_word
+
+    return Paragraph(by_word(found, exact))
 
 
 def _models(found: Mapping[str, Any]) -> list[Block]:

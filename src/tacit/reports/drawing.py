@@ -36,6 +36,7 @@ FEW = 40  # points of a line that are worth a dot each
 LEGEND_ROW = 0.22  # inches
 LEGEND_LETTERS = 80  # across a panel, below it
 ENOUGH_TICKS = 3  # on a logarithmic axis
+ROUND = [1, 2, 5, 10]  # what ticks are multiples of, times a power of ten
 STYLE: Any = {
     "font.size": 11,
     "text.color": PALETTE[INK],
@@ -206,10 +207,10 @@ def _scale(axis: "XAxis | YAxis", asked: Axis) -> None:
         (axes.set_xlim if across else axes.set_ylim)(asked.low, asked.high)
     if asked.log:
         _plain_ticks(axis)
-    if asked.whole:
+    if not asked.log:
         from matplotlib.ticker import MaxNLocator
 
-        axis.set_major_locator(MaxNLocator(nbins="auto", integer=True))
+        axis.set_major_locator(MaxNLocator(nbins="auto", steps=ROUND, integer=asked.whole))
     if asked.percent:
         axis.set_major_formatter(_percent())
     if asked.ticks:
@@ -258,10 +259,10 @@ def short(value: float) -> str:
 
 def _axis_above(axes: "Axes", above: Above) -> None:
     low, high = axes.get_xlim()
-    ticks = [float(tick) for tick in axes.get_xticks() if low <= tick <= high]
     twin = axes.twiny()
     twin.set_xlim(low, high)
-    twin.set_xticks(ticks, [above.of(tick) for tick in ticks])
+    ticks = [(at, text) for at, text in above.ticks if low <= at <= high]
+    twin.set_xticks([at for at, _ in ticks], [text for _, text in ticks])
     twin.set_xlabel(above.label)
     twin.grid(visible=False)
 

@@ -46,7 +46,7 @@ def pages(
     public = {name: record[name] for name in PUBLISHED_KEYS}
     alone = Page(kind="report of an evaluation, released", title=title, blocks=tuple(shown), record=public)
     simulated = record["simulation_only"]
-    shown += [*simulation_blocks(simulated["what"]), *_tables(simulated)]
+    shown += [*simulation_blocks(simulated["what"]), *_tables(simulated), Paragraph(by_word(record, simulated))]
     shown += map(FigureOf, figures(names, exact, source="simulation"))
     whole = Page(kind="report of an evaluation", title=title, blocks=tuple(shown), record=record)
     return alone, whole
@@ -57,7 +57,22 @@ def shown(record: Mapping[str, Any]) -> list[Block]:
     released, simulated = record["released"], record["simulation_only"]
     blocks: list[Block] = [Paragraph(_asked(record)), *promise_blocks(record["promise"])]
     blocks += [] if released is None else _tables(released)
-    return [*blocks, *simulation_blocks(simulated["what"]), *_tables(simulated)]
+    return [
+        *blocks,
+        *simulation_blocks(simulated["what"]),
+        *_tables(simulated),
+        Paragraph(by_word(record, simulated)),
+    ]
+
+
+def by_word(record: Mapping[str, Any], exact: Mapping[str, Any]) -> str:
+    """The accuracy as `tacit train` counts it, and why it says another: by word, on some of these clients."""
+    pooled = ", ".join(f"{name} {row['pooled']:.2%}" for name, row in exact["models"].items())
+    return (
+        f"Here each client counts alike. Counted by word, as `tacit train` counts: {pooled}. What it prints is of the "
+        f"first clients of the test split alone (`test_clients` of the recipe); these are {record['asked']:,} of the "
+        f"{record['split_name']} split, with at most {record['sentences']:,} sentences each."
+    )
 
 
 def _asked(record: Mapping[str, Any]) -> str:

@@ -118,10 +118,10 @@ class Axis:
 
 @dataclass(frozen=True)
 class Above:
-    """A second axis above the panel: what each tick below stands for."""
+    """A second axis above the panel, in another unit: where its ticks stand on the axis below, and what they say."""
 
     label: str
-    of: Callable[[float], str]
+    ticks: tuple[tuple[float, str], ...]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import RunError
+from tacit.evaluation.contenders import START, Contenders
+from tacit.records import from_plain
 from tacit.runs import Run, TrainingMetadata
 from tacit.runs.diagnostics import clipping_failure, worse_than_start
 from tacit.runs.draft import SETTINGS
@@ -24,6 +26,7 @@ from tacit.statements.run_facts import created, resume_command, training_facts
 from tacit.statements.statement import PLANNED, Label, statement
 
 Series = dict[int, float]  # by the number of rounds done
+CONTENDERS, SUGGESTIONS = "contenders", "suggestions"  # notes that `jobs.baselines` writes at the end of a run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +87,11 @@ class RunSummary:
     rounds: Rounds
     curves: Mapping[str, Series]  # of the validation clients, by metric
     test: Mapping[str, float]  # of the test clients; empty before the end
+    tested: Contenders | None  # the same client by client, and what the model is held against; None before the end
+    validated: Contenders | None  # what it is held against, on validation clients
+    trigram: bool  # whether a trigram of public text is among them
+    public_text: str  # which that is, or why there is none
+    suggestions: Mapping[str, tuple[tuple[str, float], ...]]  # by prompt: (word, probability); empty before the end
 
     @property
     def released(self) -> int:
@@ -101,6 +109,11 @@ class RunSummary:
     def last_validation(self) -> dict[str, float]:
         """The last evaluation during training; empty if there was none."""
         return {name: series[max(series)] for name, series in self.curves.items() if series}
+
+    def start(self, metric: str) -> float | None:
+        """The metric of the model before the first round, on test clients where they were asked, else on the others."""
+        known = None if self.tested is None else self.tested.value(START, metric)
+        return self.curves.get(metric, {}).get(0) if known is None else known
 
     def by_rounds(self, metric: str) -> list[tuple[float, float]]:
         """(rounds done, value) of a metric on validation clients, in order."""
@@ -145,7 +158,25 @@ def _summarise(run: Run) -> RunSummary:
         rounds=_rounds(run, accounts),
         curves=curves,
         test=test[max(test)] if test else {},
+        **_notes(run),
     )
+
+
+def _notes(run: Run) -> dict[str, Any]:
+    """What was noted at the end of the run; of one that is not at its end, or of an older one, nothing."""
+    noted, suggested = run.notes.get(CONTENDERS, {}), run.notes.get(SUGGESTIONS, [])
+    where = f"what '{run.path}' notes of its baselines"
+    found = {
+        split: from_plain(Contenders, noted[split], error=RunError, where=where) if split in noted else None
+        for split in ("test", "validation")
+    }
+    return {
+        "tested": found["test"],
+        "validated": found["validation"],
+        "trigram": noted.get("counted", False),
+        "public_text": noted.get("trigram", ""),
+        "suggestions": {each["prompt"]: tuple((word, share) for word, share in each["words"]) for each in suggested},
+    }
 
 
 def _unfinished(run: Run, accounts: Accounts) -> tuple[Label, ...]:

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tacit.evaluation.contenders import FIRST_WORDS, START, TRIGRAM
 from tacit.keyboard.metrics import METRICS
 from tacit.privacy import gaussian
 from tacit.records import to_plain
 from tacit.reports import training_published as published
-from tacit.reports.figure import BLUE, HUES, ORANGE, Above, Axis, Bars, Figure, Line, Mark, Panel, Points
+from tacit.reports.figure import BLUE, HUES, ORANGE, Above, Axis, Bars, Figure, Line, Mark, Panel, Points, Rule
 from tacit.reports.page import (
     Block,
     FigureOf,
@@ -27,6 +28,7 @@ from tacit.reports.page import (
     write_both,
 )
 from tacit.reports.summary import RunSummary
+from tacit.reports.verdict import beside, beside_record, counted_how, failures, opening
 from tacit.statements.statement import Label
 
 QUALITY = {
@@ -42,6 +44,9 @@ ACCURACIES = tuple(  # name, what it is called, its hue
     for number, (name, metric) in enumerate(METRICS.items())
     if metric.unit == "share" and metric.better > 0
 )
+BESIDE = {START: "its start", TRIGRAM: "trigram on public text", FIRST_WORDS: "first words, always"}
+EPSILONS, ROOM = 6, 12  # ticks of an axis, about, and how many of their labels have room
+ROUND_STEPS = tuple(mantissa * 10.0**power for power in range(-4, 8) for mantissa in (1, 2, 5))
 ACCURACY = Axis("accuracy, validation clients", percent=True, low=0)
 EXACT = Label(
     "SIMULATION ONLY",
@@ -71,8 +76,11 @@ def page(summary: RunSummary) -> Page:
         when=published.when(summary),
         blocks=(
             Labels(labels(summary)),
+            Paragraph(opening(summary)),
             Tiles(tuple(tiles(summary).items())),
             *map(FigureOf, shown),
+            *beside(summary),
+            *published.suggested(summary),
             *_quality(summary),
             *_rounds(summary),
             *published.promised(summary),
@@ -85,7 +93,7 @@ def page(summary: RunSummary) -> Page:
 
 def labels(summary: RunSummary) -> tuple[Label, ...]:
     """What stands before everything else: that nothing here is to be published, and whatever went wrong."""
-    return (EXACT, *summary.labels, *summary.failed)
+    return (EXACT, *failures(summary), *summary.labels)
 
 
 def headline(summary: RunSummary) -> dict[str, Any]:
@@ -132,6 +140,9 @@ def _record(summary: RunSummary, shown: tuple[Figure, ...]) -> dict[str, Any]:
             "clipped": rounds.clipped.tolist(),
         },
         "warnings": [{"name": label.name, "meaning": label.meaning} for label in labels(summary)],
+        "opening": opening(summary),
+        "beside": beside_record(summary),
+        "suggestions": published.suggestions_record(summary),
     }
 
 
@@ -149,6 +160,8 @@ def _quality(summary: RunSummary) -> list[Block]:
     if not rows:
         return [Heading("How well it predicts"), Paragraph("Not evaluated yet.")]
     whose = "Accuracy is over words that stand in the vocabulary. None of these clients was trained on."
+    if "clients" in test:
+        whose += f" The last column is {counted_how(summary, test['clients'])}."
     head = ("", "validation clients, last evaluation", "test clients, at the end")
     return [Heading("How well it predicts"), Table(rows, head), Paragraph(whose, soft=True)]
 
@@ -209,19 +222,37 @@ def figures(summary: RunSummary) -> tuple[Figure, ...]:
 
 
 def _learning_curve(summary: RunSummary) -> Figure:
-    marks: list[Mark] = []
     called = " and ".join(shown for _, shown, _ in ACCURACIES)
-    for name, shown, hue in ACCURACIES:
-        marks.append(curve(summary.by_rounds(name), shown, hue))
-        if name in summary.test:
-            at, value = [summary.released], [summary.test[name]]
-            marks.append(Points(x=at, y=value, label=f"{shown}, test clients", hue=hue, mark="D", size=7, hollow=True))
+    rounds = Axis("rounds", whole=True, low=0)
     return Figure(
         name="learning_curve",
         title="Accuracy over rounds",
-        alt=f"{called.capitalize()} accuracy on validation clients over {summary.released} rounds.",
-        panels=(Panel(marks=tuple(marks), x=Axis("rounds", whole=True), y=ACCURACY),),
+        alt=f"{called.capitalize()} accuracy on validation clients over {summary.released} rounds, beside what needs "
+        "no training.",
+        same_x=True,
+        height=2.5,
+        panels=tuple(
+            Panel(
+                marks=_beside_curve(summary, name, hue), x=rounds, y=Axis(f"{shown}, validation", percent=True, low=0)
+            )
+            for name, shown, hue in ACCURACIES
+        ),
     )
+
+
+def _beside_curve(summary: RunSummary, metric: str, hue: int) -> tuple[Mark, ...]:
+    """The curve, the model on test clients at its end, and across the panel what it is held against."""
+    marks: list[Mark] = [curve(summary.by_rounds(metric), "the model", hue)]
+    if metric in summary.test:
+        at, value = [summary.released], [summary.test[metric]]
+        marks.append(Points(x=at, y=value, label="on test clients", hue=hue, mark="D", size=7, hollow=True))
+    for number, (name, label) in enumerate(BESIDE.items()):
+        level = None if summary.validated is None else summary.validated.value(name, metric)
+        if name == START and summary.metadata.first_model is not None:  # a random one is at the foot of the panel
+            level = summary.curves[metric].get(0)
+        if level is not None:
+            marks.append(Rule(at=level, along="y", label=label, stroke=number + 1, width=1.2))
+    return tuple(marks)
 
 
 def _accuracy_privacy(summary: RunSummary) -> Figure:
@@ -235,7 +266,7 @@ def _accuracy_privacy(summary: RunSummary) -> Figure:
                 marks=tuple(curve(summary.by_zcdp(name), shown, hue) for name, shown, hue in ACCURACIES),
                 x=Axis("zCDP spent, realised", low=0),
                 y=ACCURACY,
-                above=Above(f"epsilon at delta = {delta:g}", lambda zcdp: _three_digits(gaussian.epsilon(zcdp, delta))),
+                above=Above(f"epsilon at delta = {delta:g}", _round_epsilons(summary.spent[-1].zcdp, delta)),
             ),
         ),
     )
@@ -264,20 +295,20 @@ def _loss_clipped(summary: RunSummary) -> Figure:
 def _speed_dropped(summary: RunSummary) -> Figure:
     rounds = summary.rounds
     across = Axis("round", whole=True, low=0, high=summary.released + 1)
-    at = range(1, summary.released + 1)
+    dropped = Panel(
+        marks=(Bars(x=range(1, summary.released + 1), y=rounds.dropped, hue=ORANGE),),
+        x=across,
+        y=Axis("dropped", whole=True, low=0, high=max(1, int(rounds.dropped.max()) * 1.1)),
+    )
     return Figure(
         name="speed_dropped",
-        title="Speed and dropped clients",
+        title="Speed and dropped clients" if rounds.dropped.any() else "Speed; no client was dropped",
         alt="Clients trained a second and dropped clients of each round.",
         same_x=True,
         height=2,
         panels=(
             Panel(marks=published.per_round(rounds.clients_per_second, BLUE), x=across, y=Axis("clients/s", low=0)),
-            Panel(
-                marks=(Bars(x=at, y=rounds.dropped, hue=ORANGE),),
-                x=across,
-                y=Axis("dropped", whole=True, low=0, high=max(1, int(rounds.dropped.max()) * 1.1)),
-            ),
+            *([dropped] if rounds.dropped.any() else []),
         ),
     )
 
@@ -287,6 +318,13 @@ def curve(points: Sequence[tuple[float, float]], label: str, hue: int) -> Line:
     return Line(x=[x for x, _ in points], y=[y for _, y in points], label=label, hue=hue)
 
 
-def _three_digits(figure: float) -> str:
-    """Three digits, and thousands without an exponent."""
-    return f"{figure:,.3g}" if figure < 1000 else f"{figure:,.0f}"
+def _round_epsilons(most: float, delta: float) -> tuple[tuple[float, str], ...]:
+    """Round epsilons up to that of the zCDP `most`, and the zCDP of each: (zCDP, epsilon) from 0 on."""
+    highest = gaussian.epsilon(most, delta)
+    step = next((step for step in ROUND_STEPS if highest / step <= EPSILONS), ROUND_STEPS[-1])
+    found = [(0.0, "0")]
+    for multiple in range(1, int(highest / step) + 1):
+        zcdp = gaussian.zcdp_for_epsilon(multiple * step, delta)
+        if zcdp - found[-1][0] >= most / ROOM:
+            found.append((zcdp, f"{multiple * step:,.6g}"))
+    return tuple(found)

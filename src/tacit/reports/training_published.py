@@ -1,7 +1,8 @@
 """What of a training run may be published: the page of `report/`, which says only what follows from released sums.
 
 Allowed here are settings, the accounting (the plan, and what follows from who took part when), and what is computed
-from noised sums, such as clip norms that follow the updates. A loss, a share of clipped updates, a count of dropped
+from noised sums, such as clip norms that follow the updates, or what the released model suggests after sentences that
+are no client's. A loss, a share of clipped updates, a count of dropped
 clients, an accuracy of held-out clients, a time or a digest of clients' text is none of that: each is an exact function
 of text, and stands in `simulation/`, which `training.py` writes. `tests/reports/test_published.py` lists every field.
 """
@@ -16,7 +17,10 @@ from tacit.privacy.rounding import rounded_up
 from tacit.records import to_plain
 from tacit.reports.figure import BLUE, ORANGE, Axis, Figure, Line, Mark, Panel, Points, Steps
 from tacit.reports.page import Block, FigureOf, Heading, Labels, Page, Paragraph, StatementOf, Table, Tiles
+from tacit.reports.suggestions import suggestion_table
 from tacit.reports.summary import RunSummary
+from tacit.reports.terms import terms
+from tacit.reports.verdict import price
 from tacit.statements.accounts import figures_of
 
 KIND = "report of a training run"
@@ -78,9 +82,11 @@ def page(summary: RunSummary) -> Page:
         when=when(summary),
         blocks=(
             *([Labels(summary.labels)] if summary.labels else []),
+            Paragraph(price(summary)),
             Tiles(tuple(tiles(summary).items())),
             *map(FigureOf, shown),
             Paragraph((PUBLISHABLE if summary.private else BARE) + ELSEWHERE),
+            *(suggested(summary) if may_suggest(summary) else ()),
             *_released(summary),
             *promised(summary),
             *asked(summary),
@@ -139,6 +145,8 @@ def record(summary: RunSummary, shown: tuple[Figure, ...]) -> dict[str, Any]:
             **({} if rounds.private_loss is None else {"private_loss": rounds.private_loss.tolist()}),
         },
         "warnings": [{"name": label.name, "meaning": label.meaning} for label in summary.labels],
+        "opening": price(summary),
+        **({"suggestions": suggestions_record(summary)} if may_suggest(summary) else {}),
         "statement": summary.statement.to_record() if summary.statement else None,
         "figures": [f"{figure.name}.png" for figure in shown],
     }
@@ -161,7 +169,38 @@ def promised(summary: RunSummary) -> list[Block]:
             title = f"{FIGURES[name]}, {share['what']} alone"
             rows.append((title, _figure(name, share[name]), _figure(name, happened.get(name))))
     stated: list[Block] = [StatementOf(summary.statement)] if summary.statement else [*NOTHING_STATED]
-    return [Heading("Planned and realised"), Table(tuple(rows), ("", "planned", "realised")), *stated]
+    return [Heading("Planned and realised"), Table(tuple(rows), ("", "planned", "realised")), *terms(summary), *stated]
+
+
+def may_suggest(summary: RunSummary) -> bool:
+    """Whether what the model suggests may be published: it was released with noise, and its words are no client's.
+
+    It is post-processing of the model then, and asked with sentences that are the same for every run.
+    """
+    return summary.private and summary.metadata.vocabulary["kind"] != "private" and bool(summary.suggestions)
+
+
+def suggested(summary: RunSummary) -> list[Block]:
+    """What the released model goes on with, after sentences that are no client's."""
+    if not summary.suggestions:
+        return []
+    how = (
+        "The likeliest next words after beginnings of sentences that are the same for every run; words of the "
+        f'vocabulary alone. More: `tacit suggest {summary.path} "..."`.'
+    )
+    return [
+        Heading("What it suggests"),
+        suggestion_table(tuple(summary.suggestions.items())),
+        Paragraph(how, soft=True),
+    ]
+
+
+def suggestions_record(summary: RunSummary) -> list[dict[str, Any]]:
+    """The same as plain values, in the shape of `tacit suggest --json`."""
+    return [
+        {"prompt": prompt, "words": [{"word": word, "probability": share} for word, share in words]}
+        for prompt, words in summary.suggestions.items()
+    ]
 
 
 def asked(summary: RunSummary, *rows: tuple[str, str]) -> list[Block]:

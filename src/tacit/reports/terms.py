@@ -1,0 +1,44 @@
+"""The words of a promise, a line each, with the numbers of the run that is shown."""
+
+import math
+
+from tacit.privacy.rounding import rounded_up
+from tacit.reports.page import Block, Heading, Table
+from tacit.reports.summary import RunSummary
+
+
+def terms(summary: RunSummary) -> list[Block]:
+    """What epsilon, delta, zCDP, MinS and MaxP mean; nothing where nothing is promised."""
+    promised, delta = summary.accounts.realised or summary.accounts.planned, summary.accounts.delta
+    if not summary.private:
+        return []
+    limits, epsilon = promised.sequences[0].guarantee.participation, promised.epsilon(delta)
+    rows = (
+        (
+            "epsilon",
+            rounded_up(epsilon),
+            "whether one client took part changes the probability of whatever one may see of the model by a factor of "
+            f"e^epsilon at most, here {_factor(epsilon)}; up to 1 is strong, up to 10 reasonable",
+        ),
+        (
+            "delta",
+            f"{delta:g}",
+            f"but for events of this probability; it should be far below one client in {summary.metadata.population:,}",
+        ),
+        (
+            "zCDP",
+            rounded_up(promised.zcdp),
+            "the same price in a unit that adds up over rounds and runs; the epsilon of every delta follows from it",
+        ),
+        (
+            "MinS",
+            f"{limits.rounds_between:,}",
+            "rounds between two participations of a client, at least; more cost less",
+        ),
+        ("MaxP", f"{limits.max_participations:,}", "participations of a client, at most; fewer cost less"),
+    )
+    return [Heading("What these words mean"), Table(rows, ("", "here", "meaning"))]
+
+
+def _factor(epsilon: float) -> str:
+    return "more than a million" if epsilon > math.log(1e6) else f"{math.exp(epsilon):,.3g}"

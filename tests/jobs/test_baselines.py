@@ -1,0 +1,140 @@
+"""What a finished training is held against: the same clients, the same words, counted by the same rules."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.training.tiny import SETTINGS, tiny_cache, tiny_recipe
+
+import tacit
+from tacit.compute import Hardware
+from tacit.compute.cores import Cores
+from tacit.data import Cache
+from tacit.evaluation.accuracy import HeldOut, evaluate
+from tacit.evaluation.settings import EvaluationSettings
+from tacit.evaluation.trigram import BackedOffTrigram
+from tacit.jobs.train import TrainingResult
+from tacit.keyboard.cifg import Cifg
+from tacit.keyboard.prompts import PROMPTS, prompts_for
+from tacit.keyboard.vocabulary import Provenance, Vocabulary
+from tacit.training.central import CentralTraining
+from tacit.training.pretrain import Pretraining
+
+PLAN = Pretraining(
+    central=CentralTraining(batch_size=2, words=6, learning_rate=0.01), sentences=400, every=100, patience=2
+)
+ONE = Cores(Hardware(workers=1))
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
+    return tiny_cache(tmp_path_factory.mktemp("tiny") / "cache")
+
+
+@pytest.fixture(scope="module")
+def trained(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> TrainingResult:
+    """From a model of public text, whose cache is the same typists'."""
+    at = tmp_path_factory.mktemp("runs")
+    network = Cifg(embedding=SETTINGS.embedding, units=SETTINGS.units)
+    tacit.pretrain(cache, at / "first", model=network, settings=PLAN, held_out=3)
+    return tacit.train(tiny_recipe(cache.path), at / "run", init=at / "first")
+
+
+def held_out(cache: Cache, split: str) -> HeldOut:
+    return HeldOut.read(cache, cache.clients(split), sentences=8, words=6)
+
+
+def test_each_contender_is_counted_as_an_evaluation_counts(cache: Cache, trained: TrainingResult) -> None:
+    found = trained.summary().tested
+    assert found is not None
+    clients = held_out(cache, "test")
+    trigram = BackedOffTrigram.train(cache, cache.clients("train"), vocabulary=60)
+    first = tacit.load_model(trained.run.path.parent / "first")
+    model = trained.model()
+    slow = {
+        "model": evaluate(model.network, model.parameters, clients, cores=ONE).metrics(),
+        "start": evaluate(first.network, first.parameters, clients, cores=ONE).metrics(),
+        "trigram": trigram.evaluate(clients).metrics(),
+    }
+    for name, metrics in slow.items():
+        for metric in ("top1_accuracy", "top3_accuracy", "cross_entropy"):
+            assert found.value(name, metric) == pytest.approx(metrics[metric], abs=1e-4), (name, metric)
+    assert found.value("model", "top1_accuracy") == pytest.approx(trained.test["top1_accuracy"])
+    validated = trained.summary().validated
+    assert validated is not None and set(validated.sums) == {"trigram", "first words"}
+
+
+def test_the_first_words_are_counted_one_by_one(cache: Cache, trained: TrainingResult) -> None:
+    found = trained.summary().tested
+    assert found is not None
+    hits = words = 0
+    for sentence in held_out(cache, "test").sentences.reshape(-1, 7):
+        for target in sentence[1:]:
+            words += target >= 4
+            hits += target in (4, 5, 6)
+    assert found.value("first words", "top3_accuracy") == hits / words
+    assert found.value("first words", "cross_entropy") is None
+
+
+def test_train_and_evaluate_agree_where_they_count_alike(cache: Cache, trained: TrainingResult) -> None:
+    """All test clients, the same sentences: what differs is by word against by client, and both say so."""
+    asked = EvaluationSettings(clients=0, sentences=8, words=6)
+    found = tacit.evaluate([trained.run.path], cache, settings=asked)
+    (row,) = found.exact["models"].values()
+    assert row["pooled"] == pytest.approx(trained.test["top1_accuracy"])
+    assert row["mean"].value != row["pooled"]
+    said = " ".join(block.text for block in found.blocks() if hasattr(block, "text"))
+    assert f"Counted by word, as `tacit train` counts: {trained.run.path} {row['pooled']:.2%}" in said
+    printed = " ".join(block.text for block in trained.blocks() if hasattr(block, "text"))
+    assert "counted by word (who types more counts more) over the first 6 clients" in printed
+    assert f"a trigram on the same public text {trained.summary().tested.value('trigram', 'top1_accuracy'):.2%}" in (  # type: ignore[union-attr]
+        printed
+    )
+
+
+def test_where_the_public_text_is_gone_the_run_says_so(cache: Cache, tmp_path: Path) -> None:
+    public = tiny_cache(tmp_path / "public")
+    network = Cifg(embedding=SETTINGS.embedding, units=SETTINGS.units)
+    tacit.pretrain(public, tmp_path / "first", model=network, settings=PLAN, held_out=3)
+    shutil.rmtree(tmp_path / "public")
+    summary = tacit.train(tiny_recipe(cache.path), tmp_path / "run", init=tmp_path / "first").summary()
+    assert not summary.trigram and "the public text of the first model is not at hand" in summary.public_text
+    random = tacit.train(tiny_recipe(cache.path), tmp_path / "random").summary()
+    assert not random.trigram and "began from no model of public text" in random.public_text
+    assert set(random.tested.sums) == {"model", "start", "first words"}  # type: ignore[union-attr]
+
+
+def test_the_released_model_is_asked(trained: TrainingResult) -> None:
+    asked = trained.summary().suggestions
+    assert tuple(asked) in PROMPTS.values()
+    for prompt, words in asked.items():
+        assert words == tuple(trained.model().next_words(prompt, 3))
+
+
+@pytest.mark.parametrize(
+    ("words", "prompts"),
+    [
+        ("i will see you thank for what do it was", "English"),
+        ("yo no me gracias por que la verdad gusta", "Spanish"),
+        ("Return the If name of This is an error", "documentation"),
+        ("zzz", "English"),
+    ],
+)
+def test_prompts_are_those_that_the_vocabulary_knows_best(words: str, prompts: str) -> None:
+    known = Vocabulary(
+        words=tuple(words.split()),
+        provenance=Provenance(kind="public", description="a test"),
+        lowercase=words == words.lower(),
+    )
+    assert prompts_for(known) == PROMPTS[prompts]
+
+
+def test_the_gain_is_of_the_difference_client_by_client(trained: TrainingResult) -> None:
+    found = trained.summary().tested
+    assert found is not None
+    gain = found.gain("model", "start", "top1_accuracy")
+    assert gain is not None
+    ours, theirs = (np.array(found.sums[name]["top1_accuracy"]) for name in ("model", "start"))
+    assert gain.value == pytest.approx(float((ours - theirs).sum() / np.sum(found.predicted)))
+    assert gain.low <= gain.value <= gain.high

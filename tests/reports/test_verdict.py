@@ -1,0 +1,88 @@
+"""The first sentences of a training's page: what was learned, at what price, and whether that is good."""
+
+from pathlib import Path
+
+import pytest
+from tests.made_runs import RUNS, note, write_run
+
+from tacit.jobs.report import report
+from tacit.privacy import Tree
+from tacit.reports.page import Labels
+from tacit.reports.summary import RunSummary, summarise
+from tacit.reports.training import page
+from tacit.reports.verdict import NO_BETTER, WORSE, judged, opening, price, verdict_labels
+from tacit.runs import Metric, Run
+
+
+def summary_of(path: Path, **noted: float | bool) -> RunSummary:
+    """Of a finished run with these shares of the words suggested first, by the model and by its start."""
+    write_run(path, strategy=Tree())
+    with Run.open(path) as run:
+        with run.locked():
+            note(run, **noted)  # type: ignore[arg-type]
+        return summarise(run)
+
+
+def test_one_sentence_says_what_was_learned_at_what_price_and_the_next_whether_that_is_good(tmp_path: Path) -> None:
+    said = opening(summary_of(tmp_path / "run"))
+    learned, good = said.split(". ")
+    assert learned.startswith("After 20 rounds of 4 clients the model suggests the next word first in 4.5% of cases")
+    assert "the price is epsilon" in learned and "at delta 1e-10" in learned
+    assert good.startswith("Its top-1 accuracy is better than its start (+10.3 points, +9.3 to +11.2)")
+    assert "a trigram on the same public text (+5.1 points" in good
+
+
+@pytest.mark.parametrize(
+    ("model", "start", "labels", "words"),
+    [
+        (0.2, 0.1, (), "better than its start"),
+        (0.1, 0.1, (NO_BETTER,), "no different, as far as these clients tell, from its start"),
+        (0.1, 0.2, (WORSE,), "worse than its start"),
+    ],
+)
+def test_a_model_is_judged_by_the_interval_of_its_gain(
+    model: float, start: float, labels: tuple[str, ...], words: str, tmp_path: Path
+) -> None:
+    summary = summary_of(tmp_path / "run", model=model, start=start)
+    assert tuple(label.name for label in verdict_labels(summary)) == labels
+    assert words in judged(summary)
+    shown = next(block for block in page(summary).blocks if isinstance(block, Labels))
+    assert tuple(label.name for label in shown.labels)[1 : 1 + len(labels)] == labels, "at the very top"
+
+
+def test_of_a_run_under_way_the_curve_tells(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "run", strategy=Tree(), done=7)
+    with Run.open(path) as run:
+        with run.locked():
+            run.record_metrics([Metric(step=0, split="validation", name="top1_accuracy", value=0.14)])
+        (label,) = verdict_labels(summarise(run))
+        assert "validation clients, so far" in opening(summarise(run))
+    assert label.name == WORSE and "top-1 2.24% after 7 rounds, and 14.00% before the first (random)" in label.meaning
+
+
+@pytest.mark.parametrize("kind", RUNS)
+def test_every_page_opens_with_a_sentence(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tacit.reports.page.render", lambda figure, form: b"")
+    files = report(write_run(tmp_path / "run", **RUNS[kind]))
+    summary = summarise(Run.open(tmp_path / "run"))
+    assert price(summary) in files.page.record["opening"]
+    assert opening(summary) == files.everything.page.record["opening"]
+    assert ("no noise was added" in opening(summary)) == (not summary.private and summary.released > 0)
+    terms = "What these words mean" in files.markdown.read_text()
+    assert terms == summary.private
+
+
+def test_without_public_text_the_page_says_why_there_is_no_trigram(tmp_path: Path) -> None:
+    summary = summary_of(tmp_path / "run", trigram=False)
+    shown = page(summary)
+    text = repr(shown.blocks)
+    assert "There is no trigram of public text beside it: the run began from no model of public text." in text
+    assert "a trigram on the same public text" not in text and "trigram" not in shown.record["beside"]
+
+
+def test_the_contenders_stand_in_the_record_with_their_intervals(tmp_path: Path) -> None:
+    beside = page(summary_of(tmp_path / "run")).record["beside"]
+    assert set(beside) == {"public_text", "trigram", "model", "start", "first words"}
+    value, low, high = beside["start"]["top1_accuracy"]
+    assert low < value < high and value == pytest.approx(0.1 + 2 * 1.5 / 390)
+    assert beside["start"]["gain"].value == pytest.approx(0.1 + 2 * 0.5 / 390)
