@@ -27,16 +27,17 @@ def test_people_see_the_labels_the_headline_and_where_the_report_is(tmp_path: Pa
         assert words in text
 
 
-def test_people_see_two_runs_side_by_side(tmp_path: Path) -> None:
+def test_people_see_runs_side_by_side(tmp_path: Path) -> None:
     a, b = write_run(tmp_path / "a", strategy=Tree(), name="tree"), write_run(tmp_path / "b", strategy=None)
     shown = values_of("compare", a, b, "--out", tmp_path / "figures")
     assert shown["figure"] == str(tmp_path / "figures" / "compare-b.png") and Path(shown["figure"]).is_file()
-    assert shown["privacy"]["zCDP, realised"]["b"] == "inf"
+    assert shown["runs"][1]["realised"]["zcdp"] == "inf"
     result = invoke("compare", a, b)
-    assert "note: made by hand (b): NON-PRIVATE" in result.stderr
     for words in (
-        "settings that differ",
-        "MaxP, realised",
+        "NOTE: B, made by hand (b): NON-PRIVATE",
+        "Settings that differ",
+        "name  A: tree; B: made by hand",
+        "MaxP",
         "tree",
         "infinite",
         f"figure: {a}/simulation/compare-b.png",
@@ -97,3 +98,16 @@ def test_a_foreign_or_damaged_folder_is_refused_in_one_line(ruin: Any, tmp_path:
     if ruin in (ruin_nothing, ruin_text, ruin_foreign, ruin_facts):
         result = invoke("account", "run", path)
         assert result.exit_code == 2 and result.stderr.count("\n") == 1, result.output
+
+
+@pytest.mark.parametrize("count", [2, 3, 6])
+def test_eighty_columns_suffice_for_six_runs(count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every table is whole within the window; only sentences, paths and lists of settings are broken into lines."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tacit.cli.console.console.width", 80, raising=False)
+    monkeypatch.setattr("tacit.jobs.report.render", lambda figure, form: b"")
+    for number in range(count):
+        write_run(Path(f"run-{number}"), strategy=Tree(), noise=6.0 + number, name=f"name {number}", rounds=20 + number)
+    result = invoke("compare", *(f"run-{number}" for number in range(count)))
+    assert result.exit_code == 0, result.output
+    assert max(len(line.rstrip()) for line in result.stdout.splitlines()) <= 80, result.stdout

@@ -1,12 +1,23 @@
-"""Two runs side by side: what differs, at which price, and what cannot be compared."""
+"""Runs side by side: what differs, at which price, and what cannot be compared."""
 
 from pathlib import Path
+from typing import Any
 
-from tests.made_runs import write_adaptive_run, write_run
+import pytest
+from tests.made_runs import note, write_adaptive_run, write_run
 
+from tacit.errors import InputError
+from tacit.jobs.account_run import account_run
 from tacit.jobs.report import compare, report
+from tacit.jobs.statement import statement
 from tacit.privacy import Tree
 from tacit.privacy.strategy import PUBLISHED_BLT
+from tacit.runs import Run
+
+
+@pytest.fixture(autouse=True)
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tacit.jobs.report.render", lambda figure, form: b"\x89PNG" + repr(figure).encode())
 
 
 def test_compare_shows_what_differs(tmp_path: Path) -> None:
@@ -16,14 +27,46 @@ def test_compare_shows_what_differs(tmp_path: Path) -> None:
     shown = both.to_record()
     assert shown["figure"] == str(a / "simulation" / "compare-b.png")
     assert Path(shown["figure"]).read_bytes().startswith(b"\x89PNG")
-    assert shown["settings"] == {"name": {"a": "tree", "b": "blt"}, "rounds.rounds": {"a": 20, "b": 10}}
-    equal = [name for name in shown["accuracy"] if name.startswith("top-1, validation")]
-    assert equal == [f"top-1, validation, after {rounds} rounds" for rounds in (0, 5, 10)]
-    assert shown["privacy"]["zCDP, realised"]["a"] == report(a).to_record()["realised"]["zcdp"]
-    assert shown["privacy"]["epsilon, planned"]["b"] == report(b).to_record()["planned"]["epsilon"]
-    assert shown["warnings"] == []
-    for words in ("Settings that differ", "rounds.rounds", "MaxP, realised", "tree", "blt"):
-        assert words in both._repr_html_()
+    assert shown["settings"] == {"name": ["tree", "blt"], "rounds.rounds": [20, 10]}
+    first, second = shown["runs"]
+    assert list(first["validation"]) == ["0", "5", "10", "15", "20"] and list(second["validation"]) == ["0", "5", "10"]
+    assert first["realised"]["zcdp"] == report(a).to_record()["realised"]["zcdp"]
+    assert second["planned"]["epsilon"] == report(b).to_record()["planned"]["epsilon"]
+    assert shown["warnings"] == [] and shown["origins"] == {}
+    page = both._repr_html_()
+    for words in ("Settings that differ", "rounds.rounds", "A: 20; B: 10", "MaxP", "tree", "blt"):
+        assert words in page
+    assert "<th>rounds</th><th>0</th><th>5</th><th>10</th></tr>" in page.replace("\n", "")
+
+
+@pytest.mark.parametrize("count", [2, 3, 6])
+def test_any_number_of_runs(count: int, tmp_path: Path) -> None:
+    names = [f"run-{number}" for number in range(count)]
+    paths = [write_run(tmp_path / name, strategy=Tree(), noise=6.0 + at) for at, name in enumerate(names)]
+    made = compare(*paths)
+    shown = made.to_record()
+    assert [each["path"] for each in shown["runs"]] == [str(path) for path in paths]
+    prices = [each["realised"]["zcdp"] for each in shown["runs"]]
+    assert prices == sorted(prices, reverse=True) and len(set(prices)) == count
+    assert {mark.label for mark in made.figure.panels[0].marks} == {
+        f"{letter}: made by hand ({name})" for letter, name in zip("ABCDEF", names, strict=False)
+    }
+    assert Path(shown["figure"]).name == (
+        "compare-run-1.png" if count == 2 else f"compare-run-1-and-{count - 2}-more.png"
+    )
+
+
+def test_the_gain_over_the_first_is_taken_client_by_client(tmp_path: Path) -> None:
+    a, b, c = (write_run(tmp_path / name, strategy=Tree()) for name in "abc")
+    for path, model in ((b, 0.3), (c, 0.2)):
+        with Run.open(path) as run, run.locked():
+            note(run, model=model, exact=1.0 if path == c else 0.0)
+    first, second, third = compare(a, b, c).to_record()["runs"]
+    assert first["gain_over_first"] is None
+    value, low, high = second["gain_over_first"]
+    assert low < value < high and value == pytest.approx(0.1 + 2 * 0.5 / 390)
+    assert third["gain_over_first"] is None, "it counted other words"
+    assert "+10.3 points, " in compare(a, b)._repr_html_()
 
 
 def test_compare_says_what_cannot_be_compared(tmp_path: Path) -> None:
@@ -36,17 +79,61 @@ def test_compare_says_what_cannot_be_compared(tmp_path: Path) -> None:
         "clients": 3,
         "cache_digest": "2",
     }
-    b = write_run(tmp_path / "b", strategy=Tree(), done=0, data=data, delta=1e-6)
+    b = write_run(tmp_path / "b", strategy=Tree(), done=0, data=data, delta=1e-6, key_source="fixed seed 3")
     both = compare(a, b, out=tmp_path / "figures")
     shown = both.to_record()
     assert shown["figure"] == str(tmp_path / "figures" / "compare-b.png")
     notes = "\n".join(shown["warnings"])
-    for words in ("NON-PRIVATE", "NOTHING RELEASED YET", "different caches", "vocabularies", "delta 1e-10"):
+    for words in (
+        "NON-PRIVATE",
+        "NOTHING RELEASED YET",
+        "different caches",
+        "vocabularies",
+        "delta 1e-10",
+        "B's 1e-06",
+    ):
         assert words in notes
-    assert shown["privacy"]["zCDP, realised"] == {"a": float("inf"), "b": None}
-    assert next(row for row in both.privacy if row.name == "zCDP, realised").cells[1:] == ("infinite", "-")
+    first, second = shown["runs"]
+    assert first["realised"]["zcdp"] == float("inf") and second["realised"] is None
+    assert shown["origins"]["clients' text"] == ["made <by> hand", "s"]
+    assert shown["origins"]["keys from"] == ["operating system", "fixed seed 3"]
+    assert "infinite" in both._repr_html_()
+
+
+def test_every_epsilon_is_at_one_delta(tmp_path: Path) -> None:
+    """That of the run with the smallest, where the promises of all hold."""
+    deltas = (1e-6, 1e-9, 1e-8)
+    paths = [write_run(tmp_path / str(at), strategy=Tree(), delta=delta) for at, delta in enumerate(deltas)]
+    shown = compare(*paths).to_record()
+    assert shown["delta"] == 1e-9
+    for which in ("planned", "realised"):
+        assert len({each[which]["epsilon"] for each in shown["runs"]}) == 1
+    assert shown["runs"][0]["realised"]["epsilon"] == account_run(paths[1]).to_record()["realised"]["epsilon"]
+
+
+def test_every_command_gives_a_run_its_epsilon_at_the_same_delta(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "run", strategy=Tree(), delta=1e-7)
+    other = write_run(tmp_path / "other", strategy=Tree(), delta=1e-7)
+    reported, account, stated = report(path), account_run(path).to_record(), statement(path).figures
+    found: list[Any] = [
+        account["realised"]["epsilon"],
+        stated["realised"]["epsilon"],
+        reported.to_record()["realised"]["epsilon"],
+        reported.to_record()["simulation"]["realised"]["epsilon"],
+        compare(path, other).to_record()["runs"][0]["realised"]["epsilon"],
+    ]
+    assert len(set(found)) == 1
+    assert {account["delta"], stated["delta"], reported.to_record()["realised"]["delta"]} == {1e-7}
 
 
 def test_the_price_is_that_of_everything_released(tmp_path: Path) -> None:
     a, b = write_adaptive_run(tmp_path / "a"), write_run(tmp_path / "b", strategy=Tree())
-    assert compare(a, b).to_record()["privacy"]["zCDP, realised"]["a"] == report(a).to_record()["realised"]["zcdp"]
+    assert compare(a, b).to_record()["runs"][0]["realised"]["zcdp"] == report(a).to_record()["realised"]["zcdp"]
+
+
+def test_one_run_and_one_twice_are_refused(tmp_path: Path) -> None:
+    a = write_run(tmp_path / "a", strategy=Tree())
+    with pytest.raises(InputError, match="1 runs were named, and 2 to 26 can be laid side by side"):
+        compare(a)
+    with pytest.raises(InputError, match="named twice"):
+        compare(a, tmp_path / ".." / tmp_path.name / "a")

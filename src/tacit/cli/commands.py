@@ -90,7 +90,8 @@ COMMANDS = {
         "Write RUN/report, which may be published (the statement is in it), and RUN/simulation, which has all numbers.",
     ),
     "compare": at(
-        "report:compare", "Two runs side by side: accuracy, privacy, settings that differ, and a figure of both curves."
+        "report:compare",
+        "Runs side by side: accuracy, privacy at one delta, settings that differ, and a figure of all curves.",
     ),
     "doctor": at(
         "doctor:doctor",

@@ -4,11 +4,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from tacit.cli.console import complaints, console, say, say_blocks, styled
+from tacit.cli.console import say_blocks
 from tacit.cli.options import Json, RunFolder, command
-from tacit.reports.comparison import Comparison
 
 
 @command
@@ -28,27 +26,13 @@ def report(
 
 @command
 def compare(
-    a: RunFolder,
-    b: Annotated[Path, typer.Argument(help="Another run folder.")],
+    runs: Annotated[list[Path], typer.Argument(help="Two or more run folders; the first is compared with.")],
     out: Annotated[
-        Path | None, typer.Option(help="The folder for the figure; left out, the folder `simulation` of A.")
+        Path | None, typer.Option(help="The folder for the figure; left out, `simulation` of the first.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Two runs side by side: accuracy, privacy, settings that differ, and a figure of both curves."""
+    """Runs side by side: accuracy, privacy at one delta, settings that differ, and a figure of all curves."""
     from tacit.jobs.report import compare as laid_beside
 
-    say(laid_beside(a, b, out=out), json, _show_both)
-
-
-def _show_both(both: Comparison) -> None:
-    for warning in both.warnings:
-        complaints.print(styled("note:", "bold yellow"), warning)
-    table = Table("", *both.names, box=None, pad_edge=False)
-    for title, rows in both.parts.items():
-        table.add_row(styled(title if rows else f"{title}: none", "bold"))
-        for row in rows:
-            name, left, right = row.cells
-            table.add_row(f"  {name}", left, right)
-    console.print(table)
-    console.print(f"figure: {both.drawn}")
+    say_blocks(laid_beside(*runs, out=out), json)

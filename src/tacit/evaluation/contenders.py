@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import InputError
+from tacit.keyboard.metrics import TOP1
 from tacit.randomizers.estimates import Estimate
 
 MODEL, START, TRIGRAM, FIRST_WORDS = "model", "start", "trigram", "first words"
@@ -39,14 +39,11 @@ class Contenders:
         ours, theirs = self._array(contender, metric), self._array(over, metric)
         return None if ours is None or theirs is None else self._ratio(ours - theirs)
 
-    def with_(self, other: "Contenders", *, named: str, its: str = MODEL) -> "Contenders":
-        """These, and one of another run as `named`.
-
-        Raises: InputError where the other counted other words, so that nothing can be compared client by client.
-        """
-        if self.predicted != other.predicted:
-            raise InputError("the two were counted on different words; evaluate both on the same clients.")
-        return Contenders(predicted=self.predicted, sums={**self.sums, named: other.sums.get(its, {})})
+    def gain_of(self, other: "Contenders", metric: str = TOP1) -> Estimate | None:
+        """The metric of another run's model less that of these, as `gain`; None where it counted other words."""
+        ours, theirs = other._array(MODEL, metric), self._array(MODEL, metric)
+        same = other.predicted == self.predicted
+        return None if ours is None or theirs is None or not same else self._ratio(ours - theirs)
 
     def _array(self, contender: str, metric: str) -> NDArray[np.float64] | None:
         sums = self.sums.get(contender, {}).get(metric)

@@ -1,8 +1,9 @@
-"""What a run folder says, for people and programs: the report of a run, and two runs side by side.
+"""What a run folder says, for people and programs: the report of a run, and runs side by side.
 
 Only folders are read, so both can be written again anywhere and at any time, while a run trains too.
 """
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -11,7 +12,7 @@ from tacit.files import PathLike, as_path, check_folder
 from tacit.jobs.opening import opened
 from tacit.jobs.resume import resume
 from tacit.reports import discovery, pretraining, training
-from tacit.reports.comparison import Comparison, comparison
+from tacit.reports.comparison import MOST, Comparison, comparison
 from tacit.reports.drawing import render
 from tacit.reports.page import FOR_READERS, SIMULATION, ReportFiles, write_files
 from tacit.reports.summary import summarise
@@ -71,20 +72,26 @@ class HasReport(Protocol):
         ...
 
 
-def compare(a: Run | PathLike, b: Run | PathLike, *, out: PathLike | None = None) -> Comparison:
-    """Two runs that train: accuracy at equal rounds, the price, the settings that differ, and a figure of both curves.
+def compare(*runs: Run | PathLike, out: PathLike | None = None) -> Comparison:
+    """Runs that train, side by side: accuracy at equal rounds, the price, what differs, and a figure of all curves.
 
-    The figure is written into `out` (left out: A/simulation, for accuracies are exact), as compare-B.png. Raises: as
-    `report`.
+    The first is compared with. The figure is written into `out` (left out: the first one's `simulation`, for accuracies
+    are exact), as compare-NAME.png of the second. Raises: as `report`; InputError for fewer than two runs.
     """
-    with opened(a) as first, opened(b) as second:
-        for each in (first, second):
+    if not 2 <= len(runs) <= MOST:
+        raise InputError(f"{len(runs)} runs were named, and 2 to {MOST} can be laid side by side; name so many.")
+    with ExitStack() as stack:
+        found = [stack.enter_context(opened(each)) for each in runs]
+        for each in found:
             each.of_kind(TrainingMetadata, "compare models on clients' text with `tacit evaluate A B --data CACHE`")
-        folder = first.path / SIMULATION if out is None else as_path("out", out)
+        if len({each.path.resolve() for each in found}) < len(found):
+            raise InputError("a run was named twice, and comparing it with itself says nothing; name each once.")
+        folder = found[0].path / SIMULATION if out is None else as_path("out", out)
         check_folder("out", folder)
-        found = comparison(summarise(first), summarise(second))
-        name = f"compare-{second.path.resolve().name}.png"
-        write_files(folder, {name: render(found.figure, "png")})
+        made = comparison([summarise(each) for each in found])
+        more = f"-and-{len(found) - 2}-more" if len(found) > 2 else ""
+        name = f"compare-{found[1].path.resolve().name}{more}.png"
+        write_files(folder, {name: render(made.figure, "png")})
         if out is None:
-            first.keep_files(f"{SIMULATION}/{name}")
-    return found.drawn_at(folder / name)
+            found[0].keep_files(f"{SIMULATION}/{name}")
+    return made.drawn_at(folder / name)

@@ -1,60 +1,80 @@
-"""Two training runs side by side: how good at equal rounds, at which price, and what they were asked differently."""
+"""Training runs side by side: how good at equal rounds, at which price, and what they were asked differently.
 
-from collections.abc import Sequence
+Any number of runs, each with a letter; the first is compared with. Every table has a row for each run, so that six fit
+into 80 columns, and every epsilon is at one delta.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any
 
 import numpy as np
 
+from tacit.evaluation.contenders import MODEL
+from tacit.keyboard.metrics import TOP1
 from tacit.privacy.rounding import rounded_up
-from tacit.reports.figure import BLUE, ORANGE, Axis, Figure, Panel
+from tacit.randomizers.estimates import Estimate
+from tacit.reports.figure import HUES, Axis, Figure, Line, Panel
 from tacit.reports.page import Block, FigureOf, Heading, Labels, Page, Paragraph, Table, to_html_fragment
 from tacit.reports.summary import RunSummary
-from tacit.reports.training import curve
+from tacit.reports.training_published import setting_text
+from tacit.reports.verdict import TOP3, failures, points
 from tacit.statements.accounts import figures_of
 from tacit.statements.statement import Label
 
-EQUAL_ROUNDS = 6  # rows of the table of accuracies
+EQUAL_ROUNDS = 6  # columns of the table of accuracies over rounds
+MOST = len(ascii_uppercase)  # runs: each has a letter
+NATS = "cross_entropy"
+PRICE = ("zcdp", "epsilon", "rounds_between", "max_participations")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
-    """One line of the comparison: plain values of A and B, None for what a run does not have."""
+class Compared:
+    """What the comparison says of one run: plain values, None for what it does not have."""
 
+    letter: str
     name: str
-    a: Any
-    b: Any
-    percent: bool = False
+    path: str
+    rounds: int
+    clients_per_second: float | None
+    test: Mapping[str, float]
+    interval: Estimate | None  # top-1 accuracy on test clients, with its 95% interval over them
+    gain: Estimate | None  # of it against the first run, where both counted the same words, client by client
+    validation: Mapping[int, float]  # top-1 accuracy by rounds done
+    planned: Mapping[str, Any] | None  # prices at the comparison's delta
+    realised: Mapping[str, Any] | None
+
+    def to_record(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        price = {which: None if of is None else {key: of[key] for key in PRICE} for which, of in self._prices}
+        return {
+            "name": self.name,
+            "path": self.path,
+            "rounds": self.rounds,
+            "clients_per_second": self.clients_per_second,
+            "test": dict(self.test),
+            "test_interval": self.interval,
+            "gain_over_first": self.gain,
+            "validation": {str(rounds): value for rounds, value in self.validation.items()},
+            **price,
+        }
 
     @property
-    def cells(self) -> tuple[str, str, str]:
-        """As people read it: the name, A, B. Privacy figures are rounded up."""
-        return self.name, self._said(self.a), self._said(self.b)
-
-    def _said(self, value: Any) -> str:
-        if value is None:
-            return "-"
-        if self.percent:
-            return f"{value:.2%}"
-        if self.name == "clients per second":
-            return f"{value:.1f}"
-        if isinstance(value, float):
-            return rounded_up(value) if self.name.startswith(("zCDP", "epsilon")) else f"{value:.6g}"
-        return str(value)
+    def _prices(self) -> tuple[tuple[str, Mapping[str, Any] | None], ...]:
+        return (("planned", self.planned), ("realised", self.realised))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """A beside B. Equal settings are left out; `warnings` say what makes the rest incomparable."""
+    """Runs beside the first. Equal settings are left out; `warnings` say what makes the rest incomparable."""
 
-    names: tuple[str, str]
-    paths: tuple[str, str]
+    runs: tuple[Compared, ...]
+    delta: float  # of every epsilon: the smallest of the runs', where each of their promises holds
     warnings: tuple[str, ...]
-    accuracy: tuple[Row, ...]
-    privacy: tuple[Row, ...]
-    speed: tuple[Row, ...]
-    settings: tuple[Row, ...]
+    settings: Mapping[str, tuple[Any, ...]]  # that differ, a value for each run
+    origins: Mapping[str, tuple[Any, ...]]  # the same of data, models and programs
     figure: Figure
     drawn: Path | None = None  # where the figure is
 
@@ -62,128 +82,225 @@ class Comparison:
         """The same, with its figure in a file."""
         return replace(self, drawn=path)
 
-    @property
-    def parts(self) -> dict[str, tuple[Row, ...]]:
-        """The rows under the title of each part."""
+    def to_record(self) -> dict[str, Any]:
+        """Plain values for JSON: the runs in their order, and of what differs a value for each."""
         return {
-            "accuracy": self.accuracy,
-            "privacy": self.privacy,
-            "speed": self.speed,
-            "settings that differ": self.settings,
+            "schema": "tacit.comparison",
+            "version": 2,
+            "delta": self.delta,
+            "warnings": list(self.warnings),
+            "runs": [each.to_record() for each in self.runs],
+            "settings": {name: list(values) for name, values in self.settings.items()},
+            "origins": {name: list(values) for name, values in self.origins.items()},
+            "figure": None if self.drawn is None else str(self.drawn),
         }
 
-    def to_record(self) -> dict[str, Any]:
-        """Plain values for JSON: {part: {row: {"a": ..., "b": ...}}}."""
-        rows = {"accuracy": self.accuracy, "privacy": self.privacy, "speed": self.speed, "settings": self.settings}
-        named = {part: {row.name: {"a": row.a, "b": row.b} for row in each} for part, each in rows.items()}
-        figure = None if self.drawn is None else str(self.drawn)
-        both = {"a": self.paths[0], "b": self.paths[1], "warnings": list(self.warnings)}
-        return {"schema": "tacit.comparison", "version": 1, **both, **named, "figure": figure}
+    def blocks(self) -> list[Block]:
+        """What people read of it: which letter is which run, how good, at which price, and what differs."""
+        blocks: list[Block] = [Labels(tuple(Label("NOTE", warning) for warning in self.warnings))] * bool(self.warnings)
+        blocks.append(Table(tuple((each.letter, f"{each.name}, in {each.path}") for each in self.runs)))
+        blocks += self._accuracy()
+        blocks += self._price()
+        blocks += _differences("Settings that differ", self.settings)
+        blocks += _differences("Data and programs that differ", self.origins)
+        return blocks if self.drawn is None else [*blocks, Paragraph(f"figure: {self.drawn}", soft=True)]
 
     def page(self) -> Page:
-        """The comparison as people read it."""
-        blocks: list[Block] = [Labels(tuple(Label("NOTE", warning) for warning in self.warnings))]
-        for title, rows in self.parts.items():
-            blocks.append(Heading(title.capitalize()))
-            blocks.append(Table(tuple(row.cells for row in rows), ("", *self.names)) if rows else Paragraph("None."))
+        """The comparison as people read it, with its figure."""
+        blocks = replace(self, drawn=None).blocks()
         return Page(
-            kind="comparison of two training runs",
+            kind=f"comparison of {len(self.runs)} training runs",
             title=self.figure.title,
-            blocks=(*blocks[bool(not self.warnings) :], FigureOf(self.figure)),
+            blocks=(*blocks, FigureOf(self.figure)),
             record=self.to_record(),
         )
 
     def _repr_html_(self) -> str:
         return to_html_fragment(self.page().blocks)
 
+    def _accuracy(self) -> list[Block]:
+        rows = [
+            (
+                each.letter,
+                _share(each.test.get(TOP1)),
+                "–" if each.interval is None else f"{each.interval.low:.2%} to {each.interval.high:.2%}",
+                _share(each.test.get(TOP3)),
+                "–" if NATS not in each.test else f"{each.test[NATS]:.3f}",
+                "" if each.gain is None else points(each.gain),
+            )
+            for each in self.runs
+        ]
+        head = ("", "top-1", "95% interval", "top-3", "nats", f"top-1 against {self.runs[0].letter}")
+        common = sorted(set.intersection(*(set(each.validation) for each in self.runs)))
+        chosen = np.unique(np.linspace(0, len(common) - 1, min(EQUAL_ROUNDS, len(common))).round().astype(int))
+        rounds = [common[at] for at in chosen]
+        over = [(each.letter, *(_share(each.validation[at]) for at in rounds)) for each in self.runs]
+        found: list[Block] = [Heading("Accuracy on test clients"), Table(tuple(rows), head)]
+        if rounds:
+            found.append(Heading("Top-1 accuracy on validation clients after equal rounds"))
+            found.append(Table(tuple(over), ("rounds", *(f"{at:,}" for at in rounds))))
+        return found
 
-def comparison(a: RunSummary, b: RunSummary) -> Comparison:
-    """A and B, row by row."""
+    def _price(self) -> list[Block]:
+        head = ("", "epsilon", "zCDP", "MinS", "MaxP", "rounds", "planned epsilon", "clients/s")
+        rows = [
+            (
+                each.letter,
+                *_prices(each.realised, "epsilon", "zcdp", "rounds_between", "max_participations"),
+                f"{each.rounds:,}",
+                *_prices(each.planned, "epsilon"),
+                "–" if each.clients_per_second is None else f"{each.clients_per_second:,.1f}",
+            )
+            for each in self.runs
+        ]
+        return [Heading(f"Price, realised; every epsilon at delta {self.delta:g}"), Table(tuple(rows), head)]
+
+
+def comparison(summaries: Sequence[RunSummary]) -> Comparison:
+    """The runs in their order, the first one to compare with."""
+    delta = min(each.accounts.delta for each in summaries)
     return Comparison(
-        names=(label_of(a, (a, b)), label_of(b, (a, b))),
-        paths=(str(a.path), str(b.path)),
-        warnings=tuple(_warnings(a, b)),
-        accuracy=tuple(_accuracy(a, b)),
-        privacy=tuple(_privacy(a, b)),
-        speed=(
-            Row(name="rounds", a=a.released, b=b.released),
-            Row(
-                name="clients per second",
-                a=a.rounds.totals.get("clients_per_second"),
-                b=b.rounds.totals.get("clients_per_second"),
-            ),
-        ),
-        settings=tuple(
-            Row(name=key, a=a.settings.get(key), b=b.settings.get(key))
-            for key in sorted(a.settings.keys() | b.settings.keys())
-            if a.settings.get(key) != b.settings.get(key)
-        ),
-        figure=figure(a, b),
+        runs=tuple(_compared(letter, each, summaries, delta) for letter, each in _lettered(summaries)),
+        delta=delta,
+        warnings=tuple(_warnings(summaries, delta)),
+        settings=_differing([each.settings for each in summaries]),
+        origins=_differing([_origin(each) for each in summaries]),
+        figure=figure(summaries),
     )
 
 
-def label_of(summary: RunSummary, both: Sequence[RunSummary]) -> str:
-    """The run's name; with its folder where both have the same."""
-    same = len({each.name for each in both}) < len(both)
+def label_of(summary: RunSummary, beside: Sequence[RunSummary]) -> str:
+    """The run's name; with its folder where another has the same."""
+    same = sum(each.name == summary.name for each in beside) > 1
     name = f"{summary.name} ({summary.path.name})" if same else summary.name
     return name if summary.private else f"{name}, NON-PRIVATE"
 
 
-def figure(a: RunSummary, b: RunSummary) -> Figure:
-    """Top-1 accuracy of both on validation clients over rounds, and over zCDP where both are private."""
-    runs = [(each, label_of(each, (a, b)), hue) for each, hue in ((a, BLUE), (b, ORANGE))]
+def figure(summaries: Sequence[RunSummary]) -> Figure:
+    """Top-1 accuracy of all on validation clients over rounds, and over zCDP where all are private."""
     accuracy = Axis("top-1 accuracy, validation", percent=True, low=0)
-    over_rounds = tuple(curve(run.by_rounds("top1_accuracy"), label, hue) for run, label, hue in runs)
-    panels = [Panel(marks=over_rounds, x=Axis("rounds", whole=True), y=accuracy)]
-    if a.private and b.private:
-        over_zcdp = tuple(curve(run.by_zcdp("top1_accuracy"), label, hue) for run, label, hue in runs)
-        panels.append(Panel(marks=over_zcdp, x=Axis("zCDP spent, realised"), y=accuracy))
+    named = {letter: f"{letter}: {label_of(each, summaries)}" for letter, each in _lettered(summaries)}
+
+    def curves(of: Mapping[str, list[tuple[float, float]]]) -> tuple[Line, ...]:
+        return tuple(
+            Line(
+                x=[x for x, _ in found],
+                y=[y for _, y in found],
+                label=named[letter],
+                hue=number % HUES,
+                stroke=number // HUES % 4,
+            )
+            for number, (letter, found) in enumerate(of.items())
+        )
+
+    over_rounds = {letter: each.by_rounds(TOP1) for letter, each in _lettered(summaries)}
+    panels = [Panel(marks=curves(over_rounds), x=Axis("rounds", whole=True, low=0), y=accuracy)]
+    if all(each.private for each in summaries):
+        over_zcdp = {letter: each.by_zcdp(TOP1) for letter, each in _lettered(summaries)}
+        if all(over_zcdp.values()):
+            panels.append(Panel(marks=curves(over_zcdp), x=Axis("zCDP spent, realised", low=0), y=accuracy))
+    first, *others = (each.name for each in summaries)
     return Figure(
         name="compare",
-        title=f"{a.name} and {b.name}",
-        alt=f"Top-1 accuracy of {a.name} and {b.name} on validation clients.",
+        title=f"{first} and {others[0]}" if len(others) == 1 else f"{first} and {len(others)} others",
+        alt=f"Top-1 accuracy of {', '.join([first, *others])} on validation clients.",
         panels=tuple(panels),
+        legend="below",
     )
 
 
-def _warnings(a: RunSummary, b: RunSummary) -> list[str]:
+def _lettered(summaries: Sequence[RunSummary]) -> list[tuple[str, RunSummary]]:
+    return list(zip(ascii_uppercase, summaries, strict=False))
+
+
+def _compared(letter: str, summary: RunSummary, beside: Sequence[RunSummary], delta: float) -> Compared:
+    first, ours = beside[0].tested, summary.tested
+    gain = None
+    if summary is not beside[0] and _same_text(beside[0], summary) and first and ours:
+        gain = first.gain_of(ours)
+    return Compared(
+        letter=letter,
+        name=label_of(summary, beside),
+        path=str(summary.path),
+        rounds=summary.released,
+        clients_per_second=summary.rounds.totals.get("clients_per_second"),
+        test=summary.test,
+        interval=None if ours is None else ours.estimate(MODEL, TOP1),
+        gain=gain,
+        validation=dict(summary.curves.get(TOP1, {})),
+        planned=figures_of(summary.accounts.planned, delta),
+        realised=figures_of(summary.accounts.realised, delta),
+    )
+
+
+def _same_text(one: RunSummary, other: RunSummary) -> bool:
+    """Whether both were tested on the same clients' same sentences, so that they differ word by word."""
+    return one.metadata.data.cache_digest == other.metadata.data.cache_digest
+
+
+def _warnings(summaries: Sequence[RunSummary], delta: float) -> list[str]:
     found = []
-    for summary in (a, b):
-        weak = [label.name for label in (*summary.labels, *summary.failed)]
+    for letter, summary in _lettered(summaries):
+        weak = [label.name for label in (*failures(summary), *summary.labels)]
         if weak:
-            found.append(f"{summary.name} ({summary.path.name}): {', '.join(weak)}")
-    if a.metadata.data.cache_digest != b.metadata.data.cache_digest:
-        found.append("the two runs read different caches, so their accuracies are on different text")
-    if a.metadata.data.vocabulary_sha256 != b.metadata.data.vocabulary_sha256:
-        found.append("the two runs have different vocabularies, so their accuracies count different words")
-    if a.metadata.evaluation != b.metadata.evaluation:
-        found.append("the two runs were evaluated on different numbers of clients or sentences")
-    if a.accounts.delta != b.accounts.delta:
-        found.append(f"epsilon is at delta {a.accounts.delta:g} in A and {b.accounts.delta:g} in B")
+            found.append(f"{letter}, {summary.name} ({summary.path.name}): {', '.join(weak)}")
+    metadata = [each.metadata for each in summaries]
+    if len({each.data.cache_digest for each in metadata}) > 1:
+        found.append("the runs read different caches, so their accuracies are on different text")
+    if len({each.data.vocabulary_sha256 for each in metadata}) > 1:
+        found.append("the runs have different vocabularies, so their accuracies count different words")
+    if any(each.evaluation != metadata[0].evaluation for each in metadata):
+        found.append("the runs were evaluated on different numbers of clients or sentences")
+    others = {letter: each.accounts.delta for letter, each in _lettered(summaries) if each.accounts.delta != delta}
+    if others:
+        own = ", ".join(f"{letter}'s {value:g}" for letter, value in others.items())
+        found.append(f"every epsilon here is at delta {delta:g}; a report gives it at the run's own ({own})")
     return found
 
 
-def _accuracy(a: RunSummary, b: RunSummary) -> list[Row]:
-    rows = [
-        Row(name=f"{shown}, test clients", a=a.test.get(name), b=b.test.get(name), percent=True)
-        for name, shown in (("top1_accuracy", "top-1"), ("top3_accuracy", "top-3"))
-    ]
-    mine, theirs = a.curves.get("top1_accuracy", {}), b.curves.get("top1_accuracy", {})
-    common = sorted(mine.keys() & theirs.keys())
-    chosen = np.unique(np.linspace(0, len(common) - 1, min(EQUAL_ROUNDS, len(common))).round().astype(int))
-    for rounds in [common[at] for at in chosen]:
-        name = f"top-1, validation, after {rounds:,} rounds"
-        rows.append(Row(name=name, a=mine[rounds], b=theirs[rounds], percent=True))
-    return rows
+def _origin(summary: RunSummary) -> dict[str, Any]:
+    """What a run depends on besides its settings."""
+    metadata = summary.metadata
+    data, first = metadata.data, metadata.first_model
+    return {
+        "clients' text": data.source,
+        "digest of the text": data.cache_digest[:12],
+        "vocabulary": data.vocabulary_sha256[:12],
+        "training clients": metadata.population,
+        "parameters": metadata.parameters,
+        "first model": "random" if first is None else first.digest[:12],
+        "keys from": metadata.key_source,
+        **{f"part of its own: {name}": part for name, part in metadata.hooks.items()},
+        **{f"version of {name}": version for name, version in metadata.versions.items()},
+    }
 
 
-def _privacy(a: RunSummary, b: RunSummary) -> list[Row]:
+def _differing(of_each: Sequence[Mapping[str, Any]]) -> dict[str, tuple[Any, ...]]:
+    """What is not the same in all, a value for each; None where one has it not."""
+    names = dict.fromkeys(name for each in of_each for name in each)
+    found = {name: tuple(each.get(name) for each in of_each) for name in sorted(names)}
+    return {name: values for name, values in found.items() if any(value != values[0] for value in values)}
+
+
+def _differences(title: str, differing: Mapping[str, tuple[Any, ...]]) -> list[Block]:
+    """A row for each: the values, each with the letters of the runs that have it."""
+    if not differing:
+        return [Heading(f"{title}: none")]
     rows = []
-    for which in ("planned", "realised"):
-        left, right = (figures_of(getattr(each.accounts, which), each.accounts.delta) or {} for each in (a, b))
-        for name in ("zcdp", "epsilon", "rounds_between", "max_participations"):
-            rows.append(Row(name=f"{_SHOWN[name]}, {which}", a=left.get(name), b=right.get(name)))
-    return rows
+    for name, values in differing.items():
+        runs_of: dict[str, list[str]] = {}
+        for letter, value in zip(ascii_uppercase, values, strict=False):
+            runs_of.setdefault("–" if value is None else setting_text(value), []).append(letter)
+        rows.append((name, "; ".join(f"{', '.join(letters)}: {value}" for value, letters in runs_of.items())))
+    return [Heading(title), Table(tuple(rows))]
 
 
-_SHOWN = {"zcdp": "zCDP", "epsilon": "epsilon", "rounds_between": "MinS", "max_participations": "MaxP"}
+def _prices(figures: Mapping[str, Any] | None, *names: str) -> tuple[str, ...]:
+    """Rounded up where they promise something; a dash where nothing is released."""
+    if figures is None:
+        return ("–",) * len(names)
+    return tuple(rounded_up(figures[name]) if name in ("epsilon", "zcdp") else f"{figures[name]:,}" for name in names)
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2%}"

@@ -73,7 +73,7 @@ def judged(summary: RunSummary) -> str:
         if gain is not None:
             sided = better if gain.low > 0 else worse if gain.high < 0 else None
             if sided is not None:
-                sided.append(f"{called} ({_points(gain)})")
+                sided.append(f"{called} ({points(gain)})")
     unclear = [called for name, called in IN_WORDS.items() if _undecided(_gain(summary, name))]
     parts = [("better than", better), ("no different, as far as these clients tell, from", unclear)]
     said = [f"{word} {_listed(those)}" for word, those in [*parts, ("worse than", worse)] if those]
@@ -130,7 +130,7 @@ def beside(summary: RunSummary) -> list[Block]:
                 _said(found.estimate(name, TOP1)),
                 _said(found.estimate(name, TOP3)),
                 _nats(found.value(name, "cross_entropy")),
-                "" if gain is None else _points(gain),
+                "" if gain is None else points(gain),
             )
         )
     words = summary.metadata.data.vocabulary_size - SPECIALS
@@ -218,7 +218,7 @@ def _row(*cells: str) -> tuple[str, ...]:
     return cells
 
 
-def _points(gain: Estimate) -> str:
+def points(gain: Estimate) -> str:
     """A difference of accuracies in percentage points, with its interval."""
     value, low, high = (f"{100 * each:+.1f}".replace("-", "\N{MINUS SIGN}") for each in gain)
     return f"{value} points, {low} to {high}"
