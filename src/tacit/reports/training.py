@@ -231,6 +231,7 @@ def _learning_curve(summary: RunSummary) -> Figure:
         "no training.",
         same_x=True,
         height=2.5,
+        legend="below",
         panels=tuple(
             Panel(
                 marks=_beside_curve(summary, name, hue), x=rounds, y=Axis(f"{shown}, validation", percent=True, low=0)
