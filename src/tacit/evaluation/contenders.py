@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.keyboard.metrics import TOP1
-from tacit.randomizers.estimates import Estimate
+from tacit.randomizers.estimates import Estimate as Estimate  # what this file gives, to whoever reads it here
 
 MODEL, START, TRIGRAM, FIRST_WORDS = "model", "start", "trigram", "first words"
 DIGITS = 4  # of a client's sum of nats; the other sums are whole

@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from tacit.evaluation.contenders import MODEL
+from tacit.evaluation.contenders import MODEL, Estimate
 from tacit.keyboard.metrics import TOP1
 from tacit.privacy.rounding import rounded_up
-from tacit.randomizers.estimates import Estimate
 from tacit.reports.figure import HUES, Axis, Figure, Line, Panel
 from tacit.reports.page import Block, FigureOf, Heading, Labels, Page, Paragraph, Table, to_html_fragment
 from tacit.reports.summary import RunSummary

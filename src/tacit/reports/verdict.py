@@ -7,11 +7,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tacit.evaluation.contenders import FIRST_WORDS, MODEL, START, TRIGRAM
+from tacit.evaluation.contenders import FIRST_WORDS, MODEL, START, TRIGRAM, Estimate
 from tacit.keyboard.metrics import SHOWN, TOP1
 from tacit.keyboard.vocabulary import SPECIALS
 from tacit.privacy.rounding import rounded_up
-from tacit.randomizers.estimates import Estimate
 from tacit.reports.page import Block, Heading, Paragraph, Table
 from tacit.reports.summary import RunSummary
 from tacit.statements.statement import Label
