@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tacit.jobs.outlook import outlook
     from tacit.jobs.personalize import personalize
     from tacit.jobs.plan import plan
+    from tacit.jobs.plan_epsilon import plan_epsilon
     from tacit.jobs.plan_production import plan_production
     from tacit.jobs.population import account_population, begin_population
     from tacit.jobs.pretrain import pretrain
@@ -53,6 +54,7 @@ _HOME = {
     "outlook": "tacit.jobs.outlook",
     "personalize": "tacit.jobs.personalize",
     "plan": "tacit.jobs.plan",
+    "plan_epsilon": "tacit.jobs.plan_epsilon",
     "plan_production": "tacit.jobs.plan_production",
     "pretrain": "tacit.jobs.pretrain",
     "report": "tacit.jobs.report",
@@ -83,6 +85,7 @@ __all__ = [
     "outlook",
     "personalize",
     "plan",
+    "plan_epsilon",
     "plan_production",
     "pretrain",
     "report",

@@ -1,8 +1,8 @@
 """`tacit plan`: privacy, participations and days of a run before any is spent, over `tacit.jobs.plan`.
 
 Forwards (`run`), back from a target (`target`, `timer`, `rounds`), the seven steps of arXiv:2305.18465, Section 2.5
-(`steps`, which is meant where no command is named), what noise leaves of a recipe (`recipe`), and the steps to a
-production recipe (`production`).
+(`steps`, which is meant where no command is named), what noise leaves of a recipe (`recipe`), which epsilon a
+population affords (`epsilon`), and the steps to a production recipe (`production`).
 """
 
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tacit.cli import values
 from tacit.cli.groups import LateGroup, late_app
 from tacit.cli.options import Json, OwnDelta, command
 from tacit.cli.plan_options import CostOptions, ScenarioOptions, SimulationOptions, TargetOptions
@@ -161,6 +162,39 @@ def plan_recipe(
 
     with listening(as_json, figure):
         result = outlook(recipe, data=data, init=init)
+    show(result, figure, as_json)
+
+
+@app.command("epsilon")
+@command
+def plan_epsilon(
+    population: Annotated[str, typer.Option(help="Clients, of one population or several: 3000,30k,3M.")],
+    rounds: Annotated[int, typer.Option(help="Rounds of the whole run.")] = 200,
+    parameters: Annotated[int, typer.Option(help="Parameters of the network.")] = 80_000,
+    step: Annotated[float, typer.Option(help="Server learning rate / (1 - momentum) x clip norm.")] = 10.0,
+    availability: Annotated[float, typer.Option(help="Share of the clients that can be reached.")] = 1.0,
+    most_reports: Annotated[int, typer.Option(help="Most reports a round that the system can take.")] = 10_000,
+    mechanism: One = "blt",
+    delta: OwnDelta = None,
+    figure: FigureFile = None,
+    as_json: Json = False,
+) -> None:
+    """Which epsilon a population affords: the least at which the noise leaves half, 90% or 95% of the accuracy."""
+    from tacit.jobs.plan_epsilon import plan_epsilon as job
+    from tacit.planning.affordable import Training
+
+    training = Training(rounds=rounds, parameters=parameters, step=step)
+    populations = [values.count(each, "population") for each in values.parts(population)]
+    with listening(as_json, figure) as progress:
+        result = job(
+            populations,
+            training=training,
+            mechanism=mechanism,
+            availability=availability,
+            most_reports=most_reports,
+            delta=delta,
+            progress=progress,
+        )
     show(result, figure, as_json)
 
 

@@ -110,10 +110,14 @@ class Outlook:
         """Its noise over that of the same run where it would work; at most 1 where it does."""
         return self.ratio / ratio_for(GOOD)
 
+    def zcdp_for(self, share: float) -> float:
+        """The zCDP of this run with just the noise that leaves this share. InputError unless 0 < share < 1."""
+        return self.guarantee.zcdp * (self.ratio / ratio_for(share)) ** 2
+
     @property
     def working_zcdp(self) -> float:
         """The zCDP of this run with just the noise with which it works."""
-        return self.guarantee.zcdp * self.times_too_much**2
+        return self.zcdp_for(GOOD)
 
     @property
     def working_parameters(self) -> int:

@@ -1,0 +1,128 @@
+"""Which epsilon a population affords: the noise at which a network still learns, from the most reports it can give.
+
+More reports make the noise of the mean smaller and a client's visits more: among report goals the one is taken whose
+noise against the signal is least at equal zCDP. An estimate by `outlook`, with clients that come in turn.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tacit.design.losses import losses
+from tacit.design.mechanism import Mechanism
+from tacit.errors import InputError
+from tacit.planning.clients import Clients
+from tacit.planning.outlook import GOOD, PARAMETERS, STEP, Outlook
+from tacit.privacy.delta import default_delta
+from tacit.privacy.gaussian import epsilon, zcdp_for_epsilon
+from tacit.privacy.guarantee import Guarantee
+
+HALF = 0.5  # share of the accuracy without noise: a model that has learnt what is frequent
+# A model of public text had 91% to 94% of what private training from it ended with (docs/results/pretraining.md): where
+# noise leaves less than that, the private rounds make it worse.
+OF_PUBLIC = 0.95
+REFERENCE = 0.5  # zCDP at which report goals are compared; which one is best does not depend on it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """What is to be trained: so many rounds of a network whose clipped updates carry it `step` a round, see `Outlook`.
+
+    step: the server's learning rate / (1 - momentum) * the clip norm. InputError for values that mean nothing.
+    """
+
+    rounds: int = 200
+    parameters: int = int(PARAMETERS)
+    step: float = STEP
+
+    def __post_init__(self) -> None:
+        for name in ("rounds", "parameters"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name}={getattr(self, name)} is nothing to train; give at least 1.")
+        if not 0 < self.step < math.inf:
+            raise InputError(f"step={self.step} carries no model anywhere; give a number above 0.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Affordable:
+    """What a population affords at its best report goal; `outlook` is that at the zCDP `REFERENCE`."""
+
+    clients: Clients
+    delta: float
+    outlook: Outlook
+
+    @property
+    def report_goal(self) -> int:
+        """The reports of a round with the least noise against the signal."""
+        return self.outlook.report_goal
+
+    def epsilon_for(self, share: float) -> float:
+        """The epsilon at which this share of the accuracy without noise is expected to be kept."""
+        return epsilon(self.outlook.zcdp_for(share), self.delta)
+
+    def at(self, epsilon: float) -> Outlook:
+        """The outlook at this epsilon."""
+        guarantee = self.outlook.guarantee
+        assert guarantee.strategy is not None  # by `affordable`
+        quieter = Guarantee.for_zcdp(
+            zcdp_for_epsilon(epsilon, self.delta),
+            participation=guarantee.participation,
+            strategy=guarantee.strategy,
+            clip_norm=guarantee.clip_norm,
+        )
+        return Outlook(
+            guarantee=quieter,
+            report_goal=self.outlook.report_goal,
+            gain=self.outlook.gain,
+            parameters=self.outlook.parameters,
+        )
+
+    @property
+    def works(self) -> float:
+        """The epsilon from which on a model from random weights works."""
+        return self.epsilon_for(GOOD)
+
+
+def affordable(
+    clients: Clients, training: Training, mechanism: Mechanism, *, most: int | None = None, delta: float | None = None
+) -> Affordable:
+    """With at most `most` reports a round; delta: left out, that of so many devices.
+
+    The report goals tried give separations of 1, 2, 3, 4, 6, 8, 12 ... rounds, and the largest that is allowed: within
+    5% of the best of all (a test compares). Raises: InputError for clients with a separation or a timer of their own.
+    """
+    if clients.min_separation is not None or clients.timer_hours is not None:
+        raise InputError("the separation follows from the report goal here; leave out min_separation and timer_hours.")
+    if most is not None and most < 1:
+        raise InputError(f"a report goal of at most {most} is none; give at least 1.")
+    tried = [_outlook(clients, training, mechanism, goal) for goal in _report_goals(clients, training.rounds, most)]
+    best = min(tried, key=lambda each: each.ratio)
+    found = default_delta(clients.devices) if delta is None else delta
+    return Affordable(clients=clients, delta=found, outlook=best)
+
+
+def _report_goals(clients: Clients, rounds: int, most: int | None) -> list[int]:
+    allowed = clients.reachable if most is None else min(clients.reachable, most)
+    return sorted({min(allowed, max(1, clients.reachable // separation)) for separation in _separations(rounds)})
+
+
+def _separations(rounds: int) -> Iterator[int]:
+    """1, 2, 3, 4, 6, 8, 12 ... and all rounds."""
+    for half in range(2 * rounds.bit_length()):
+        at = 2 ** (half // 2) * (3 if half % 2 else 2) // 2
+        if 1 <= at < rounds:
+            yield at
+    yield rounds
+
+
+def _outlook(clients: Clients, training: Training, mechanism: Mechanism, report_goal: int) -> Outlook:
+    participation = clients.participation(training.rounds, report_goal)
+    strategy = mechanism.strategy(participation, "rms")
+    sensitivity = losses(strategy, participation).sensitivity
+    guarantee = Guarantee(
+        participation=participation,
+        strategy=strategy,
+        clip_norm=1.0,
+        noise_multiplier=sensitivity / math.sqrt(2 * REFERENCE),
+    )
+    return Outlook(guarantee=guarantee, report_goal=report_goal, gain=training.step, parameters=training.parameters)
