@@ -31,7 +31,7 @@ from tacit.runs import Run
 from tacit.training import generator_for, key_from_seed
 from tacit.training.central import CentralState, CentralTraining, central_start, central_states
 
-RECIPES = Path(__file__).resolve().parent.parent / "recipes"
+RECIPES = Path(__file__).resolve().parent / "recipes"
 RATES = (1e-3, 2e-3, 4e-3)  # Adam's learning rates that the central baseline may choose from
 SWEEP = 16  # each rate is tried on this part of the sentences
 TOP1 = "top1_accuracy"

@@ -20,7 +20,7 @@ from cells import Cell, Played, Spread, figure, paired, play, spread
 from tacit.compute.precision import UNITS, processor_features
 from tacit.recipe import Recipe
 
-RECIPES = Path(__file__).resolve().parent.parent / "recipes"
+RECIPES = Path(__file__).resolve().parent / "recipes"
 PRECISIONS = ("float32", "bfloat16")
 MEASURES = ("test_top1_accuracy", "test_top3_accuracy", "test_cross_entropy", "validation_top1_accuracy")
 

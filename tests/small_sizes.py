@@ -1,0 +1,87 @@
+"""The pages' commands at sizes that a test can afford: fewer clients, rounds and devices, a smaller network.
+
+`PAGES=as-printed` (which is `make pages`) runs what is printed instead; that takes the time that README names.
+"""
+
+import os
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+
+from tacit.data.docstrings import Docstrings
+from tacit.recipe import Recipe
+
+AS_PRINTED = os.environ.get("PAGES") == "as-printed"
+
+PACKAGES = ("asyncio", "collections", "concurrent", "email", "html", "http", "importlib", "json", "logging", "unittest")
+
+# At most so much of these keys of a recipe, whoever wrote it.
+AT_MOST: dict[str, dict[str, int]] = {
+    "model": {"embedding": 8, "units": 8},
+    "client": {"sentences": 4, "words": 8, "epochs": 1},
+    "rounds": {"rounds": 4, "report_goal": 8, "min_separation": 2},
+    "evaluation": {"every": 2, "clients": 4, "test_clients": 4, "sentences": 4},
+}
+
+# In place of what is printed, where the option is given.
+INSTEAD: dict[str, dict[str, str]] = {
+    "discover": {"--users-per-layer": "300", "--prefixes": "20"},
+    "personalize": {"--clients": "8", "--batch-size": "5", "--learning-rate": "0.1"},
+    "simulate": {"--population": "20000", "--report-goal": "30", "--rounds": "60"},
+    "tune": {"--report-goal": "4", "--rounds": "4"},
+}
+
+# And these besides, where the page leaves them out.
+BESIDES: dict[str, dict[str, str]] = {
+    "discover": {"--depth": "5"},
+    "evaluate": {"--clients": "8", "--sentences": "4"},
+    "personalize": {"--clients": "8"},
+    "pretrain": {"--embedding": "8", "--units": "8", "--sentences": "200", "--every": "100", "--held-out": "4"},
+}
+
+
+def small(words: list[str]) -> list[str]:
+    """The words behind `tacit` with smaller sizes."""
+    instead, besides = INSTEAD.get(words[0], {}), BESIDES.get(words[0], {})
+    given = [instead.get(option, word) for option, word in zip(["", *words], words, strict=False)]
+    return [*given, *(word for option, value in besides.items() if option not in words for word in (option, value))]
+
+
+def is_smaller(words: list[str]) -> bool:
+    """Whether other numbers than the printed ones are to be expected: whatever learns from clients."""
+    return words[0] not in {"account", "design", "plan"} or words[:2] == ["account", "run"]
+
+
+def small_recipe(text: str) -> str:
+    """The same recipe of a smaller experiment; what is no TOML stays what it is."""
+    try:
+        values: dict[str, Any] = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return text
+    for section, most in AT_MOST.items():
+        found = values.get(section, {})
+        if isinstance(found, dict):
+            found |= {key: min(found[key], value) for key, value in most.items() if isinstance(found.get(key), int)}
+            if section in ("model", "client"):  # their defaults are larger
+                values[section] = {**{key: value for key, value in most.items() if key != "epochs"}, **found}
+    values.get("rounds", {}).pop("max_participations", None)
+    return tomli_w.dumps(values)
+
+
+def made_small(patch: pytest.MonkeyPatch) -> None:
+    """From here on every recipe is small and this Python has few modules."""
+    read, find = Recipe.from_toml.__func__, Docstrings._find  # type: ignore[attr-defined]
+
+    def from_toml(cls: type[Recipe], text: str, *, where: str = "recipe") -> Recipe:
+        recipe: Recipe = read(cls, small_recipe(text), where=where)
+        return recipe
+
+    def few(self: Docstrings) -> Iterator[tuple[str, Path]]:
+        return ((name, path) for name, path in find(self) if name.split(".")[0] in PACKAGES)
+
+    patch.setattr(Recipe, "from_toml", classmethod(from_toml))
+    patch.setattr(Docstrings, "_find", few)

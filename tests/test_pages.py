@@ -1,0 +1,143 @@
+"""Every command of README and docs/ is one, and runs as printed where a reader stands: a fresh clone after `make demo`.
+
+The blocks of a page run in their order, Python and commands, in one copy of that folder. Sizes are those of
+tests/small_sizes.py; `make pages` takes the printed ones, each command by a shell of its own.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from tests import small_sizes
+from tests.conftest import REPOSITORY
+from tests.pages import PAGES, Block, Command, blocks, commands, commands_of, differs
+from typer.testing import CliRunner
+
+# What no test runs, by how the command begins, and why. That it is a command is checked all the same.
+NOT_RUN = {
+    "make": "it sets an environment up; `make demo` is `tacit demo`, from which every page begins",
+    "pip install": "it needs a package index",
+    "python benchmarks/": "an hour and more, or corpora that are not shipped",
+    "python after/benchmarks/": "the same",
+    "git worktree": "part of such a benchmark",
+    "ray": "it needs the machines of a cluster; tests/training/test_workers_ray_run.py trains on one of this machine",
+    "rsync": "the same",
+    "docker": "it needs a service of the machine",
+}
+NOT_RUN_PAGES = {"results": "what was done once, on corpora that are not shipped"}
+WITH_COMMANDS = [page for page in PAGES if commands(page) and page.parent.name not in NOT_RUN_PAGES]
+ALL = [command for page in PAGES for command in commands(page)]
+PROGRAMS = {"tacit", "make", "python", "pip", "git", "ray", "rsync", "docker", "sed", "cp", "cat", "ls", "mkdir", "export"}
+
+
+def reason_not_to_run(command: Command) -> str | None:
+    return next((why for begins, why in NOT_RUN.items() if command.text.startswith(begins)), None)
+
+
+@pytest.mark.parametrize("command", ALL, ids=lambda command: command.text[:60])
+def test_every_command_is_one(command: Command) -> None:
+    """The program, its sub-command, its options and values, and the files of this repository that it names."""
+    program, *words = command.words
+    assert program in PROGRAMS, f"{command.place}: what is {program}?"
+    if program == "tacit":
+        understood(words)
+    elif program == "make":
+        targets = re.findall(r"^([\w-]+):", (REPOSITORY / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+        assert set(words) <= set(targets), command.place
+    elif program == "python" and "benchmarks/" in words[0]:
+        script = (REPOSITORY / words[0].removeprefix("after/")).read_text(encoding="utf-8")
+        missing = [word for word in words if word.startswith("--") and f'"{word}"' not in script]
+        assert not missing, f"{command.place}: {missing}"
+    shipped = [word for word in words if word.startswith(("recipes/", "benchmarks/", "examples/"))]
+    assert not [path for path in shipped if not (REPOSITORY / path).exists()], command.place
+
+
+def understood(words: list[str]) -> None:
+    """Raises what the command line does where a command, an option or a value of one is unknown."""
+    from tacit.cli.commands import app
+
+    command: Any = typer.main.get_command(app)
+    while hasattr(command, "commands"):
+        assert words, "a group of commands, and none named"
+        name, *words = words if not words[0].startswith("-") else ["steps", *words]  # of `tacit plan`
+        assert name in command.commands, f"tacit has no command {name}"
+        command = command.made(name) if hasattr(command, "made") else command.commands[name]
+    command.make_context("tacit", [word for word in words if word not in (">",)])
+
+
+def test_what_is_not_run_stands_on_a_page() -> None:
+    """No reason outlives its command, and there are few: at most one command in six of the pages that are run."""
+    told = [command.text for command in ALL]
+    assert not [begins for begins in NOT_RUN if not any(text.startswith(begins) for text in told)]
+    here = [command for page in WITH_COMMANDS for command in commands(page)]
+    assert sum(reason_not_to_run(command) is not None for command in here) <= len(here) / 6
+
+
+@pytest.fixture(scope="module")
+def small() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        if not small_sizes.AS_PRINTED:
+            small_sizes.made_small(patch)
+        yield
+
+
+@pytest.fixture(scope="module")
+def clone(small: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A clone, and in it what `make demo` leaves."""
+    folder = tmp_path_factory.mktemp("clone") / "tacit"
+    subprocess.run(["git", "clone", "-q", str(REPOSITORY), str(folder)], check=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert run(["tacit", "demo"], "tacit demo")[0] == 0
+    return folder
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.stem)
+def test_blocks_run_in_order(page: Path, clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "tacit"
+    shutil.copytree(clone, folder, symlinks=True, ignore=shutil.ignore_patterns(".git"))
+    monkeypatch.chdir(folder)
+    names: dict[str, Any] = {"__name__": "page"}
+    for block in blocks(page, "python", "console"):
+        if block.language == "python":
+            run_python(block, page, names)
+        else:
+            for command in commands_of(page, block):
+                if reason_not_to_run(command) is None:
+                    run_command(command)
+
+
+def run_python(block: Block, page: Path, names: dict[str, Any]) -> None:
+    padded = "\n" * (block.line - 1) + block.text  # a failure then points at the page's own line
+    exec(compile(padded, str(page), "exec"), names)
+
+
+def run_command(command: Command) -> None:
+    code, printed, said = run(command.words, command.text)
+    assert code == command.code, f"{command.place}\nended with {code}\n{printed}{said}"
+    exactly = command.words[0] == "tacit" and not small_sizes.is_smaller(command.words[1:])
+    wrong = differs(command.shown, printed + said * (command.code == 2), exactly=exactly)
+    assert wrong is None, f"{command.place}\n{wrong}"
+
+
+def run(words: list[str], text: str) -> tuple[int, str, str]:
+    """Exit code, standard output, standard error; `tacit` at its small size in this process, the rest by a shell."""
+    if words[0] == "tacit" and not small_sizes.AS_PRINTED:
+        from tacit.cli.commands import app
+
+        words, into = (words[: words.index(">")], words[-1]) if ">" in words else (words, None)
+        result = CliRunner().invoke(app, small_sizes.small(words[1:]))
+        if into:
+            Path(into).write_text(result.stdout, encoding="utf-8")
+        return result.exit_code, result.stdout, result.stderr
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(["bash", "-c", text], env={**os.environ, "PATH": path}, capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
