@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/installed
 
 TESTS := $(BIN)/python -m pytest -q -n $(PROCESSES)
 
-.PHONY: install demo test long nightly check format-check lint types format docs wheel lock clean
+.PHONY: install demo test long pages nightly check format-check lint types format docs wheel lock clean
 
 install: $(INSTALLED)
 
@@ -29,6 +29,10 @@ test: $(INSTALLED)
 # Programs are optimized and figures printed as users have them; `make test` spares both (tests/conftest.py).
 long: $(INSTALLED)
 	$(TESTS) -m long --hypothesis-profile full
+
+# The commands of every page at the sizes that are printed, in a fresh clone; `make long` runs them smaller.
+pages: $(INSTALLED)
+	PAGES=as-printed $(BIN)/python -m pytest -q -n 0 -m long tests/test_pages.py
 
 # Every test with other examples than yesterday's, and whatever XLA compiles compiled anew.
 nightly: $(INSTALLED)

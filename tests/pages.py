@@ -132,6 +132,6 @@ def _pattern(shown: str, exactly: bool) -> re.Pattern[str]:
         if line.strip() == "...":
             parts.append(r"(?:.*\n)*?")
         else:
-            plain = [_plain(f"|{piece}|", exactly)[1:-2] for piece in line.rstrip().split("...")]
+            plain = [_plain(f"|{piece}|", exactly)[1:-2] for piece in (line.rstrip() if exactly else line.strip()).split("...")]
             parts.append(".*?".join(re.escape(piece) for piece in plain) + r"\n")
     return re.compile("".join(parts))

@@ -12,48 +12,55 @@ from typing import Any
 import pytest
 import tomli_w
 
+from tacit.cli.console import console
 from tacit.data.docstrings import Docstrings
 from tacit.recipe import Recipe
 
 AS_PRINTED = os.environ.get("PAGES") == "as-printed"
 
+WIDTH = 150  # columns of the terminal that pages show
 PACKAGES = ("asyncio", "collections", "concurrent", "email", "html", "http", "importlib", "json", "logging", "unittest")
 
 # At most so much of these keys of a recipe, whoever wrote it.
 AT_MOST: dict[str, dict[str, int]] = {
     "model": {"embedding": 8, "units": 8},
     "client": {"sentences": 4, "words": 8, "epochs": 1},
-    "rounds": {"rounds": 4, "report_goal": 8, "min_separation": 2},
+    "rounds": {"rounds": 4, "report_goal": 40, "min_separation": 2},
     "evaluation": {"every": 2, "clients": 4, "test_clients": 4, "sentences": 4},
 }
 
 # In place of what is printed, where the option is given.
 INSTEAD: dict[str, dict[str, str]] = {
-    "discover": {"--users-per-layer": "300", "--prefixes": "20"},
+    "discover": {"--users-per-layer": "2000", "--prefixes": "100"},
     "personalize": {"--clients": "8", "--batch-size": "5", "--learning-rate": "0.1"},
+    "plan production": {"--population": "42100", "--report-goal-max": "65"},
     "simulate": {"--population": "20000", "--report-goal": "30", "--rounds": "60"},
-    "tune": {"--report-goal": "4", "--rounds": "4"},
+    "tune": {"--report-goal": "20", "--large-report-goal": "40", "--server-learning-rates": "1,2", "--quantiles": "0.5"},
 }
 
 # And these besides, where the page leaves them out.
 BESIDES: dict[str, dict[str, str]] = {
-    "discover": {"--depth": "5"},
+    "discover": {"--depth": "6"},
     "evaluate": {"--clients": "8", "--sentences": "4"},
-    "personalize": {"--clients": "8"},
+    "personalize": {"--clients": "8", "--batch-size": "5", "--learning-rate": "0.1"},
+    "plan production": {"--small-report-goal": "5", "--small-noise-multiplier": "0.54", "--rounds": "300"},
     "pretrain": {"--embedding": "8", "--units": "8", "--sentences": "200", "--every": "100", "--held-out": "4"},
 }
 
 
 def small(words: list[str]) -> list[str]:
     """The words behind `tacit` with smaller sizes."""
-    instead, besides = INSTEAD.get(words[0], {}), BESIDES.get(words[0], {})
+    name = next((name for name in {**INSTEAD, **BESIDES} if words[: len(name.split())] == name.split()), "")
+    instead, besides = INSTEAD.get(name, {}), BESIDES.get(name, {})
     given = [instead.get(option, word) for option, word in zip(["", *words], words, strict=False)]
     return [*given, *(word for option, value in besides.items() if option not in words for word in (option, value))]
 
 
 def is_smaller(words: list[str]) -> bool:
     """Whether other numbers than the printed ones are to be expected: whatever learns from clients."""
-    return words[0] not in {"account", "design", "plan"} or words[:2] == ["account", "run"]
+    if words[0] == "account":
+        return words[1] in {"run", "log", "population"}
+    return words[0] not in {"design", "plan"} or words[1] == "production"
 
 
 def small_recipe(text: str) -> str:
@@ -83,5 +90,6 @@ def made_small(patch: pytest.MonkeyPatch) -> None:
     def few(self: Docstrings) -> Iterator[tuple[str, Path]]:
         return ((name, path) for name, path in find(self) if name.split(".")[0] in PACKAGES)
 
+    patch.setattr(console, "_width", WIDTH)
     patch.setattr(Recipe, "from_toml", classmethod(from_toml))
     patch.setattr(Docstrings, "_find", few)

@@ -57,7 +57,7 @@ class HardwareOptions:
 
 @command
 def train(
-    recipe: Annotated[Path, typer.Argument(help="A recipe in TOML; the shipped ones are in recipes/.")],
+    recipe: Annotated[Path, typer.Argument(help="A recipe in TOML, or the name of a shipped one (docs/recipes.md).")],
     out: Annotated[Path, typer.Option(help="The run folder to make.")],
     hardware: HardwareOptions,
     logs: LogOptions,

@@ -19,6 +19,7 @@ from tacit.privacy import Guarantee
 from tacit.privacy.delta import LARGEST
 from tacit.privacy.strategy import Matrix
 from tacit.recipe.complaint import first_complaint
+from tacit.recipe.library import named, shipped
 from tacit.recipe.model_section import DEFAULT, Network, section_of
 from tacit.recipe.sections import (
     NONE,
@@ -96,11 +97,16 @@ class Recipe(Section):
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Raises: RecipeError naming the file, the key and the rule."""
+        """A file, or where there is none the shipped recipe of that name. Raises: RecipeError naming file, key and rule."""
         try:
             text = path.read_bytes().decode("utf-8")
         except FileNotFoundError:
-            raise RecipeError(f"there is no recipe '{path}'; the shipped ones are in recipes/.") from None
+            found = named(path)
+            if found is None:
+                raise RecipeError(
+                    f"there is no recipe '{path}'; give a file in TOML, or a shipped one: {', '.join(shipped())}."
+                ) from None
+            text = found
         except UnicodeDecodeError as error:
             raise RecipeError(
                 f"'{path}' is not UTF-8 ({error.reason} at byte {error.start}); save it as UTF-8."

@@ -68,7 +68,9 @@ def _price(of: Mapping[str, Any]) -> str:
 def of_profile(spent: Mapping[str, Any], meanings: Mapping[str, str]) -> list[Block]:
     """Where the time went, from `Profile.to_record`: the phases of the rounds, then what ran beside them."""
     whole = spent["seconds"]
-    rows = [(name, seconds, whole, meanings.get(name, "between these")) for name, seconds in spent["phases"].items()]
+    phases = spent["phases"]
+    order = [*(name for name in meanings if name in phases), *(name for name in phases if name not in meanings)]
+    rows = [(name, phases[name], whole, meanings.get(name, "between these")) for name in order]
     workers = dict(spent.get("workers", {"count": 0}))  # none of a cluster's
     capacity = workers.pop("count") * whole
     rows += [(f"workers {name}", seconds, capacity, "of all workers' time") for name, seconds in workers.items()]

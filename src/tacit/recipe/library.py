@@ -1,0 +1,18 @@
+"""The recipes that come with the package, by their names: `tacit train docstrings-private` needs no path."""
+
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+
+
+def shipped() -> Mapping[str, str]:
+    """The text of each, by its name, in the order of names."""
+    found = (files("tacit.recipe") / "shipped").iterdir()
+    texts = {each.name: each.read_text(encoding="utf-8") for each in found if each.name.endswith(".toml")}
+    return dict(sorted((name.removesuffix(".toml"), text) for name, text in texts.items()))
+
+
+def named(path: Path) -> str | None:
+    """The text of the recipe that is meant where no file is: `docstrings-private`, with `recipes/` or `.toml` or not."""
+    alone = str(path.parent) in (".", "recipes") and path.suffix in ("", ".toml")
+    return shipped().get(path.name.removesuffix(".toml")) if alone else None
