@@ -1,7 +1,7 @@
 """What pages show: fenced blocks, the commands of `console` blocks, and what is printed under a command.
 
-A command begins with `$ ` and goes on after a backslash; what stands under it is its output. A line `...` stands for any
-lines, `...` in a line for any text, and a JSON object may leave keys and decimals out.
+A command begins with `$ ` and goes on after a backslash; what stands under it is its output. A line `...` stands for
+any lines, `...` in a line for any text, and a JSON object may leave keys and decimals out.
 """
 
 import json
@@ -94,7 +94,7 @@ def commands(page: Path) -> list[Command]:
 def differs(shown: str, printed: str, *, exactly: bool) -> str | None:
     """How what a command printed is not what its page shows; None where it is.
 
-    exactly: to the last shown digit; else any number stands for any other, since it was another machine or another size.
+    exactly: to the last shown digit; else any number stands for any other: it was another machine or another size.
     """
     if not shown.strip():
         return None
@@ -119,7 +119,7 @@ def _as_precise_as(wanted: Any, printed: Any) -> Any:
 
 
 def _plain(text: str, exactly: bool) -> str:
-    """Lines without what terminals differ in: trailing blanks; where numbers may differ, their digits and columns too."""
+    """Lines without what terminals differ in: trailing blanks; where numbers may differ, digits and columns too."""
     lines = [line.rstrip() for line in text.strip().splitlines()]
     if not exactly:
         lines = [re.sub(r"\s+", " ", NUMBER.sub("0", line)).strip() for line in lines]
@@ -132,6 +132,9 @@ def _pattern(shown: str, exactly: bool) -> re.Pattern[str]:
         if line.strip() == "...":
             parts.append(r"(?:.*\n)*?")
         else:
-            plain = [_plain(f"|{piece}|", exactly)[1:-2] for piece in (line.rstrip() if exactly else line.strip()).split("...")]
+            plain = [
+                _plain(f"|{piece}|", exactly)[1:-2]
+                for piece in (line.rstrip() if exactly else line.strip()).split("...")
+            ]
             parts.append(".*?".join(re.escape(piece) for piece in plain) + r"\n")
     return re.compile("".join(parts))

@@ -35,7 +35,12 @@ INSTEAD: dict[str, dict[str, str]] = {
     "personalize": {"--clients": "8", "--batch-size": "5", "--learning-rate": "0.1"},
     "plan production": {"--population": "42100", "--report-goal-max": "65"},
     "simulate": {"--population": "20000", "--report-goal": "30", "--rounds": "60"},
-    "tune": {"--report-goal": "20", "--large-report-goal": "40", "--server-learning-rates": "1,2", "--quantiles": "0.5"},
+    "tune": {
+        "--report-goal": "20",
+        "--large-report-goal": "40",
+        "--server-learning-rates": "1,2",
+        "--quantiles": "0.5",
+    },
 }
 
 # And these besides, where the page leaves them out.

@@ -1,55 +1,25 @@
 """Documentation is executed: Python runs, `tacit account` prints what is shown, the CLI page is current."""
 
-import json
 import re
-import shlex
-from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.conftest import REPOSITORY
+from tests.pages import PAGES, Command, blocks, commands, differs
 from tests.render_cli import PAGE, render_cli_help
+from tests.small_sizes import is_smaller
 from typer.testing import CliRunner
 
-PAGES = [
-    REPOSITORY / "README.md",
-    REPOSITORY / "CONTRIBUTING.md",
-    *sorted((REPOSITORY / "docs").rglob("*.md")),
+from tacit.privacy.delta import DELTA_TOO_LARGE
+
+# Fast and exact, and of no run: those of runs are tests/test_pages.py's.
+SESSIONS = [
+    command
+    for page in PAGES
+    for command in commands(page)
+    if command.words[:2] == ["tacit", "account"] and not is_smaller(command.words[1:])
 ]
-FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-CHECKED_COMMAND = "$ tacit account"  # fast and exact; training sessions are shown, not run
-
-
-@dataclass(frozen=True)
-class Block:
-    """A fenced block: its language, its text, and the line its text begins at."""
-
-    language: str
-    text: str
-    line: int
-
-
-def blocks(page: Path, language: str) -> list[Block]:
-    text = page.read_text(encoding="utf-8")
-    found = [Block(match[1], match[2], text.count("\n", 0, match.start(2)) + 1) for match in FENCE.finditer(text)]
-    return [block for block in found if block.language == language]
-
-
-def sessions(page: Path) -> list[tuple[str, str]]:
-    """(command, shown output) of each `$ tacit account ...` in the page's console blocks."""
-    found: list[tuple[str, str]] = []
-    for block in blocks(page, "console"):
-        text = block.text.replace("\\\n", " ")  # a command may go on after a backslash
-        for part in re.split(r"^(?=\$ )", text, flags=re.MULTILINE):
-            if part.startswith(CHECKED_COMMAND):
-                command, _, output = part.partition("\n")
-                found.append((command.removeprefix("$ tacit "), output))
-    return found
-
-
-SESSIONS = [(page, *session) for page in PAGES for session in sessions(page)]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -62,28 +32,14 @@ def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
         exec(compile(padded, str(page), "exec"), namespace)
 
 
-@pytest.mark.parametrize(("page", "command", "shown"), SESSIONS, ids=[session[1] for session in SESSIONS])
-def test_account_sessions_print_what_they_show(page: Path, command: str, shown: str) -> None:
+@pytest.mark.parametrize("command", SESSIONS, ids=lambda command: command.text)
+def test_account_sessions_print_what_they_show(command: Command) -> None:
     from tacit.cli.commands import app
 
-    result = CliRunner().invoke(app, shlex.split(command))
-    assert result.exit_code == 0, f"{page.name}: tacit {command}\n{result.output}"
-    if shown.lstrip().startswith("{"):  # JSON may be shown on several lines, and some of its keys only
-        printed = json.loads(result.stdout, parse_float=Decimal)
-        for key, wanted in json.loads(shown, parse_float=Decimal).items():
-            assert as_precise_as(wanted, printed.get(key)) == wanted, f"{page.name}: {key} is {printed.get(key)}"
-    else:
-        assert lines(result.stdout) == lines(shown)
-
-
-def as_precise_as(wanted: Any, printed: Any) -> Any:
-    """The printed value with as many decimals as the page shows."""
-    both_numbers = isinstance(wanted, Decimal) and isinstance(printed, Decimal | int)
-    return Decimal(printed).quantize(wanted) if both_numbers else printed
-
-
-def lines(text: str) -> list[str]:
-    return [line.rstrip() for line in text.strip().splitlines()]
+    result = CliRunner().invoke(app, command.words[1:])
+    assert result.exit_code == 0, f"{command.place}\n{result.output}"
+    wrong = differs(command.shown, result.stdout, exactly=True)
+    assert wrong is None, f"{command.place}\n{wrong}"
 
 
 def test_cli_page_is_current() -> None:
@@ -92,9 +48,57 @@ def test_cli_page_is_current() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8")):
+    """To files that are there, and to headings that they have."""
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
         if not target.startswith(("http://", "https://", "mailto:")):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}, which is not there"
+            name, _, heading = target.partition("#")
+            there = (page.parent / name) if name else page
+            assert there.exists(), f"{page.name} links to {target}, which is not there"
+            assert not heading or heading in headings(there), (
+                f"{page.name} links to {target}, and there is no such heading"
+            )
+
+
+def headings(page: Path) -> set[str]:
+    """As links name them: lower case, signs left out, blanks as hyphens."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    found = re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)
+    return {
+        re.sub(r"[^\w\- ]", "", re.sub(r"\]\([^)]*\)", "", each)).strip().lower().replace(" ", "-") for each in found
+    }
+
+
+def test_every_page_is_in_the_index() -> None:
+    docs = REPOSITORY / "docs"
+    linked = re.findall(r"\]\(([^)#\s]+)\)", (docs / "index.md").read_text(encoding="utf-8"))
+    assert sorted(
+        path.relative_to(docs).as_posix() for path in docs.rglob("*.md") if path.name != "index.md"
+    ) == sorted(linked)
+
+
+def glossary() -> dict[str, str]:
+    rows = re.findall(
+        r"^\| ([^|]+) \| ([^|]+) \|$", (REPOSITORY / "docs" / "glossary.md").read_text(encoding="utf-8"), re.M
+    )
+    return {word: meaning for word, meaning in rows if word not in ("word", "---")}
+
+
+def test_the_glossary_has_a_sentence_and_a_link_for_each_word() -> None:
+    words = glossary()
+    assert list(words) == sorted(words, key=str.lower)
+    for word, meaning in words.items():
+        assert re.fullmatch(r"[A-Z](?:[^.]|\.(?=\w))*; \[[\w -]+\]\([\w/#.-]+\)\.", meaning), f"{word}: {meaning}"
+
+
+def test_the_glossary_has_every_word_of_the_notation_and_every_label_of_a_statement() -> None:
+    notation = (REPOSITORY / "docs" / "notation.md").read_text(encoding="utf-8")
+    table = re.findall(r"^\| ([^|]+) \|", notation, re.MULTILINE)[2:]
+    names = {name.strip("` ").replace("_", " ") for cell in table for name in cell.split(",")}
+    sources = "".join(path.read_text(encoding="utf-8") for path in (REPOSITORY / "src/tacit/statements").glob("*.py"))
+    labels = set(re.findall(r'Label\(\s*"([A-Z -]+)"', sources)) | {DELTA_TOO_LARGE}
+    assert len(names) > 12 and len(labels) > 6
+    words = {word.lower() for word in glossary()}
+    assert {name.lower() for name in names | labels} - words == set()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

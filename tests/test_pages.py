@@ -27,14 +27,29 @@ NOT_RUN = {
     "python benchmarks/": "an hour and more, or corpora that are not shipped",
     "python after/benchmarks/": "the same",
     "git worktree": "part of such a benchmark",
+    "export RAY": "it belongs to the next two",
     "ray": "it needs the machines of a cluster; tests/training/test_workers_ray_run.py trains on one of this machine",
-    "rsync": "the same",
-    "docker": "it needs a service of the machine",
+    "tacit train docstrings-private --out runs/first --cluster": "the same",
 }
 NOT_RUN_PAGES = {"results": "what was done once, on corpora that are not shipped"}
 WITH_COMMANDS = [page for page in PAGES if commands(page) and page.parent.name not in NOT_RUN_PAGES]
 ALL = [command for page in PAGES for command in commands(page)]
-PROGRAMS = {"tacit", "make", "python", "pip", "git", "ray", "rsync", "docker", "sed", "cp", "cat", "ls", "mkdir", "export"}
+PROGRAMS = {
+    "tacit",
+    "make",
+    "python",
+    "pip",
+    "git",
+    "ray",
+    "rsync",
+    "docker",
+    "sed",
+    "cp",
+    "cat",
+    "ls",
+    "mkdir",
+    "export",
+}
 
 
 def reason_not_to_run(command: Command) -> str | None:

@@ -1,4 +1,4 @@
-"""Recipes that come with the package: found by name, in a clone and in a wheel; no file of the user's gives way to one."""
+"""Recipes that come with the package: found by name, in a clone and in a wheel; a file of the user's comes first."""
 
 import re
 from pathlib import Path
@@ -47,4 +47,6 @@ def test_the_private_ones_promise_what_is_usual_and_each_has_its_baseline() -> N
 def test_a_clone_has_them_in_a_folder_and_the_page_in_a_table() -> None:
     files = sorted(path.stem for path in (REPOSITORY / "recipes").glob("*.toml"))
     page = (REPOSITORY / "docs" / "recipes.md").read_text(encoding="utf-8")
-    assert files == list(shipped()) == sorted(re.findall(r"^\| \[([\w-]+)\]\(\.\./recipes/\1\.toml\)", page, re.MULTILINE))
+    assert (
+        files == list(shipped()) == sorted(re.findall(r"^\| \[([\w-]+)\]\(\.\./recipes/\1\.toml\)", page, re.MULTILINE))
+    )

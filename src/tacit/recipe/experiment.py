@@ -97,7 +97,7 @@ class Recipe(Section):
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """A file, or where there is none the shipped recipe of that name. Raises: RecipeError naming file, key and rule."""
+        """A file, or else the shipped recipe of that name. Raises: RecipeError naming file, key and rule."""
         try:
             text = path.read_bytes().decode("utf-8")
         except FileNotFoundError:

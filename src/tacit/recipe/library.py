@@ -13,6 +13,6 @@ def shipped() -> Mapping[str, str]:
 
 
 def named(path: Path) -> str | None:
-    """The text of the recipe that is meant where no file is: `docstrings-private`, with `recipes/` or `.toml` or not."""
+    """The text of the recipe that is meant where no file is: by its name, with `recipes/` or `.toml` or without."""
     alone = str(path.parent) in (".", "recipes") and path.suffix in ("", ".toml")
     return shipped().get(path.name.removesuffix(".toml")) if alone else None
