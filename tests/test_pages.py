@@ -32,6 +32,7 @@ NOT_RUN = {
     "tacit train docstrings-private --out runs/first --cluster": "the same",
 }
 NOT_RUN_PAGES = {"results": "what was done once, on corpora that are not shipped"}
+NOT_OF_A_CLONE = (".*", "__pycache__", "*.egg-info", "build", "dist", "runs", "caches")
 WITH_COMMANDS = [page for page in PAGES if commands(page) and page.parent.name not in NOT_RUN_PAGES]
 ALL = [command for page in PAGES for command in commands(page)]
 PROGRAMS = {
@@ -108,7 +109,7 @@ def small() -> Iterator[None]:
 def clone(small: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A clone, and in it what `make demo` leaves."""
     folder = tmp_path_factory.mktemp("clone") / "tacit"
-    subprocess.run(["git", "clone", "-q", str(REPOSITORY), str(folder)], check=True)
+    shutil.copytree(REPOSITORY, folder, symlinks=True, ignore=shutil.ignore_patterns(*NOT_OF_A_CLONE))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         assert run(["tacit", "demo"], "tacit demo")[0] == 0
@@ -119,7 +120,7 @@ def clone(small: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.stem)
 def test_blocks_run_in_order(page: Path, clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "tacit"
-    shutil.copytree(clone, folder, symlinks=True, ignore=shutil.ignore_patterns(".git"))
+    shutil.copytree(clone, folder, symlinks=True)
     monkeypatch.chdir(folder)
     names: dict[str, Any] = {"__name__": "page"}
     for block in blocks(page, "python", "console"):
