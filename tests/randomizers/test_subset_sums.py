@@ -3,6 +3,8 @@
 import itertools
 import math
 from collections import Counter
+from collections.abc import Iterator
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from tacit.randomizers import SubsetSelection
+from tacit.randomizers import SubsetSelection, subset_sums
 from tacit.randomizers.subset_sums import _hypergeometric, sum_of_subsets
 
 Votes = npt.NDArray[np.int64]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def each_law_is_computed_once() -> Iterator[None]:
+    """Thousands of sums over one domain need the same few laws, which are half of their time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subset_sums, "_hypergeometric", lru_cache(_hypergeometric))
+        yield
 
 
 def exact_law(owners: tuple[int, ...], size: int, others: int, other_size: int) -> dict[tuple[int, ...], float]:
