@@ -5,13 +5,15 @@ A new job that leaves a run folder adds a line to RUNS, another one a line to AN
 """
 
 import ast
+import copy
 import hashlib
 import json
 import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ import jax
 import pytest
 from tests.conftest import REPOSITORY
 from tests.jobs.test_train_api import Bigram
+from tests.journals import Entries, entries_of, rewrite
 from tests.training.tiny import MECHANISMS, SETTINGS, tiny_cache, tiny_recipe
 
 import tacit
@@ -170,6 +173,7 @@ class Whole:
     content: Mapping[str, Any]
     events: tuple[Event, ...]
     path: Path  # to be left as it is
+    threads: frozenset[int]  # in which something was heard
 
 
 @pytest.fixture(scope="module")
@@ -178,10 +182,11 @@ def whole(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Callable[[M
 
     def of(job: MakesARun) -> Whole:
         if id(job) not in made:
-            heard: list[Event] = []
+            heard: list[tuple[Event, int]] = []
             out = tmp_path_factory.mktemp("whole") / "run"
-            job.call(cache, out, heard.append)
-            made[id(job)] = Whole(content(out), tuple(heard), out)
+            job.call(cache, out, lambda event: heard.append((event, threading.get_ident())))
+            events, threads = zip(*heard, strict=True)
+            made[id(job)] = Whole(content(out), events, out, frozenset(threads))
         return made[id(job)]
 
     return of
@@ -204,6 +209,31 @@ def content(path: Path) -> dict[str, Any]:
         }
 
 
+def damaged(value: Any) -> Iterator[Any]:
+    """Values of other types in place of this one, and in place of each value in it."""
+    yield from (each for each in (None, "7", -1, [value], {"a": [None]}) if each != value)
+    for key in value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
+        for other in (None, "x"):
+            changed = copy.copy(value)
+            changed[key] = other
+            yield changed
+    if isinstance(value, dict):
+        yield from ({key: each for key, each in value.items() if key != gone} for gone in value)
+    if isinstance(value, list) and value and isinstance(value[-1], dict):
+        yield from ([*value[:-1], each] for each in damaged(value[-1]))
+
+
+def with_note(entries: Entries, at: int, record: dict[str, Any]) -> Entries:
+    return [*entries[:at], (entries[at][0], record), *entries[at + 1 :]]
+
+
+def resumed(path: Path) -> None:
+    """Gone on with, and everything said of it that can be asked for."""
+    result: Any = tacit.resume(path, hardware=ONE)
+    result.to_record()
+    result.blocks(**({"profile": True} if result.run.kind == "train" else {}))
+
+
 class TestJobsThatMakeARun:
     @every_run
     def test_nothing_is_printed_and_the_result_is_json(
@@ -217,10 +247,8 @@ class TestJobsThatMakeARun:
         assert record["schema"] and record["version"]
 
     @every_run
-    def test_events_come_in_the_thread_of_the_caller(self, job: MakesARun, cache: Cache, tmp_path: Path) -> None:
-        threads = set()
-        job.call(cache, tmp_path / "run", lambda event: threads.add(threading.get_ident()))
-        assert threads == {threading.get_ident()}
+    def test_events_come_in_the_thread_of_the_caller(self, job: MakesARun, whole: Callable[[MakesARun], Whole]) -> None:
+        assert whole(job).threads == {threading.get_ident()}
 
     @every_run
     @pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 1.0])
@@ -268,12 +296,27 @@ class TestJobsThatMakeARun:
         assert {line.name for line in tacit.verify(path).failed} == {"file report/more.png"}
 
     @every_run
-    def test_other_arguments_are_refused_by_name(self, job: MakesARun, cache: Cache, tmp_path: Path) -> None:
-        job.call(cache, tmp_path / "run", silent)
-        before = content(tmp_path / "run")
+    def test_other_arguments_are_refused_by_name(
+        self, job: MakesARun, cache: Cache, tmp_path: Path, whole: Callable[[MakesARun], Whole]
+    ) -> None:
+        path = shutil.copytree(whole(job).path, tmp_path / "run")
         with pytest.raises(RunError, match=job.named):
-            job.call(cache, tmp_path / "run", silent, **job.others)
-        assert content(tmp_path / "run") == before
+            job.call(cache, path, silent, **job.others)
+        assert content(path) == whole(job).content
+
+    @every_run
+    def test_damaged_notes_are_refused_or_harmless(
+        self, job: MakesARun, tmp_path: Path, whole: Callable[[MakesARun], Whole]
+    ) -> None:
+        """Under seals that fit: whoever can write the folder can make those."""
+        path = shutil.copytree(whole(job).path, tmp_path / "run")
+        before = entries_of(path)
+        for at, (kind, record) in enumerate(before):
+            for value in damaged(record["value"]) if kind == "note" else ():
+                rewrite(path, lambda _, at=at, was=record, now=value: with_note(before, at, {**was, "value": now}))
+                for ask in (tacit.verify, tacit.account_run, tacit.report, resumed):
+                    with suppress(TacitError):
+                        ask(path)
 
     @every_run
     def test_what_cannot_be_is_refused_before_anything_is_written(

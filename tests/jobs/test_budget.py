@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from tacit.keyboard.vocabulary import Provenance, Vocabulary
 from tacit.planning.trial_recipes import production_recipe, trial_base, trial_recipe
 from tacit.planning.tuning import Choice, Setting, TrialName, TuningSettings
 from tacit.privacy.gaussian import zcdp_for_epsilon
+from tacit.progress import Event
 from tacit.recipe import Recipe
 from tacit.runs.budget_book import Cost
 
@@ -173,6 +175,44 @@ def test_each_trial_of_a_tuning_is_entered_unless_it_costs_its_clients_nothing(c
     assert not (budget.parent / "tuned").exists()
     choice = Choice(setting=setting, score=0.0, trials=1, clip_norm=1.0)
     assert production_recipe(wanted, choice, 60).privacy.population == budget
+
+
+def test_a_tuning_of_several_trials_is_entered_to_its_end(cache: Cache, tmp_path: Path) -> None:
+    """Killed after its first trial and gone on with; what its trials took is refused to the next who asks."""
+    budget = tmp_path / "phones"
+    begin_population(budget, clients="phones of a test", zcdp=250.0, delta=1e-6)
+    wanted = tiny_recipe(
+        cache.path,
+        rounds={"rounds": 3, "report_goal": 6, "min_separation": 3},
+        privacy={"mechanism": {"name": "blt-b400"}, "zcdp": 40.0, "population": str(budget)},
+    )
+    grid = TuningSettings(server_learning_rates=(0.5, 1.0))
+
+    def impatient(event: Event) -> None:
+        if account_population(budget).runs[1:]:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tacit.tune(wanted, tmp_path / "tuned", grid, hardware=ONE, progress=impatient)
+    assert [each.state for each in account_population(budget).runs] == ["settled", "begun"]
+    result = tacit.tune(wanted, tmp_path / "tuned", grid, hardware=ONE)
+    found = account_population(budget)
+    trials = sorted((tmp_path / "tuned" / "runs").iterdir())
+    assert len(trials) == len(result.trials) == 2
+    assert [(each.state, each.entered.kind) for each in found.runs] == [("settled", "train")] * 2
+    assert {Path(each.entered.run).resolve() for each in found.runs} == {each.resolve() for each in trials}
+    assert found.zcdp == pytest.approx(sum(each.zcdp for each in result.trials)) and found.zcdp > 0
+    for number, trial in enumerate(trials, 1):
+        state = tacit.statement(trial).facts.budget
+        assert state is not None and state.settled and state.runs == number
+        assert tacit.verify(trial).holds
+    assert tacit.verify(tmp_path / "tuned").holds
+    tacit.tune(wanted, tmp_path / "tuned", grid, hardware=ONE)  # nothing is begun, so nothing is entered
+    assert account_population(budget).zcdp == found.zcdp
+    more = replace(grid, server_learning_rates=(0.5, 1.0, 2.0, 4.0))
+    with pytest.raises(BudgetError, match=r"'phones' has zCDP .* of 250 left after 2 runs"):
+        tacit.tune(wanted, tmp_path / "tuned", more, hardware=ONE)
+    assert len(list((tmp_path / "tuned" / "runs").iterdir())) == 2
 
 
 def test_the_command_begins_and_shows(tmp_path: Path) -> None:

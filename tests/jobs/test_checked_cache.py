@@ -7,8 +7,11 @@ from typing import Any
 
 import jax
 import numpy as np
+import numpy.typing as npt
 import pytest
-from tests.training.tiny import SETTINGS, tiny_cache, tiny_recipe
+from tests.journals import rewrite_each
+from tests.training import tiny
+from tests.training.tiny import MECHANISMS, SETTINGS, tiny_cache, tiny_recipe
 
 import tacit
 from tacit.compute import Hardware
@@ -21,6 +24,7 @@ from tacit.jobs.training_run import begin, carry_on
 from tacit.keyboard.model_folder import load_model, write_model, write_origin
 from tacit.keyboard.vocabulary import Provenance, Vocabulary
 from tacit.runs import Run
+from tacit.training import rounds
 
 ONE = Hardware(workers=1)
 KNOWN = Vocabulary(words=("the", "of"), provenance=Provenance(kind="public", description="two words"))
@@ -54,6 +58,50 @@ def test_two_copies_of_a_run_are_not_resumed_on_different_text(cache: Cache, tmp
         with pytest.raises(CacheError, match=r"cache/ids is not what was imported \(its SHA-256 differs\)"):
             carry_on(copy, hardware=ONE, until=1)
         assert copy.steps_done == 0
+
+
+def noises_to_the_end(run: Path) -> list[tuple[float, npt.NDArray[np.float64]]]:
+    """(standard deviation of a seed, what was added to the sum) of each round that was still to be done."""
+    heard, add_noise = [], rounds._add_noise
+
+    def listening(total: Any, noise: Any, updates: Any, key: bytes) -> Any:
+        released, after = add_noise(total, noise, updates, key)
+        heard.append((updates.seed_stddev, np.asarray(released, np.float64) - np.asarray(total, np.float64)))
+        return released, after
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rounds, "_add_noise", listening)
+        tacit.resume(run, hardware=ONE)
+    return heard
+
+
+@pytest.mark.parametrize("mechanism", ["tree", "blt", "banded-inverse"])
+def test_two_copies_that_were_made_to_go_on_with_different_text_share_no_noise(
+    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mechanism: str
+) -> None:
+    """Cache, manifest, metadata and seals are made to fit; with equal text, equal noise. To the end of both runs."""
+    with begin(tiny_recipe(cache.path, privacy=MECHANISMS[mechanism]), tmp_path / "run") as run:
+        carry_on(run, hardware=ONE, until=4)
+    for name in ("same", "other"):
+        shutil.copytree(tmp_path / "run", tmp_path / name)
+    one, same = noises_to_the_end(tmp_path / "run"), noises_to_the_end(tmp_path / "same")
+    assert len(one) == 5
+    assert all(a.tobytes() == b.tobytes() for (_, a), (_, b) in zip(one, same, strict=True))
+
+    sentence = tiny.Typists._sentence
+    monkeypatch.setattr(tiny.Typists, "_sentence", lambda self, draw: " ".join(sentence(self, draw).split()[::-1]))
+    shutil.rmtree(cache.path)
+    digest = tiny_cache(cache.path).manifest.digest
+    assert digest != cache.manifest.digest
+
+    def fitting(entry: dict[str, Any]) -> dict[str, Any]:
+        metadata = entry["metadata"]
+        return {**entry, "metadata": {**metadata, "data": {**metadata["data"], "cache_digest": digest}}}
+
+    rewrite_each(tmp_path / "other", "begun", fitting)
+    other = noises_to_the_end(tmp_path / "other")
+    for round, ((stddev, a), (_, b)) in enumerate(zip(one, other, strict=True), 4):
+        assert np.std(a - b) > stddev, f"round {round}: what is the same of two noises is no protection"
 
 
 JOBS: dict[str, Callable[[Cache, Path, Path], Any]] = {

@@ -71,11 +71,14 @@ def of_profile(spent: Mapping[str, Any], meanings: Mapping[str, str]) -> list[Bl
     phases = spent["phases"]
     order = [*(name for name in meanings if name in phases), *(name for name in phases if name not in meanings)]
     rows = [(name, phases[name], whole, meanings.get(name, "between these")) for name in order]
-    workers = dict(spent.get("workers", {"count": 0}))  # none of a cluster's
+    workers = dict(spent.get("workers") or {"count": 0})  # none of a cluster's
     capacity = workers.pop("count") * whole
     rows += [(f"workers {name}", seconds, capacity, "of all workers' time") for name, seconds in workers.items()]
     rows.append(("disk writing", spent["disk"]["writing"], whole, "beside the next round"))
-    cells = tuple((name, f"{seconds:.2f}", f"{seconds / of:.1%}", meaning) for name, seconds, of, meaning in rows)
+    shares = [f"{seconds / of:.1%}" if of else "" for _, seconds, of, _ in rows]
+    cells = tuple(
+        (name, f"{seconds:.2f}", share, said) for (name, seconds, _, said), share in zip(rows, shares, strict=True)
+    )
     return [Paragraph(f"where {whole:.1f} seconds went"), Table(cells, ("", "seconds", "share", ""))]
 
 

@@ -75,6 +75,59 @@ class Noted:
 
 
 @dataclass(frozen=True, kw_only=True)
+class _Disk:
+    writing: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Workers:
+    count: int
+    reading: float
+    training: float
+    evaluating: float
+    idle: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Spent:
+    """Where the seconds of one call went."""
+
+    seconds: float
+    phases: Mapping[str, float]
+    disk: _Disk
+    workers: _Workers | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Flag:
+    value: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Text:
+    value: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Seals:
+    value: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Times:
+    value: tuple[_Spent, ...]
+
+
+# What notes are by name; others are looked at by whoever reads them, or are the user's.
+NOTES: Mapping[str, type] = {
+    **dict.fromkeys(("finished", "noise key destroyed"), _Flag),
+    **dict.fromkeys(("precision", "diverged", "recipe"), _Text),
+    "trials": _Seals,
+    "profile": _Times,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
 class Kept:
     """Files that were written into the folder for others to read: in place of what was below `of` before."""
 
@@ -132,6 +185,10 @@ class Written:
             case Measured():
                 self.metrics |= {(each.split, each.name, each.step): each for each in entry.metrics}
             case Noted():
+                if entry.name in NOTES:
+                    from_plain(
+                        NOTES[entry.name], {"value": entry.value}, error=RunError, where=f"'{entry.name}' of {where}"
+                    )
                 self.notes[entry.name] = entry.value
             case Kept():
                 before = {name: sha for name, sha in self.files.items() if not is_below(name, entry.of)}
