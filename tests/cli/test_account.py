@@ -108,6 +108,16 @@ def test_the_command_of_a_statement_gives_its_figures(strategy: Strategy) -> Non
     assert (figures["zcdp"], figures["epsilon"]) == (promise.zcdp, promise.epsilon(1e-8))
 
 
+def test_epsilon_is_at_the_delta_of_a_run_where_the_number_of_clients_is_given() -> None:
+    """As `tacit train` gives it where the recipe says no other: min(1e-5, n^-1.1)."""
+    line = "tree --rounds 2000 --max-participations 6 --min-separation 321 --noise-multiplier 7"
+    few, many = account(f"{line} --clients 5000"), account(f"{line} --clients 1000000")
+    assert (few["delta"], many["delta"], account(line)["delta"]) == (1e-5, 2e-7, 1e-10)
+    assert few["epsilon"] == account(f"{line} --delta 1e-5")["epsilon"]
+    asked = account(line.replace("--noise-multiplier 7", "--epsilon 8 --clients 5000"))
+    assert asked["epsilon"] == pytest.approx(8) and asked["delta"] == 1e-5
+
+
 def test_the_readable_form_names_delta_beside_epsilon() -> None:
     result = CliRunner().invoke(app, shlex.split(f"{TREE} --rounds-between 313 --noise-multiplier 7"))
     assert result.exit_code == 0
@@ -131,6 +141,8 @@ def test_the_readable_form_names_delta_beside_epsilon() -> None:
         (f"{TREE} --rounds-between 313 --noise-multiplier nan", "--noise-multiplier nan"),
         (f"{TREE} --rounds-between 313 --zcdp 0", "zcdp=0.0"),
         (f"{TREE} --rounds-between 313 --noise-multiplier 7 --delta 1", "delta=1.0"),
+        (f"{TREE} --rounds-between 313 --noise-multiplier 7 --clients 9", "drop one of them"),
+        (f"{TREE.split(' --delta')[0]} --rounds-between 3 --noise-multiplier 7 --clients 0", "at least one client"),
         (f"{TREE} --rounds-between -1 --noise-multiplier 7", "rounds_between=-1"),
         (f"{TREE} --rounds-between 313 --noise-multiplier 7 --restarts 5,3", "restarts=(5, 3)"),
         (

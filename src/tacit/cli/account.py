@@ -53,7 +53,7 @@ def _independent(chosen: ChosenMechanism, limits: SingleReleaseOrLimits, noise: 
 
 def _mechanism(chosen: ChosenMechanism, limits: Limits, noise: Noise, as_json: Json = False) -> None:
     participation = limits.participation()
-    _show_guarantee(noise.guarantee(_strategy(chosen, participation, as_json), participation), noise.delta, as_json)
+    _show_guarantee(noise.guarantee(_strategy(chosen, participation, as_json), participation), noise.read_at, as_json)
 
 
 ASKED = {
@@ -86,7 +86,7 @@ def account_strategy(
     as_json: Json = False,
 ) -> None:
     """Any strategy from a file; where only a bound is proved, says so."""
-    _show_guarantee(noise.guarantee(strategy_from_file(file), limits.participation()), noise.delta, as_json)
+    _show_guarantee(noise.guarantee(strategy_from_file(file), limits.participation()), noise.read_at, as_json)
 
 
 @app.command("log")
@@ -110,7 +110,7 @@ def account_log(
     waited = seconds(timer, "timer")
     participation = Participation.from_round_times(read_round_times(rounds), timer=waited, clock=clock)
     guarantee = noise.guarantee(_strategy(mechanism.chosen(), participation, as_json), participation)
-    _show_guarantee(guarantee, noise.delta, as_json, timer_seconds=waited, timer_starts_at=clock)
+    _show_guarantee(guarantee, noise.read_at, as_json, timer_seconds=waited, timer_starts_at=clock)
 
 
 @app.command("amplified")

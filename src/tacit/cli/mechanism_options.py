@@ -17,7 +17,7 @@ from tacit.cli.values import numbers, rounds
 from tacit.design.catalogue import MECHANISMS
 from tacit.design.mechanism import ChosenMechanism, Mechanism, Parameters
 from tacit.errors import InputError
-from tacit.jobs.account import account
+from tacit.jobs.account import account, delta_asked
 from tacit.privacy.encoding import Encoding
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Participation
@@ -77,7 +77,10 @@ class Noise:
         float | None,
         typer.Option(help="The epsilon to reach at --delta; the noise multiplier for it is computed."),
     ] = None
-    delta: Annotated[float, typer.Option(help="The delta at which epsilon is given.")] = 1e-10
+    delta: Annotated[float | None, typer.Option(help="The delta at which epsilon is given; left out, 1e-10,")] = None
+    clients: Annotated[
+        int | None, typer.Option(help="or that of a run with so many training clients: min(1e-5, n^-1.1).")
+    ] = None
     clip_inflation: Annotated[
         float | None,
         typer.Option(help="The factor by which encoding for secure aggregation lengthens a clipped update."),
@@ -88,6 +91,11 @@ class Noise:
     secagg_scale: Annotated[float | None, typer.Option(help="the factor before rounding to integers,")] = None
     secagg_clip_norm: Annotated[float | None, typer.Option(help="and the clip norm before encoding.")] = None
 
+    @property
+    def read_at(self) -> float:
+        """The delta at which epsilon is given. Raises: InputError where two are asked for, or nobody is protected."""
+        return delta_asked(self.delta, self.clients)
+
     def guarantee(self, strategy: Strategy, participation: Participation) -> Guarantee:
         """With clip norm 1: what is promised does not depend on it."""
         return account(
@@ -97,6 +105,7 @@ class Noise:
             zcdp=self.zcdp,
             epsilon=self.epsilon,
             delta=self.delta,
+            clients=self.clients,
             clip_inflation=self._inflation(),
         )
 

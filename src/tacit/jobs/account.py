@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.errors import InputError, of_type
 from tacit.privacy.amplification import Amplified, CyclicSampling, amplified, bands_of
+from tacit.privacy.delta import PAPERS_DELTA, default_delta
 from tacit.privacy.gaussian import zcdp_for_epsilon
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Participation
@@ -22,6 +23,17 @@ if TYPE_CHECKING:
 COLUMNS = ("round", "finished")
 
 
+def delta_asked(delta: float | None, clients: int | None) -> float:
+    """The delta at which epsilon is given: the one that is asked for, that of a run with so many training clients, or
+    the papers'. Raises: InputError where both are given, or there is no client.
+    """
+    if delta is not None and clients is not None:
+        raise InputError("--delta and --clients both say at which delta epsilon is given; drop one of them.")
+    if clients is not None:
+        return default_delta(clients)
+    return PAPERS_DELTA if delta is None else delta
+
+
 def account(
     strategy: Strategy,
     participation: Participation,
@@ -29,11 +41,14 @@ def account(
     noise_multiplier: float | None = None,
     zcdp: float | None = None,
     epsilon: float | None = None,
-    delta: float = 1e-10,
+    delta: float | None = None,
+    clients: int | None = None,
     clip_inflation: float = 1.0,
 ) -> Guarantee:
     """What a strategy promises to clients who keep the participation limits; of the three prices, exactly one is given
-    and the others follow: the noise multiplier in clip norms, rho of zCDP, or epsilon at `delta`.
+    and the others follow: the noise multiplier in clip norms, rho of zCDP, or epsilon at a delta.
+
+    delta: left out, that of a run with so many training `clients`, or else the papers' 1e-10.
 
     With clip norm 1: what is promised does not depend on it. clip_inflation: see `privacy.encoding`. Raises: InputError
     unless there is one price, or where a value is none; AccountingError where no sensitivity is known.
@@ -42,12 +57,13 @@ def account(
     of_type("participation", participation, Participation)
     prices = {"noise_multiplier": noise_multiplier, "zcdp": zcdp, "epsilon": epsilon}
     given = [value for value in prices.values() if value is not None]
-    for name, value in {**prices, "delta": delta, "clip_inflation": clip_inflation}.items():
+    for name, value in {**prices, "delta": delta, "clients": clients, "clip_inflation": clip_inflation}.items():
         of_type(name, value, Real, NoneType)
     if len(given) != 1:
         raise InputError(
             f"{len(given)} of noise_multiplier, zcdp and epsilon given; give exactly one, the others follow."
         )
+    at = delta_asked(delta, clients)
     shared: dict[str, Any] = {
         "participation": participation,
         "strategy": strategy,
@@ -56,7 +72,7 @@ def account(
     }
     if noise_multiplier is not None:
         return Guarantee(noise_multiplier=noise_multiplier, **shared)
-    return Guarantee.for_zcdp(zcdp if zcdp is not None else zcdp_for_epsilon(given[0], delta), **shared)
+    return Guarantee.for_zcdp(zcdp if zcdp is not None else zcdp_for_epsilon(given[0], at), **shared)
 
 
 def account_amplified(

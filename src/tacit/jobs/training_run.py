@@ -108,6 +108,7 @@ def begin(
         evaluation=recipe.evaluation.model_dump(),
         hooks=hooks.names,
         why_mechanism=why,
+        foreseen=told.sentence,
     )
     settings = recipe.to_toml() if why is None else f"# {why}\n{recipe.to_toml()}"
     kept = None if matrix is None else json.dumps(matrix.to_record())

@@ -6,6 +6,7 @@ from tacit.errors import InputError
 
 DELTA_TOO_LARGE = "DELTA TOO LARGE"  # the label of a statement
 LARGEST = 1e-5  # however few clients there are
+PAPERS_DELTA = 1e-10  # of arXiv:2305.18465, for populations of tens of millions
 EXPONENT = 1.1  # a convention: delta below 1/population by more and more (arXiv:2303.00654 advises well below)
 
 

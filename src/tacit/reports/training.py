@@ -77,6 +77,7 @@ def page(summary: RunSummary) -> Page:
         blocks=(
             Labels(labels(summary)),
             Paragraph(opening(summary)),
+            *published.foreseen(summary),
             Tiles(tuple(tiles(summary).items())),
             *map(FigureOf, shown),
             *beside(summary),

@@ -58,6 +58,7 @@ ASKED = (
     "evaluation",
     "hooks",
     "why_mechanism",
+    "foreseen",
 )
 DATA_ASKED = ("cache", "source", "vocabulary_sha256", "vocabulary_size")
 SMOOTH_FROM = 40  # rounds, from twice so many on a curve is smoothed
@@ -83,6 +84,7 @@ def page(summary: RunSummary) -> Page:
         blocks=(
             *([Labels(summary.labels)] if summary.labels else []),
             Paragraph(price(summary)),
+            *foreseen(summary),
             Tiles(tuple(tiles(summary).items())),
             *map(FigureOf, shown),
             Paragraph((PUBLISHABLE if summary.private else BARE) + ELSEWHERE),
@@ -170,6 +172,12 @@ def promised(summary: RunSummary) -> list[Block]:
             rows.append((title, _figure(name, share[name]), _figure(name, happened.get(name))))
     stated: list[Block] = [StatementOf(summary.statement)] if summary.statement else [*NOTHING_STATED]
     return [Heading("Planned and realised"), Table(tuple(rows), ("", "planned", "realised")), *terms(summary), *stated]
+
+
+def foreseen(summary: RunSummary) -> list[Block]:
+    """What was expected of the run before its first round, by its plan alone."""
+    said = summary.metadata.foreseen
+    return [] if said is None else [Paragraph(f"Foreseen before the first round: {said}.", soft=True)]
 
 
 def may_suggest(summary: RunSummary) -> bool:

@@ -73,6 +73,7 @@ class TrainingMetadata(Metadata):
     evaluation: Mapping[str, Any]
     hooks: Mapping[str, str] = field(default_factory=dict)  # parts of the program's own, by argument: qualified names
     why_mechanism: str | None = None  # of one that the recipe left to the program
+    foreseen: str | None = None  # what its noise was expected to leave of the model, by the plan alone
 
 
 @dataclass(frozen=True, kw_only=True)
