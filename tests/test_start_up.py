@@ -42,7 +42,7 @@ def test_accounting_needs_no_accelerator(module: str) -> None:
 
 
 def test_help_loads_no_command() -> None:
-    assert not loaded_by_command("--help") & (HEAVY | {"numpy", "scipy", "pydantic"})
+    assert not loaded_by_command("--help") & (HEAVY | {"numpy", "scipy", "pydantic", "rich"})
 
 
 def rooms(modules: set[str]) -> set[str]:

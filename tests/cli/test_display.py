@@ -7,7 +7,7 @@ import pytest
 
 from tacit.cli import display as displays
 from tacit.cli.console import Terminal
-from tacit.cli.display import display, shown
+from tacit.cli.display import Display, display, shown
 from tacit.progress import COMPILING, Advanced, Evaluated, StageBegan, StageEnded, Warned
 
 
@@ -96,3 +96,20 @@ def test_a_stage_without_a_total_is_counted(seen: StringIO, monkeypatch: pytest.
         progress(StageBegan("reading"))
         progress(Advanced("reading", 1200))
     assert seen.getvalue() == "reading: 1,200\n"
+
+
+def test_bars_and_figures_fit_into_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Name, counts, times and every figure can be read; nothing is cut off."""
+    monkeypatch.setattr(displays, "complaints", Terminal(file=StringIO(), width=80, force_terminal=True))
+    bars = displays._bars()
+    progress = Display(bars)  # drawn once and not live
+    progress(StageBegan("counting words that are", 8614))
+    progress(StageBegan("training", 2000))
+    figures = {"clients_per_second": 120.0, "top1_accuracy": 0.125, "zcdp": 0.51234, "epsilon": 3.1234, "loss": 3.0}
+    progress(Advanced("training", 1200, {**figures, "delta": 1e-10, "clip_norm": 0.3, "clip_estimate": 0.22}))
+    with displays.complaints.capture() as drawn:
+        displays.complaints.print(bars.get_renderable())
+    lines = drawn.get().splitlines()
+    assert max(map(len, lines)) <= 80 and "…" not in drawn.get()
+    assert "0/8614" in lines[0] and "1200/2000" in lines[1] and lines[1].split()[-1] == "-:--:--"
+    assert " ".join(lines[2:]).split() == shown(progress._figures["training"]).split()

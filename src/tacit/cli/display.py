@@ -20,6 +20,7 @@ from tacit.records import visible
 if TYPE_CHECKING:  # half of what `tacit --help` would load
     from pathlib import Path
 
+    from rich.console import RenderableType
     from rich.progress import Progress as Bars
     from rich.progress import TaskID
 
@@ -182,15 +183,27 @@ def display(quiet: bool = False, run: "Path | None" = None) -> Iterator[Progress
 
 
 def _bars() -> "Bars":
-    """What is done, of how many, since when and for how long still."""
+    """What is done, of how many, since when and for how long still; below, the figures of the stage that is under way.
+
+    All of it in 80 columns, for a name of 24 letters.
+    """
+    from rich.padding import Padding
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
+    from rich.text import Text
 
-    return Bars(
+    class Stages(Bars):
+        """A bar for each stage, and a line for the last."""
+
+        def get_renderables(self) -> "Iterator[RenderableType]":
+            yield self.make_tasks_table(self.tasks)
+            if self.tasks and (figures := self.tasks[-1].fields["shown"]):
+                yield Padding(Text(figures, no_wrap=False, overflow="fold"), (0, 0, 0, 2))
+
+    return Stages(
         TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=24),
+        BarColumn(bar_width=16),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[shown]}", markup=False),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(elapsed_when_finished=False),

@@ -48,6 +48,14 @@ class LateGroup(TyperGroup):
             _complain(error)
         sys.exit(code)
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """All of each one's line: Typer's own would be cut to a line of the window."""
+        lines = {
+            name: (each.help or "").partition("\n\n")[0] for name, each in self.commands.items() if not each.hidden
+        }
+        with formatter.section("Commands"):
+            formatter.write_dl(list(lines.items()))
+
     def made(self, name: str) -> Any:
         """A sub-command with its options. Any: its class is click's or Typer's, by Typer's version."""
         return _made(name, self.table[name]) if name in self.table else self.commands[name]
@@ -82,7 +90,8 @@ def late_app(
     begin: what is called before any of them, and where none was given, in place of help.
     """
     group = type("Group", (cls,), {"table": table})
-    app = typer.Typer(cls=group, no_args_is_help=begin is None, invoke_without_command=begin is not None, **settings)
+    begins: dict[str, Any] = {"no_args_is_help": begin is None, "invoke_without_command": begin is not None}
+    app = typer.Typer(cls=group, rich_markup_mode=None, **begins, **settings)  # plain help: a third of the time
     app.callback()(begin or (lambda: None))  # or Typer takes an app with one registered command for that command
     return app
 
@@ -99,7 +108,7 @@ def _made(name: str, later: Later) -> Any:
         group = typer.main.get_group(found)
         group.name = name
         return group
-    alone = typer.Typer(add_completion=False)
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
     alone.command(name)(found)
     return typer.main.get_command(alone)
 
