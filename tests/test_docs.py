@@ -68,6 +68,11 @@ def headings(page: Path) -> set[str]:
     }
 
 
+def test_the_readme_is_short() -> None:
+    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    assert len(re.findall(r"\]\(", text)) <= 25 and len(text.splitlines()) <= 100
+
+
 def test_every_page_is_in_the_index() -> None:
     docs = REPOSITORY / "docs"
     linked = re.findall(r"\]\(([^)#\s]+)\)", (docs / "index.md").read_text(encoding="utf-8"))

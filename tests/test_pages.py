@@ -32,6 +32,7 @@ NOT_RUN = {
     "tacit train docstrings-private --out runs/first --cluster": "the same",
 }
 NOT_RUN_PAGES = {"results": "what was done once, on corpora that are not shipped"}
+SHOWN = {"integrations.md": {"py"}}  # it needs a server of somebody's
 NOT_OF_A_CLONE = (".*", "__pycache__", "*.egg-info", "build", "dist", "runs", "caches")
 WITH_COMMANDS = [page for page in PAGES if commands(page) and page.parent.name not in NOT_RUN_PAGES]
 ALL = [command for page in PAGES for command in commands(page)]
@@ -55,6 +56,16 @@ PROGRAMS = {
 
 def reason_not_to_run(command: Command) -> str | None:
     return next((why for begins, why in NOT_RUN.items() if command.text.startswith(begins)), None)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_command_hides_from_the_tests(page: Path) -> None:
+    """Commands stand in `console` blocks behind `$ `: neither in a shell script nor as an indented line."""
+    text = page.read_text(encoding="utf-8")
+    fences = set(re.findall(r"^```(\w*)$", text, flags=re.MULTILINE)) - {""}
+    assert fences <= {"console", "json", "python", "text", "toml"} | SHOWN.get(page.name, set()), page.name
+    outside = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    assert not re.findall(r"^ +\$? ?(?:tacit|pip|make|python|git) .*$", outside, flags=re.MULTILINE), page.name
 
 
 @pytest.mark.parametrize("command", ALL, ids=lambda command: command.text[:60])
