@@ -14,11 +14,13 @@ import tomli_w
 
 from tacit.cli.console import console
 from tacit.data.docstrings import Docstrings
+from tacit.jobs import demo
 from tacit.recipe import Recipe
 
 AS_PRINTED = os.environ.get("PAGES") == "as-printed"
 
 WIDTH = 150  # columns of the terminal that pages show
+SENTENCES = 600  # of public text
 PACKAGES = ("asyncio", "collections", "concurrent", "email", "html", "http", "importlib", "json", "logging", "unittest")
 
 # At most so much of these keys of a recipe, whoever wrote it.
@@ -96,5 +98,6 @@ def made_small(patch: pytest.MonkeyPatch) -> None:
         return ((name, path) for name, path in find(self) if name.split(".")[0] in PACKAGES)
 
     patch.setattr(console, "_width", WIDTH)
+    patch.setattr(demo, "PUBLIC_SENTENCES", SENTENCES)
     patch.setattr(Recipe, "from_toml", classmethod(from_toml))
     patch.setattr(Docstrings, "_find", few)

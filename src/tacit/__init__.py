@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from tacit.jobs.account import account
     from tacit.jobs.account_run import account_run
+    from tacit.jobs.demo import demo
     from tacit.jobs.design import compare_mechanisms, design_mechanism
     from tacit.jobs.discover import discover
     from tacit.jobs.doctor import doctor
@@ -42,6 +43,7 @@ _HOME = {
     "begin_population": "tacit.jobs.population",
     "compare": "tacit.jobs.report",
     "compare_mechanisms": "tacit.jobs.design",
+    "demo": "tacit.jobs.demo",
     "design_mechanism": "tacit.jobs.design",
     "discover": "tacit.jobs.discover",
     "doctor": "tacit.jobs.doctor",
@@ -73,6 +75,7 @@ __all__ = [
     "begin_population",
     "compare",
     "compare_mechanisms",
+    "demo",
     "design_mechanism",
     "discover",
     "doctor",

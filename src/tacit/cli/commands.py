@@ -47,7 +47,8 @@ def _begin(
 
 COMMANDS = {
     "demo": at(
-        "demo:demo", "Import a population, train a private next-word model, evaluate it, write report and statement."
+        "demo:demo",
+        "A private model from nothing: clients, a public model, private training from it, and what the noise cost.",
     ),
     "data": at("data:app", "Bring clients' text in, and look at what came."),
     "vocab": at("vocab:app", "Make and extend vocabularies."),

@@ -110,7 +110,7 @@ def make_vocabulary(choice: VocabularyChoice, source: Source, *, size: int | Non
     return most_frequent(counts, size=size, provenance=provenance, lowercase=lowercase)
 
 
-_PRINTED = {MANUALS: "the manuals of this Python (help topics, package descriptions)"}
+_PRINTED = {MANUALS: "what this Python and its packages ship (manuals, headers, test suites)"}
 
 
 def _public_texts(origin: str) -> Iterator[str]:
