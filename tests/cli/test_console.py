@@ -17,13 +17,14 @@ from typer.testing import CliRunner
 
 from tacit.cli import console as talk
 from tacit.cli import display as displays
-from tacit.cli.blocks import print_table
+from tacit.cli.blocks import print_blocks, print_table
 from tacit.cli.commands import app as tacit
 from tacit.cli.console import FAILED, Terminal, print_json, refusing_in_one_line, styled
 from tacit.cli.display import display
 from tacit.errors import AccountingError, InputError, RecipeError, RunError, TacitError
 from tacit.progress import Advanced, Event, StageBegan, Warned
 from tacit.records import visible
+from tacit.reports.page import Heading, Paragraph
 
 REFUSALS: dict[str, Exception] = {
     "recipe": RecipeError("report_goal=500 exceeds the population of 20; use a report goal of at most 20."),
@@ -202,3 +203,28 @@ def test_what_cannot_be_read_is_refused_in_one_line(asked: list[str], says: str)
     assert (result.exit_code, result.stdout) == (FAILED, "")
     assert result.stderr.startswith(f"error: {says}") and result.stderr.count("\n") == 1
     assert result.stderr == visible(result.stderr)
+
+
+SENTENCE = "a promise is kept whole " * 8 + "in/a/file/whose/name/is/not/broken"
+
+
+def test_lines_stay_whole_in_a_pipe_and_words_in_a_window() -> None:
+    pipe, window = io.StringIO(), io.StringIO()
+    Terminal(file=pipe, width=40).print(SENTENCE)
+    Terminal(file=window, width=40, force_terminal=True, color_system=None).print(SENTENCE)
+    assert pipe.getvalue() == f"{SENTENCE}\n"
+    lines = window.getvalue().splitlines()
+    assert len(lines) > 1 and max(map(len, lines)) <= 40
+    assert [word for line in lines for word in line.split()] == SENTENCE.split()
+
+
+def test_a_paragraph_under_a_heading_is_indented_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    window = io.StringIO()
+    monkeypatch.setattr(
+        "tacit.cli.blocks.console", Terminal(file=window, width=40, force_terminal=True, color_system=None)
+    )
+    print_blocks([Heading("Promise"), Paragraph(f"{SENTENCE}\n\n- one\n- two")])
+    title, *lines = window.getvalue().splitlines()
+    assert title == "Promise" and lines[-2:] == ["   - one", "   - two"]
+    assert max(map(len, lines)) <= 40 and all(line.startswith("   ") for line in lines)
+    assert [word for line in lines[:-2] for word in line.split()] == SENTENCE.split()

@@ -1,6 +1,7 @@
 """What people read of a result, its blocks, as text; tables of figures, none of which is ever cut off."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from textwrap import wrap
 from typing import Any
 
 from rich.measure import Measurement
@@ -21,7 +22,8 @@ def print_blocks(blocks: Sequence[Any]) -> None:
             case Paragraph(text=text, soft=soft):
                 indent = "" if soft else indent
                 for line in text.split("\n\n"):
-                    console.print(indent + line)
+                    for part in _lines(line, console.width - len(indent)) if console.is_terminal else [line]:
+                        console.print(indent + part)
             case Labels(labels=labels):
                 for label in labels:
                     console.print(styled(f"{label.name}:", "bold red"), label.meaning)
@@ -29,6 +31,12 @@ def print_blocks(blocks: Sequence[Any]) -> None:
                 print_table((), tiles)
             case Table(rows=rows, head=head):
                 print_table(head, rows)
+
+
+def _lines(text: str, width: int) -> Iterator[str]:
+    """The text broken between words; its own lines stay."""
+    for line in text.splitlines():
+        yield from wrap(line, width, break_long_words=False, break_on_hyphens=False) or [""]
 
 
 def print_table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:

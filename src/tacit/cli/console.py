@@ -37,9 +37,13 @@ class Terminal(Console):
         """No markup, no emoji, no highlighting: "400:100:3" and "[/red]" mean themselves."""
         return Text(visible(text), style, justify=justify, overflow=overflow)
 
+    def print(self, *objects: Any, **settings: Any) -> None:
+        """A window breaks lines between words; in a file or a pipe they stay whole, for whoever searches them."""
+        super().print(*objects, **{"soft_wrap": not self.is_terminal, **settings})
 
-console = Terminal(soft_wrap=True)
-complaints = Terminal(stderr=True, soft_wrap=True)
+
+console = Terminal()
+complaints = Terminal(stderr=True)
 
 
 class Recorded(Protocol):
