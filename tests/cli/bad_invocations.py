@@ -11,6 +11,7 @@ import shutil
 import sqlite3
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
@@ -186,7 +187,7 @@ def _damaged_runs(at: Path) -> None:
         for name, edit in EDITS.items():
             folder = at / "damaged" / f"{kind}-{name}"
             shutil.copytree(at / kind, folder)
-            with sqlite3.connect(folder / "run.db") as database:
+            with closing(sqlite3.connect(folder / "run.db")) as database, database:
                 assert database.execute(edit).rowcount, f"{name} changes nothing"
             database.close()
         content = (at / kind / "run.db").read_bytes()

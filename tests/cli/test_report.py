@@ -1,6 +1,7 @@
 """`tacit report` and `tacit compare`: what people and programs are told, and damaged folders in one line."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ def ruin_text(path: Path) -> None:
 
 def ruin_foreign(path: Path) -> None:
     path.mkdir()
-    with sqlite3.connect(path / "run.db") as database:
+    with closing(sqlite3.connect(path / "run.db")) as database, database:
         database.execute("CREATE TABLE metadata (name TEXT, value TEXT)")
         database.execute("INSERT INTO metadata VALUES ('format', '\"tacit run 99\"')")
     database.close()
@@ -73,7 +74,7 @@ def ruin_facts(path: Path) -> None:
 
 def ruin_rounds(path: Path) -> None:
     write_run(path, strategy=Tree())
-    with sqlite3.connect(path / "run.db") as database:
+    with closing(sqlite3.connect(path / "run.db")) as database, database:
         database.execute("DROP TABLE journal")
     database.close()
 

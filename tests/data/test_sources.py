@@ -3,7 +3,7 @@
 import sqlite3
 import subprocess
 import sysconfig
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -235,7 +235,7 @@ def example(features: dict[str, list[bytes]]) -> bytes:
 class TestStackOverflow:
     def write(self, path: Path, rows: list[tuple[str, str, bytes]]) -> str:
         """The tables that tensorflow_federated's sql_client_data.py reads."""
-        with sqlite3.connect(path) as connection:
+        with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute(
                 "CREATE TABLE examples (split_name TEXT NOT NULL, client_id TEXT NOT NULL, "
                 "serialized_example_proto BLOB NOT NULL)"

@@ -13,8 +13,9 @@ before its head has lost its end (a table that was cut, a write-ahead file that 
 import hashlib
 import os
 import sqlite3
+import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +52,7 @@ class Journal:
     def __init__(self, folder: Path, database: sqlite3.Connection, *, writable: bool) -> None:
         self.folder, self.writable = folder, writable
         self._database = database
+        weakref.finalize(self, _close, database)  # a run that nobody closed: from 3.13 on Python warns
         self._written = Written()
 
     @classmethod
@@ -237,6 +239,11 @@ def writing(folder: Path) -> Iterator[None]:
 
 def _head(count: int, seal: str) -> str:
     return f"{count:020d} {seal}\n"
+
+
+def _close(database: sqlite3.Connection) -> None:
+    with suppress(sqlite3.ProgrammingError):  # in another thread, which may not; then it closes with the object
+        database.close()
 
 
 def _connected(path: Path, writable: bool) -> sqlite3.Connection:
