@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from tests.made_runs import RUNS, note, write_run
 
+from tacit.errors import InputError, RunError
 from tacit.jobs.report import report
 from tacit.privacy import Tree
 from tacit.reports.page import Labels
@@ -86,3 +87,29 @@ def test_the_contenders_stand_in_the_record_with_their_intervals(tmp_path: Path)
     value, low, high = beside["start"]["top1_accuracy"]
     assert low < value < high and value == pytest.approx(0.1 + 2 * 1.5 / 390)
     assert beside["start"]["gain"].value == pytest.approx(0.1 + 2 * 0.5 / 390)
+
+
+@pytest.mark.parametrize(
+    ("name", "damaged"),
+    [
+        ("contenders", {"trigram": "novels"}),
+        ("contenders", 3),
+        ("suggestions", [{"prompt": 3, "words": []}]),
+        ("suggestions", {"I will see": []}),
+    ],
+)
+def test_damaged_notes_are_refused(name: str, damaged: object, tmp_path: Path) -> None:
+    path = write_run(tmp_path / "run", strategy=Tree())
+    with pytest.raises(RunError), Run.open(path) as run, run.locked():
+        run.note(name, damaged)
+        summarise(Run.open(path))
+
+
+def test_sums_of_other_clients_are_refused(tmp_path: Path) -> None:
+    path = write_run(tmp_path / "run", strategy=Tree())
+    with Run.open(path) as run, run.locked():
+        noted = run.notes["contenders"]
+        noted["test"]["predicted"] = [1.0]
+        run.note("contenders", noted)
+    with pytest.raises(InputError, match=r"sums of \[4\] clients beside 1"):
+        summarise(Run.open(path))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.errors import InputError
 from tacit.keyboard.metrics import TOP1
 from tacit.randomizers.estimates import Estimate as Estimate  # what this file gives, to whoever reads it here
 
@@ -22,6 +23,11 @@ class Contenders:
 
     predicted: tuple[float, ...]  # words that count for accuracy: those of the vocabulary
     sums: Mapping[str, Mapping[str, tuple[float, ...]]]  # by contender, then by metric
+
+    def __post_init__(self) -> None:
+        clients = {len(sums) for of in self.sums.values() for sums in of.values()}
+        if clients - {len(self.predicted)}:
+            raise InputError(f"sums of {sorted(clients)} clients beside {len(self.predicted)}; count the same ones.")
 
     def value(self, contender: str, metric: str) -> float | None:
         """The metric over words; None where it was not counted, or there was no word."""

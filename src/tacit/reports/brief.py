@@ -13,7 +13,7 @@ from tacit.privacy.guarantee import OPERATING_SYSTEM
 from tacit.privacy.rounding import rounded_up
 from tacit.reports.page import Block, Labels, Paragraph, Table
 from tacit.reports.release import said
-from tacit.reports.verdict import counted_how, failures, in_brief
+from tacit.reports.verdict import counted_how, failures, in_brief, points
 from tacit.statements.statement import SURPRISING
 
 if TYPE_CHECKING:
@@ -121,16 +121,22 @@ def _models(found: Mapping[str, Any]) -> list[Block]:
     from tacit.reports.evaluation import SHOWN  # numba comes with it
 
     first = next(iter(found["models"]))
-    rows = tuple(
-        (name, *map(said, [row["mean"], row["worst_decile"], *(row["quantiles"][q] for q in SHOWN.values())]))
+    figures = {
+        name: {"mean": row["mean"], "worst decile": row["worst_decile"]}
+        | {shown: row["quantiles"][q] for shown, q in SHOWN.items()}
         for name, row in found["models"].items()
+    }
+    rows = tuple(
+        (shown if name == first else "", name, said(of_each[shown], form=".2%"))
+        for shown in figures[first]
+        for name, of_each in figures.items()
     )
     beside = [
-        f"{name} against {first}: accuracy {said(row['mean'], form='+.4f')}; better for "
+        f"{name} against {first}: accuracy {points(row['mean'])}; better for "
         f"{said(row['better'], form='.0%')} of clients, worse for {said(row['worse'], form='.0%')}"
         for name, row in found["against_the_first"].items()
     ]
-    head = ("top-1 accuracy over clients", "mean", "worst decile", *SHOWN)
+    head = ("over clients", "model", "top-1 accuracy")
     return [Table(rows, head), *map(Paragraph, beside)]
 
 

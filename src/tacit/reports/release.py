@@ -60,4 +60,8 @@ def said(found: "Estimate | None", *, form: str = ".4f") -> str:
     """A number and its interval; a dash where nothing is known."""
     if found is None or math.isnan(found.value):
         return "–"
+    if math.isinf(found.low) or math.isinf(found.high):  # too few clients for one end, or for both
+        ends = [f"from {found.low:{form}}"] if math.isfinite(found.low) else []
+        ends += [f"up to {found.high:{form}}"] if math.isfinite(found.high) else []
+        return f"{found.value:{form}} ({' '.join(ends) or 'any'})"
     return f"{found.value:{form}} ({found.low:{form}} to {found.high:{form}})"

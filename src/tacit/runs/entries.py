@@ -118,12 +118,48 @@ class _Times:
     value: tuple[_Spent, ...]
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    prompt: str
+    words: tuple[tuple[str, float], ...]  # with their probabilities
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Suggestions:
+    value: tuple[_Asked, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Counted:
+    """Sums over the clients of a split: `evaluation.contenders` says what they mean."""
+
+    predicted: tuple[float, ...]
+    sums: Mapping[str, Mapping[str, tuple[float, ...]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _HeldAgainst:
+    """What a model was held against, on the clients of two splits."""
+
+    trigram: str  # the public text that it counted, or why there is none
+    counted: bool  # whether there is one
+    test: _Counted
+    validation: _Counted
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Contenders:
+    value: _HeldAgainst
+
+
 # What notes are by name; others are looked at by whoever reads them, or are the user's.
 NOTES: Mapping[str, type] = {
     **dict.fromkeys(("finished", "noise key destroyed"), _Flag),
     **dict.fromkeys(("precision", "diverged", "recipe"), _Text),
     "trials": _Seals,
     "profile": _Times,
+    "contenders": _Contenders,
+    "suggestions": _Suggestions,
 }
 
 
