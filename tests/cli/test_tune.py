@@ -37,7 +37,9 @@ def test_people_see_a_table_the_choice_and_the_price(cache: Cache, tmp_path: Pat
     for said in ("server rate", "Server learning rate", "6,500 reports a round", "The 2 trials cost zCDP"):
         assert said in shown.stdout
     lines = [line.split("  ")[0] for line in shown.stderr.splitlines()]
-    assert lines == ["trial 1/2 lr1-q0.5-try1: 4 of 4", "trial 2/2 lr2-q0.5-try1: 4 of 4"], "a line a trial, no more"
+    noise, *trials = lines
+    assert noise.startswith("the noise is ")
+    assert trials == ["trial 1/2 lr1-q0.5-try1: 4 of 4", "trial 2/2 lr2-q0.5-try1: 4 of 4"], "a line a trial, no more"
     again = tune(recipe, out, "--server-learning-rates", "1,2", "--json")
     assert again.exit_code == 0 and again.stdout.count("\n") == 1 and again.stderr == ""
     assert json.loads(again.stdout) == json.loads((out / "tuning.json").read_text())

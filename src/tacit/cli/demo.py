@@ -19,8 +19,10 @@ def demo(
     json: Json = False,
 ) -> None:
     """A private model from nothing: clients, a public model, private training from it, and what the noise cost."""
+    from tacit.jobs.begin import check_place
     from tacit.jobs.demo import demo as job
 
+    check_place(out)  # before anything is said
     if not json:
         console.print("Clients: the modules of this Python. What they typed, and what is private: their docstrings.")
         console.print("Public text, for words and a first model: manuals, headers and tests that are installed here.")

@@ -39,6 +39,12 @@ class Asked:
         return cls(population=as_path("population", population), clients=clients, planned=planned)
 
 
+def check_left(asked: Asked | None) -> None:
+    """BudgetError where a run's population has not so much left, before anything else is said of the run."""
+    if asked is not None:
+        PopulationBudget.open(asked.population).check(asked.planned)
+
+
 def entered(asked: Asked | None, out: Path, metadata: Metadata, create: Callable[[Metadata], Run]) -> Run:
     """A new run folder, entered in the budget of its population first, where it names one.
 

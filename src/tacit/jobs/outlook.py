@@ -149,9 +149,12 @@ def outlook(
 ) -> OutlookResult:
     """What the noise of a recipe will leave of its model; nothing is trained, and no client's text is read.
 
-    data, init: in place of the recipe's cache and first model. Raises: RecipeError, CacheError, AccountingError.
+    data, init: in place of the recipe's cache and first model. Raises: RecipeError, CacheError, AccountingError;
+    InputError where the first model is none that training could begin from.
     """
     from tacit.data import Cache
+    from tacit.keyboard.model_folder import load_first_model
+    from tacit.keyboard.vocabulary import Vocabulary
     from tacit.recipe import Recipe
 
     asked = recipe if isinstance(recipe, Recipe) else Recipe.load(as_path("recipe", recipe))
@@ -160,6 +163,8 @@ def outlook(
     asked = asked.designed().at(asked.privacy.delta_for(clients))
     begins = asked.model.init if init is None else as_path("init", init)
     network = asked.model.settings(cache.manifest.vocabulary.size)
+    if begins is not None:
+        load_first_model(begins, network, Vocabulary.from_json(cache.vocabulary_json))
     return foreseen(asked, asked.plan(matrix), network, clients=clients, public=begins is not None)
 
 

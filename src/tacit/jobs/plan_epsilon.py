@@ -135,6 +135,8 @@ def plan_epsilon(
     """
     if not populations:
         raise InputError("no population is given; give one at least, as 3000.")
+    if delta is not None and not 0 < delta < 1:
+        raise InputError(f"delta={delta} is not a probability between 0 and 1; give for example 1e-10.")
     chosen = mechanism_named(mechanism)
     answers = tuple(
         affordable(

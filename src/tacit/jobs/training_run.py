@@ -25,7 +25,7 @@ from tacit.errors import InputError, RunError
 from tacit.evaluation.accuracy import Evaluation, HeldOut, evaluate
 from tacit.jobs.baselines import note_baselines, note_suggestions
 from tacit.jobs.begin import cache_used, check_place, checked_cache, of_this_process, same_cache
-from tacit.jobs.budget import Asked, confirm, entered, settle
+from tacit.jobs.budget import Asked, check_left, confirm, entered, settle
 from tacit.jobs.outlook import foreseen, tell
 from tacit.keyboard.language_model import LanguageModel, next_word_loss, parameter_count
 from tacit.keyboard.model_folder import TrainedModel, load_first_model, write_model
@@ -88,6 +88,9 @@ def begin(
     network = recipe.model.settings(vocabulary.size)
     first = _first_model(recipe, vocabulary)
     told = foreseen(recipe, plan, network, clients=len(clients), public=first is not None, hooks=hooks)
+    population = recipe.privacy.population
+    taken = None if population is None else Asked.of(population, len(clients), Cost(zcdp=plan.guarantee.zcdp))
+    check_left(taken)
     tell(told, progress, anyway=anyway)
     metadata = TrainingMetadata(
         **of_this_process(seed),
@@ -112,8 +115,6 @@ def begin(
     )
     settings = recipe.to_toml() if why is None else f"# {why}\n{recipe.to_toml()}"
     kept = None if matrix is None else json.dumps(matrix.to_record())
-    population = recipe.privacy.population
-    taken = None if population is None else Asked.of(population, len(clients), Cost(zcdp=plan.guarantee.zcdp))
     return entered(taken, out, metadata, lambda known: Run.create(out, settings, known, key, strategy=kept))
 
 
