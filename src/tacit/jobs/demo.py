@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.errors import RunError
 from tacit.files import PathLike, as_path
-from tacit.progress import Progress, silent
+from tacit.progress import Progress, StageBegan, StageEnded, silent
 from tacit.records import json_ready
 from tacit.runs import TrainingMetadata
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # what these need is loaded when the demo runs
 VOCABULARY = 2_000  # with the special ones: the noise grows with the network, and the network with them
 PUBLIC_SENTENCES = 100_000  # about once through the public text
 LEARNING_RATE = 2e-2  # of the pre-training: the best of 0.002, 0.008 and 0.02 after so few sentences
+MEASURING = "measuring the public model"  # the stage
 PROMPTS = ("Return the", "This function", "If the file", "The number of")  # nobody's: words of manuals
 
 
@@ -110,7 +111,10 @@ def demo(out: PathLike = "runs/demo", *, quick: bool = False, progress: Progress
     )
     result = train(recipe, out, anyway=True, progress=progress)  # it shows what comes of it
     twin = train(_without_noise(recipe), plain, progress=progress)
-    return DemoResult(private=result, without_noise=twin, public=_tested(begin_from, clients, recipe))
+    progress(StageBegan(MEASURING))
+    public_metrics = _tested(begin_from, clients, recipe)
+    progress(StageEnded(MEASURING))
+    return DemoResult(private=result, without_noise=twin, public=public_metrics)
 
 
 def _opened(*paths: Path) -> "tuple[Cache, Cache]":

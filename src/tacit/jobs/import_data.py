@@ -15,10 +15,11 @@ from tacit.files import PathLike, as_path
 from tacit.jobs.begin import checked_cache
 from tacit.keyboard.tokens import Tokenizer
 from tacit.keyboard.vocabulary import OOV, SPECIALS, Provenance, Vocabulary, count_words, most_frequent
-from tacit.progress import Progress, silent
+from tacit.progress import Progress, StageBegan, StageEnded, silent
 from tacit.reports import brief
 from tacit.reports.page import Block
 
+COUNTING = "making the vocabulary"  # the stage; public text is read for it
 DEFAULT_SIZE = 10_000  # the papers' smallest keyboard
 
 
@@ -45,7 +46,9 @@ def import_data(
         of_type("source", source, str, Source)
     of_type("vocabulary", vocabulary, VocabularyChoice)
     clients = _source(source)
+    progress(StageBegan(COUNTING))
     words = make_vocabulary(vocabulary, clients, size=vocabulary_size, lowercase=lowercase)
+    progress(StageEnded(COUNTING))
     tokenizer = Tokenizer(words)
     record = VocabularyRecord(
         size=words.size,

@@ -41,7 +41,7 @@ def of_demo(
     price = f"{rounded_up(realised['epsilon'])} at delta {figures['delta']:g}"
     costs = {"public": "0: no client's text was used", "private": price, "without noise": "none: it protects nobody"}
     says = {
-        "public": "public text alone, where both begin",
+        "public": "public text alone: the start",
         "private": "trained on clients, privately",
         "without noise": "the same without noise",
     }
