@@ -48,6 +48,7 @@ INSTEAD: dict[str, dict[str, str]] = {
 # And these besides, where the page leaves them out.
 BESIDES: dict[str, dict[str, str]] = {
     "discover": {"--depth": "6"},
+    "demo": {"--quick": ""},
     "evaluate": {"--clients": "8", "--sentences": "4"},
     "personalize": {"--clients": "8", "--batch-size": "5", "--learning-rate": "0.1"},
     "plan production": {"--small-report-goal": "5", "--small-noise-multiplier": "0.54", "--rounds": "300"},
@@ -60,7 +61,8 @@ def small(words: list[str]) -> list[str]:
     name = next((name for name in {**INSTEAD, **BESIDES} if words[: len(name.split())] == name.split()), "")
     instead, besides = INSTEAD.get(name, {}), BESIDES.get(name, {})
     given = [instead.get(option, word) for option, word in zip(["", *words], words, strict=False)]
-    return [*given, *(word for option, value in besides.items() if option not in words for word in (option, value))]
+    more = [word for option, value in besides.items() if option not in words for word in (option, value)]
+    return [*given, *(word for word in more if word)]
 
 
 def is_smaller(words: list[str]) -> bool:
