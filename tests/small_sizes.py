@@ -31,6 +31,8 @@ AT_MOST: dict[str, dict[str, int]] = {
     "evaluation": {"every": 2, "clients": 4, "test_clients": 4, "sentences": 4},
 }
 
+LEAST_EPSILON = 8  # noise that so few clients bear, and trials of tuning with fewer still
+
 # In place of what is printed, where the option is given.
 INSTEAD: dict[str, dict[str, str]] = {
     "discover": {"--users-per-layer": "2000", "--prefixes": "100"},
@@ -84,6 +86,9 @@ def small_recipe(text: str) -> str:
             found |= {key: min(found[key], value) for key, value in most.items() if isinstance(found.get(key), int)}
             if section in ("model", "client"):  # their defaults are larger
                 values[section] = {**{key: value for key, value in most.items() if key != "epochs"}, **found}
+    privacy = values.get("privacy", {})
+    if "epsilon" in privacy:
+        privacy["epsilon"] = max(privacy["epsilon"], LEAST_EPSILON)
     values.get("rounds", {}).pop("max_participations", None)
     return tomli_w.dumps(values)
 
