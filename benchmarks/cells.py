@@ -152,7 +152,8 @@ def finished(each: Cell, runs: Path) -> bool:
 def _started(each: Cell, runs: Path, workers: int) -> subprocess.Popen[bytes]:
     folder, written = runs / each.name, runs / f"{each.name}.toml"
     written.write_text(each.recipe.to_toml(), encoding="utf-8")
-    asked = ["resume", str(folder)] if folder.exists() else ["train", str(written), "--out", str(folder)]
+    anew = ["train", str(written), "--out", str(folder), "--anyway"]  # what noise does is what is to be measured
+    asked = ["resume", str(folder)] if folder.exists() else anew
     with open(runs / f"{each.name}.log", "ab") as log:
         # Cells of one network share their compiled programs: 12 of 20 CPU seconds before the first round.
         compiled = {"JAX_COMPILATION_CACHE_DIR": str(runs / ".compiled")}

@@ -18,16 +18,22 @@ About 25 CPU-minutes; killed at any time, the same command goes on.
 """
 
 import argparse
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cells import Cell, cell, chosen, options, play
+from cells import Cell, Played, cell, chosen, figure, options, play, read, save
 
 from tacit.data import Cache
 from tacit.design.losses import prefix_errors
+from tacit.planning.outlook import FACTOR, LEAST, Outlook, share_kept
+from tacit.recipe import Recipe
 from tacit.recipe.sections import PrivacySection, RoundsSection
+from tacit.training.server import gain
 
+VARIES = 0.05  # of a share: runs of two seeds without noise differ by that
+REFUSED = 0.2  # share kept from which on a run is said to have learnt something
 LEVELS = (0.2, 0.4, 0.8, 1.6)  # noise in a weight
 SECTIONS: dict[str, dict[str, Any]] = {
     "model": {"embedding": 32, "units": 64, "tied": True},
@@ -60,6 +66,10 @@ FAMILIES: dict[str, Family] = {
     "sgd": Family({"server": {"method": "sgd", "learning_rate": 10.0}}, (0.2, 0.8)),
     "wide": Family({"model": {"embedding": 96, "units": 192}, "rounds": {"report_goal": 10}}, (0.2, 0.4, 0.8)),
     "gentle": Family({"client": {"learning_rate": 1.0}}),
+    "long": Family(
+        {"rounds": {"rounds": 400, "report_goal": 5}, "privacy": {"mechanism": {"name": "independent"}}},
+        (0.8, 1.2, 1.6),  # fresh noise in many rounds is what training repairs best
+    ),
     "rate-0.05": Family({"server": {"learning_rate": 0.05}}, ()),
     "rate-0.5": Family({"server": {"learning_rate": 0.5}}, ()),
     "rate-2": Family({"server": {"learning_rate": 2.0}}, ()),
@@ -72,8 +82,18 @@ def main() -> None:
     parser.add_argument("--held-out", type=Path, nargs="*", default=[])
     parser.add_argument("--public", type=Path, required=True)
     asked = parser.parse_args()
+    if asked.smoke:
+        SECTIONS["rounds"] |= {"rounds": 4, "min_separation": 4}
     cells = chosen(list(planned(asked)), asked.only)
-    play(cells, asked.runs, at_once=asked.at_once)
+    runs = read(cells, asked.runs) if asked.table or asked.figure else play(cells, asked.runs, at_once=asked.at_once)
+    points = found(asked, runs)
+    if asked.figure:
+        draw(asked, points)
+    elif asked.table:
+        print(table(asked, points, runs))
+    else:
+        for point in points:
+            figure("noise", **point._asdict())
 
 
 def planned(asked: argparse.Namespace) -> Iterator[Cell]:
@@ -117,6 +137,121 @@ def multiplier(sections: dict[str, dict[str, Any]], level: float) -> float:
     strategy = PrivacySection(noise_multiplier=1.0, **sections["privacy"]).designed(served).strategy(served)
     error = prefix_errors(strategy, served.rounds)[1]
     return float(f"{level / gain / clip * sections['rounds']['report_goal'] / error:.6g}")
+
+
+class Point(NamedTuple):
+    """A run with noise against the same run without."""
+
+    text: str
+    family: str
+    level: float
+    noise: float
+    ratio: float
+    kept: float  # measured
+    expected: float
+    low: float
+    high: float
+    nats: float  # worse in cross-entropy
+
+    @property
+    def inside(self) -> bool:
+        """Whether it kept what the interval says, within what the accuracy of two runs varies by."""
+        return self.low - VARIES <= self.kept <= self.high + VARIES
+
+
+def found(asked: argparse.Namespace, runs: Mapping[str, Played]) -> list[Point]:
+    """All runs with noise whose twin without is finished, too."""
+    points = []
+    for text in (asked.cache, *asked.held_out):
+        for name, family in FAMILIES.items():
+            for level in sorted({*family.levels, *LEVELS}):
+                for seed in range(1, asked.seeds + 1):
+                    noisy = runs.get(f"{text.name}-{name}-{level:g}-{seed}")
+                    quiet = runs.get(f"{text.name}-{family.noiseless or name}-0-{seed}")
+                    if noisy is not None and quiet is not None:
+                        points.append(point(text.name, name, level, noisy, quiet))
+    return points
+
+
+def point(text: str, family: str, level: float, noisy: Played, quiet: Played) -> Point:
+    recipe = Recipe.from_toml(noisy.metadata.recipe)
+    carried = gain(recipe.server.settings(), recipe.rounds.rounds)
+    assert carried is not None
+    outlook = Outlook(
+        guarantee=recipe.guarantee(),
+        report_goal=recipe.rounds.report_goal,
+        gain=carried,
+        parameters=noisy.metadata.parameters,
+    )
+    kept = noisy.last("test_top1_accuracy") / quiet.last("test_top1_accuracy")
+    worse = noisy.last("test_cross_entropy") - quiet.last("test_cross_entropy")
+    return Point(text, family, level, outlook.noise, outlook.ratio, kept, outlook.kept, *outlook.interval, worse)
+
+
+def table(asked: argparse.Namespace, points: list[Point], runs: Mapping[str, Played]) -> str:
+    """Markdown: how wrong the curve is, by text; every run; the accuracies without noise."""
+    lines = ["| text | runs | error of the share, rms | the largest | within the interval | learnt, though refused |"]
+    lines += ["|---|--:|--:|--:|--:|--:|"]
+    for text in dict.fromkeys(each.text for each in points):
+        mine = [each for each in points if each.text == text]
+        errors = [each.kept - each.expected for each in mine]
+        refused = sum(each.high < LEAST and each.kept > REFUSED for each in mine)
+        lines.append(
+            f"| {text} | {len(mine)} | {math.sqrt(sum(e * e for e in errors) / len(mine)):.3f} "
+            f"| {max(errors, key=abs):+.2f} | {sum(each.inside for each in mine)} | {refused} |"
+        )
+    lines += ["", "| text | recipes | noise in a weight | ratio | kept | expected | interval | nats worse |"]
+    lines += ["|---|---|--:|--:|--:|--:|--:|--:|"]
+    for each in points:
+        lines.append(
+            f"| {each.text} | {each.family} | {each.noise:.3f} | {each.ratio:.2f} | {each.kept:.0%} "
+            f"| {each.expected:.0%} | {each.low:.0%} to {each.high:.0%}{'' if each.inside else ' (outside)'} "
+            f"| {each.nats:+.2f} |"
+        )
+    lines += ["", "| text | recipes | top-1 without noise | before the first round |", "|---|---|--:|--:|"]
+    for name, quiet in sorted(runs.items()):
+        if "-0-" in name:
+            text, rest = name.split("-", 1)
+            start = quiet.curves["validation_top1_accuracy"][0]
+            lines.append(f"| {text} | {rest[:-4]} | {quiet.last('test_top1_accuracy'):.2%} | {start:.2%} |")
+    return "\n".join(lines)
+
+
+def draw(asked: argparse.Namespace, points: list[Point]) -> None:
+    """The share kept against the ratio, the text that was fitted and those that were not side by side."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+    from matplotlib.ticker import PercentFormatter
+
+    drawing, panels = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
+    ratios = [10 ** (-1.3 + 2.1 * at / 100) for at in range(101)]
+    titles = (
+        f"{asked.cache.name}: the curve was fitted here",
+        "held out: " + ", ".join(p.name for p in asked.held_out),
+    )
+    for axes, title, here in zip(panels, titles, (True, False), strict=True):
+        axes.plot(ratios, [share_kept(ratio) for ratio in ratios], color="#24292f")
+        low, high = ([share_kept(ratio * by) for ratio in ratios] for by in (FACTOR, 1 / FACTOR))
+        axes.fill_between(ratios, low, high, color="#24292f", alpha=0.1, linewidth=0)
+        mine = [each for each in points if (each.text == asked.cache.name) == here]
+        for number, label in enumerate(dict.fromkeys(label_of(each, here) for each in mine)):
+            of = [each for each in mine if label_of(each, here) == label]
+            mark = "os^Dv*PX<>hd"[number % 12]
+            axes.plot([p.ratio for p in of], [p.kept for p in of], mark, label=label, markersize=5, alpha=0.8)
+        axes.set_xscale("log")
+        axes.set(xlabel="noise over signal", title=title)
+        axes.grid(color="#eaeef2")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False, fontsize=7)
+    panels[0].set_ylabel("accuracy kept, of that without noise")
+    panels[0].yaxis.set_major_formatter(PercentFormatter(1))
+    save(drawing, asked.figure)
+
+
+def label_of(each: Point, here: bool) -> str:
+    return each.family if here else f"{each.text}, {each.family}"
 
 
 if __name__ == "__main__":

@@ -90,6 +90,12 @@ def test_the_job_says_the_same_and_opens_the_cache_alone(cache: Cache, tmp_path:
         outlook(recipe(cache, LOUD), data=tmp_path / "none")
 
 
+def test_of_a_cohort_that_stands_in_for_more_no_epsilon_of_its_own_is_told(cache: Cache) -> None:
+    noise = {"mechanism": {"name": "tree"}, "noise_multiplier": LOUD, "stands_in_for": 600}
+    (way,) = outlook(tiny_recipe(cache.path, privacy=noise)).ways
+    assert "times less noise" in way and "delta" not in way
+
+
 def test_what_was_never_measured_is_not_judged(cache: Cache) -> None:
     found = outlook(recipe(cache, LOUD, server={"method": "adam"}))
     assert found.verdict == "unknown" and "divides by what it saw" in found.sentence and not found.ways

@@ -20,7 +20,7 @@ def found() -> EpsilonResult:
 def test_a_row_for_each_population_and_a_column_for_each_share(found: EpsilonResult) -> None:
     (table,) = [block for block in found.blocks() if isinstance(block, Table)]
     assert [row[0] for row in table.rows] == ["30", "3,000"]
-    assert table.rows[0][-1] == f"> {LOUDEST:,.0f}"  # 30 people afford nothing
+    assert table.rows[0][-1] == f">{LOUDEST:,.0f}"  # 30 people afford nothing
     few, many = found.to_record()["answers"]
     assert few["epsilon_half"] < few["epsilon_works"] < few["epsilon_public"]
     assert many["epsilon_works"] < few["epsilon_works"]

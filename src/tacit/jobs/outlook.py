@@ -36,6 +36,7 @@ class OutlookResult(Shown):
     clients: int
     delta: float
     public: bool
+    stands_in: bool = False  # for a larger cohort: its own epsilon is nobody's
     unknown: str = ""
 
     @property
@@ -64,6 +65,8 @@ class OutlookResult(Shown):
         if found is None or found.verdict == "works":
             return ()
         times = found.times_too_much
+        if self.stands_in:
+            return (f"{times:.2g} times less noise: a larger privacy.stands_in_for, or a larger epsilon there",)
         working = rounded_up(epsilon(found.working_zcdp, self.delta))
         ways = [
             f"{times:.2g} times less noise, which is epsilon {working} at delta {self.delta:g} for these clients",
@@ -200,7 +203,12 @@ def foreseen(
         parameters=parameter_count(network),
     )
     return OutlookResult(
-        outlook=None if unknown else known, clients=clients, delta=delta, public=public, unknown=unknown
+        outlook=None if unknown else known,
+        clients=clients,
+        delta=delta,
+        public=public,
+        stands_in=recipe.privacy.stands_in_for is not None,
+        unknown=unknown,
     )
 
 

@@ -148,4 +148,4 @@ def plan_epsilon(
 
 
 def _told(epsilon: float) -> str:
-    return f"> {LOUDEST:,.0f}" if epsilon > LOUDEST else rounded_up(epsilon, 3)
+    return f">{LOUDEST:,.0f}" if epsilon > LOUDEST else rounded_up(epsilon, 3)

@@ -32,7 +32,7 @@ Verdict = Literal["works", "costly", "cannot work"]
 
 SCALE, HOLD, SIZE = 0.75, 0.2, 0.3  # by docs/results/outlook.md, as the curve itself
 STEP, PARAMETERS = 10.0, 80_000.0  # of most runs there
-FACTOR = 1.5  # 95% of the measured runs kept what the curve says at a ratio within this factor
+FACTOR = 1.5  # nine in ten of the measured runs kept what the curve says at a ratio within this factor
 GOOD = 0.9  # share kept from which on a run works
 LEAST = 0.1  # share kept, at the upper end of the interval, below which it cannot
 
@@ -95,7 +95,7 @@ class Outlook:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """(least, most) of it, as 19 of 20 of the measured runs had it."""
+        """(least, most) of it, as nine in ten of the measured runs had it."""
         return share_kept(self.ratio * FACTOR), share_kept(self.ratio / FACTOR)
 
     @property
