@@ -112,3 +112,11 @@ def test_eighty_columns_suffice_for_six_runs(count: int, tmp_path: Path, monkeyp
     result = invoke("compare", *(f"run-{number}" for number in range(count)))
     assert result.exit_code == 0, result.output
     assert max(len(line.rstrip()) for line in result.stdout.splitlines()) <= 80, result.stdout
+
+
+def test_the_command_says_first_what_the_page_says_first(tmp_path: Path) -> None:
+    lines = invoke("report", write_run(tmp_path / "run", strategy=Tree())).stdout.splitlines()
+    (said,) = [
+        at for at, line in enumerate(lines) if line.startswith("After 20 rounds of 4 clients the model suggests")
+    ]
+    assert said == 1 and lines[0].startswith("SIMULATION ONLY")

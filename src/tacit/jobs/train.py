@@ -103,12 +103,14 @@ class TrainingResult:
         return blocks if self.report is None else [*blocks, *self.report.where()]
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: labels first, then the figures that one wants to see."""
-        from tacit.reports.page import Block, FigureOf, Heading, Labels, Tiles, to_html_fragment
+        """What a notebook shows: labels first, then what was learned at what price, and its curve."""
+        from tacit.reports.page import Block, FigureOf, Heading, Labels, Paragraph, Tiles, to_html_fragment
         from tacit.reports.training import figures, labels, tiles
+        from tacit.reports.verdict import opening
 
         summary = self.summary()
-        blocks: list[Block] = [Heading(summary.name), Labels(labels(summary)), Tiles(tuple(tiles(summary).items()))]
+        blocks: list[Block] = [Heading(summary.name), Labels(labels(summary))]
+        blocks += [Paragraph(opening(summary)), Tiles(tuple(tiles(summary).items()))]
         blocks.extend(FigureOf(figure) for figure in figures(summary)[:1])
         return to_html_fragment(blocks)
 

@@ -133,9 +133,10 @@ class ReportFiles:
         return [Paragraph(f"{word}: {page}") for word, page in pages.items()]
 
     def blocks(self) -> list[Block]:
-        """What people read of it in a few lines: the warnings and the tiles of the page to read, and where it is."""
+        """What people read of it in a few lines: how the page to read begins, to its tiles, and where it is."""
         shown = self.everything.page.blocks
-        return [*(block for block in shown if isinstance(block, Labels | Tiles)), *self.where()]
+        head = next((at for at, block in enumerate(shown) if isinstance(block, Tiles)), -1) + 1
+        return [*shown[:head], *(block for block in shown[head:] if isinstance(block, Labels)), *self.where()]
 
     def to_record(self) -> dict[str, Any]:
         """Plain values for JSON: the headline, and where the files are; the same of the simulation's page."""
