@@ -5,13 +5,16 @@ Their difference is taken client by client too, which is far sharper than compar
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InputError
 from tacit.keyboard.metrics import TOP1
-from tacit.randomizers.estimates import Estimate as Estimate  # what this file gives, to whoever reads it here
+
+if TYPE_CHECKING:  # Numba and SciPy would come with it
+    from tacit.evaluation.intervals import Estimate
 
 MODEL, START, TRIGRAM, FIRST_WORDS = "model", "start", "trigram", "first words"
 DIGITS = 4  # of a client's sum of nats; the other sums are whole
@@ -35,17 +38,17 @@ class Contenders:
         whole = sum(self.predicted)
         return None if sums is None or not whole else sum(sums) / whole
 
-    def estimate(self, contender: str, metric: str) -> Estimate | None:
+    def estimate(self, contender: str, metric: str) -> "Estimate | None":
         """The same with its 95% interval over clients; None where there is none."""
         sums = self._array(contender, metric)
         return None if sums is None else self._ratio(sums)
 
-    def gain(self, contender: str, over: str, metric: str) -> Estimate | None:
+    def gain(self, contender: str, over: str, metric: str) -> "Estimate | None":
         """The metric of one less that of the other, over the same words, with the interval of the difference."""
         ours, theirs = self._array(contender, metric), self._array(over, metric)
         return None if ours is None or theirs is None else self._ratio(ours - theirs)
 
-    def gain_of(self, other: "Contenders", metric: str = TOP1) -> Estimate | None:
+    def gain_of(self, other: "Contenders", metric: str = TOP1) -> "Estimate | None":
         """The metric of another run's model less that of these, as `gain`; None where it counted other words."""
         ours, theirs = other._array(MODEL, metric), self._array(MODEL, metric)
         same = other.predicted == self.predicted
@@ -55,7 +58,7 @@ class Contenders:
         sums = self.sums.get(contender, {}).get(metric)
         return None if sums is None else np.array(sums, np.float64)
 
-    def _ratio(self, sums: NDArray[np.float64]) -> Estimate | None:
+    def _ratio(self, sums: NDArray[np.float64]) -> "Estimate | None":
         from tacit.evaluation.intervals import ratio_of_means  # SciPy comes with it
 
         if len(sums) < 2 or not sum(self.predicted):

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from string import ascii_uppercase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.evaluation.contenders import MODEL, Estimate
+from tacit.evaluation.contenders import MODEL
 from tacit.keyboard.metrics import TOP1
 from tacit.privacy.rounding import rounded_up
 from tacit.reports.figure import HUES, Axis, Figure, Line, Panel
@@ -22,6 +22,9 @@ from tacit.reports.training_published import setting_text
 from tacit.reports.verdict import TOP3, failures, points
 from tacit.statements.accounts import figures_of
 from tacit.statements.statement import Label
+
+if TYPE_CHECKING:  # Numba and SciPy would come with it
+    from tacit.evaluation.intervals import Estimate
 
 EQUAL_ROUNDS = 6  # columns of the table of accuracies over rounds
 MOST = len(ascii_uppercase)  # runs: each has a letter
@@ -39,8 +42,8 @@ class Compared:
     rounds: int
     clients_per_second: float | None
     test: Mapping[str, float]
-    interval: Estimate | None  # top-1 accuracy on test clients, with its 95% interval over them
-    gain: Estimate | None  # of it against the first run, where both counted the same words, client by client
+    interval: "Estimate | None"  # top-1 accuracy on test clients, with its 95% interval over them
+    gain: "Estimate | None"  # of it against the first run, where both counted the same words, client by client
     validation: Mapping[int, float]  # top-1 accuracy by rounds done
     planned: Mapping[str, Any] | None  # prices at the comparison's delta
     realised: Mapping[str, Any] | None

@@ -5,15 +5,18 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tacit.evaluation.contenders import FIRST_WORDS, MODEL, START, TRIGRAM, Estimate
+from tacit.evaluation.contenders import FIRST_WORDS, MODEL, START, TRIGRAM
 from tacit.keyboard.metrics import SHOWN, TOP1
 from tacit.keyboard.vocabulary import SPECIALS
 from tacit.privacy.rounding import rounded_up
 from tacit.reports.page import Block, Heading, Paragraph, Table
 from tacit.reports.summary import RunSummary
 from tacit.statements.statement import Label
+
+if TYPE_CHECKING:  # Numba and SciPy would come with it
+    from tacit.evaluation.intervals import Estimate
 
 TOP3 = "top3_accuracy"
 WORSE, NO_BETTER = "WORSE THAN ITS START", "NO BETTER THAN ITS START"
@@ -85,13 +88,12 @@ def verdict_labels(summary: RunSummary) -> tuple[Label, ...]:
     if first is None or now is None or not summary.released:
         return ()
     gain, start = _gain(summary, START), _start(summary)
-    if gain is None:
-        gain = Estimate(now - first, now - first, now - first)
+    low, high = (now - first, now - first) if gain is None else (gain.low, gain.high)
     figures = f"top-1 {now:.2%} after {summary.released:,} rounds, and {first:.2%} before the first ({start})"
-    if gain.high < 0:
+    if high < 0:
         advice = "training destroyed what the model knew: keep the start, and give more clients, less noise, or both"
         return (Label(WORSE, f"{figures}; {advice}."),)
-    if gain.low <= 0:
+    if low <= 0:
         return (Label(NO_BETTER, f"{figures}; the start would have done as well, at no price."),)
     return ()
 
@@ -205,11 +207,11 @@ def _final(summary: RunSummary, metric: str) -> float | None:
     return summary.test.get(metric, summary.last_validation.get(metric))
 
 
-def _gain(summary: RunSummary, over: str) -> Estimate | None:
+def _gain(summary: RunSummary, over: str) -> "Estimate | None":
     return None if summary.tested is None else summary.tested.gain(MODEL, over, TOP1)
 
 
-def _undecided(gain: Estimate | None) -> bool:
+def _undecided(gain: "Estimate | None") -> bool:
     return gain is not None and gain.low <= 0 <= gain.high
 
 
@@ -217,13 +219,13 @@ def _row(*cells: str) -> tuple[str, ...]:
     return cells
 
 
-def points(gain: Estimate) -> str:
+def points(gain: "Estimate") -> str:
     """A difference of accuracies in percentage points, with its interval."""
     value, low, high = (f"{100 * each:+.1f}".replace("-", "\N{MINUS SIGN}") for each in gain)
     return f"{value} points, {low} to {high}"
 
 
-def _said(found: Estimate | None) -> str:
+def _said(found: "Estimate | None") -> str:
     return "–" if found is None else f"{found.value:.1%} ({found.low:.1%} to {found.high:.1%})"
 
 
