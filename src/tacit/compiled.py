@@ -12,11 +12,18 @@ def compiled_with(**options: Any) -> Callable[[Function], Function]:
     """A decorator that compiles a function with these options of numba's.
 
     The machine code is made when the function is first called and kept between processes; Python's lock is let go.
+    Where it can be kept nowhere (a package and a home that cannot be written, as in a container), every process makes
+    it anew, which `tacit doctor` says.
     """
-    compile_: Any = numba.njit(nogil=True, cache=True, **options)
 
     def decorated(function: Function) -> Function:
-        made: Function = compile_(function)
+        made: Function
+        try:
+            made = numba.njit(nogil=True, cache=True, **options)(function)
+        except RuntimeError as error:
+            if "no locator available" not in str(error):
+                raise
+            made = numba.njit(nogil=True, **options)(function)
         return made
 
     return decorated

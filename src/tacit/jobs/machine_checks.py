@@ -19,7 +19,10 @@ def machine_code() -> dict[str, Any]:
     if not np.isfinite(numbers).all():
         raise TacitError("a compiled loop gave what is no number.")
     stats = place.stats  # type: ignore[attr-defined]  # numba's
-    beside = stats.cache_path.endswith("__pycache__")
+    place_of = stats.cache_path
+    if place_of is None:
+        return {"kept": "nowhere: let NUMBA_CACHE_DIR name a folder that can be written", "kept_before": False}
+    beside = place_of.endswith("__pycache__")
     return {"kept": "beside the code" if beside else "in a folder of its own", "kept_before": bool(stats.cache_hits)}
 
 
