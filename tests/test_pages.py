@@ -94,6 +94,9 @@ def understood(words: list[str]) -> None:
     command: Any = typer.main.get_command(app)
     while hasattr(command, "commands"):
         assert words, "a group of commands, and none named"
+        if words[0].startswith("-") and "steps" not in command.commands:
+            assert words[0] in {option for parameter in command.params for option in parameter.opts}
+            return
         name, *words = words if not words[0].startswith("-") else ["steps", *words]  # of `tacit plan`
         assert name in command.commands, f"tacit has no command {name}"
         command = command.made(name) if hasattr(command, "made") else command.commands[name]

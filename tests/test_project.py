@@ -1,6 +1,7 @@
 """The project's own files: what is pinned answers what is asked for, and the version stands in one place."""
 
 import re
+import subprocess
 import tomllib
 
 from packaging.requirements import Requirement
@@ -37,3 +38,21 @@ def test_every_attack_that_the_threat_model_names_is_a_test() -> None:
     named = re.findall(r"`(tests/[a-z_/]+\.py)`", (REPOSITORY / "docs/threat-model.md").read_text(encoding="utf-8"))
     assert len(set(named)) > 10
     assert not [name for name in named if not (REPOSITORY / name).is_file()]
+
+
+def test_the_image_holds_the_wheel_for_a_user_who_is_not_root() -> None:
+    """What can be said of a Dockerfile without building it."""
+    text = (REPOSITORY / "Dockerfile").read_text(encoding="utf-8")
+    lines = [line for line in text.replace("\\\n", " ").splitlines() if line and not line.startswith("#")]
+    told = [line.split(maxsplit=1) for line in lines]
+    known = {"FROM", "COPY", "RUN", "ENV", "USER", "WORKDIR", "ENTRYPOINT"}
+    assert {instruction for instruction, _ in told} == known
+    versions = [line.rpartition(" ")[2] for line in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", line)]
+    bases = [words.split()[0] for instruction, words in told if instruction == "FROM"]
+    assert all(base.removeprefix("python:").removesuffix("-slim") in versions for base in bases)
+    users = [words for instruction, words in told if instruction == "USER"]
+    assert users == ["tacit"] and told[-1] == ["ENTRYPOINT", '["tacit"]']
+    assert "COPY dist/*.whl /tmp/" in lines and "!dist/*.whl" in (REPOSITORY / ".dockerignore").read_text("utf-8")
+    for instruction, words in told:
+        if instruction == "RUN":
+            subprocess.run(["sh", "-n", "-c", words], check=True)  # the shell reads it, and runs nothing
