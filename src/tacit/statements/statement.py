@@ -1,9 +1,7 @@
-"""The privacy statement that people read and publish: every item of arXiv:2305.18465, Appendix A (and
-arXiv:2408.08868, Appendix C), in its order.
+"""The statement that people read and publish: arXiv:2305.18465, Appendix A (and 2408.08868, C), item by item.
 
-Nothing is decided here: facts come in, sentences and a record go out, and whatever weakens the guarantee
-stands on the first lines, in capitals. The record holds the facts, and the figures in full, so that `verify` can
-make the statement again. The sentences themselves are in `text_central`, `text_local` and `text_evaluation`.
+Facts come in, sentences and a record go out; whatever weakens the guarantee stands first, in capitals. The record holds
+facts and figures in full, so that `verify` can make it again. The sentences are in the files `text_*.py`.
 """
 
 import hashlib
@@ -85,6 +83,8 @@ class Statement:
             lines.append(f"{depth} {item.number}. {item.title}\n" if item.number else f"## {item.title}\n")
             lines.append(paragraphs(item.text) + "\n")
         return "\n".join(lines)
+
+    _repr_markdown_ = markdown  # what a notebook shows
 
     def to_record(self) -> Record:
         """Plain values for JSON: the facts with a checksum each, and everything that follows from them.
