@@ -32,7 +32,8 @@ NOT_RUN = {
     "tacit train docstrings-private --out runs/first --cluster": "the same",
 }
 NOT_RUN_PAGES = {"results": "what was done once, on corpora that are not shipped"}
-SHOWN = {"integrations.md": {"py"}}  # it needs a server of somebody's
+# What needs a server of somebody's, and libraries that nothing else here needs.
+SHOWN = {"integrations.md": {"py"}, "your-own-model.md": {"py"}}
 NOT_OF_A_CLONE = (".*", "__pycache__", "*.egg-info", "build", "dist", "runs", "caches")
 WITH_COMMANDS = [page for page in PAGES if commands(page) and page.parent.name not in NOT_RUN_PAGES]
 ALL = [command for page in PAGES for command in commands(page)]

@@ -56,6 +56,19 @@ def test_a_result_is_the_folder_read(cache: Cache, whole: TrainingResult) -> Non
     assert "tiny" in shown and "zCDP" in shown and "<html" not in shown
 
 
+def test_what_the_interpreter_prints_fits_a_line(cache: Cache, whole: TrainingResult) -> None:
+    """And not all weights, words or pages."""
+    model = whole.model()
+    for value in (cache, whole, whole.run, whole.history(), model, model.vocabulary):
+        printed = repr(value)
+        assert printed.startswith(f"{type(value).__name__}(") and "\n" not in printed and "array" not in printed
+    assert repr(cache).endswith("51 clients, 1,408 words, 4.0% unknown)")
+    assert repr(model.vocabulary) == "Vocabulary(60 ids, word list: tiny)"
+    assert repr(whole.run) == f"Run('{whole.run.path}')"
+    assert ": 9 rounds, top1_accuracy " in repr(whole)
+    assert repr(model).endswith(": Cifg(vocabulary=60, embedding=8, units=16, tied=False))")
+
+
 def test_the_history_is_columns(whole: TrainingResult) -> None:
     history = whole.history()
     assert history["rounds"].tolist() == list(range(10))

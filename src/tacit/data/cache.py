@@ -64,6 +64,10 @@ class Cache:
                 )
         return cache
 
+    def __repr__(self) -> str:
+        said = self.manifest
+        return f"Cache({str(self.path)!r}: {said.clients:,} clients, {said.words:,} words, {said.oov_rate:.1%} unknown)"
+
     def verify(self, progress: Progress = silent) -> None:
         """Read everything, on all cores, and compare with the manifest; CacheError naming the file that differs."""
         blocks = [(name, at) for name, file in self.manifest.files.items() for at in range(len(file.blocks))]

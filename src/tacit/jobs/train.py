@@ -102,6 +102,10 @@ class TrainingResult:
             blocks += brief.of_profile(self.profile, PHASES)
         return blocks if self.report is None else [*blocks, *self.report.where()]
 
+    def __repr__(self) -> str:
+        measured = "".join(f", {name} {value:.4g}" for name, value in self.test.items() if name == "top1_accuracy")
+        return f"TrainingResult({str(self.run.path)!r}: {self.rounds:,} rounds{measured})"
+
     def _repr_html_(self) -> str:
         """What a notebook shows: labels first, then what was learned at what price, and its curve."""
         from tacit.reports.page import Block, FigureOf, Heading, Labels, Paragraph, Tiles, to_html_fragment

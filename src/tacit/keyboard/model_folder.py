@@ -44,6 +44,9 @@ class TrainedModel:
         """As tables name it: the path it was loaded from."""
         return str(self.path)
 
+    def __repr__(self) -> str:
+        return f"TrainedModel({str(self)!r}: {self.network})"
+
     def typing(self) -> "TypingSession":
         """A session that suggests next words while somebody types; each has a state of its own."""
         from tacit.keyboard.suggest import TypingSession

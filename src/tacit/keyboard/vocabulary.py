@@ -63,6 +63,9 @@ class Vocabulary:
                 "write one word each, without blanks and punctuation around it."
             )
 
+    def __repr__(self) -> str:
+        return f"Vocabulary({self.size:,} ids, {self.provenance.kind}: {self.provenance.description})"
+
     def _cut(self, word: str) -> list[str]:
         return pieces(marked(word, lowercase=self.lowercase))
 

@@ -133,6 +133,9 @@ class Run:
             file.flush()
             yield
 
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r})"
+
     def _repr_html_(self) -> str:
         """What a notebook shows of a run."""
         state = "finished" if self.finished else "unfinished"
