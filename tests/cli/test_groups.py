@@ -13,6 +13,7 @@ import tacit
 from tacit.cli.commands import FIRST
 from tacit.cli.commands import app as command
 from tacit.cli.groups import LateGroup
+from tacit.recipe.library import shipped
 
 
 def asked(*words: str) -> tuple[int, str, str]:
@@ -40,6 +41,8 @@ def test_each_of_the_first_commands_is_one_with_the_options_it_names() -> None:
             made = made.made(words.pop(0))
         options = {name for parameter in made.params for name in parameter.opts}
         assert {word for word in words if word.startswith("--")} <= options
+        if line.startswith("tacit train"):
+            assert words[0] in shipped()
 
 
 @pytest.mark.parametrize(

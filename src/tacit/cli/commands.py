@@ -19,8 +19,11 @@ from tacit.cli.groups import at, late_app
 # What is printed where nothing was asked: how to begin.
 FIRST = (
     ("tacit demo", "a private model of text that is on this machine, in minutes"),
-    ("tacit data import FILE.parquet --out CACHE", "your own text: columns client_id, text, timestamp"),
-    ("tacit train RECIPE.toml --data CACHE --out RUN", "a model of it, with a statement of what it promises"),
+    (
+        "tacit data import FILE.parquet --out CACHE --vocabulary-from manuals",
+        "your own text: columns client_id, text and perhaps timestamp",
+    ),
+    ("tacit train own-data --data CACHE --out RUN", "a private model of it, with a statement of what it promises"),
 )
 
 
