@@ -136,6 +136,8 @@ def test_seven_steps_in_their_order(name: str, most: int | None, speed: float | 
     assert [step.number for step in steps] == [1, 2, 3, 4, 5, 6, 7]
     assert steps[2].figures["report_goal"] == reached.plan.report_goal
     assert reached.plan.zcdp <= goal.zcdp
+    large, small = (steps[2].figures["share_kept"][size] for size in ("2400000", "80000"))
+    assert 0.9 < large < small < 1  # the papers' noise, whose network learnt
     assert steps[0].figures["zcdp_without"] > reached.plan.zcdp
     assert (f"{steps[3].figures.get('timer_hours')} hours" in " ".join(steps[3].sentences)) is (speed is not None)
     if name == "tree-variance-reduced":

@@ -45,6 +45,11 @@ def share_kept(ratio: float) -> float:
     return math.exp(-ratio / 5 - ratio**4)
 
 
+def ratio_of(noise: float, *, step: float = STEP, parameters: float = PARAMETERS) -> float:
+    """So much noise in a weight over what such a network with such a step bears: at 1, 30% of the accuracy is kept."""
+    return noise / SCALE * math.pow(STEP / step, HOLD) * math.pow(parameters / PARAMETERS, SIZE)
+
+
 def ratio_for(share: float) -> float:
     """The ratio that leaves this share: the inverse of `share_kept`. InputError unless 0 < share < 1."""
     if not 0 < share < 1:
@@ -85,8 +90,7 @@ class Outlook:
     @property
     def ratio(self) -> float:
         """Noise over what such a network with such a step bears: at 1, 30% of the accuracy is kept."""
-        held = math.pow(STEP / self.step, HOLD) * math.pow(self.parameters / PARAMETERS, SIZE)
-        return self.noise / SCALE * held
+        return ratio_of(self.noise, step=self.step, parameters=self.parameters)
 
     @property
     def kept(self) -> float:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from tacit.design.mechanism import Mechanism
 from tacit.planning.adaptive_clipping import BITS_PER_REPORT, AdaptivePrice
 from tacit.planning.clients import HOURS_PER_DAY
+from tacit.planning.outlook import STEP, ratio_of, share_kept
 from tacit.planning.scenario import Plan, Record, Scenario
 from tacit.planning.targets import Goal, Reached, report_goal_for
 from tacit.privacy.encoding import Encoding
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from tacit.planning.tuning import Tuned
 
 SAVED_BY_PRETRAINING = 1000  # rounds, about, to the same accuracy (arXiv:2305.18465, Section 2.3)
+NETWORKS = (80_000, 2_400_000)  # parameters: of the trainings that were measured, and of the papers' network
 MAX_RELATIVE_NOISE = 2.0  # times what the model bears, from which on a usable model is not to be expected
 SMALL_PUBLIC = "caches/public-text"  # of the command that is shown where no model is given
 
@@ -179,7 +181,14 @@ class PlanSteps:
         said.append(
             f"It promises {self._price(plan)}, with {plan.mechanism.name}; {plan.participations:,} client visits."
         )
+        small, large = (self._kept(parameters) for parameters in NETWORKS)
+        said.append(
+            f"With a server step of {STEP:g} (rate 1, momentum 0.9, clip norm 1) a network of {NETWORKS[0]:,} "
+            f"parameters will keep about {small:.0%} of its accuracy without noise, one of {NETWORKS[1]:,} about {large:.0%} "
+            "(docs/which-epsilon.md)."
+        )
         figures: Record = {
+            "share_kept": {str(NETWORKS[0]): small, str(NETWORKS[1]): large},
             **plan.to_record(goal.delta),
             "target_zcdp": goal.zcdp,
             "at_utility": reached.at_utility,
@@ -193,6 +202,10 @@ class PlanSteps:
             if self.notes.others:
                 said.append(self._beside_others(self.notes.others))
         return said, figures
+
+    def _kept(self, parameters: int) -> float:
+        """The share of the accuracy without noise that such a network keeps."""
+        return share_kept(ratio_of(STEP * self.plan.noise_of_mean, parameters=parameters))
 
     def _limit(self) -> str:
         """Why no larger report goal was taken."""
