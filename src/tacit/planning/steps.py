@@ -184,8 +184,8 @@ class PlanSteps:
         small, large = (self._kept(parameters) for parameters in NETWORKS)
         said.append(
             f"With a server step of {STEP:g} (rate 1, momentum 0.9, clip norm 1) a network of {NETWORKS[0]:,} "
-            f"parameters will keep about {small:.0%} of its accuracy without noise, one of {NETWORKS[1]:,} about {large:.0%} "
-            "(docs/which-epsilon.md)."
+            f"parameters will keep about {small:.0%} of its accuracy without noise, one of {NETWORKS[1]:,} about "
+            f"{large:.0%} (docs/which-epsilon.md)."
         )
         figures: Record = {
             "share_kept": {str(NETWORKS[0]): small, str(NETWORKS[1]): large},
