@@ -329,22 +329,19 @@ class TestJobsThatMakeARun:
 
 class TestJobsThatAnswer:
     @every_answer
-    def test_nothing_is_printed_and_the_answer_is_json(
+    def test_nothing_is_printed_events_come_in_the_thread_of_the_caller_and_the_answer_is_json(
         self, ask: Callable[[Progress], Any], capfd: pytest.CaptureFixture[str]
     ) -> None:
-        record = ask(silent).to_record()
+        threads = set()
+        record = ask(lambda event: threads.add(threading.get_ident())).to_record()
+        assert threads <= {threading.get_ident()}
         assert capfd.readouterr() == ("", "")
         assert json.loads(json.dumps(record)) == record
-
-    @every_answer
-    def test_events_come_in_the_thread_of_the_caller(self, ask: Callable[[Progress], Any]) -> None:
-        threads = set()
-        ask(lambda event: threads.add(threading.get_ident()))
-        assert threads <= {threading.get_ident()}
 
 
 WITH_A_NETWORK = {  # the settings of a network come with JAX: only ever shorter
     *(
+        "baselines",
         "evaluation_run",
         "histograms",
         "personalization_run",
