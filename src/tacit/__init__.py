@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tacit.jobs.doctor import doctor
     from tacit.jobs.evaluate import evaluate
     from tacit.jobs.import_data import import_data, open_data
+    from tacit.jobs.new_recipe import new_recipe
     from tacit.jobs.outlook import outlook
     from tacit.jobs.personalize import personalize
     from tacit.jobs.plan import plan
@@ -51,6 +52,7 @@ _HOME = {
     "extend_vocabulary": "tacit.jobs.vocabulary",
     "import_data": "tacit.jobs.import_data",
     "load_model": "tacit.keyboard.model_folder",
+    "new_recipe": "tacit.jobs.new_recipe",
     "open_data": "tacit.jobs.import_data",
     "open_run": "tacit.runs.folder",
     "outlook": "tacit.jobs.outlook",
@@ -83,6 +85,7 @@ __all__ = [
     "extend_vocabulary",
     "import_data",
     "load_model",
+    "new_recipe",
     "open_data",
     "open_run",
     "outlook",

@@ -12,7 +12,7 @@ from tacit.data.clients import split_of
 from tacit.errors import CacheError, InputError, SourceError
 from tacit.jobs.import_data import import_data, open_data
 from tacit.keyboard.vocabulary import OOV, Vocabulary
-from tacit.progress import Advanced, Event
+from tacit.progress import Advanced, Event, Warned
 
 TYPED = {"a": ["The dog. The cat", "a dog"], "b": ["Dog dog dog!"], "f": ["..."], "c": ["zebra"]}  # c is not in train
 ROWS = [(name, text) for name, texts in TYPED.items() for text in texts]
@@ -137,3 +137,16 @@ def test_records_count_bytes(clients: str, public: VocabularyChoice, tmp_path: P
     cache: Cache = import_data(clients, tmp_path / "c", vocabulary=public)
     on_disk = sum(path.stat().st_size for path in cache.path.iterdir() if path.name != "manifest.json")
     assert cache.to_record()["bytes"] == on_disk
+
+
+def test_without_a_vocabulary_the_manuals_are_read_and_unknown_words_are_told(tmp_path: Path) -> None:
+    typed = {name: ["zyxq wvut zyxq. the wvut", "qqxz qqxz"] for name in "abcdef"}
+    seen: list[Event] = []
+    cache = import_data(TextsOf(typed), tmp_path / "c", vocabulary_size=50, progress=seen.append)
+    assert cache.manifest.vocabulary.kind == "public" and "manuals" in cache.manifest.vocabulary.description
+    (warned,) = [event for event in seen if isinstance(event, Warned)]
+    assert warned.code == "many unknown words" and warned.message.startswith(f"{cache.manifest.oov_rate:.0%} of")
+    seen.clear()
+    known = {name: ["the function is called with the value"] for name in "abcdef"}
+    import_data(TextsOf(known), tmp_path / "d", vocabulary_size=2000, progress=seen.append)
+    assert not [event for event in seen if isinstance(event, Warned)]

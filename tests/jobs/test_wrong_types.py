@@ -28,7 +28,7 @@ WRONG: dict[str, tuple[str, Callable[[], Any]]] = {
     "evaluate": ("models='run' is of the type str; give list or tuple", lambda: job.evaluate("run", "cache")),
     "evaluate, settings": ("settings={}", lambda: job.evaluate(["run"], "cache", settings={})),
     "extend_vocabulary": ("vocabulary=3 is no path", lambda: job.extend_vocabulary(3, 4)),
-    "import_data": ("source=3", lambda: job.import_data(3, "out", vocabulary=None)),
+    "import_data": ("source=3", lambda: job.import_data(3, "out")),
     "import_data, words": ("vocabulary='w.txt'", lambda: job.import_data("folder:.", "out", vocabulary="w.txt")),
     "load_model": ("path=None is no path", lambda: job.load_model(None)),
     "open_data": ("path=3 is no path", lambda: job.open_data(3)),

@@ -2,9 +2,9 @@
 
 `data.py` brings text in, `vocab.py` and `discover.py` find its words, `plan.py` and `simulate.py` weigh privacy
 against computation and population, `design.py` chooses a mechanism, `account.py` proves and `verify.py` checks what it
-proved, `pretrain.py` makes a first model from public text, `tune.py` finds settings in small trials, `train.py` trains
-and resumes, `evaluate.py` and `personalize.py` ask devices how a model does, `demo.py` is the main job, `report.py`
-shows and compares, and `suggest.py` asks a model for next words.
+proved, `pretrain.py` makes a first model from public text, `recipe.py` writes recipes, `tune.py` finds settings in small
+trials, `train.py` trains and resumes, `evaluate.py` and `personalize.py` ask devices how a model does, `demo.py` is the
+main job, `report.py` shows and compares, and `suggest.py` asks a model for next words.
 """
 
 import sys
@@ -19,11 +19,12 @@ from tacit.cli.groups import at, late_app
 # What is printed where nothing was asked: how to begin.
 FIRST = (
     ("tacit demo", "a private model of text that is on this machine, in minutes"),
+    ("tacit data import FILE.parquet --out CACHE", "your own text: columns client_id, text, timestamp"),
     (
-        "tacit data import FILE.parquet --out CACHE --vocabulary-from manuals",
-        "your own text: columns client_id, text and perhaps timestamp",
+        "tacit recipe new --data CACHE --epsilon 8 --out RECIPE.toml",
+        "a recipe for so many clients, each value explained",
     ),
-    ("tacit train own-data --data CACHE --out RUN", "a private model of it, with a statement of what it promises"),
+    ("tacit train RECIPE.toml --out RUN", "a model of it, with a statement of what it promises"),
 )
 
 
@@ -63,6 +64,7 @@ COMMANDS = {
     "tune": at(
         "tune:tune", "Try server learning rates and clipping quantiles small, then write the production recipe."
     ),
+    "recipe": at("recipe:app", "Write a recipe for the clients of a cache, a reason beside each value."),
     "train": at("train:train", "Train a model by the recipe and leave a run folder."),
     "resume": at(
         "train:resume", "Carry an interrupted run to its end; the result is bit for bit that of an uninterrupted one."

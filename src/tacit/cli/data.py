@@ -34,7 +34,10 @@ def import_(
     ],
     vocabulary_from: Annotated[
         list[str] | None,
-        typer.Option(help=f"Public text to count words on: Parquet with a column text, or {MANUALS}; repeatable."),
+        typer.Option(
+            help=f"Public text to count words on: Parquet with a column text, or {MANUALS}; repeatable.",
+            show_default=MANUALS,
+        ),
     ] = None,
     word_list: Annotated[Path | None, typer.Option(help="A file of words, one a line, most frequent first.")] = None,
     vocabulary: Annotated[
@@ -52,14 +55,16 @@ def import_(
     json: Json = False,
 ) -> None:
     """Tokenise clients' text once, into a memory-mapped cache."""
-    given = (vocabulary_from, word_list, vocabulary, vocabulary_from_private)
-    if source == "docstrings" and not any(given):
-        vocabulary_from = [MANUALS]  # the public text that is on the same machine
-    choice = VocabularyChoice(
-        public=tuple(vocabulary_from or ()),
-        word_list=word_list,
-        file=vocabulary,
-        private=vocabulary_from_private,
+    given = any((vocabulary_from, word_list, vocabulary, vocabulary_from_private))
+    choice = (
+        None
+        if not given
+        else VocabularyChoice(
+            public=tuple(vocabulary_from or ()),
+            word_list=word_list,
+            file=vocabulary,
+            private=vocabulary_from_private,
+        )
     )
     with display(quiet=json) as progress:
         cache = import_data(

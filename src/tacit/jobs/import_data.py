@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from tacit.data import Cache, Source, TableOf, VocabularyChoice, VocabularyRecord, build_cache, open_source
@@ -15,19 +16,20 @@ from tacit.files import PathLike, as_path
 from tacit.jobs.begin import checked_cache
 from tacit.keyboard.tokens import Tokenizer
 from tacit.keyboard.vocabulary import OOV, SPECIALS, Provenance, Vocabulary, count_words, most_frequent
-from tacit.progress import Progress, StageBegan, StageEnded, silent
+from tacit.progress import Progress, StageBegan, StageEnded, Warned, silent
 from tacit.reports import brief
 from tacit.reports.page import Block
 
 COUNTING = "making the vocabulary"  # the stage; public text is read for it
 DEFAULT_SIZE = 10_000  # the papers' smallest keyboard
+MANY_UNKNOWN = 1 / 3  # of the words: of blogs, 10,000 words of a forum leave 11%, the manuals' 2,000 leave 41%
 
 
 def import_data(
     source: str | Source | Any,
     out: PathLike,
     *,
-    vocabulary: VocabularyChoice,
+    vocabulary: VocabularyChoice | None = None,
     vocabulary_size: int | None = None,
     lowercase: bool = False,
     progress: Progress = silent,
@@ -38,16 +40,19 @@ def import_data(
     `tacit.data.open_source` reads it, or what `TableOf` takes, with columns client_id, text and perhaps timestamp: a
     table of pandas, Arrow or polars, a data set of Hugging Face, a list of rows. An old cache at `out` is replaced
     once the new one is whole.
-    vocabulary_size: ids, the four special ones included; None means 10,000, or what there is.
+    vocabulary: None means the words of the manuals on this machine, which are public and in English.
+    vocabulary_size: ids, the four special ones included; None means 10,000, or what there is. Warns where every third
+    word is unknown.
 
     Raises: SourceError, InputError (the vocabulary), CacheError (`out` is something else than a cache).
     """
     if not holds_rows(source):
         of_type("source", source, str, Source)
-    of_type("vocabulary", vocabulary, VocabularyChoice)
+    of_type("vocabulary", vocabulary, VocabularyChoice, NoneType)
     clients = _source(source)
+    choice = VocabularyChoice(public=(MANUALS,)) if vocabulary is None else vocabulary
     progress(StageBegan(COUNTING))
-    words = make_vocabulary(vocabulary, clients, size=vocabulary_size, lowercase=lowercase)
+    words = make_vocabulary(choice, clients, size=vocabulary_size, lowercase=lowercase)
     progress(StageEnded(COUNTING))
     tokenizer = Tokenizer(words)
     record = VocabularyRecord(
@@ -58,7 +63,7 @@ def import_data(
         description=words.provenance.description,
         oov_id=OOV,
     )
-    return build_cache(
+    cache = build_cache(
         clients,
         tokenizer.encode,
         as_path("out", out),
@@ -67,6 +72,16 @@ def import_data(
         tokenizer=tokenizer.version,
         progress=progress,
     )
+    if cache.manifest.oov_rate > MANY_UNKNOWN:
+        progress(
+            Warned(
+                "many unknown words",
+                f"{cache.manifest.oov_rate:.0%} of the clients' words are not in the vocabulary, so no model will ever "
+                "suggest them; give public text that is like the clients' (--vocabulary-from FILE.parquet, in their "
+                "language), or more words (--vocabulary-size).",
+            )
+        )
+    return cache
 
 
 def _source(given: Any) -> Source:

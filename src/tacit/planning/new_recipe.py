@@ -1,0 +1,275 @@
+"""A complete recipe for a population, from numbers that are public: how many clients, how many words, which epsilon.
+
+Nothing of what clients typed goes in, so a recipe tells nobody more than its population's size. Each value has its
+reason beside it, in the words of a comment.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from tacit.design.best import BestMechanism, best_mechanism
+from tacit.errors import InputError
+from tacit.planning.run_shape import VISITS, Learning, RunShape, shape_of_run
+from tacit.privacy.delta import default_delta
+from tacit.privacy.gaussian import zcdp_for_epsilon
+from tacit.recipe import Recipe
+from tacit.recipe.annotated import annotated_toml
+from tacit.recipe.model_section import DEFAULT, ModelSection, section_of
+
+Prospect = Literal["works", "costly", "cannot work"]
+
+# Measured without noise (docs/results/first-hour.md). From random weights: blogs-en at 2,000 words, 120 rounds of
+# 50 at a rate of 1, 80 of 25 at 0.2, and 402 of 20 (docs/results/utility.md); within 0.06 of each.
+FROM_RANDOM = Learning(start=0.0, half=120.0, power=0.85, momentum=0.9, rounds=(40, 60, 80, 120, 160), cohort=20)
+# From a model of public text, which begins with most of what there is to learn: 10 rounds of 500 and 32 of 640 clients.
+# Momentum and large steps make such a model forget first (docs/results/pretraining.md).
+FROM_PUBLIC = Learning(start=0.926, half=4.0, power=1.0, momentum=0.0, rounds=(10, 20, 40), cohort=500)
+LEAST = 0.4  # of what there is to learn: a model that always says the most frequent word has about a third of it
+GOOD = 0.8  # of what the same run learns without noise
+GAIN = 1.01  # times what a public model knew: less is no reason to ask anybody
+
+SMALL, MIDDLE = 20_000, 200_000  # clients up to which the small network, and the middle one, are taken
+CLOSE_ENOUGH = 1.01  # of the smallest epsilon or population that works
+LOOKS = 8  # evaluations on the way
+
+
+@dataclass(frozen=True, kw_only=True)
+class Corpus:
+    """What is known of the clients without reading what they typed: how many of each split."""
+
+    cache: Path
+    train: int
+    validation: int
+    test: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proposal:
+    """A recipe, why each value is what it is, and what is expected of it."""
+
+    recipe: Recipe
+    reasons: Mapping[str, str]
+    epsilon: float
+    delta: float
+    clients: int
+    shape: RunShape
+    learning: Learning
+
+    @property
+    def best_without_noise(self) -> float:
+        """What the same clients would teach a model without noise, as a share of what there is to learn."""
+        return shape_of_run(self.clients, math.inf, self.learning).learnt
+
+    @property
+    def loss(self) -> float:
+        """The share of that which privacy costs: the noise, and the shorter way that the model goes because of it."""
+        return 1 - self.shape.expected / self.best_without_noise
+
+    @property
+    def prospect(self) -> Prospect:
+        """Whether it is worth training."""
+        least = LEAST if not self.learning.start else self.learning.start * GAIN
+        if self.shape.expected < least:
+            return "cannot work"
+        return "works" if self.loss <= 1 - GOOD else "costly"
+
+    @property
+    def working_epsilon(self) -> float | None:
+        """The smallest epsilon at this delta with which it would work, to two digits; None where none of 1,000 does."""
+        return _least(lambda epsilon: self._works(epsilon, self.clients), self.epsilon, 1000.0)
+
+    @property
+    def working_clients(self) -> int | None:
+        """How many training clients this epsilon needs, to two digits; None where 100 million are not enough."""
+        found = _least(lambda clients: self._works(self.epsilon, int(clients)), self.clients, 1e8)
+        return None if found is None else math.ceil(found)
+
+    def _works(self, epsilon: float, clients: int) -> bool:
+        shape = shape_of_run(clients, zcdp_for_epsilon(epsilon, self.delta), self.learning)
+        full = shape_of_run(clients, math.inf, self.learning).learnt
+        least = LEAST if not self.learning.start else self.learning.start * GAIN
+        return shape.expected >= max(least, GOOD * full)
+
+    def to_toml(self) -> str:
+        """The recipe as a file, a reason beside each value."""
+        shape = self.shape
+        head = (
+            f"A private model of {self.clients:,} training clients at epsilon {self.epsilon:g}, delta {self.delta:g}.",
+            "Written by `tacit recipe new` from how many clients there are; nothing that they typed was looked at.",
+            f"Expected: {self.prospect}. {self.loss:.0%} of the accuracy without noise is lost, as far as small runs",
+            f"tell: the model learns {shape.learnt:.0%} of what there is to learn and keeps {shape.kept:.0%} of that.",
+            "Every value may be changed: docs/recipes.md says what else there is.",
+        )
+        return annotated_toml(self.recipe, self.reasons, head)
+
+
+def propose(
+    corpus: Corpus, *, name: str, epsilon: float, delta: float | None = None, first: ModelSection | None = None
+) -> Proposal:
+    """The recipe for these clients at this epsilon.
+
+    delta: left out, that of so many clients. first: the section of a model of public text to begin from. Raises: InputError where there are too few clients for any, or no clients
+    are held out.
+    """
+    for split, count in (("validation", corpus.validation), ("test", corpus.test)):
+        if not count:
+            raise InputError(
+                f"none of the clients of '{corpus.cache}' are in the {split} split, which is a tenth of many, and a "
+                "model cannot be judged on those it was trained on; import more clients."
+            )
+    settled = default_delta(corpus.train) if delta is None else delta
+    learning = FROM_RANDOM if first is None else FROM_PUBLIC
+    shape = shape_of_run(corpus.train, zcdp_for_epsilon(epsilon, settled), learning)
+    best = best_mechanism(shape.participation)
+    network = _network(corpus, first)
+    told = {**_learning(shape, network), **_rounds(corpus, shape), **_privacy(corpus, epsilon, delta, best)}
+    told |= _looks(corpus, shape)
+    sections: dict[str, dict[str, Any]] = {"data": {"cache": corpus.cache}}
+    for key, (value, _) in told.items():
+        section, _, name_of = key.partition(".")
+        sections.setdefault(section, {})[name_of] = value
+    sections["privacy"]["mechanism"] = best.chosen
+    recipe = Recipe.model_validate({"name": name, **sections, "model": network.section})
+    reasons = {key: reason for key, (_, reason) in told.items()} | network.reasons
+    reasons |= {"data.cache": "as given", "privacy.mechanism.name": best.why(), **_of_mechanism(best)}
+    return Proposal(
+        recipe=recipe,
+        reasons=reasons,
+        epsilon=epsilon,
+        delta=settled,
+        clients=corpus.train,
+        shape=shape,
+        learning=learning,
+    )
+
+
+# -- the values and their reasons --------------------------------------------------------------------------------------
+
+Told = dict[str, tuple[Any, str]]  # "section.key": (value, why)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Network:
+    """The section [model], why, and the rates that go with it."""
+
+    section: ModelSection
+    reasons: Mapping[str, str]
+    client: Mapping[str, Any]  # of [client]
+    clip_norm: float
+    tried: str  # where these come from
+
+
+def _network(corpus: Corpus, first: ModelSection | None) -> _Network:
+    """The larger the population, the less the noise and the larger the network that it bears."""
+    if first is not None:
+        kept = dict.fromkeys((f"model.{key}" for key in type(first).model_fields), "of the first model")
+        reasons = {**kept, "model.init": "a model of public text: what it knows costs no privacy"}
+        return _Network(section=first, reasons=reasons, client=GENTLE, clip_norm=1.0, tried=GENTLE_RATES)
+    if corpus.train < SMALL:
+        size, why = (32, 64, True), f"small, for fewer than {SMALL:,} clients: a coordinate's noise is the same in any,"
+        rates = (FAST, 1.0, SMALL_RATES)
+    elif corpus.train < MIDDLE:
+        size, why = (64, 128, False), f"for {SMALL:,} to {MIDDLE:,} clients: between the small network and the papers',"
+        rates = ({**FAST, "learning_rate": 2.0}, 0.5, LARGE_RATES)
+    else:
+        size, why = (96, 670, False), f"for {MIDDLE:,} clients or more: the papers',"
+        rates = ({**FAST, "learning_rate": 2.0}, 0.5, LARGE_RATES)
+    embedding, units, tied = size
+    section = section_of(DEFAULT).model_validate({"embedding": embedding, "units": units, "tied": tied})
+    reasons = {
+        "model.embedding": f"{why} and the fewer parameters, the sooner it learns",
+        "model.units": "goes with the embedding",
+        "model.tied": "one embedding at both ends: as good from random weights (docs/results/pretraining.md)"
+        if tied
+        else "separate embeddings, as in the papers",
+    }
+    client, clip_norm, tried = rates
+    return _Network(section=section, reasons=reasons, client=client, clip_norm=clip_norm, tried=tried)
+
+
+FAST: Mapping[str, Any] = {"learning_rate": 4.0, "batch_size": 16, "sentences": 64}
+GENTLE: Mapping[str, Any] = {"learning_rate": 1.0, "batch_size": 8, "sentences": 32}
+SMALL_RATES = "the best of four tried at clip norm 1 (docs/results/utility.md)"
+LARGE_RATES = "what the large networks of docs/results/blogs.md learnt best with, at clip norm 0.5"
+GENTLE_RATES = "the best of three tried from a public model (docs/results/first-hour.md)"
+
+
+def _learning(shape: RunShape, network: _Network) -> Told:
+    rate, momentum = shape.learning_rate(network.clip_norm), shape.learning.momentum
+    method = (
+        ("momentum", "paper 1, Algorithm 1; it sees noised means alone, so it costs no privacy")
+        if momentum
+        else ("sgd", "a model that knows much already forgets some of it with momentum")
+    )
+    return {
+        "client.batch_size": (network.client["batch_size"], "small: several local steps, which cost no privacy"),
+        "client.learning_rate": (network.client["learning_rate"], f"large, since updates are clipped: {network.tried}"),
+        "client.sentences": (network.client["sentences"], "the most of a client in a round; it bounds a device's time"),
+        "server.method": method,
+        **({"server.momentum": (momentum, "paper 1")} if momentum else {}),
+        "server.learning_rate": (
+            rate,
+            f"so that the model goes {shape.progress:.3g} clip norms: farther, it would learn more and bear less noise",
+        ),
+        "privacy.clip_norm": (network.clip_norm, "below the norm of most updates, so that each counts the same"),
+    }
+
+
+def _rounds(corpus: Corpus, shape: RunShape) -> Told:
+    visits, times = shape.rounds * shape.report_goal, shape.participation.max_participations
+    tried = ", ".join(map(str, shape.learning.rounds))
+    return {
+        "rounds.rounds": (
+            shape.rounds,
+            f"the best of {tried} for {corpus.train:,} clients: at equal privacy, many small rounds learn more than few "
+            "large ones",
+        ),
+        "rounds.report_goal": (
+            shape.report_goal,
+            f"{visits:,} participations in all, at most {VISITS:,}; not below {shape.learning.cohort}, where cohorts are noise themselves",
+        ),
+        "rounds.min_separation": (
+            shape.min_separation,
+            f"the longest for {corpus.train:,} clients in turn; each takes part {times} times",
+        ),
+    }
+
+
+def _privacy(corpus: Corpus, epsilon: float, delta: float | None, best: BestMechanism) -> Told:
+    settled = default_delta(corpus.train) if delta is None else delta
+    return {
+        "privacy.epsilon": (epsilon, "as asked for; the noise multiplier follows from it"),
+        "privacy.delta": (
+            settled,
+            "as asked for" if delta is not None else f"min(1e-5, n^-1.1) of {corpus.train:,} training clients",
+        ),
+    }
+
+
+def _of_mechanism(best: BestMechanism) -> Told:
+    return dict.fromkeys(
+        (f"privacy.mechanism.{key}" for key in best.chosen.parameters.to_plain()), "as many as the separation"
+    )
+
+
+def _looks(corpus: Corpus, shape: RunShape) -> Told:
+    return {
+        "evaluation.every": (max(1, shape.rounds // LOOKS), f"{LOOKS} looks on the way; no guarantee covers them"),
+        "evaluation.clients": (min(100, corpus.validation), "validation clients, of those there are"),
+        "evaluation.test_clients": (min(200, corpus.test), "test clients, of those there are"),
+        "evaluation.sentences": (16, "of each: enough for the accuracy of many"),
+    }
+
+
+def _least(works: Callable[[float], bool], low: float, high: float) -> float | None:
+    """The smallest of geometric steps of 2% or so at which it works, two digits rounded up; None where none does."""
+    if not works(high):
+        return None
+    while high / low > CLOSE_ENOUGH:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if works(middle) else (middle, high)
+    digit = 10.0 ** (math.floor(math.log10(high)) - 1)
+    return float(f"{math.ceil(high / digit * (1 - 1e-9)) * digit:.2g}")

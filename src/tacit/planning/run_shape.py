@@ -1,0 +1,142 @@
+"""How many rounds of how many clients, and how far to go in them, for a population and a privacy budget.
+
+Where everybody takes part several times, the noise on a step of the model hardly depends on how the participations are
+cut into rounds. In multiples of 1 / (clients * mu), with mu the budget as Gaussian differential privacy, the noise that
+the best mechanism adds to the sum of all means, per round, is 1.0 where all take part in every round, and 1.05 to 1.35
+for four or more participations up to 32 rounds apart; one participation costs 1.5 to 2.1 (a test). So rounds
+may be many and small, as learning wants them, and what is left to decide is how far the model goes: the further, the
+more it learns and the more noise it takes with it. `progress` is that distance, in clip norms. What is learnt after so
+much progress was measured without noise (docs/results/first-hour.md), and what noise leaves of it as well
+(docs/results/outlook.md); the progress taken is the one with the largest product.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from tacit.design.catalogue import SQUARE_ROOT
+from tacit.errors import InputError
+from tacit.planning.outlook import HOLD, SCALE, share_kept
+from tacit.privacy.participation import Participation
+
+VISITS = 40_000  # participations of all clients together that a run may take: minutes on two cores with a small network
+TIMES = (1, 2, 4, 8)  # participations of a client: beyond, the noise of a step falls by a few per cent at most
+LEAST = 20  # clients of a cohort: below, accuracy falls without any noise (docs/results/signal-to-noise.md)
+CLOSE = 1.01
+FARTHEST_BACK, GRID = 1e-3, 142  # the grid of progress: of the farthest, and how many
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learning:
+    """How much is learnt after so much progress without noise, as a share of all that there is to learn; and the rounds
+    in which this was seen.
+    """
+
+    start: float  # what the first model knows
+    half: float  # the progress after which half of the rest is learnt
+    power: float
+    momentum: float  # of the server, at a learning rate of at most 1 / clip norm
+    rounds: tuple[int, ...]  # to choose from
+    cohort: int  # clients of a round at least, or half of all
+
+    @property
+    def step(self) -> float:
+        """The clip norms that a round may carry the model, in the end."""
+        return 1 / (1 - self.momentum)
+
+    def moving(self, rounds: int) -> float:
+        """How many rounds the model moves at full speed: momentum takes its time."""
+        return rounds - self.momentum * (1 - self.momentum**rounds) * self.step
+
+    def learnt(self, progress: float) -> float:
+        """start + (1 - start) / (1 + (half / progress)^power)."""
+        return self.start + (1 - self.start) / (1 + (self.half / progress) ** self.power)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunShape:
+    """How many rounds of whom, and how far they go; see above."""
+
+    rounds: int
+    report_goal: int
+    min_separation: int
+    progress: float  # in clip norms
+    noise: float  # in a weight of the model, estimated with the mechanism "square-root"
+    learnt: float  # the share of what there is to learn without noise
+    kept: float  # the share of that which the noise leaves
+    learning: Learning
+
+    @property
+    def participation(self) -> Participation:
+        """As often as the separation lets anyone come."""
+        return Participation.worst_case(self.rounds, self.min_separation)
+
+    @property
+    def expected(self) -> float:
+        """The share of what there is to learn that the model is expected to end with."""
+        return self.learnt * self.kept
+
+    def learning_rate(self, clip_norm: float) -> float:
+        """Of the server, to two digits: what makes the progress."""
+        farthest = self.learning.step * self.learning.moving(self.rounds)
+        return float(f"{self.progress / farthest / clip_norm:.2g}")
+
+
+def shape_of_run(clients: int, zcdp: float, learning: Learning, *, visits: int = VISITS) -> RunShape:
+    """The shape whose model is expected to be best; among those within 1% of it, the one of the fewest participations.
+
+    clients: who train. zcdp: infinite for a run without noise. visits: participations that the run may take at most.
+    Raises: InputError for fewer clients than the smallest cohort.
+    """
+    found = [_with_progress(*sizes, zcdp, learning) for sizes in _sizes(clients, visits, learning)]
+    if not found:
+        raise InputError(
+            f"{clients} training clients make no cohorts of {LEAST}, the smallest worth training with; "
+            "import more clients."
+        )
+    best = max(each.expected for each in found)
+    return min(
+        (each for each in found if each.expected >= best / CLOSE),
+        key=lambda each: (each.rounds * each.report_goal, each.rounds),
+    )
+
+
+def _sizes(clients: int, visits: int, learning: Learning) -> Iterator[tuple[int, int, int]]:
+    """(rounds, report goal, separation): everybody comes some times, as far apart as the population lets them."""
+    for rounds in learning.rounds:
+        for times in TIMES:
+            goal = min(times * clients, visits) // rounds
+            if min(learning.cohort, clients // 2) <= goal <= clients and goal >= LEAST:
+                yield rounds, goal, min(clients // goal, rounds)
+
+
+def _with_progress(rounds: int, goal: int, separation: int, zcdp: float, learning: Learning) -> RunShape:
+    """The progress whose product of what is learnt and what is kept is the largest, on a grid of 5%."""
+    farthest = learning.step * learning.moving(rounds)
+    noise = learning.step * _noise_of_a_step(rounds, separation) / (goal * farthest * math.sqrt(2 * zcdp))
+    tried = farthest * np.geomspace(FARTHEST_BACK, 1, GRID)
+    shapes = (
+        RunShape(
+            rounds=rounds,
+            report_goal=goal,
+            min_separation=separation,
+            progress=float(progress),
+            noise=float(noise * progress),
+            learnt=learning.learnt(float(progress)),
+            kept=share_kept(noise * progress / (SCALE * (progress / rounds / 10) ** HOLD)),
+            learning=learning,
+        )
+        for progress in tried
+    )
+    return max(shapes, key=lambda each: each.expected)
+
+
+@lru_cache(maxsize=1024)
+def _noise_of_a_step(rounds: int, separation: int) -> float:
+    """The noise of the sum of all means, rms over rounds, at 1/2-zCDP and for one report a round, in clip norms."""
+    participation = Participation.worst_case(rounds, separation)
+    strategy = SQUARE_ROOT.strategy(participation, "rms")
+    return SQUARE_ROOT.cost(strategy, participation).rms_loss
