@@ -63,6 +63,7 @@ ANYTHING = {
     ("discover", "alphabet"),
     ("discover", "more_characters"),
     ("suggest", "prompts"),
+    ("recipe new", "name"),
     ("tune", "public"),
     ("data import", "word_list"),
 }
@@ -79,6 +80,7 @@ RIGHT: dict[str, tuple[str, ...]] = {
     ),
     "pretrain": ("cache", "--out", "new", "--embedding", "4", "--units", "4"),
     "tune": ("recipe.toml", "--out", "new"),
+    "recipe new": ("--data", "cache", "--epsilon", "8", "--anyway", "--out", "new"),
     "train": ("recipe.toml", "--out", "new"),
     "resume": ("unfinished",),
     "evaluate": ("model", *MODEL_OUT, "--epsilon", "4"),
@@ -331,7 +333,7 @@ def _wrong(name: str, parameter: Any) -> tuple[str, ...]:
             return FOLDER_OUT
         if name == "plan production" and parameter.name in ("cache", "model"):  # neither need be there yet
             return ("empty", "binary", "list.json", HOSTILE) if parameter.name == "cache" else (HOSTILE,)
-        if parameter.name == "out" and not name.startswith(("design", "vocab")):
+        if parameter.name == "out" and not name.startswith(("design", "vocab", "recipe")):
             any_folder = name in ("compare", "report", "plan production", "simulate")
             return FOLDER_OUT[:-1] if any_folder else FOLDER_OUT
         return FILE_OUT if parameter.name in ("figure", "out", "statement_file") else FOUND

@@ -31,6 +31,8 @@ WRONG: dict[str, tuple[str, Callable[[], Any]]] = {
     "import_data": ("source=3", lambda: job.import_data(3, "out")),
     "import_data, words": ("vocabulary='w.txt'", lambda: job.import_data("folder:.", "out", vocabulary="w.txt")),
     "load_model": ("path=None is no path", lambda: job.load_model(None)),
+    "new_recipe": ("data=3 is no path", lambda: job.new_recipe(3, epsilon=8)),
+    "new_recipe, epsilon": ("epsilon='8' is of the type str", lambda: job.new_recipe("cache", epsilon="8")),
     "open_data": ("path=3 is no path", lambda: job.open_data(3)),
     "open_run": ("path=3 is no path", lambda: job.open_run(3)),
     "personalize": ("settings={}", lambda: job.personalize("run", "cache", "out", settings={})),

@@ -2,9 +2,9 @@
 
 `data.py` brings text in, `vocab.py` and `discover.py` find its words, `plan.py` and `simulate.py` weigh privacy
 against computation and population, `design.py` chooses a mechanism, `account.py` proves and `verify.py` checks what it
-proved, `pretrain.py` makes a first model from public text, `recipe.py` writes recipes, `tune.py` finds settings in small
-trials, `train.py` trains and resumes, `evaluate.py` and `personalize.py` ask devices how a model does, `demo.py` is the
-main job, `report.py` shows and compares, and `suggest.py` asks a model for next words.
+proved, `pretrain.py` makes a first model from public text, `recipe.py` writes recipes, `tune.py` finds settings in
+small trials, `train.py` trains and resumes, `evaluate.py` and `personalize.py` ask devices how a model does, `demo.py`
+is the main job, `report.py` shows and compares, and `suggest.py` asks a model for next words.
 """
 
 import sys

@@ -100,6 +100,9 @@ def new_recipe(
     if delta is not None and not 0 < delta < 1:
         raise InputError(f"delta={delta:g} is not between 0 and 1; leave it out for that of the clients.")
     of_type("name", name, str, NoneType)
+    conceivable("name =", name)
+    if name == "":
+        raise InputError("name='' is empty, and reports call the run by it; give one, or leave it out.")
     from tacit.planning.new_recipe import Corpus, propose
 
     cache = data if isinstance(data, Cache) else Cache.open(as_path("data", data))

@@ -19,14 +19,14 @@ import numpy as np
 
 from tacit.design.catalogue import SQUARE_ROOT
 from tacit.errors import InputError
-from tacit.planning.outlook import HOLD, SCALE, share_kept
+from tacit.planning.outlook import share_kept
 from tacit.privacy.participation import Participation
 
 VISITS = 40_000  # participations of all clients together that a run may take: minutes on two cores with a small network
-TIMES = (1, 2, 4, 8)  # participations of a client: beyond, the noise of a step falls by a few per cent at most
+TIMES = (1, 2, 4, 8, 16, 32)  # participations of a client; from 8 on, the noise of a step falls by a few per cent
 LEAST = 20  # clients of a cohort: below, accuracy falls without any noise (docs/results/signal-to-noise.md)
 CLOSE = 1.01
-FARTHEST_BACK, GRID = 1e-3, 142  # the grid of progress: of the farthest, and how many
+FARTHEST_BACK, GRID = 1e-3, 60  # the grid of progress: of the farthest, and how many
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +41,9 @@ class Learning:
     momentum: float  # of the server, at a learning rate of at most 1 / clip norm
     rounds: tuple[int, ...]  # to choose from
     cohort: int  # clients of a round at least, or half of all
+    scale: float  # the noise in a weight that leaves 1/e of the accuracy, where a round carries 10 clip norms
+    hold: float  # the power of that carry with which more noise is borne: later rounds correct it
+    crowd: int = 0  # of so many clients, half of what there is to learn beyond the start can be learnt
 
     @property
     def step(self) -> float:
@@ -51,9 +54,14 @@ class Learning:
         """How many rounds the model moves at full speed: momentum takes its time."""
         return rounds - self.momentum * (1 - self.momentum**rounds) * self.step
 
-    def learnt(self, progress: float) -> float:
-        """start + (1 - start) / (1 + (half / progress)^power)."""
-        return self.start + (1 - self.start) / (1 + (self.half / progress) ** self.power)
+    def learnt(self, progress: float, clients: float = math.inf) -> float:
+        """A share between 0 and 1: start + (1 - start) / (1 + (half / progress)^power) / (1 + crowd / clients)."""
+        gained = (1 - self.start) / (1 + math.pow(self.half / progress, self.power))
+        return self.start + gained / (1 + self.crowd / clients)
+
+    def kept(self, noise: float, carried: float) -> float:
+        """The share that so much noise in a weight leaves, where a round carries the model so many clip norms."""
+        return share_kept(noise / (self.scale * math.pow(carried / 10, self.hold)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,13 +93,13 @@ class RunShape:
         return float(f"{self.progress / farthest / clip_norm:.2g}")
 
 
-def shape_of_run(clients: int, zcdp: float, learning: Learning, *, visits: int = VISITS) -> RunShape:
+def shape_of_run(clients: int, zcdp: float, learning: Learning) -> RunShape:
     """The shape whose model is expected to be best; among those within 1% of it, the one of the fewest participations.
 
-    clients: who train. zcdp: infinite for a run without noise. visits: participations that the run may take at most.
-    Raises: InputError for fewer clients than the smallest cohort.
+    clients: who train. zcdp: infinite for a run without noise.
+    Raises: InputError for too few clients.
     """
-    found = [_with_progress(*sizes, zcdp, learning) for sizes in _sizes(clients, visits, learning)]
+    found = [_with_progress(clients, *sizes, zcdp, learning) for sizes in _sizes(clients, learning)]
     if not found:
         raise InputError(
             f"{clients} training clients make no cohorts of {LEAST}, the smallest worth training with; "
@@ -104,17 +112,17 @@ def shape_of_run(clients: int, zcdp: float, learning: Learning, *, visits: int =
     )
 
 
-def _sizes(clients: int, visits: int, learning: Learning) -> Iterator[tuple[int, int, int]]:
+def _sizes(clients: int, learning: Learning) -> Iterator[tuple[int, int, int]]:
     """(rounds, report goal, separation): everybody comes some times, as far apart as the population lets them."""
     for rounds in learning.rounds:
         for times in TIMES:
-            goal = min(times * clients, visits) // rounds
+            goal = min(times * clients, VISITS) // rounds
             if min(learning.cohort, clients // 2) <= goal <= clients and goal >= LEAST:
                 yield rounds, goal, min(clients // goal, rounds)
 
 
-def _with_progress(rounds: int, goal: int, separation: int, zcdp: float, learning: Learning) -> RunShape:
-    """The progress whose product of what is learnt and what is kept is the largest, on a grid of 5%."""
+def _with_progress(clients: int, rounds: int, goal: int, separation: int, zcdp: float, learning: Learning) -> RunShape:
+    """The progress whose product of what is learnt and what is kept is the largest, on a grid of 12%."""
     farthest = learning.step * learning.moving(rounds)
     noise = learning.step * _noise_of_a_step(rounds, separation) / (goal * farthest * math.sqrt(2 * zcdp))
     tried = farthest * np.geomspace(FARTHEST_BACK, 1, GRID)
@@ -125,8 +133,8 @@ def _with_progress(rounds: int, goal: int, separation: int, zcdp: float, learnin
             min_separation=separation,
             progress=float(progress),
             noise=float(noise * progress),
-            learnt=learning.learnt(float(progress)),
-            kept=share_kept(noise * progress / (SCALE * (progress / rounds / 10) ** HOLD)),
+            learnt=learning.learnt(float(progress), clients),
+            kept=learning.kept(float(noise * progress), float(progress / rounds)),
             learning=learning,
         )
         for progress in tried

@@ -1,0 +1,173 @@
+"""tacit.new_recipe: a whole recipe with a reason for each value, or a refusal that says what would work."""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import jax
+import pytest
+from tests.training.tiny import CLIENTS, SETTINGS, tiny_cache
+from typer.testing import CliRunner
+
+import tacit
+from tacit.cli.commands import app
+from tacit.data import Cache
+from tacit.errors import CacheError, InputError
+from tacit.jobs.new_recipe import NewRecipe, new_recipe
+from tacit.jobs.outlook import foreseen
+from tacit.keyboard.model_folder import write_model, write_origin
+from tacit.planning.new_recipe import Corpus, Proposal, propose
+from tacit.recipe import Recipe
+from tacit.recipe.model_section import ModelSection, section_of
+
+PUBLIC = section_of("cifg").model_validate({"embedding": 32, "units": 64, "init": Path("public")})
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
+    return tiny_cache(tmp_path_factory.mktemp("tiny") / "cache")
+
+
+def proposal(train: int, epsilon: float, first: ModelSection | None = None, delta: float | None = None) -> Proposal:
+    corpus = Corpus(cache=Path("cache"), train=train, validation=train // 10, test=train // 10)
+    return propose(corpus, name="made", epsilon=epsilon, first=first, delta=delta)
+
+
+def refusal(*args: Any, **asked: Any) -> str:
+    with pytest.raises(InputError) as refused:
+        new_recipe(*args, **asked)
+    return str(refused.value)
+
+
+# -- what is written ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("first", [None, PUBLIC], ids=["random", "public"])
+@pytest.mark.parametrize(("clients", "epsilon"), [(261, 8.0), (979, 8.0), (6131, 2.0), (30_000, 1.0), (400_000, 8.0)])
+def test_a_recipe_is_whole_keeps_its_epsilon_and_gives_a_reason_for_each_value(
+    clients: int, epsilon: float, first: ModelSection | None
+) -> None:
+    made = proposal(clients, epsilon, first)
+    text = made.to_toml()
+    recipe = Recipe.from_toml(text)
+    assert recipe == made.recipe
+    for line in text.splitlines():
+        key, _, value = line.partition(" = ")
+        if value and not line.startswith(("#", 'name = "made"')):
+            assert "# " in value and len(value.partition("# ")[2]) > 5, f"{key} says not why"
+    designed, matrix = recipe.designed(), recipe.matrix()
+    guarantee = designed.guarantee(matrix)
+    assert epsilon * (1 - 1e-6) <= guarantee.epsilon(made.delta) <= epsilon
+    told = foreseen(designed, designed.plan(matrix), clients=clients, public=first is not None).outlook
+    assert told is not None
+    assert told.noise == pytest.approx(made.shape.noise, rel=0.3), "the estimate is of another mechanism"
+    assert first is not None or told.kept == pytest.approx(made.shape.kept, abs=0.07)
+
+
+def test_the_same_population_gets_the_same_recipe() -> None:
+    assert proposal(5000, 8.0).to_toml() == proposal(5000, 8.0).to_toml()
+    assert "as asked for" in proposal(5000, 8.0, delta=1e-7).reasons["privacy.delta"]
+    assert proposal(5000, 8.0, delta=1e-7).recipe.privacy.delta == 1e-7
+
+
+def test_what_would_work_does() -> None:
+    few = proposal(200, 2.0)
+    assert few.prospect == "cannot work" and few.working_epsilon and few.working_clients
+    assert proposal(200, few.working_epsilon).prospect == "works"
+    assert proposal(200, few.working_epsilon * 0.8).prospect != "works"
+    assert proposal(few.working_clients, 2.0, delta=few.delta).prospect == "works"
+    assert proposal(int(few.working_clients * 0.8), 2.0, delta=few.delta).prospect != "works"
+
+
+def test_it_is_written_once_and_an_edited_one_stays(cache: Cache, tmp_path: Path) -> None:
+    path = tmp_path / "below" / "recipe.toml"
+    made = new_recipe(cache.path, epsilon=8, out=path, anyway=True)
+    assert isinstance(made, NewRecipe) and made.path == path and path.read_text() == made.to_toml()
+    assert Recipe.load(path) == made.recipe
+    assert new_recipe(cache, epsilon=8, out=path, anyway=True).to_toml() == made.to_toml()
+    path.write_text(path.read_text() + "# mine\n")
+    assert "is there and says something else" in refusal(cache, epsilon=8, out=path, anyway=True)
+    assert path.read_text().endswith("# mine\n")
+    assert made.blocks() and "40 training clients" in made._repr_html_()
+    assert json.loads(json.dumps(made.to_record()))["prospect"] == "cannot work"
+
+
+def test_nothing_that_clients_typed_goes_in(cache: Cache, tmp_path: Path) -> None:
+    """Twice the sentences, and other ones: the same recipe to the last character, but for the name of its cache."""
+    other = tiny_cache(tmp_path / "cache", dict(reversed(CLIENTS.items())))
+    texts = [each.sentences(int(each.clients("train")[0]))[0].tolist() for each in (cache, other)]
+    assert texts[0] != texts[1]
+    one, another = (new_recipe(each, epsilon=8, name="one", anyway=True).to_toml() for each in (cache, other))
+    assert one.replace(str(cache.path), "") == another.replace(str(other.path), "")
+
+
+def test_the_recipe_trains(cache: Cache, tmp_path: Path) -> None:
+    made = new_recipe(cache, epsilon=8, anyway=True)
+    begun = tacit.train(made.recipe, tmp_path / "run", seed=1, until=1, anyway=True)
+    assert begun.rounds == 1
+
+
+# -- a public model ----------------------------------------------------------------------------------------------------
+
+
+def test_a_public_model_gives_its_network_and_begins_the_run(cache: Cache, tmp_path: Path) -> None:
+    write_model(tmp_path / "p", SETTINGS, SETTINGS.init(jax.random.key(1)), cache.vocabulary_json.encode())
+    assert "not known to be of public text" in refusal(cache, epsilon=8, init=tmp_path / "p")
+    write_origin(tmp_path / "p", "the manuals")
+    made = new_recipe(cache, epsilon=8, init=tmp_path / "p", anyway=True)
+    assert made.recipe.model.init == tmp_path / "p" and made.recipe.model.settings(60) == SETTINGS
+    assert made.recipe.server.method == "sgd" and "on what the public model knows" in str(made.blocks()[0])
+    assert "holds no model" in refusal(cache, epsilon=8, init=tmp_path / "none")
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------------
+
+
+def test_a_recipe_that_cannot_work_says_what_would(cache: Cache, tmp_path: Path) -> None:
+    said = refusal(cache, epsilon=0.1, out=tmp_path / "r.toml")
+    assert "a model of the 40 training clients" in said and "--anyway writes the recipe all the same" in said
+    assert "a model of public text to begin from" in said
+    said = refusal(cache, epsilon=8)
+    assert re.search(r"epsilon \d+ for these clients; [\d,]+ training clients at this epsilon", said)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"epsilon": 0}, "epsilon=0 is no budget"),
+        ({"epsilon": -1.0}, "epsilon=-1 is no budget"),
+        ({"epsilon": float("nan")}, "epsilon = nan"),
+        ({"epsilon": 8, "delta": 1.0}, "delta=1 is not between 0 and 1"),
+        ({"epsilon": 8, "name": ""}, "name='' is empty"),
+        ({"epsilon": 8, "out": "."}, "is no file"),
+    ],
+)
+def test_what_cannot_be_is_refused(cache: Cache, asked: dict[str, Any], message: str) -> None:
+    assert message in refusal(cache, anyway=True, **asked)
+
+
+def test_populations_that_cannot_be_judged_or_make_no_cohort_are_refused(tmp_path: Path) -> None:
+    blind = tiny_cache(tmp_path / "blind", {**CLIENTS, "test": 0})
+    assert "none of the clients" in refusal(blind, epsilon=8) and "in the test split" in refusal(blind, epsilon=8)
+    few = tiny_cache(tmp_path / "few", {**CLIENTS, "train": 12})
+    assert "12 training clients make no cohorts of 20" in refusal(few, epsilon=8)
+    with pytest.raises(CacheError, match="there is no cache"):
+        new_recipe(tmp_path / "nowhere", epsilon=8)
+
+
+# -- the command -------------------------------------------------------------------------------------------------------
+
+
+def test_the_command_prints_the_recipe_or_writes_it(cache: Cache, tmp_path: Path) -> None:
+    asked = ["recipe", "new", "--data", str(cache.path), "--epsilon", "8"]
+    refused = CliRunner().invoke(app, asked)
+    assert refused.exit_code == 2 and "What would work" in refused.stderr
+    printed = CliRunner().invoke(app, [*asked, "--anyway"])
+    assert tomllib.loads(printed.stdout)["privacy"]["epsilon"] == 8.0
+    written = CliRunner().invoke(app, [*asked, "--anyway", "--out", str(tmp_path / "r.toml")])
+    assert "next: tacit train" in written.stdout and Recipe.load(tmp_path / "r.toml")
+    plain = CliRunner().invoke(app, [*asked, "--anyway", "--json"])
+    assert json.loads(plain.stdout)["schema"] == "tacit.recipe"
