@@ -63,7 +63,7 @@ def test_a_recipe_is_whole_keeps_its_epsilon_and_gives_a_reason_for_each_value(
     told = foreseen(designed, designed.plan(matrix), clients=clients, public=first is not None).outlook
     assert told is not None
     assert told.noise == pytest.approx(made.shape.noise, rel=0.3), "the estimate is of another mechanism"
-    assert first is not None or told.kept == pytest.approx(made.shape.kept, abs=0.07)
+    assert first is not None or made.shape.kept - 0.02 < told.kept < made.shape.kept + 0.12, "on the careful side"
 
 
 def test_the_same_population_gets_the_same_recipe() -> None:

@@ -23,7 +23,8 @@ from tacit.planning.outlook import share_kept
 from tacit.privacy.participation import Participation
 
 VISITS = 40_000  # participations of all clients together that a run may take: minutes on two cores with a small network
-TIMES = (1, 2, 4, 8, 16, 32)  # participations of a client; from 8 on, the noise of a step falls by a few per cent
+TIMES = (1, 2, 4, 8)  # participations of a client: beyond, the noise of a step falls by a few per cent
+MORE_TIMES = (16, 32)  # where otherwise no cohort would be large enough
 LEAST = 20  # clients of a cohort: below, accuracy falls without any noise (docs/results/signal-to-noise.md)
 CLOSE = 1.01
 FARTHEST_BACK, GRID = 1e-3, 60  # the grid of progress: of the farthest, and how many
@@ -99,7 +100,8 @@ def shape_of_run(clients: int, zcdp: float, learning: Learning) -> RunShape:
     clients: who train. zcdp: infinite for a run without noise.
     Raises: InputError for too few clients.
     """
-    found = [_with_progress(clients, *sizes, zcdp, learning) for sizes in _sizes(clients, learning)]
+    sizes = [*_sizes(clients, learning, TIMES)] or [*_sizes(clients, learning, MORE_TIMES)]
+    found = [_with_progress(clients, *each, zcdp, learning) for each in sizes]
     if not found:
         raise InputError(
             f"{clients} training clients make no cohorts of {LEAST}, the smallest worth training with; "
@@ -112,10 +114,10 @@ def shape_of_run(clients: int, zcdp: float, learning: Learning) -> RunShape:
     )
 
 
-def _sizes(clients: int, learning: Learning) -> Iterator[tuple[int, int, int]]:
+def _sizes(clients: int, learning: Learning, most: tuple[int, ...]) -> Iterator[tuple[int, int, int]]:
     """(rounds, report goal, separation): everybody comes some times, as far apart as the population lets them."""
     for rounds in learning.rounds:
-        for times in TIMES:
+        for times in most:
             goal = min(times * clients, VISITS) // rounds
             if min(learning.cohort, clients // 2) <= goal <= clients and goal >= LEAST:
                 yield rounds, goal, min(clients // goal, rounds)
