@@ -89,6 +89,8 @@ def test_private_words_are_said_aloud(clients: Path, tmp_path: Path) -> None:
 def test_refusals_are_one_line(clients: Path, public: Path, tmp_path: Path) -> None:
     out = ("--out", tmp_path / "c")
     assert "exactly one" in refusal("import", clients, *out)
-    assert "2 origins" in refusal("import", clients, *out, "--vocabulary-from", public, "--vocabulary-from-private")
+    assert "2 of these was given" in refusal(
+        "import", clients, *out, "--vocabulary-from", public, "--vocabulary-from-private"
+    )
     assert "is unknown" in refusal("import", "ftp:x", *out, "--vocabulary-from", public)
     assert "there is no cache" in refusal("show", tmp_path / "c")

@@ -19,6 +19,7 @@ from tacit.jobs.statement import statement, verify
 from tacit.privacy import Tree
 from tacit.privacy.composition import Composition
 from tacit.privacy.local_guarantee import LocalGuarantee
+from tacit.privacy.rounding import rounded_up
 from tacit.records import to_plain
 from tacit.runs import Run, Step
 from tacit.runs.metadata import (
@@ -247,4 +248,5 @@ def test_a_notebook_shows_planned_beside_realised(tmp_path: Path) -> None:
     made = account_run(write_run(tmp_path / "run", strategy=Tree(), separation=2))
     page = made._repr_html_()
     assert made.planned is not None and made.realised is not None
-    assert f"<th>zcdp</th><td>{made.planned.zcdp}</td>" in page and "<th>realised</th>" in page
+    assert f"<th>zCDP</th><td>{rounded_up(made.planned.zcdp, 6)}</td>" in page and "<th>realised</th>" in page
+    assert "<th>min separation (MinS + 1)</th><td>" in page

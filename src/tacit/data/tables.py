@@ -80,7 +80,8 @@ def columns_of(schema: Any, where: str, needed: Sequence[str] = ("client_id", "t
         if name not in schema.names:
             raise SourceError(
                 f"{where} has columns {', '.join(schema.names)} but no {name!r}; "
-                f"needed are {', '.join(needed)} (timestamp may be left out): rename the columns."
+                f"needed are {', '.join(needed)} (timestamp may be left out): rename the columns, or say in Python "
+                "which they are: tacit.import_data(tacit.data.TableOf(table, client_id=..., text=...), ...)."
             )
     columns: dict[str, Any] = {name: pa.large_string() for name in needed}
     if "client_id" in needed and not _can_be_text(owner := schema.field("client_id").type):

@@ -26,7 +26,7 @@ class VocabularyChoice:
         given = [bool(self.public), self.word_list is not None, self.file is not None, self.private]
         if sum(given) != 1:
             raise InputError(
-                f"{sum(given)} origins were given for the vocabulary, and it needs exactly one: "
+                f"a vocabulary comes from exactly one place, and {sum(given) or 'none'} of these was given: "
                 "--vocabulary-from (a public Parquet file or `manuals`), --word-list, --vocabulary "
                 "or --vocabulary-from-private."
             )

@@ -77,6 +77,8 @@ class RunAccount:
 
     def _repr_html_(self) -> str:
         """Planned beside realised, as a notebook shows it; of local reports the guarantee in words."""
+        from tacit.reports.training_published import FIGURES, figure_text
+
         if isinstance(self.realised, LocalGuarantee):
             return "".join(f"<p>{html.escape(line)}</p>" for line in self.realised.sentences())
         columns = {
@@ -85,8 +87,8 @@ class RunAccount:
         }
         rows = [name for name in (columns["planned"] or columns["realised"]) if name != "sequences"]
         cells = "".join(
-            f"<tr><th>{name.replace('_', ' ')}</th>"
-            + "".join(f"<td>{html.escape(str(each.get(name, '–')))}</td>" for each in columns.values())
+            f"<tr><th>{html.escape(FIGURES.get(name, name.replace('_', ' ')))}</th>"
+            + "".join(f"<td>{html.escape(figure_text(name, each.get(name)))}</td>" for each in columns.values())
             + "</tr>"
             for name in rows
         )

@@ -163,13 +163,14 @@ def promised(summary: RunSummary) -> list[Block]:
     planned = figures_of(accounts.planned, accounts.delta) or {}
     realised = figures_of(accounts.realised, accounts.delta) or {}
     rows = [
-        (shown, _figure(name, planned.get(name)), _figure(name, realised.get(name))) for name, shown in FIGURES.items()
+        (shown, figure_text(name, planned.get(name)), figure_text(name, realised.get(name)))
+        for name, shown in FIGURES.items()
     ]
     for at, share in enumerate(planned.get("sequences", ())):  # what the zCDP of everything together is made of
         happened = realised["sequences"][at] if realised else {}
         for name in ("noise_multiplier", "zcdp"):
             title = f"{FIGURES[name]}, {share['what']} alone"
-            rows.append((title, _figure(name, share[name]), _figure(name, happened.get(name))))
+            rows.append((title, figure_text(name, share[name]), figure_text(name, happened.get(name))))
     stated: list[Block] = [StatementOf(summary.statement)] if summary.statement else [*NOTHING_STATED]
     return [Heading("Planned and realised"), Table(tuple(rows), ("", "planned", "realised")), *terms(summary), *stated]
 
@@ -242,7 +243,8 @@ def released_rows(summary: RunSummary) -> tuple[tuple[str, str], ...]:
     return tuple(rows)
 
 
-def _figure(name: str, value: Any) -> str:
+def figure_text(name: str, value: Any) -> str:
+    """One of FIGURES for people; None is a dash, privacy figures are rounded up."""
     if value is None:
         return "–"
     if isinstance(value, int):
