@@ -49,12 +49,12 @@ def test_what_works_is_noted_what_costs_warned_and_without_noise_nothing_is_said
     (quiet,) = told(cache, noise_at(cache, 0.1), tmp_path / "quiet")
     assert isinstance(quiet, Noted) and "of the accuracy without noise will be kept" in quiet.message
     (costly,) = told(cache, noise_at(cache, 0.9), tmp_path / "costly")
-    assert isinstance(costly, Warned) and "what would work: " in costly.message and "epsilon" in costly.message
+    assert isinstance(costly, Warned) and "ways out: " in costly.message and "epsilon" in costly.message
     assert told(cache, None, tmp_path / "none") == []
 
 
 def test_what_cannot_work_is_refused_before_anything_is_written(cache: Cache, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"this recipe cannot work: the noise is .* would work: .*epsilon.*--anyway"):
+    with pytest.raises(InputError, match=r"this recipe cannot work: the noise is .* ways out: .*epsilon.*--anyway"):
         train(recipe(cache, LOUD), tmp_path / "run", hardware=ONE)
     assert not (tmp_path / "run").exists()
 
@@ -81,7 +81,8 @@ def test_stopping_changes_nothing_where_nothing_drowns(cache: Cache, tmp_path: P
 
 def test_the_job_says_the_same_and_opens_the_cache_alone(cache: Cache, tmp_path: Path) -> None:
     found = outlook(recipe(cache, LOUD))
-    assert isinstance(found, OutlookResult) and found.verdict == "cannot work" and len(found.ways) == 3
+    assert isinstance(found, OutlookResult) and found.verdict == "cannot work" and len(found.ways) == 4
+    assert "a report goal of 40 at a separation of 1" in found.ways[0]  # all 40 clients, in every round
     record = found.to_record()
     assert record["kept"] == 0.0 and record["working_zcdp"] > record["zcdp"] and record["clients"] == 40
     assert found.figure().panels and "CANNOT WORK" in found._repr_html_()

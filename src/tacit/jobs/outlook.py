@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 from tacit.errors import InputError
 from tacit.files import PathLike, as_path
 from tacit.jobs.plan import Shown
+from tacit.planning import Clients, mechanism_named
+from tacit.planning.affordable import Training, affordable
 from tacit.planning.outlook import FACTOR, Outlook, ratio_for, share_kept
 from tacit.privacy.gaussian import epsilon
 from tacit.privacy.rounding import rounded_up
@@ -21,6 +23,7 @@ if TYPE_CHECKING:  # what these need is loaded when a recipe is read
 
 CODE = "noise"  # of the events that tell it
 KNOWN = "cifg"  # the network whose curve was measured
+WORTH = 0.8  # of the noise, below which another report goal is worth naming
 SMALLER = 1.6  # times too much noise, up to which a network that bears it is more than a fifth as large
 CURVE = 60  # points of a figure's curve
 
@@ -69,6 +72,7 @@ class OutlookResult(Shown):
             return (f"{times:.2g} times less noise: a larger privacy.stands_in_for, or a larger epsilon there",)
         working = rounded_up(epsilon(found.working_zcdp, self.delta))
         ways = [
+            *self._more_reports(found),
             f"{times:.2g} times less noise, which is epsilon {working} at delta {self.delta:g} for these clients",
             f"{found.working_population(self.clients):,} clients in place of {self.clients:,}, with "
             f"{times:.2g} times the report goal",
@@ -78,6 +82,21 @@ class OutlookResult(Shown):
         if not self.public:
             ways.append("a model of public text as it is (tacit pretrain), which costs no privacy")
         return tuple(ways)
+
+    def _more_reports(self, found: Outlook) -> list[str]:
+        """The report goal of least noise among these clients, where it does more than a little."""
+        served = found.guarantee.participation
+        training = Training(rounds=served.rounds, parameters=found.parameters, step=found.step)
+        best = affordable(Clients(devices=self.clients), training, mechanism_named("blt"), delta=self.delta)
+        then = best.at(epsilon(found.guarantee.zcdp, self.delta))
+        if best.report_goal <= found.report_goal or then.ratio > WORTH * found.ratio:
+            return []
+        apart = then.guarantee.participation.min_separation
+        also = "" if then.verdict == "works" else f" (and 90% from epsilon {rounded_up(best.works, 3)} on)"
+        return [
+            f"a report goal of {best.report_goal:,} at a separation of {apart}, which at this epsilon keeps about "
+            f"{then.kept:.0%}{also}"
+        ]
 
     def to_record(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -113,7 +132,7 @@ class OutlookResult(Shown):
     def blocks(self) -> list[Block]:
         """The sentence, and the ways out."""
         blocks: list[Block] = [Paragraph(f"{self.verdict.upper()}: {self.sentence}.")]
-        blocks += [Paragraph(f"would work: {way}") for way in self.ways]
+        blocks += [Paragraph(f"way out: {way}") for way in self.ways]
         return [*blocks, Paragraph("An estimate of training, no promise: docs/results/outlook.md.", soft=True)]
 
     def figure(self) -> Figure:
@@ -220,7 +239,7 @@ def tell(found: OutlookResult, progress: Progress, *, anyway: bool) -> None:
         if found.outlook is None or found.outlook.noise:
             progress(Noted(CODE, found.sentence))
         return
-    said = f"{found.sentence}; what would work: {'; or '.join(found.ways)} (docs/which-epsilon.md)"
+    said = f"{found.sentence}; ways out: {'; or '.join(found.ways)} (docs/which-epsilon.md)"
     if found.verdict == "cannot work" and not anyway:
         raise InputError(f"this recipe cannot work: {said}. Give --anyway (anyway=True) to train it all the same.")
     progress(Warned(CODE, said))
