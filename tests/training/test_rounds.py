@@ -232,9 +232,9 @@ def test_noise_of_the_right_scale_is_accepted_and_others_rejected(
     for round in (0, 5):
         steps = states[round + 1].model.astype(np.float64) - states[round].model
         scale = wanted * np.linalg.norm(rows[round])
-        assert kstest(steps, "norm", args=(0, scale)).pvalue > 0.01
-        assert kstest(steps, "norm", args=(0, 1.5 * scale)).pvalue < 1e-6
-        assert kstest(steps, "norm", args=(0, scale / 1.5)).pvalue < 1e-6
+        assert kstest(steps / scale, "norm").pvalue > 0.01
+        assert kstest(steps / (1.5 * scale), "norm").pvalue < 1e-6
+        assert kstest(steps / (scale / 1.5), "norm").pvalue < 1e-6
 
 
 def test_without_a_mechanism_nothing_is_added(cache: Cache, one: CoreWorkers) -> None:
