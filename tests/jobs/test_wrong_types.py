@@ -35,6 +35,7 @@ WRONG: dict[str, tuple[str, Callable[[], Any]]] = {
     "new_recipe, epsilon": ("epsilon='8' is of the type str", lambda: job.new_recipe("cache", epsilon="8")),
     "open_data": ("path=3 is no path", lambda: job.open_data(3)),
     "open_run": ("path=3 is no path", lambda: job.open_run(3)),
+    "outlook": ("recipe=3 is no path", lambda: job.outlook(3)),
     "personalize": ("settings={}", lambda: job.personalize("run", "cache", "out", settings={})),
     "plan": ("scenario='x'", lambda: job.plan("x", "tree", 3)),
     "plan_production": ("scenario='x'", lambda: job.plan_production("x", 3, "out", None)),
