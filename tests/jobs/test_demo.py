@@ -136,6 +136,12 @@ def test_what_stands_in_the_way_is_refused_first(there: Callable[[Path], Any], w
     assert sorted(tmp_path.rglob("*")) == before
 
 
+def test_a_place_without_a_name_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RunError, match="another --out"):
+        tacit.demo(".")
+
+
 @pytest.mark.parametrize("modules", [4_000, 7_000])
 def test_the_shipped_recipe_promises_epsilon_one_to_whoever_installs_it(modules: int) -> None:
     recipe = Recipe.from_toml((files("tacit") / "demo.toml").read_text(encoding="utf-8"))

@@ -94,6 +94,8 @@ def demo(out: PathLike = "runs/demo", *, quick: bool = False, progress: Progress
     from tacit.training.pretrain import Pretraining
 
     out = as_path("out", out)
+    if not out.name:
+        raise RunError(f"'{out}' has no name, and others begin with it; give another --out, as runs/demo.")
     manuals, typed, start, plain = (
         out.with_name(f"{out.name}-{name}") for name in ("manuals", "data", "start", "without-noise")
     )
