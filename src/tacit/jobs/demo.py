@@ -6,7 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tacit.errors import RunError
+from tacit.errors import RunError, of_type
 from tacit.files import PathLike, as_path
 from tacit.progress import Progress, StageBegan, StageEnded, silent
 from tacit.records import json_ready
@@ -93,6 +93,7 @@ def demo(out: PathLike = "runs/demo", *, quick: bool = False, progress: Progress
     from tacit.training.central import CentralTraining
     from tacit.training.pretrain import Pretraining
 
+    of_type("quick", quick, bool)
     out = as_path("out", out)
     if not out.name:
         raise RunError(f"'{out}' has no name, and others begin with it; give another --out, as runs/demo.")

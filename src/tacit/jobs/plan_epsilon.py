@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tacit.errors import InputError
+from tacit.errors import InputError, of_type
 from tacit.jobs.plan import Shown, columns_of
 from tacit.planning import Clients, mechanism_named
 from tacit.planning.affordable import HALF, OF_PUBLIC, Affordable, Training, affordable
@@ -133,6 +133,8 @@ def plan_epsilon(
     availability, most_reports: the share of the clients within reach, and the most reports a round; the report goal is
     the best up to that. delta: left out, that of each population. Raises: InputError.
     """
+    of_type("populations", populations, list, tuple)
+    of_type("training", training, Training)
     if not populations:
         raise InputError("no population is given; give one at least, as 3000.")
     if delta is not None and not 0 < delta < 1:
