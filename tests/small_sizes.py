@@ -13,6 +13,7 @@ import pytest
 import tomli_w
 
 from tacit.cli.console import console
+from tacit.data import manuals
 from tacit.data.docstrings import Docstrings
 from tacit.jobs import demo
 from tacit.recipe import Recipe
@@ -38,6 +39,7 @@ INSTEAD: dict[str, dict[str, str]] = {
     "discover": {"--users-per-layer": "2000", "--prefixes": "100"},
     "personalize": {"--clients": "8", "--batch-size": "5", "--learning-rate": "0.1"},
     "plan production": {"--population": "42100", "--report-goal-max": "65"},
+    "pretrain": {"--embedding": "8", "--units": "8"},
     "simulate": {"--population": "20000", "--report-goal": "30", "--rounds": "60"},
     "tune": {
         "--report-goal": "20",
@@ -108,3 +110,5 @@ def made_small(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(demo, "PUBLIC_SENTENCES", SENTENCES)
     patch.setattr(Recipe, "from_toml", classmethod(from_toml))
     patch.setattr(Docstrings, "_find", few)
+    files = manuals._files
+    patch.setattr(manuals, "_files", lambda root: files(root)[:200])  # help topics and descriptions besides

@@ -127,7 +127,8 @@ def clone(small: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(REPOSITORY, folder, symlinks=True, ignore=shutil.ignore_patterns(*NOT_OF_A_CLONE))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        assert run(["tacit", "demo"], "tacit demo")[0] == 0
+        code, _, said = run(["tacit", "demo"], "tacit demo")
+        assert code == 0, said
     return folder
 
 
