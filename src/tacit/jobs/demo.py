@@ -37,8 +37,9 @@ class DemoResult:
 
     @property
     def kept(self) -> float:
-        """The private model's accuracy as a share of the one without noise."""
-        return self.private.test["top1_accuracy"] / self.without_noise.test["top1_accuracy"]
+        """The private model's accuracy as a share of the one without noise; 1 where that has none, to lose nothing of."""
+        without = self.without_noise.test["top1_accuracy"]
+        return self.private.test["top1_accuracy"] / without if without else 1.0
 
     def suggestions(self) -> "Suggestions":
         """What the private model suggests after a few prompts: words of the public vocabulary alone."""
