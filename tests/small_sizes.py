@@ -91,6 +91,9 @@ def small_recipe(text: str) -> str:
     privacy = values.get("privacy", {})
     if "epsilon" in privacy:
         privacy["epsilon"] = max(privacy["epsilon"], LEAST_EPSILON)
+    mechanism = privacy.get("mechanism", {})
+    if isinstance(mechanism, dict):
+        mechanism.pop("bands", None)  # as many as the smaller separation
     values.get("rounds", {}).pop("max_participations", None)
     return tomli_w.dumps(values)
 

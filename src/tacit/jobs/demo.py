@@ -37,7 +37,7 @@ class DemoResult:
 
     @property
     def kept(self) -> float:
-        """The private model's accuracy as a share of the one without noise; 1 where that has none, to lose nothing of."""
+        """The private model's accuracy as a share of the one without noise; 1 where that one has none."""
         without = self.without_noise.test["top1_accuracy"]
         return self.private.test["top1_accuracy"] / without if without else 1.0
 
