@@ -1,6 +1,7 @@
 """What every test shares: JAX on the CPU, what was compiled kept, two kinds of properties, text that only some have."""
 
 import os
+import signal
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -66,6 +67,8 @@ def as_users(config: pytest.Config) -> bool:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # begun in the background: those who test Ctrl-C would wait
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if not as_users(config):
         os.environ["XLA_FLAGS"] += f" {CHEAPLY}"  # before JAX is imported, and of the processes that tests start too
 

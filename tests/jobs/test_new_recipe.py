@@ -17,6 +17,7 @@ from tacit.data import Cache
 from tacit.errors import CacheError, InputError
 from tacit.jobs.new_recipe import NewRecipe, new_recipe
 from tacit.jobs.outlook import foreseen
+from tacit.keyboard.language_model import parameter_count
 from tacit.keyboard.model_folder import write_model, write_origin
 from tacit.planning.new_recipe import Corpus, Proposal, propose
 from tacit.recipe import Recipe
@@ -32,7 +33,12 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
 
 def proposal(train: int, epsilon: float, first: ModelSection | None = None, delta: float | None = None) -> Proposal:
     corpus = Corpus(cache=Path("cache"), train=train, validation=train // 10, test=train // 10)
-    return propose(corpus, name="made", epsilon=epsilon, first=first, delta=delta)
+    return propose(corpus, name="made", epsilon=epsilon, size=size, first=first, delta=delta)
+
+
+def size(section: ModelSection) -> int:
+    """Parameters, with 2,000 words."""
+    return parameter_count(section.settings(2_000))
 
 
 def refusal(*args: Any, **asked: Any) -> str:
@@ -60,7 +66,9 @@ def test_a_recipe_is_whole_keeps_its_epsilon_and_gives_a_reason_for_each_value(
     designed, matrix = recipe.designed(), recipe.matrix()
     guarantee = designed.guarantee(matrix)
     assert epsilon * (1 - 1e-6) <= guarantee.epsilon(made.delta) <= epsilon
-    told = foreseen(designed, designed.plan(matrix), clients=clients, public=first is not None).outlook
+    told = foreseen(
+        designed, designed.plan(matrix), designed.model.settings(2_000), clients=clients, public=first is not None
+    ).outlook
     assert told is not None
     assert told.noise == pytest.approx(made.shape.noise, rel=0.3), "the estimate is of another mechanism"
     assert first is not None or made.shape.kept - 0.02 < told.kept < made.shape.kept + 0.12, "on the careful side"

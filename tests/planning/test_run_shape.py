@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from tacit.design.best import best_mechanism
 from tacit.errors import InputError
 from tacit.planning.new_recipe import FROM_PUBLIC, FROM_RANDOM
-from tacit.planning.outlook import POWER
 from tacit.planning.run_shape import LEAST, VISITS, Learning, RunShape, shape_of_run
 from tacit.population.cohorts import check_population
 from tacit.privacy.gaussian import zcdp_for_epsilon
@@ -54,7 +53,7 @@ def test_no_other_progress_is_better(clients: int, zcdp: float, way: Learning) -
         noise = shape.noise / shape.progress * progress
         ratio = noise / (way.scale * (progress / shape.rounds / 10) ** way.hold)
         left = 1 / (1 + (way.half / progress) ** way.power) * clients / (clients + way.crowd)
-        return (way.start + (1 - way.start) * left) * math.exp(-(ratio**POWER))
+        return (way.start + (1 - way.start) * left) * math.exp(-ratio / 5 - ratio**4)
 
     assert shape.expected == pytest.approx(expected(shape.progress))
     best = max(expected(farthest * 10 ** (-3 * at / 1000)) for at in range(1001))

@@ -103,6 +103,7 @@ def new_recipe(
     conceivable("name =", name)
     if name == "":
         raise InputError("name='' is empty, and reports call the run by it; give one, or leave it out.")
+    from tacit.keyboard.language_model import parameter_count
     from tacit.planning.new_recipe import Corpus, propose
 
     cache = data if isinstance(data, Cache) else Cache.open(as_path("data", data))
@@ -113,7 +114,15 @@ def new_recipe(
     corpus = Corpus(cache=cache.path, **{split: splits.get(split, 0) for split in ("train", "validation", "test")})
     first = None if init is None else _first(as_path("init", init), cache)
     called = f"{cache.path.name}-epsilon-{epsilon:g}" if name is None else name
-    made = propose(corpus, name=called, epsilon=float(epsilon), delta=delta, first=first)
+    words = cache.manifest.vocabulary.size
+    made = propose(
+        corpus,
+        name=called,
+        epsilon=float(epsilon),
+        size=lambda section: parameter_count(section.settings(words)),
+        delta=delta,
+        first=first,
+    )
     if made.prospect == "cannot work" and not anyway:
         raise InputError(_refusal(made, corpus.cache))
     if path is not None:

@@ -6,7 +6,7 @@ reason beside it, in the words of a comment.
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -127,12 +127,19 @@ class Proposal:
 
 
 def propose(
-    corpus: Corpus, *, name: str, epsilon: float, delta: float | None = None, first: ModelSection | None = None
+    corpus: Corpus,
+    *,
+    name: str,
+    epsilon: float,
+    size: Callable[[ModelSection], int],
+    delta: float | None = None,
+    first: ModelSection | None = None,
 ) -> Proposal:
     """The recipe for these clients at this epsilon.
 
-    delta: left out, that of so many clients. first: the section of a model of public text to begin from. Raises:
-    InputError where there are too few clients for any, or none are held out.
+    size: how many parameters the network of a section has. delta: left out, that of so many clients. first: the section
+    of a model of public text to begin from. Raises: InputError where there are too few clients for any, or none are
+    held out.
     """
     for split, count in (("validation", corpus.validation), ("test", corpus.test)):
         if not count:
@@ -141,10 +148,10 @@ def propose(
                 "model cannot be judged on those it was trained on; import more clients."
             )
     settled = default_delta(corpus.train) if delta is None else delta
-    learning = FROM_RANDOM if first is None else FROM_PUBLIC
+    network = _network(corpus, first)
+    learning = replace(FROM_RANDOM if first is None else FROM_PUBLIC, parameters=size(network.section))
     shape = shape_of_run(corpus.train, zcdp_for_epsilon(epsilon, settled), learning)
     best = best_mechanism(shape.participation)
-    network = _network(corpus, first)
     told = {**_learning(shape, network), **_rounds(corpus, shape), **_privacy(corpus, epsilon, delta, best)}
     told |= _looks(corpus, shape)
     sections: dict[str, dict[str, Any]] = {"data": {"cache": corpus.cache}}

@@ -19,7 +19,7 @@ import numpy as np
 
 from tacit.design.catalogue import SQUARE_ROOT
 from tacit.errors import InputError
-from tacit.planning.outlook import share_kept
+from tacit.planning.outlook import PARAMETERS, SIZE, STEP, share_kept
 from tacit.privacy.participation import Participation
 
 VISITS = 40_000  # participations of all clients together that a run may take: minutes on two cores with a small network
@@ -45,6 +45,7 @@ class Learning:
     scale: float  # the noise in a weight that leaves 1/e of the accuracy, where a round carries 10 clip norms
     hold: float  # the power of that carry with which more noise is borne: later rounds correct it
     crowd: int = 0  # of so many clients, half of what there is to learn beyond the start can be learnt
+    parameters: float = PARAMETERS  # of the network: a larger one bears less
 
     @property
     def step(self) -> float:
@@ -62,7 +63,8 @@ class Learning:
 
     def kept(self, noise: float, carried: float) -> float:
         """The share that so much noise in a weight leaves, where a round carries the model so many clip norms."""
-        return share_kept(noise / (self.scale * math.pow(carried / 10, self.hold)))
+        borne = self.scale * math.pow(carried / STEP, self.hold) / math.pow(self.parameters / PARAMETERS, SIZE)
+        return share_kept(noise / borne)
 
 
 @dataclass(frozen=True, kw_only=True)
