@@ -13,7 +13,7 @@ import tacit
 from tacit.cli.commands import FIRST
 from tacit.cli.commands import app as command
 from tacit.cli.groups import LateGroup
-from tacit.recipe.library import shipped
+from tacit.recipe.shipped_recipes import shipped
 
 
 def asked(*words: str) -> tuple[int, str, str]:

@@ -19,7 +19,6 @@ from tacit.privacy import Guarantee
 from tacit.privacy.delta import LARGEST
 from tacit.privacy.strategy import Matrix
 from tacit.recipe.complaint import first_complaint
-from tacit.recipe.library import named, shipped
 from tacit.recipe.model_section import DEFAULT, Network, section_of
 from tacit.recipe.sections import (
     NONE,
@@ -35,6 +34,7 @@ from tacit.recipe.sections import (
     ServerSection,
     TrainingLossSection,
 )
+from tacit.recipe.shipped_recipes import named, shipped
 from tacit.training import RoundPlan
 from tacit.training.adaptive_clipping import AdaptiveClipping
 from tacit.training.private_loss import PrivateLoss

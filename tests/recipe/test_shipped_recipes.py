@@ -8,7 +8,7 @@ from tests.conftest import REPOSITORY
 
 from tacit.errors import RecipeError
 from tacit.recipe import Recipe
-from tacit.recipe.library import shipped
+from tacit.recipe.shipped_recipes import shipped
 
 
 def test_every_shipped_recipe_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
