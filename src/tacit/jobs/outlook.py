@@ -59,6 +59,7 @@ class OutlookResult(Shown):
         return (
             f"the noise is {found.ratio:.2g} of the signal: about {found.kept:.0%} of the accuracy without noise will "
             f"be kept ({low:.0%} to {high:.0%} in measured runs)"
+            + ("; from a public model it can be less, so compare with that model as it is" if self.public else "")
         )
 
     @property
