@@ -25,7 +25,7 @@ KEY_BYTES = 16
 ROUND_KEY_BYTES = 32
 HASHED = 1 << 20  # bytes to a tag
 # What noise is drawn for.
-PURPOSES = ("model update", "clip norm", "evaluation histogram", "local reports", "training loss")
+PURPOSES = ("model update", "clip norm", "evaluation histogram", "local reports", "training loss", "noise of a keeper")
 
 
 def fresh_key() -> bytes:

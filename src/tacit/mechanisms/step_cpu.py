@@ -39,17 +39,24 @@ def noise_of(step: NoiseStep, own: int, buffers: Carried, seeds: Sequence[Reals]
 
 
 def released(
-    step: NoiseStep, own: int, buffers: Carried, seeds: Sequence[SeedVector], summed: Carried, stddev: float
+    step: NoiseStep,
+    own: int,
+    buffers: Carried,
+    seeds: Sequence[SeedVector],
+    summed: Carried,
+    stddev: float,
+    *,
+    grid: float | None = None,
 ) -> Carried:
-    """summed + stddev * noise (d,) to the nearest multiple of the round's grid; buffers change in place.
+    """summed + stddev * noise (d,) to the nearest multiple of the grid; buffers change in place.
 
     summed and the result: float32 or float64, exact either way.
     seeds: the first `own` are the round's, the others are drawn again. stddev: of a seed; with the weight of the
-    round's heaviest own seed it determines the grid.
+    round's heaviest own seed it determines the grid, unless another power of two is given.
     """
     result, fresh = empty_vector(summed), step.fresh(own)
     of_fresh = stddev * step.seeds[fresh]
-    grid = grid_for(abs(of_fresh))
+    grid = grid_for(abs(of_fresh)) if grid is None else grid
     needed = step.seeds_needed()
 
     def run(block: int) -> None:

@@ -153,7 +153,7 @@ class NoiseStream(ABC):
         return noisy, NoiseState(np.asarray(round + 1, np.int32), buffers, kept)
 
     def round_keys(
-        self, state: NoiseState, summed: npt.NDArray[np.float32], *, stddev: float, key: bytes, purpose: str
+        self, state: NoiseState, summed: npt.NDArray[Any], *, stddev: float, key: bytes, purpose: str
     ) -> list[RoundKey]:
         """The key of the seeds of round `state.round`, and those of the rounds before it that the state holds.
 

@@ -1,0 +1,188 @@
+"""Keepers' noise: a stream's noise in a basis that changes every round, as integers, against its real-valued twin."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.linalg import hadamard
+from scipy.stats import chi2, kstest
+from tests.contracts.test_noise_streams import any_strategy
+
+from tacit.errors import InputError
+from tacit.mechanisms import NoiseStream, standard_normal_seeds, stream_for
+from tacit.mechanisms.banded_inverse import BandedInverseStream
+from tacit.mechanisms.whole import Basis, largest_deviation, whole_noise
+from tacit.privacy.strategy import PUBLISHED_BLT, Banded, BandedInverse, Independent, Strategy, Tree
+
+Reals = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+DIMENSION = 16
+STDDEV = 900.0  # of a seed, in integers
+STRATEGIES: dict[str, Strategy] = {
+    "independent": Independent(),
+    "tree": Tree(),
+    "tree, variance-reduced, restarted": Tree(restarts=(5, 13), variance_reduced=True),
+    "blt": PUBLISHED_BLT["b400"],
+    "banded": Banded(np.tile([1.0, 0.5, 0.25], (20, 1)) * (np.arange(20)[:, None] + np.arange(3) < 20)),
+    "banded-inverse": BandedInverse((1.0, -0.5, -0.125)),
+    "lambda-cgd": BandedInverse((1.0, -0.9)),
+}
+every_mechanism = pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES.keys())
+
+
+def carrying(strategy: Strategy) -> NoiseStream:
+    """The stream of a strategy, none that draws seeds again."""
+    stream = stream_for(strategy)
+    return BandedInverseStream(strategy, draws_again=False) if isinstance(strategy, BandedInverse) else stream
+
+
+def matrix_of(round: int, dimension: int = DIMENSION) -> Reals:
+    """The round's public orthogonal matrix R: random signs, then Hadamard's."""
+    signs = np.random.default_rng(round).choice([-1.0, 1.0], dimension)
+    turned: Reals = hadamard(dimension) * signs / math.sqrt(dimension)
+    return turned
+
+
+def basis_of(round: int, dimension: int = DIMENSION) -> Basis:
+    matrix = matrix_of(round, dimension)
+    return Basis(turn=lambda x: matrix @ x, back=lambda x: matrix.T @ x)
+
+
+def key_of(keeper: int) -> bytes:
+    return keeper.to_bytes(16, "big")
+
+
+def whole(stream: NoiseStream, rounds: int, *, keeper: int = 0, stddev: float = STDDEV) -> list[Integers]:
+    state, said = stream.init(DIMENSION), []
+    for round in range(rounds):
+        about = b"round %d" % round
+        integers, state = whole_noise(
+            stream, state, stddev=stddev, key=key_of(keeper), bound_to=about, basis=basis_of(round)
+        )
+        said.append(integers)
+    return said
+
+
+def real(stream: NoiseStream, rounds: int, *, keeper: int = 0, stddev: float = STDDEV) -> Reals:
+    """The slow twin, before rounding: the dense map of all seeds in the model's own basis, each round turned."""
+    state, seeds = stream.init(DIMENSION), []
+    for round in range(rounds):
+        about = np.frombuffer(b"round %d" % round, np.uint8)
+        keys = stream.round_keys(state, about, stddev=stddev, key=key_of(keeper), purpose="noise of a keeper")
+        drawn = standard_normal_seeds(keys[0].seeds, stream.seeds_in(round), DIMENSION)
+        seeds.append(drawn @ matrix_of(round))  # R' Z', row by row
+        state = state._replace(round=np.int32(round + 1), keys=np.array([list(keys[0].whole)], np.uint8))
+    noise = stream.dense(rounds) @ np.concatenate(seeds)
+    return np.array([stddev * matrix_of(round) @ noise[round] for round in range(rounds)])
+
+
+@given(strategy=any_strategy, rounds=st.integers(1, 20))
+def test_it_is_the_streams_noise_turned_and_rounded(strategy: Strategy, rounds: int) -> None:
+    stream = carrying(strategy)
+    exact = real(stream, rounds)
+    for integers, numbers in zip(whole(stream, rounds), exact, strict=True):
+        assert integers.dtype == np.int64
+        np.testing.assert_allclose(integers, numbers, rtol=0, atol=0.5 + 1e-5 * max(1.0, np.abs(exact).max()))
+
+
+@every_mechanism
+def test_half_an_integer_is_all_that_rounding_moves(strategy: Strategy) -> None:
+    """The wrong basis, scale or round is far from it; and the integers are not just truncated."""
+    stream = carrying(strategy)
+    errors = np.array(whole(stream, 20)) - real(stream, 20)
+    assert np.abs(errors).max() <= 0.5 + 0.02  # float32 that trees and matrices carry
+    assert kstest(errors.ravel() + 0.5, "uniform").pvalue > 1e-4
+
+
+@given(strategy=any_strategy, rounds=st.integers(1, 12), keepers=st.integers(2, 4), seed=st.integers(0, 99))
+def test_the_sum_of_streams_is_the_stream_of_summed_seeds(
+    strategy: Strategy, rounds: int, keepers: int, seed: int
+) -> None:
+    """Linear mechanisms are linear: K keepers' streams of one strategy add up to a stream of it."""
+    stream = carrying(strategy)
+    generator = np.random.default_rng(seed)
+    drawn = [generator.standard_normal((keepers, stream.seeds_in(round), 3)) for round in range(rounds)]
+
+    def play(take: Callable[[Reals], Reals]) -> Reals:
+        state, said = stream.init(3), []
+        for seeds in drawn:
+            noise, state = stream.next(state, take(seeds))
+            said.append(noise)
+        return np.array(said)
+
+    each = [play(lambda seeds, keeper=keeper: seeds[keeper]) for keeper in range(keepers)]  # type: ignore[misc]
+    together = play(lambda seeds: seeds.sum(axis=0))
+    size = max(1.0, float(np.abs(each).max()))
+    np.testing.assert_allclose(sum(each), together, rtol=0, atol=1e-5 * size)
+
+
+@given(
+    sums=st.lists(st.integers(-(2**30), 2**30), min_size=1, max_size=20),
+    noise=st.floats(-(2.0**20), 2.0**20),
+)
+def test_adding_integers_and_rounding_commute(sums: list[int], noise: float) -> None:
+    """x + round(z) = round(x + z) for integers x: what makes the release post-processing of x + z."""
+
+    def nearest(value: float) -> int:
+        return math.floor(value + 0.5)
+
+    for x in sums:  # exact: 31 bits and 20, with the 32 after the point that are kept
+        z = math.ldexp(math.floor(math.ldexp(noise, 20)), -20)
+        assert x + nearest(z) == nearest(x + z)
+
+
+@every_mechanism
+def test_k_keepers_cost_the_root_of_k(strategy: Strategy) -> None:
+    """The variance of the last of 8 rounds, two keepers together; the scale of one, and of three, is rejected."""
+    stream, keepers, runs = carrying(strategy), 2, 60
+    rows = np.linalg.norm(stream.dense(8), axis=1)
+    assert largest_deviation(stream, 8) == rows.max()
+    total = np.array(
+        [sum(whole(stream, 8, keeper=run * keepers + keeper)[-1] for keeper in range(keepers)) for run in range(runs)]
+    )
+    found = float((total.astype(np.float64) ** 2).sum())
+
+    def plausible(of_keepers: int) -> bool:
+        square = of_keepers * ((STDDEV * rows[-1]) ** 2 + 1 / 12)
+        return bool(chi2.ppf(1e-4, total.size) < found / square < chi2.ppf(1 - 1e-4, total.size))
+
+    assert plausible(keepers)
+    assert not plausible(keepers - 1) and not plausible(keepers + 1)
+
+
+def test_small_noise_is_rounded_right() -> None:
+    """A deviation of a third: most integers are 0, and their law is that of the rounded normal."""
+    said = np.concatenate(whole(stream_for(Independent()), 400, stddev=1 / 3))
+    share = float((said == 0).mean())
+    assert abs(share - math.erf(0.5 * 3 / math.sqrt(2))) < 4 * math.sqrt(0.25 / said.size)
+    assert set(np.unique(np.abs(said))) <= {0, 1, 2}
+
+
+@every_mechanism
+def test_another_round_has_other_noise_from_then_on(strategy: Strategy) -> None:
+    stream = carrying(strategy)
+
+    def played(names: list[bytes]) -> list[Integers]:
+        state, said = stream.init(DIMENSION), []
+        for round, name in enumerate(names):
+            integers, state = whole_noise(
+                stream, state, stddev=STDDEV, key=key_of(7), bound_to=name, basis=basis_of(round)
+            )
+            said.append(integers)
+        return said
+
+    first, again, other = played([b"a", b"b", b"c"]), played([b"a", b"b", b"c"]), played([b"a", b"x", b"c"])
+    assert all(np.array_equal(one, two) for one, two in zip(first, again, strict=True))
+    assert np.array_equal(first[0], other[0])
+    assert not np.array_equal(first[1], other[1]) and not np.array_equal(first[2], other[2])
+
+
+def test_seeds_that_would_be_drawn_again_are_refused() -> None:
+    stream = stream_for(BandedInverse((1.0, -0.9)))
+    with pytest.raises(InputError, match="draws_again=False"):
+        whole_noise(stream, stream.init(DIMENSION), stddev=1.0, key=key_of(1), bound_to=b"", basis=basis_of(0))
