@@ -9,6 +9,8 @@ TacitError                      a sentence for people: the value, the rule, the 
 │   └── UnknownRelease          the ledger holds a release that the accountant does not understand
 ├── BudgetError                 a population has been asked for all that it may be
 ├── ParticipationError          the population cannot give the cohorts that were promised
+├── ProtocolError               a message of secure aggregation breaks its protocol, and is refused
+│   └── RoundAborted            a round of secure aggregation cannot give its sum, and gives nothing
 ├── TrainingError               training cannot go on (nobody's update was finite, say)
 └── RunError                    a run folder is foreign, locked, full or damaged
 """
@@ -54,6 +56,14 @@ class BudgetError(TacitError):
 
 class ParticipationError(TacitError):
     """The population cannot give the cohorts that were promised."""
+
+
+class ProtocolError(TacitError):
+    """A message of secure aggregation breaks its protocol and is refused; the round may go on without it."""
+
+
+class RoundAborted(ProtocolError):
+    """A round of secure aggregation cannot give the exact sum of an agreed set, and so gives nothing."""
 
 
 class TrainingError(TacitError):

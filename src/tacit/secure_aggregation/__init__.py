@@ -1,0 +1,9 @@
+"""Secure aggregation: a server learns the sum of many vectors modulo 2^b, and nothing else of any of them.
+
+`wire` is how a message becomes bytes, `secrets` the cryptography that others wrote, `shares` Shamir's secret sharing.
+"""
+
+from tacit.secure_aggregation.secrets import Identity
+from tacit.secure_aggregation.wire import Message
+
+__all__ = ["Identity", "Message"]
