@@ -1,0 +1,175 @@
+"""Many coordinates in one coefficient: slots of bits that the sum of a whole cohort fits into, and slots that check it.
+
+A coefficient below t = 2^plain_bits is `per_coefficient` slots of `width` bits, the first in the lowest bits; bits that
+are left over are zero. The first `checks` slots of every polynomial hold 1 from each client, so that their sum is the
+number of clients; then come the coordinates in their order, and zeros behind the last. A coordinate v, a residue modulo
+2^bits that stands for a number from -largest to largest, is put in as v + largest.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.compiled import compiled
+from tacit.errors import InputError, ProtocolError
+from tacit.secure_aggregation.lattice import Parameters, error_bound
+from tacit.secure_aggregation.ring import LIMBS, Residues
+
+CHECK_BITS = 128  # of check slots in every polynomial, at least
+MOST_WIDTH = 56  # bits of a slot, so that the smallest published t holds one
+
+Vector = npt.NDArray[np.uint32]
+
+
+@dataclass(frozen=True)
+class Slots:
+    """Where the coordinates lie.
+
+    dimension: of the vectors; bits: they are residues modulo 2^bits, at most 32; largest: what each stands for lies
+    between -largest and largest; reports: the most that a sum may hold.
+    Raises: InputError for values that go together in no way.
+    """
+
+    parameters: Parameters
+    dimension: int
+    bits: int
+    largest: int
+    reports: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.bits <= 32:
+            raise InputError(f"bits={self.bits} is no modulus that 32-bit words hold; give 1 to 32.")
+        if not 1 <= 2 * self.largest < 1 << self.bits:
+            raise InputError(
+                f"largest={self.largest} needs {(2 * self.largest).bit_length()} bits with its sign, and residues have "
+                f"{self.bits}; give at least 1, and at most {max(1, ((1 << self.bits) - 1) // 2)}."
+            )
+        if self.dimension < 1 or self.reports < 1:
+            raise InputError(f"dimension={self.dimension} and reports={self.reports} must both be at least 1.")
+        if self.width > MOST_WIDTH:
+            raise InputError(
+                f"{self.reports:,} reports of numbers to {self.largest} sum to {self.width} bits, and a slot has at "
+                f"most {MOST_WIDTH}; ask for fewer reports."
+            )
+        if self.error_bound > self.parameters.most_error:
+            raise InputError(f"{self.reports:,} reports are more than {self.parameters.name} can open; ask for fewer.")
+
+    @property
+    def width(self) -> int:
+        """Bits of a slot: the sum of `reports` values up to 2 largest fits."""
+        return (2 * self.largest * self.reports).bit_length()
+
+    @property
+    def per_coefficient(self) -> int:
+        """Slots of a coefficient."""
+        return self.parameters.plain_bits // self.width
+
+    @property
+    def checks(self) -> int:
+        """Check slots of a polynomial: a sum that is uniform modulo q passes with probability below 2^-127."""
+        return -(-CHECK_BITS // self.width)
+
+    @property
+    def capacity(self) -> int:
+        """Coordinates of a polynomial."""
+        return self.parameters.degree * self.per_coefficient - self.checks
+
+    @property
+    def polynomials(self) -> int:
+        """How many the vector takes."""
+        return -(-self.dimension // self.capacity)
+
+    @property
+    def error_bound(self) -> int:
+        """What a sum's errors stay within; `lattice.error_bound` for all of its coefficients."""
+        return error_bound(self.reports, self.parameters.degree * self.polynomials)
+
+    def shifted(self, vector: Vector) -> npt.NDArray[np.uint64]:
+        """The coordinates plus `largest`, from 0 to 2 largest.
+
+        Raises: InputError for another length or type, and for a residue that stands for a number beyond `largest`.
+        """
+        if vector.shape != (self.dimension,) or vector.dtype != np.uint32:
+            raise InputError(
+                f"the vector is {vector.dtype}{list(vector.shape)}, and this round sums uint32[{self.dimension}]."
+            )
+        if self.bits < 32 and int(vector.max()) >> self.bits:
+            raise InputError(
+                f"a coordinate is {int(vector.max())}, and residues of this round are below 2^{self.bits}."
+            )
+        shifted = (vector.astype(np.uint64) + np.uint64(self.largest)) & np.uint64((1 << self.bits) - 1)
+        if int(shifted.max()) > 2 * self.largest:
+            raise InputError(f"a coordinate stands for a number beyond {self.largest}, which this round promised.")
+        return shifted
+
+    def plain(self, shifted: npt.NDArray[np.uint64], index: int) -> Residues:
+        """The coefficients of polynomial `index` as limbs (N, LIMBS), from what `shifted` gave."""
+        part = shifted[index * self.capacity : (index + 1) * self.capacity]
+        limbs = np.zeros((self.parameters.degree, LIMBS), np.uint64)
+        _fill(limbs, part, self.per_coefficient, self.width, self.checks)
+        return limbs
+
+    def opened(self, limbs: Residues, index: int, reports: int) -> Vector:
+        """The coordinates of the sum that polynomial `index` holds, modulo 2^bits.
+
+        limbs: its coefficients (N, LIMBS) between -q/2 and q/2; reports: how many the sum holds.
+        Raises: ProtocolError where errors are too large or a check does not hold: then somebody spoilt the sum.
+        """
+        count = min(self.capacity, self.dimension - index * self.capacity)
+        sums = np.zeros(self.parameters.degree * self.per_coefficient, np.uint64)
+        fits = _read(limbs, sums, self.width, self.parameters.plain_bits, self.error_bound)
+        checks, coordinates, behind = np.split(sums, [self.checks, self.checks + count])
+        if not fits or np.any(checks != reports) or np.any(behind) or np.any(coordinates > 2 * self.largest * reports):
+            raise ProtocolError(
+                f"the sum does not open: part {index + 1} of {self.polynomials} fails its checks. A client's shares "
+                "were not those of its key, or a client, a keeper or the server changed what it passed on: the round "
+                "is void."
+            )
+        shift = self.largest * reports % (1 << self.bits)
+        modulus = np.uint64((1 << self.bits) - 1)
+        return ((coordinates + np.uint64((1 << self.bits) - shift)) & modulus).astype(np.uint32)
+
+
+@compiled
+def _fill(limbs: Residues, part: npt.NDArray[np.uint64], slots: int, width: int, checks: int) -> None:
+    number = 0
+    for at in range(limbs.shape[0]):
+        for slot in range(slots):
+            value = np.uint64(0)
+            if number < checks:
+                value = np.uint64(1)
+            elif number - checks < part.size:
+                value = part[number - checks]
+            number += 1
+            limb, shift = (slot * width) // 64, (slot * width) % 64
+            limbs[at, limb] |= value << np.uint64(shift)
+            if shift + width > 64:
+                limbs[at, limb + 1] |= value >> np.uint64(64 - shift)
+
+
+@compiled
+def _read(limbs: Residues, sums: npt.NDArray[np.uint64], width: int, plain_bits: int, bound: int) -> bool:
+    """All slots of all coefficients; whether errors are within the bound and spare bits zero."""
+    slots, fits = sums.size // limbs.shape[0], True
+    mask = (np.uint64(1) << np.uint64(width)) - np.uint64(1)
+    for at in range(limbs.shape[0]):
+        error = np.int64(_bits(limbs[at], plain_bits))
+        spare = _bits(limbs[at], slots * width) & (
+            (np.uint64(1) << np.uint64(plain_bits - slots * width)) - np.uint64(1)
+        )
+        if error < -bound or error > bound or spare != 0:
+            fits = False
+        for slot in range(slots):
+            sums[at * slots + slot] = _bits(limbs[at], slot * width) & mask
+    return fits
+
+
+@compiled
+def _bits(limbs: Residues, start: int) -> Any:
+    """64 bits from `start` on of a number in two's complement."""
+    limb, shift = start // 64, np.uint64(start % 64)
+    low = limbs[limb] >> shift
+    above = limbs[limb + 1] if limb + 1 < LIMBS else np.uint64(np.int64(limbs[limb]) >> np.int64(63))
+    return low | (above << (np.uint64(64) - shift) if shift else np.uint64(0))
