@@ -119,7 +119,9 @@ class Noise:
                 "give --clip-inflation, or all three of --secagg-dimension, --secagg-scale and --secagg-clip-norm; "
                 "exactly one of the two ways."
             )
-        return Encoding(dimension=dimension, clip_norm=clip_norm, scale=scale).inflation
+        return Encoding(
+            parameters=dimension, dimension=dimension, clip_norm=clip_norm, scale=scale, report_goal=1
+        ).inflation
 
 
 class Option(NamedTuple):

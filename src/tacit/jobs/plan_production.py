@@ -159,6 +159,8 @@ def plan_production(
     simulator = _simulator(scenario, goal, settings, progress)
     check_folder("out", folder)  # before the work
     production = _planned(scenario, goal, settings, simulator)
+    if encoding is not None:
+        encoding = replace(encoding, report_goal=production.plan.report_goal).checked()
     notes = ProductionNotes(
         model=base.model.init,
         recipe=settings.recipe,
@@ -214,14 +216,17 @@ def _with_noise(scenario: Scenario, noise_from: NoiseFrom, tuned: Tuned | None) 
 
 
 def _encoding(base: Recipe) -> Encoding:
-    """Of the base's network; of the default vocabulary where its cache is not there."""
+    """Of the base's network, of the default vocabulary where its cache is not there; the report goal is to be planned.
+
+    What it does to a clip norm does not depend on the report goal.
+    """
     from tacit.data import Manifest
     from tacit.keyboard.cifg import Cifg
     from tacit.keyboard.language_model import parameter_count
 
     cache = base.data.cache
     words = Manifest.load(cache).vocabulary.size if cache.exists() else Cifg().vocabulary
-    return Encoding.within(parameter_count(base.model.settings(words)), base.privacy.clip_norm)
+    return Encoding.within(parameter_count(base.model.settings(words)), base.privacy.clip_norm, report_goal=1)
 
 
 def _simulator(scenario: Scenario, goal: Goal, settings: ProductionSettings, progress: Progress) -> DeviceSimulator:

@@ -358,12 +358,20 @@ class PlanSteps:
         encoding = None if self.notes is None else self.notes.encoding
         figures: Record = {"clip_inflation": factor}
         if encoding is not None:
-            bits = encoding.bits(plan.report_goal)
-            figures |= {"dimension": encoding.dimension, "scale": encoding.scale, "bits_per_coordinate": bits}
+            figures |= {
+                "dimension": encoding.dimension,
+                "scale": encoding.scale,
+                "bits_per_coordinate": encoding.bits,
+                "clipping_probability": encoding.clipping_probability,
+                "most_reports": encoding.most_reports,
+            }
             said = [
                 f"Encoding {encoding.dimension:,} coordinates with scale {encoding.scale:.6g} inflates the clip norm "
-                f"by {encoding.inflation - 1:.3%}, and all figures here count it; the sums take {bits} bits a "
+                f"by {encoding.inflation - 1:.3%}, and all figures here count it; the sums take {encoding.bits} bits a "
                 "coordinate.",
+                f"A coordinate is clipped at {encoding.largest:,}, {encoding.sigmas:g} standard deviations: in a given "
+                f"update any is with probability below {encoding.clipping_probability:.1e}, which would cost accuracy "
+                f"and no privacy. No sum of up to {encoding.most_reports:,} reports overflows.",
                 "Recipes know no secure sums yet: a simulated run of production.toml adds the same noise and claims "
                 "less.",
             ]

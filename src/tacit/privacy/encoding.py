@@ -1,15 +1,45 @@
 """What encoding for secure aggregation costs: contributions become integer vectors, and rounding lengthens them.
 
 `clip_inflation` is the factor, `Encoding.within` the coarsest scale that keeps it small, and what a sum takes then.
+What is here are numbers; updates are encoded by them in `secure_aggregation.encoding`.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tacit.errors import InputError
 
 RETRY_PROBABILITY = math.exp(-0.5)  # alpha of arXiv:2305.18465, Algorithm 2, as used in production
+ATTEMPTS = 64  # of rounding; all are too long with probability below alpha^64 = 2e-14
 MOST = 1.01  # of the clip norm after rounding: 2% of zCDP, at about 20 bits a coordinate
+SIGMAS = 10.0  # a rotated coordinate is clipped at so many; no update of a billion coordinates ever is
+WORD = 32  # bits of a coordinate at most
+
+
+def _paley_orders(largest: int) -> tuple[int, ...]:
+    """Orders q + 1 with q = 3 modulo 4 and 2 (q + 1) with q = 1 modulo 4, q prime, that are no smaller one doubled."""
+    found = [1]
+    for order in range(4, largest + 1, 4):
+        for q, rest in ((order - 1, 3), (order // 2 - 1, 1)):
+            prime = q > 2 and all(q % p for p in range(2, math.isqrt(q) + 1))
+            doubled = any((order // each).bit_count() == 1 and order % each == 0 for each in found)
+            if prime and q % 4 == rest and not doubled:
+                found.append(order)
+    return tuple(found)
+
+
+# Of Hadamard matrices by Paley's constructions over prime fields: 1, 12, 20, 28, ..., 148, ..., 252. Larger ones pad
+# a vector less and take more additions.
+PALEY_ORDERS = _paley_orders(256)
+
+
+def padded_dimension(parameters: int) -> int:
+    """The least h * 2^j of at least so many parameters, with h one of PALEY_ORDERS: how long a rotated vector is."""
+    least = 0
+    for paley in PALEY_ORDERS:
+        found = paley << max(0, -(-parameters // paley) - 1).bit_length()
+        least = found if not least else min(least, found)
+    return least
 
 
 def inflated_clip_norm(
@@ -46,40 +76,113 @@ def clip_inflation(
 
 @dataclass(frozen=True, kw_only=True)
 class Encoding:
-    """Updates of `dimension` coordinates (padding included), clipped to `clip_norm`, rounded after times `scale`."""
+    """How updates of `parameters` coordinates become integers modulo 2^bits, of which sums are made.
 
+    An update is clipped to `clip_norm`, multiplied by `scale`, padded to `dimension` coordinates and rotated; each is
+    clipped to `sigmas` standard deviations, rounded and shifted to 0..2 `largest`. A sum holds at most `report_goal`
+    updates. Source: arXiv:2305.18465, Algorithm 2. Raises: InputError for numbers that make no encoding.
+    """
+
+    parameters: int
     dimension: int
     clip_norm: float
     scale: float
+    report_goal: int
+    sigmas: float = SIGMAS
+
+    def __post_init__(self) -> None:
+        clip_inflation(self.clip_norm, self.dimension, self.scale)  # refuses what is none
+        for name in ("parameters", "report_goal"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
+                raise InputError(f"{name}={value!r} is no number of them; give a whole number above 0.")
+        if self.parameters > self.dimension:
+            raise InputError(
+                f"dimension={self.dimension} does not hold parameters={self.parameters}; give at least as many."
+            )
+        if not 0 < self.sigmas < math.inf:
+            raise InputError(f"sigmas={self.sigmas} is not a finite number above 0; give {SIGMAS:g}.")
 
     @classmethod
-    def within(cls, parameters: int, clip_norm: float, *, inflation: float = MOST) -> "Encoding":
-        """The coarsest that lengthens no update by more than the factor `inflation`, for so many parameters.
+    def within(
+        cls, parameters: int, clip_norm: float, report_goal: int, *, inflation: float = MOST, sigmas: float = SIGMAS
+    ) -> "Encoding":
+        """The coarsest that lengthens no update by more than the factor `inflation`, for sums of so many reports.
 
-        Rotation by a Hadamard matrix pads them to a power of two. The bound of `inflated_clip_norm`, squared, is a
-        quadratic in 1 / scale; its root is exact. InputError for an inflation that is none.
+        The bound of `inflated_clip_norm`, squared, is a quadratic in 1 / scale; its root is exact. Raises: InputError
+        for an inflation that is none, and where a coordinate of a sum needs more than WORD bits.
         """
         if not 1 < inflation < math.inf:
             raise InputError(f"inflation={inflation} is no factor above 1; give 1.01, say.")
-        dimension = 1 << max(0, parameters - 1).bit_length()
+        dimension = padded_dimension(parameters)
         tail = math.sqrt(-2 * math.log(RETRY_PROBABILITY))
         squared = (dimension / 4 + tail * math.sqrt(dimension) / 2) / clip_norm**2
         linear, room = tail / clip_norm, inflation**2 - 1
         scale = (linear + math.sqrt(linear**2 + 4 * squared * room)) / (2 * room)
         while clip_inflation(clip_norm, dimension, scale) > inflation:  # the last bit
             scale = math.nextafter(scale, math.inf)
-        return cls(dimension=dimension, clip_norm=clip_norm, scale=scale)
+        return cls(
+            parameters=parameters,
+            dimension=dimension,
+            clip_norm=clip_norm,
+            scale=scale,
+            report_goal=report_goal,
+            sigmas=sigmas,
+        ).checked()
+
+    def checked(self) -> "Encoding":
+        """Itself. Raises: InputError where a coordinate of a sum needs more than WORD bits."""
+        if self.bits > WORD:
+            raise InputError(
+                f"sums of report_goal={self.report_goal:,} reports with coordinates up to {self.largest:,} need "
+                f"{self.bits} bits a coordinate, and words have {WORD}; ask for fewer reports, or allow a larger "
+                "inflation."
+            )
+        return self
+
+    def at(self, clip_norm: float) -> "Encoding":
+        """The same integers for updates of another clip norm: scale times clip norm stays, hence inflation and bits."""
+        return replace(self, clip_norm=clip_norm, scale=self.scale * self.clip_norm / clip_norm)
 
     @property
     def inflation(self) -> float:
         """The factor by which encoding lengthens a clipped update, at most; above 1."""
         return clip_inflation(self.clip_norm, self.dimension, self.scale)
 
-    def bits(self, report_goal: int) -> int:
-        """Of a coordinate of the sum: ceil(log2 M), M = 2 C_inf m + 1, C_inf = ceil(2 s C log(d) / sqrt(d)).
+    @property
+    def largest(self) -> int:
+        """C_inf: the largest magnitude of an encoded coordinate, `sigmas` standard deviations, rounded up."""
+        return math.ceil(self.sigmas * self.scale * self.clip_norm / math.sqrt(self.dimension))
 
-        Source: arXiv:2305.18465, Algorithm 2.
+    @property
+    def longest_squared(self) -> int:
+        """The largest squared norm of an encoded update, before the shift: what rounding is repeated for."""
+        # Less than rounding of this product: the integers keep within the real bound.
+        bound = inflated_clip_norm(self.clip_norm, self.dimension, self.scale) * self.scale
+        return math.floor(bound**2 * (1 - 1e-15))
+
+    @property
+    def bits(self) -> int:
+        """Of a coordinate of the sum: ceil(log2 M), M = 2 C_inf m + 1 for m = report_goal."""
+        return (2 * self.largest * self.report_goal).bit_length()  # of M - 1, the largest remainder
+
+    @property
+    def modulus(self) -> int:
+        """2^bits: sums are made modulo this."""
+        return 1 << self.bits
+
+    @property
+    def most_reports(self) -> int:
+        """How many reports cannot overflow the modulus, whatever they hold: at least report_goal."""
+        return (self.modulus - 1) // (2 * self.largest)
+
+    @property
+    def clipping_probability(self) -> float:
+        """An upper bound on the probability, over the signs, that any coordinate of one update is clipped.
+
+        A rotated coordinate is sum_i x_i e_i / sqrt(d) with random signs e_i and |x| <= s C, so that it exceeds k
+        standard deviations s C / sqrt(d) with probability at most 2 exp(-k^2 / 2) [Hoeffding's inequality]; there are d
+        of them. What is clipped costs accuracy, no guarantee.
         """
-        d = self.dimension
-        largest = math.ceil(2 * self.scale * self.clip_norm * math.log(d) / math.sqrt(d))
-        return (2 * largest * report_goal).bit_length()  # of M - 1, the largest remainder
+        deviation = self.scale * self.clip_norm / math.sqrt(self.dimension)
+        return min(1.0, 2 * self.dimension * math.exp(-((self.largest / deviation) ** 2) / 2))
