@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import InputError
-from tacit.planning.discovery import DiscoveryPlan, outlook, outlooks, user_level
+from tacit.planning.discovery import DiscoveryPlan, findable, findable_by_each, user_level
 from tacit.privacy.local_anonymity import Anonymity
 from tacit.privacy.local_subset_selection import SubsetNumbers
 
@@ -44,9 +44,9 @@ class TestOneBudgetTwoWays:
 PLAN = DiscoveryPlan(domain=1001, groups=10, contributions=1, anonymity=Anonymity(k=5, delta=1e-3), central_delta=1e-8)
 
 
-class TestOutlook:
+class TestFindable:
     def test_findable_count_is_found_in_half_of_all_cases(self) -> None:
-        made = outlook(40_000, 4.0, PLAN)
+        made = findable(40_000, 4.0, PLAN)
         assert made.users_per_group == made.reports == 4_000
         numbers, generator, draws = SubsetNumbers(1001, 4.0), np.random.default_rng(2), 40_000
         for count, low, high in ((made.findable_count, 0.45, 0.55), (made.sure_count, 0.995, 1.0), (4.0, 0.0, 2e-3)):
@@ -57,7 +57,7 @@ class TestOutlook:
             assert low <= (votes >= made.least_votes).mean() <= high
 
     def test_larger_populations_find_rarer_words_and_hide_better(self) -> None:
-        rows = outlooks((10**5, 10**6, 10**7), (4.0,), PLAN)
+        rows = findable_by_each((10**5, 10**6, 10**7), (4.0,), PLAN)
         shares = [row.findable_share for row in rows]
         assert all(share is not None for share in shares)
         assert sorted(shares, reverse=True) == shares  # type: ignore[type-var]
@@ -65,8 +65,8 @@ class TestOutlook:
         assert rows[2].to_record()["findable_share"] == shares[2]
 
     def test_populations_too_small_find_nothing(self) -> None:
-        assert outlook(500, 0.5, PLAN).findable_share is None
+        assert findable(500, 0.5, PLAN).findable_share is None
         with pytest.raises(InputError, match="population=9"):
-            outlook(9, 4.0, PLAN)
+            findable(9, 4.0, PLAN)
         with pytest.raises(InputError, match="k=5"):
-            outlook(30, 4.0, PLAN)
+            findable(30, 4.0, PLAN)

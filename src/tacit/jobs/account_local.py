@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tacit.planning.discovery import DiscoveryPlan, Outlook, UserLevel, outlooks, user_level
+from tacit.planning.discovery import DiscoveryPlan, Findable, UserLevel, findable_by_each, user_level
 from tacit.privacy.local_shuffling import Kind, ShuffleBounds, shuffle_epsilon
 from tacit.privacy.rounding import rounded_up
 from tacit.reports.page import Block, Paragraph, Table
@@ -14,7 +14,7 @@ NOTE = (
     "promise would be false; above the upper one it is proved."
 )
 USER_NOTE = "Standard deviations of the estimated number of users, exact, Subset Selection:"
-OUTLOOKS_NOTE = (
+POPULATIONS_NOTE = (
     "Found: the fewest holders in one group with which a string is kept in half of all cases, and their share of the "
     "contributions. Central: for one answer, proved."
 )
@@ -58,10 +58,10 @@ class ShuffleAccount:
 
 
 @dataclass(frozen=True)
-class Outlooks:
+class PopulationsAccount:
     """What populations can hope for, each at each local epsilon."""
 
-    rows: tuple[Outlook, ...]
+    rows: tuple[Findable, ...]
 
     def to_record(self) -> dict[str, Any]:
         """Plain values for JSON: what `tacit account populations --json` prints."""
@@ -81,7 +81,7 @@ class Outlooks:
             for row in self.rows
         )
         head = ("population", "local epsilon", "users a group", "found from", "share", "central epsilon")
-        return [Table(rows, head), Paragraph(OUTLOOKS_NOTE)]
+        return [Table(rows, head), Paragraph(POPULATIONS_NOTE)]
 
 
 @dataclass(frozen=True)
@@ -123,9 +123,11 @@ def account_shuffle(
     )
 
 
-def account_populations(populations: Sequence[int], local_epsilons: Sequence[float], plan: DiscoveryPlan) -> Outlooks:
+def account_populations(
+    populations: Sequence[int], local_epsilons: Sequence[float], plan: DiscoveryPlan
+) -> PopulationsAccount:
     """What each population can find at each local epsilon, and what it is promised centrally. Raises: InputError."""
-    return Outlooks(tuple(outlooks(populations, local_epsilons, plan)))
+    return PopulationsAccount(tuple(findable_by_each(populations, local_epsilons, plan)))
 
 
 def account_user(

@@ -61,7 +61,7 @@ def user_level(user_epsilon: float, contributions: int, users: int, domain: int,
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outlook:
+class Findable:
     """What a population can hope for at one local epsilon.
 
     Counts are of users in one group: with `findable_count` holders a string is kept in half of all cases, with
@@ -112,7 +112,7 @@ class DiscoveryPlan:
     central_delta: float
 
 
-def outlook(population: int, local_epsilon: float, plan: DiscoveryPlan) -> Outlook:
+def findable(population: int, local_epsilon: float, plan: DiscoveryPlan) -> Findable:
     """The smallest count that a population of this size can find, and the central guarantee that it gets.
 
     The threshold is the absolute one; the rest are the exact mean and standard deviation of the votes.
@@ -126,27 +126,27 @@ def outlook(population: int, local_epsilon: float, plan: DiscoveryPlan) -> Outlo
     asked = plan.anonymity
     least = absolute_threshold(numbers.p, numbers.q, reports, asked.k, asked.delta)
     gap = numbers.p - numbers.q
-    findable = (least - reports * numbers.q) / gap
-    spread = estimate_variance(numbers.p, numbers.q, reports, min(max(findable, 0.0), reports))
+    count = (least - reports * numbers.q) / gap
+    spread = estimate_variance(numbers.p, numbers.q, reports, min(max(count, 0.0), reports))
     guarantee = LocalGuarantee(
         item_epsilon=local_epsilon,
         contributions=plan.contributions,
         groups=(Group(users, plan.domain),),
         central_delta=plan.central_delta,
     )
-    return Outlook(
+    return Findable(
         population=population,
         local_epsilon=local_epsilon,
         users_per_group=users,
         reports=reports,
         least_votes=least,
-        findable_count=findable,
-        sure_count=findable + CONFIDENCE * math.sqrt(spread),
+        findable_count=count,
+        sure_count=count + CONFIDENCE * math.sqrt(spread),
         central=guarantee.central,
     )
 
 
-def outlooks(populations: Iterable[int], epsilons: Iterable[float], plan: DiscoveryPlan) -> list[Outlook]:
-    """`outlook` for every population at every local epsilon."""
+def findable_by_each(populations: Iterable[int], epsilons: Iterable[float], plan: DiscoveryPlan) -> list[Findable]:
+    """`findable` for every population at every local epsilon."""
     listed = list(epsilons)
-    return [outlook(population, epsilon, plan) for population in populations for epsilon in listed]
+    return [findable(population, epsilon, plan) for population in populations for epsilon in listed]
