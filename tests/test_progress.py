@@ -1,6 +1,6 @@
 """Events of a counted stage: what is told, and when."""
 
-from tacit.progress import Advanced, Event, StageBegan, StageEnded, counted, together
+from tacit.progress import COMPILING, Advanced, Event, StageBegan, StageEnded, compiling, counted, together
 
 
 def test_a_counted_stage_begins_advances_and_ends() -> None:
@@ -15,3 +15,10 @@ def test_several_listeners_hear_the_same() -> None:
     tell = together(first.append, second.append)
     tell(StageEnded("reading"))
     assert first == second == [StageEnded("reading")]
+
+
+def test_compiling_is_said_once_of_what_is_compiled() -> None:
+    program = object()
+    assert compiling("training", program, 2) == COMPILING
+    assert compiling("training", program, 3) == COMPILING
+    assert compiling("training", program, 2) == ""

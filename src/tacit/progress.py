@@ -4,13 +4,13 @@ A job takes `progress`, a function of one event, and calls it in the caller's th
 An exception that it raises stops the job after the last committed step, and resuming goes on from there.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TypeVar
 
 T = TypeVar("T")
-COMPILING = "compiling (once, about 30 s)"  # the `opening` of a stage whose steps are programs of XLA's
+COMPILING = "compiling (once, about 30 s)"
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,19 @@ class Warned:
 
 Event = StageBegan | Advanced | StageEnded | Evaluated | Noted | Warned
 Progress = Callable[[Event], None]
+
+
+_compiled: set[Hashable] = set()  # in this process
+
+
+def compiling(*program: Hashable) -> str:
+    """The `opening` of a stage whose steps are a program of XLA's: COMPILING, or nothing in a process that has it.
+
+    program: what it is compiled for. It counts as compiled from now on.
+    """
+    opening = "" if program in _compiled else COMPILING
+    _compiled.add(program)
+    return opening
 
 
 def silent(event: Event) -> None:

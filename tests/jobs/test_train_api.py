@@ -18,9 +18,9 @@ from tacit.data import Cache
 from tacit.errors import AccountingError, InputError, ParticipationError, RecipeError, RunError
 from tacit.jobs.train import TrainingResult, resume_training, train
 from tacit.keyboard.language_model import LanguageModel
-from tacit.progress import Advanced, Evaluated, Event
+from tacit.progress import COMPILING, Advanced, Evaluated, Event, StageBegan
 from tacit.recipe import Recipe
-from tacit.training.client import Loss, Model, Step
+from tacit.training.client import Loss, Model, Step, _group_sum
 from tacit.training.one_by_one import OneByOne
 
 ONE = Hardware(workers=1)
@@ -54,6 +54,23 @@ def test_a_result_is_the_folder_read(cache: Cache, whole: TrainingResult) -> Non
     assert record["privacy"]["realised"]["zcdp"] <= record["privacy"]["planned"]["zcdp"]
     shown = whole._repr_html_()
     assert "tiny" in shown and "zCDP" in shown and "<html" not in shown
+
+
+def test_what_is_compiled_already_is_not_said_to_be_compiled_again(cache: Cache, tmp_path: Path) -> None:
+    openings: list[str] = []
+    compiled: list[int] = []
+
+    def listen(event: Event) -> None:
+        if isinstance(event, StageBegan) and event.stage == "training":
+            openings.append(event.opening)
+        if isinstance(event, Advanced) and event.stage == "training" and event.done == 1:
+            compiled.append(_group_sum.cache_info().misses)
+
+    for run, rate in (("first", 0.123), ("second", 0.123), ("another", 0.124)):
+        asked = recipe(cache, client={"batch_size": 4, "sentences": 8, "words": 6, "learning_rate": rate})
+        train(asked, tmp_path / run, until=1, hardware=ONE, progress=listen)
+    assert openings == [COMPILING, "", COMPILING]
+    assert compiled[0] == compiled[1] == compiled[2] - 1
 
 
 def test_what_the_interpreter_prints_fits_a_line(cache: Cache, whole: TrainingResult) -> None:

@@ -33,7 +33,7 @@ from tacit.jobs.begin import begin, checked_cache, key_for, of_this_process
 from tacit.jobs.histograms import Lines, data_asked, delta_of, model_asked, planned_cost, released_step, statement_file
 from tacit.keyboard.metrics import Counts
 from tacit.keyboard.model_folder import TrainedModel, load_model
-from tacit.progress import COMPILING, Advanced, Progress, StageBegan, StageEnded
+from tacit.progress import Advanced, Progress, StageBegan, StageEnded, compiling
 from tacit.reports import evaluation as report
 from tacit.reports.page import FOR_READERS, ReportFiles, write_both
 from tacit.runs import Run
@@ -148,7 +148,10 @@ def _count_clients(asked: Asked, hardware: Hardware, progress: Progress, *, kept
     if kept is not None:
         kept.drop_torn_line()
         found = {row["client"]: [Counts.from_row(each) for each in row["counts"]] for row in kept.rows()}
-    progress(StageBegan("clients", len(asked.clients), len(found), opening=COMPILING))
+    networks = dict.fromkeys(model.network for model in asked.models)
+    missing = len(found) < len(asked.clients)
+    opening = compiling("evaluation", asked.settings.sentences, asked.settings.words, *networks) if missing else ""
+    progress(StageBegan("clients", len(asked.clients), len(found), opening=opening))
     for start in range(0, len(asked.clients), AT_ONCE):
         group = [int(client) for client in asked.clients[start : start + AT_ONCE] if int(client) not in found]
         if not group:

@@ -27,7 +27,7 @@ from tacit.jobs.begin import begin, checked_cache, key_for, of_this_process
 from tacit.jobs.histograms import Lines, data_asked, delta_of, model_asked, planned_cost, released_step, statement_file
 from tacit.jobs.personalization_record import Found, exact_record, released_record
 from tacit.keyboard.model_folder import TrainedModel, load_model
-from tacit.progress import COMPILING, Advanced, Progress, StageBegan, StageEnded
+from tacit.progress import Advanced, Progress, StageBegan, StageEnded, compiling
 from tacit.reports import personalization as report
 from tacit.reports.page import FOR_READERS, ReportFiles, write_both
 from tacit.runs import Run
@@ -140,7 +140,8 @@ def _every_client(asked: Asked, run: Run, hardware: Hardware, progress: Progress
     lines.drop_torn_line()
     done = {row["client"] for row in lines.rows()}
     missing = [int(client) for client in asked.clients if int(client) not in done]
-    progress(StageBegan("clients", len(asked.clients), len(done), opening=COMPILING))
+    opening = compiling("personalization", asked.model.network, asked.settings.strategies) if missing else ""
+    progress(StageBegan("clients", len(asked.clients), len(done), opening=opening))
 
     def keep(each: ClientOutcome | SkippedClient) -> None:
         lines.append([each.as_row()])

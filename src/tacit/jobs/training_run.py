@@ -33,7 +33,7 @@ from tacit.keyboard.vocabulary import Vocabulary
 from tacit.mechanisms import fresh_key
 from tacit.population.devices import Population
 from tacit.population.simulated_cohorts import SimulatedCohorts
-from tacit.progress import Progress, StageBegan, StageEnded, silent
+from tacit.progress import Progress, StageBegan, StageEnded, compiling, silent
 from tacit.recipe import Recipe
 from tacit.runs import Run, TrainingMetadata
 from tacit.runs.budget_book import Cost
@@ -44,7 +44,7 @@ from tacit.runs.reconciliation import reconciled
 from tacit.statements.accounts import guarantee_record, matrix_of, trained
 from tacit.training import Collector, Learner, RoundPlan, SimulatedCollector, generator_for, key_from_seed
 from tacit.training.client import ClientWork, precision_of
-from tacit.training.cohort import Workers
+from tacit.training.cohort import Workers, shard_size
 from tacit.training.drowning import Drowning
 from tacit.training.hooks import Hooks
 from tacit.training.loop import PeriodicEvaluation, record_evaluation, run_rounds
@@ -155,6 +155,7 @@ def carry_on(
                 _same_clients(run, learner)
             confirm(run)
         held_out = _HeldOut(recipe, cache, learner, cores)
+        program = learner.loss, plan.client, hooks.algorithm, shard_size(plan.report_goal)
         watched = Drowning(run, progress, ends=stop_if_drowned)
         with (
             _collector(run, recipe, learner, plan, hooks, _Asked(hardware, cores, cluster, progress)) as collector,
@@ -175,6 +176,7 @@ def carry_on(
                 price=None if progress is silent else PriceSoFar(run, plan.guarantee, trained(run).delta),
                 until=until,
                 stops=lambda: watched.stops,
+                opening=compiling("training", *program),
                 progress=watched,
             )
         if run.steps_done == plan.rounds:

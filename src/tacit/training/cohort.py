@@ -42,9 +42,14 @@ class Workers(Protocol):
         ...
 
 
+def shard_size(clients: int) -> int:
+    """How many clients of a cohort of so many one worker trains at a time."""
+    return min(max(clients // SHARDS, 1), LARGEST_SHARD)
+
+
 def shards_of(clients: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """The cohort (clients,) cut into shards of equal size, the last one filled up with NOBODY."""
-    size = min(max(len(clients) // SHARDS, 1), LARGEST_SHARD)
+    size = shard_size(len(clients))
     filled = np.pad(clients, (0, -len(clients) % size), constant_values=NOBODY)
     return list(filled.reshape(-1, size))
 

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from tacit.compute.profile import WRITING, beside, phase
 from tacit.errors import TrainingError
 from tacit.mechanisms import stream_for
-from tacit.progress import COMPILING, Advanced, Evaluated, Progress, StageBegan, StageEnded, Warned, silent
+from tacit.progress import Advanced, Evaluated, Progress, StageBegan, StageEnded, Warned, silent
 from tacit.records import to_plain
 from tacit.runs import Metric, Run, Step
 from tacit.runs.diagnostics import clipping_failure
@@ -102,18 +102,19 @@ def run_rounds(
     price: PriceSoFar | None = None,
     until: int | None = None,
     stops: Callable[[], bool] = lambda: False,
+    opening: str = "",
     progress: Progress = silent,
 ) -> Array:
     """Play the rounds that `run` lacks (up to `until`, else all) and return the flat model after the last.
 
-    stops: asked before each round whether to end here, as if killed.
+    stops: asked before each round whether to end here, as if killed. opening: what listeners are told before the first.
 
     start: the initial model. The checkpoint of a round is written while the next round is computed; the round's ledger
     row is committed when its checkpoint is on disk, and its checkpoint kept until its model is evaluated.
     price: computes what so many rounds cost, for those who listen. Raises: what `run_round` and `Run.commit` do.
     """
     key, done = run.noise_key, run.steps_done
-    watching = _Watching(run, plan.rounds, progress, price)
+    watching = _Watching(run, plan.rounds, progress, price, opening)
     strategy = plan.updates.strategy
     states = States(run, None if strategy is None else stream_for(strategy))
     state = _found(run, states, start, plan, collector, evaluation)
@@ -206,12 +207,12 @@ class _Pending:
 class _Watching:
     """Says of each computed round how far training is, how fast, at what price so far, and what goes wrong."""
 
-    def __init__(self, run: Run, rounds: int, progress: Progress, price: PriceSoFar | None) -> None:
+    def __init__(self, run: Run, rounds: int, progress: Progress, price: PriceSoFar | None, opening: str) -> None:
         self._progress, self._price = progress, None if progress is silent else price
         self._measures = [row.measures for row in run.steps()]
         self._seconds, self._trained = 0.0, 0
         self._warned: set[str] = set()
-        progress(StageBegan(STAGE, rounds, run.steps_done, opening=COMPILING))
+        progress(StageBegan(STAGE, rounds, run.steps_done, opening=opening))
 
     def computed(self, outcome: RoundOutcome) -> None:
         self._seconds += outcome.seconds

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tacit.data import Cache
 from tacit.errors import InputError
-from tacit.progress import COMPILING, Advanced, Progress, StageBegan, StageEnded, silent
+from tacit.progress import Advanced, Progress, StageBegan, StageEnded, compiling, silent
 from tacit.runs import Run, Step
 from tacit.training.central import CentralState, CentralTraining, central_start, central_states
 from tacit.training.checkpoint import forget_old_checkpoints, leaves, load_checkpoint, save_checkpoint
@@ -105,8 +105,10 @@ def pretrain(
     else:
         found = (HeldOutEvaluation(0, float("nan"), measure(start)),)
         _keep(run, kept, found)
-    progress(StageBegan(STAGE, plan.sentences, found[-1].sentences, opening=COMPILING))
-    if not _exhausted(found, plan):
+    ended = _exhausted(found, plan)
+    opening = "" if ended else compiling(STAGE, loss, plan.central, plan.sentences)
+    progress(StageBegan(STAGE, plan.sentences, found[-1].sentences, opening=opening))
+    if not ended:
         for training in central_states(
             loss, kept.training, cache, clients, sentences=plan.sentences, settings=plan.central, key=key
         ):
