@@ -133,7 +133,15 @@ def write_run(
     return path
 
 
-def note(run: Run, exact: float = 0.0, *, model: float = 0.2, start: float = 0.1, trigram: bool = True) -> None:
+def note(
+    run: Run,
+    exact: float = 0.0,
+    *,
+    model: float = 0.2,
+    start: float = 0.1,
+    trigram: bool = True,
+    first_words: bool = True,
+) -> None:
     """What `jobs.baselines` notes at the end of a run, with these shares of the words suggested first."""
     predicted = np.array([100.0, 80.0, 120.0, 90.0]) + 10 * exact
     wobble = np.array([1.0, -1.0, 2.0, 0.0])
@@ -143,7 +151,8 @@ def note(run: Run, exact: float = 0.0, *, model: float = 0.2, start: float = 0.1
         return {"top1_accuracy": [*first], "top3_accuracy": [*2 * first], "cross_entropy": [*predicted * 6]}
 
     others = {"trigram": sums(0.15)} if trigram else {}
-    others["first words"] = {name: values for name, values in sums(0.05).items() if name != "cross_entropy"}
+    if first_words:
+        others["first words"] = {name: values for name, values in sums(0.05).items() if name != "cross_entropy"}
     test = {"model": sums(model), "start": sums(start), **others}
     source = "novels" if trigram else "the run began from no model of public text"
     of_each = {"test": test, "validation": others}

@@ -12,6 +12,7 @@ from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.evaluation.accuracy import HeldOut, evaluate
+from tacit.evaluation.baselines import contenders_of
 from tacit.evaluation.settings import EvaluationSettings
 from tacit.evaluation.trigram import BackedOffTrigram
 from tacit.jobs.train import TrainingResult
@@ -62,12 +63,11 @@ def test_each_contender_is_counted_as_an_evaluation_counts(cache: Cache, trained
             assert found.value(name, metric) == pytest.approx(metrics[metric], abs=1e-4), (name, metric)
     assert found.value("model", "top1_accuracy") == pytest.approx(trained.test["top1_accuracy"])
     validated = trained.summary().validated
-    assert validated is not None and set(validated.sums) == {"trigram", "first words"}
+    assert validated is not None and set(validated.sums) == {"trigram"}  # its words are alphabetical
 
 
-def test_the_first_words_are_counted_one_by_one(cache: Cache, trained: TrainingResult) -> None:
-    found = trained.summary().tested
-    assert found is not None
+def test_the_first_words_are_counted_one_by_one(cache: Cache) -> None:
+    found = contenders_of(held_out(cache, "test"), {}, first_words=True)
     hits = words = 0
     for sentence in held_out(cache, "test").sentences.reshape(-1, 7):
         for target in sentence[1:]:
@@ -75,6 +75,12 @@ def test_the_first_words_are_counted_one_by_one(cache: Cache, trained: TrainingR
             hits += target in (4, 5, 6)
     assert found.value("first words", "top3_accuracy") == hits / words
     assert found.value("first words", "cross_entropy") is None
+
+
+def test_the_first_words_of_an_alphabetical_list_are_nobodys_baseline(cache: Cache) -> None:
+    counted, left_out = (contenders_of(held_out(cache, "test"), {}, first_words=each) for each in (True, False))
+    assert set(counted.sums) == {"first words"} and not left_out.sums
+    assert counted.predicted == left_out.predicted
 
 
 def test_train_and_evaluate_agree_where_they_count_alike(cache: Cache, trained: TrainingResult) -> None:
@@ -102,7 +108,7 @@ def test_where_the_public_text_is_gone_the_run_says_so(cache: Cache, tmp_path: P
     assert not summary.trigram and "the public text of the first model is not at hand" in summary.public_text
     random = tacit.train(tiny_recipe(cache.path), tmp_path / "random").summary()
     assert not random.trigram and "began from no model of public text" in random.public_text
-    assert set(random.tested.sums) == {"model", "start", "first words"}  # type: ignore[union-attr]
+    assert set(random.tested.sums) == {"model", "start"}  # type: ignore[union-attr]
 
 
 def test_the_released_model_is_asked(trained: TrainingResult) -> None:

@@ -131,6 +131,12 @@ def test_changed_files_are_refused(tmp_path: Path, change: dict[str, object], co
         Vocabulary.load(path)
 
 
+@pytest.mark.parametrize(("words", "ranked"), [("the of Apple", True), ("Apple of The", False), ("a Be c", False)])
+def test_a_list_in_alphabetical_order_ranks_nothing(words: str, ranked: bool) -> None:
+    provenance = Provenance(kind="word list", description="a test")
+    assert Vocabulary(words=tuple(words.split()), provenance=provenance).ranked is ranked
+
+
 def test_json_that_is_none() -> None:
     for text in ("{", "[]"):
         with pytest.raises(InputError, match="not a vocabulary"):

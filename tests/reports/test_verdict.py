@@ -81,6 +81,13 @@ def test_without_public_text_the_page_says_why_there_is_no_trigram(tmp_path: Pat
     assert "a trigram on the same public text" not in text and "trigram" not in shown.record["beside"]
 
 
+def test_first_words_that_were_not_counted_are_not_spoken_of(tmp_path: Path) -> None:
+    with_them, without = (
+        page(summary_of(tmp_path / str(counted), trigram=False, first_words=counted)) for counted in (True, False)
+    )
+    assert "first words" in repr(with_them.blocks) and "first words" not in repr(without.blocks)
+
+
 def test_the_contenders_stand_in_the_record_with_their_intervals(tmp_path: Path) -> None:
     beside = page(summary_of(tmp_path / "run")).record["beside"]
     assert set(beside) == {"public_text", "trigram", "model", "start", "first words"}

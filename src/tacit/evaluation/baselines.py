@@ -18,10 +18,11 @@ TOP3 = "top3_accuracy"
 KEPT = (TOP1, TOP3, "cross_entropy")
 
 
-def contenders_of(held_out: HeldOut, evaluations: Mapping[str, Evaluation]) -> Contenders:
-    """What is kept of evaluations on these clients, with FIRST_WORDS beside them.
+def contenders_of(held_out: HeldOut, evaluations: Mapping[str, Evaluation], *, first_words: bool) -> Contenders:
+    """What is kept of evaluations on these clients; where `first_words`, with FIRST_WORDS beside them.
 
-    Those are the first of the vocabulary in its order, shown always; no probability belongs to them.
+    Those are the first of the vocabulary in its order, shown always; no probability belongs to them. They are worth
+    showing where that order is of frequency (`Vocabulary.ranked`).
     """
     targets = held_out.sentences[:, :, 1:]
     known = kinds_of(targets, np) == KNOWN
@@ -30,7 +31,8 @@ def contenders_of(held_out: HeldOut, evaluations: Mapping[str, Evaluation]) -> C
         name: {metric: _floats([client.sums.get(metric, 0) for client in each.clients]) for metric in KEPT}
         for name, each in evaluations.items()
     }
-    sums[FIRST_WORDS] = {name: _floats((known & each).sum(axis=(1, 2))) for name, each in hits.items()}
+    if first_words:
+        sums[FIRST_WORDS] = {name: _floats((known & each).sum(axis=(1, 2))) for name, each in hits.items()}
     return Contenders(predicted=_floats(known.sum(axis=(1, 2))), sums=sums)
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # JAX comes with them
     from tacit.evaluation.trigram import BackedOffTrigram
     from tacit.keyboard.language_model import LanguageModel, Parameters
     from tacit.keyboard.suggest import Suggestion
+    from tacit.keyboard.vocabulary import Vocabulary
 
 MOST_WORDS = 5_000_000  # that the trigram counts: some seconds
 
@@ -31,10 +32,13 @@ def note_baselines(
     model: "Evaluation",
     held_out: "Mapping[str, HeldOut]",
     cores: "Cores",
+    *,
+    words: "Vocabulary",
 ) -> None:
     """Count what the model is held against on the clients that it was evaluated on; hold the run's lock.
 
     start: the model before the first round. model: the released one, on the test clients. held_out: by split.
+    words: of the network.
     """
     from tacit.evaluation.accuracy import evaluate
     from tacit.evaluation.baselines import contenders_of
@@ -45,7 +49,7 @@ def note_baselines(
         others = {} if trigram is None else {TRIGRAM: trigram.evaluate(clients)}
         if split == "test":
             others |= {MODEL: model, START: evaluate(network, start, clients, cores=cores)}
-        found[split] = to_plain(contenders_of(clients, others))
+        found[split] = to_plain(contenders_of(clients, others, first_words=words.ranked))
     run.note(CONTENDERS, found)
 
 

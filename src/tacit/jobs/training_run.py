@@ -192,10 +192,11 @@ def _release(run: Run, held_out: "_HeldOut", model: Array, progress: Progress) -
         tested = held_out.evaluated("test", model)
         record_evaluation(run, run.steps_done, "test", tested.metrics(), progress)
         clients = {split: held_out.read(split) for split in ("validation", "test")}
-        note_baselines(run, network, learner.unravel(jnp.asarray(learner.start)), tested, clients, held_out.cores)
+        start, words = learner.unravel(jnp.asarray(learner.start)), held_out.cache.vocabulary_json
+        listed = Vocabulary.from_json(words)
+        note_baselines(run, network, start, tested, clients, held_out.cores, words=listed)
     with phase("release"):
-        words = held_out.cache.vocabulary_json.encode()
-        write_model(run.path / "model", network, learner.unravel(model), words)
+        write_model(run.path / "model", network, learner.unravel(model), words.encode())
         run.keep_files("model")
         note_suggestions(run)
     settle(run)

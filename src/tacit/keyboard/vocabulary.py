@@ -78,6 +78,11 @@ class Vocabulary:
         """How many ids there are: the words and the four specials."""
         return SPECIALS + len(self.words)
 
+    @cached_property
+    def ranked(self) -> bool:
+        """Whether its order can be that of frequency: an alphabetical list does not say which are frequent."""
+        return list(self.words) != sorted(self.words, key=str.casefold)
+
     def id_of(self, word: str) -> int:
         """The id of a word, OOV when it is unknown."""
         return self._ids.get(word.lower() if self.lowercase else word, OOV)

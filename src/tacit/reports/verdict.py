@@ -190,7 +190,9 @@ def _others(summary: RunSummary) -> dict[str, str]:
     found = {START: f"its start ({_start(summary)})"}
     if summary.trigram:
         found[TRIGRAM] = "a trigram on the same public text"
-    return found | {FIRST_WORDS: "no training: the vocabulary's first words, always"}
+    if summary.tested is not None and FIRST_WORDS in summary.tested.sums:
+        found[FIRST_WORDS] = "no training: the vocabulary's first words, always"
+    return found
 
 
 def _listed(names: Sequence[str]) -> str:
