@@ -6,19 +6,23 @@ normal as Z: the integer is then that nearest to the real number a Z' + b with b
 decided exactly (`grid.nearest`), as for noise that a server adds. docs/secure-aggregation.md has the proof.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tacit.errors import InputError
+from tacit.mechanisms.keys import fresh_key
 from tacit.mechanisms.seeds import SeedVector, standard_normal_seeds
 from tacit.mechanisms.step import NoiseStep
 from tacit.mechanisms.step_cpu import released
 from tacit.mechanisms.stream import NoiseState, NoiseStream
 
 Reals = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Arrays = Mapping[str, npt.NDArray[Any]]
 
 PURPOSE = "noise of a keeper"
 
@@ -32,7 +36,7 @@ class Basis(NamedTuple):
 
 def whole_noise(
     stream: NoiseStream, state: NoiseState, *, stddev: float, key: bytes, bound_to: bytes, basis: Basis
-) -> tuple[npt.NDArray[np.int64], NoiseState]:
+) -> tuple[Integers, NoiseState]:
     """stddev * the noise of round `state.round`, turned and rounded to integers (d,), and the state after it.
 
     stddev: of a seed, in integers. bound_to: what the round is, by which its seeds and all later ones are other ones;
@@ -68,3 +72,35 @@ def whole_noise(
 def largest_deviation(stream: NoiseStream, rounds: int) -> float:
     """The largest standard deviation of the noise of one of so many rounds, in seeds: the longest row of C^{-1}."""
     return float(np.linalg.norm(stream.dense(rounds), axis=1).max())
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeeperStream:
+    """One keeper's noise for vectors of `dimension` integers, seeds having deviation `stddev`; its key is in its state.
+
+    What it carries is a mapping of arrays, secret, which whoever holds it keeps on disk.
+    """
+
+    stream: NoiseStream
+    stddev: float
+    dimension: int
+
+    def begin(self) -> Arrays:
+        """The state before round 0, with a key from the operating system."""
+        return {**self.stream.init(self.dimension)._asdict(), "key": np.frombuffer(fresh_key(), np.uint8)}
+
+    def draw(
+        self, carried: Arrays, about: bytes, turn: Callable[[Reals], Reals], back: Callable[[Reals], Reals]
+    ) -> tuple[Integers, Arrays]:
+        """The next round's integers (dimension,), in the basis of `turn`, and what is carried on. See `whole_noise`."""
+        buffers = np.array(carried["buffers"])  # a copy: what was carried stays as it is
+        state = NoiseState(round=carried["round"], buffers=buffers, keys=carried["keys"])
+        integers, after = whole_noise(
+            self.stream,
+            state,
+            stddev=self.stddev,
+            key=carried["key"].tobytes(),
+            bound_to=about,
+            basis=Basis(turn, back),
+        )
+        return integers, {**after._asdict(), "key": carried["key"]}

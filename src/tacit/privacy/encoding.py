@@ -7,12 +7,15 @@ What is here are numbers; updates are encoded by them in `secure_aggregation.enc
 import math
 from dataclasses import dataclass, replace
 
+from scipy.special import ndtri
+
 from tacit.errors import InputError
 
 RETRY_PROBABILITY = math.exp(-0.5)  # alpha of arXiv:2305.18465, Algorithm 2, as used in production
 ATTEMPTS = 64  # of rounding; all are too long with probability below alpha^64 = 2e-14
 MOST = 1.01  # of the clip norm after rounding: 2% of zCDP, at about 20 bits a coordinate
 SIGMAS = 10.0  # a rotated coordinate is clipped at so many; no update of a billion coordinates ever is
+OVERFLOW = 2.0**-40  # probability that keepers' noise leaves the modulus in any round of a run
 WORD = 32  # bits of a coordinate at most
 
 
@@ -89,6 +92,7 @@ class Encoding:
     scale: float
     report_goal: int
     sigmas: float = SIGMAS
+    margin: int = 0  # what keepers' noise may add to a coordinate of the sum, either way: see `with_noise`
 
     def __post_init__(self) -> None:
         clip_inflation(self.clip_norm, self.dimension, self.scale)  # refuses what is none
@@ -102,6 +106,8 @@ class Encoding:
             )
         if not 0 < self.sigmas < math.inf:
             raise InputError(f"sigmas={self.sigmas} is not a finite number above 0; give {SIGMAS:g}.")
+        if isinstance(self.margin, bool) or not hasattr(self.margin, "__index__") or self.margin < 0:
+            raise InputError(f"margin={self.margin!r} is no whole number from 0 on; take that of `with_noise`.")
 
     @classmethod
     def within(
@@ -133,12 +139,32 @@ class Encoding:
     def checked(self) -> "Encoding":
         """Itself. Raises: InputError where a coordinate of a sum needs more than WORD bits."""
         if self.bits > WORD:
+            noise = f" and noise up to {self.margin:,}" if self.margin else ""
             raise InputError(
-                f"sums of report_goal={self.report_goal:,} reports with coordinates up to {self.largest:,} need "
+                f"sums of report_goal={self.report_goal:,} reports with coordinates up to {self.largest:,}{noise} need "
                 f"{self.bits} bits a coordinate, and words have {WORD}; ask for fewer reports, or allow a larger "
                 "inflation."
             )
         return self
+
+    def with_noise(self, deviation: float, *, keepers: int, rounds: int, failure: float = OVERFLOW) -> "Encoding":
+        """The same for sums to which each of so many keepers adds noise: a modulus that holds both.
+
+        deviation: of one keeper's noise in a coordinate of its largest round, in the units of updates. In each of
+        `rounds` rounds a coordinate of the keepers' sum is normal with deviation sqrt(keepers) * scale * deviation, and
+        each integer is at most 1/2 beside its number; that any is beyond the margin has probability at most `failure`
+        (a union bound). Raises: InputError for numbers that are none, or where words of WORD bits are too short.
+        """
+        if not 0 < deviation < math.inf:
+            raise InputError(f"deviation={deviation} is not a finite number above 0; give that of a keeper's noise.")
+        for name, value in (("keepers", keepers), ("rounds", rounds)):
+            if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
+                raise InputError(f"{name}={value!r} is no number of them; give a whole number above 0.")
+        if not 0 < failure < 1:
+            raise InputError(f"failure={failure} does not lie between 0 and 1; give 2**-40, say.")
+        farthest = -float(ndtri(failure / (2 * self.dimension * rounds)))
+        margin = math.ceil(farthest * math.sqrt(keepers) * self.scale * deviation + keepers / 2)
+        return replace(self, margin=margin).checked()
 
     def at(self, clip_norm: float) -> "Encoding":
         """The same integers for updates of another clip norm: scale times clip norm stays, hence inflation and bits."""
@@ -163,8 +189,8 @@ class Encoding:
 
     @property
     def bits(self) -> int:
-        """Of a coordinate of the sum: ceil(log2 M), M = 2 C_inf m + 1 for m = report_goal."""
-        return (2 * self.largest * self.report_goal).bit_length()  # of M - 1, the largest remainder
+        """Of a coordinate of the sum: ceil(log2 M), M = 2 (C_inf m + margin) + 1 for m = report_goal."""
+        return (2 * (self.largest * self.report_goal + self.margin)).bit_length()  # of M - 1, the largest remainder
 
     @property
     def modulus(self) -> int:
@@ -174,7 +200,7 @@ class Encoding:
     @property
     def most_reports(self) -> int:
         """How many reports cannot overflow the modulus, whatever they hold: at least report_goal."""
-        return (self.modulus - 1) // (2 * self.largest)
+        return (self.modulus - 1 - 2 * self.margin) // (2 * self.largest)
 
     @property
     def clipping_probability(self) -> float:

@@ -6,6 +6,7 @@ share, rotation, clip of each coordinate, conditional stochastic rounding, shift
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -22,6 +23,7 @@ BELOW = 1 - 1e-9  # of the clip norm, for what is rounded toward zero: more than
 
 Vector = NDArray[np.float32] | NDArray[np.float64]
 Residues = NDArray[np.uint32]
+Turn = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
 def encode(update: NDArray[np.float32], encoding: Encoding, *, signs: bytes, rounding: bytes) -> Residues:
@@ -65,14 +67,34 @@ def decode(total: Residues, encoding: Encoding, *, signs: bytes, reports: int) -
         )
     vector = np.empty(encoding.dimension, np.float64)
     farthest = _centred(total, np.uint32(encoding.modulus - 1), reports * encoding.largest, vector)
-    if farthest > reports * encoding.largest:
+    most = reports * encoding.largest + encoding.margin
+    if farthest > most:
         raise InputError(
-            f"a coordinate of the total is {farthest}, beyond the {reports * encoding.largest} that {reports} reports "
-            "can make; the sum was spoilt, or holds another number of reports."
+            f"a coordinate of the total is {farthest}, beyond the {most} that {reports} reports can make; the sum was "
+            "spoilt, or holds another number of reports."
         )
     rotate(vector, back=True)
     _flip(vector, _sign_bits(signs, encoding), 1 / encoding.scale)
     return vector[: encoding.parameters].astype(np.float32)
+
+
+def basis(encoding: Encoding, signs: bytes) -> tuple[Turn, Turn]:
+    """How a round turns vectors (dimension,) float64, and turns them back, in copies: orthogonal, and public."""
+    bits = _sign_bits(signs, encoding)
+
+    def turn(vector: NDArray[np.float64]) -> NDArray[np.float64]:
+        turned = np.array(vector, np.float64)
+        _flip(turned, bits, 1.0)
+        rotate(turned)
+        return turned
+
+    def back(vector: NDArray[np.float64]) -> NDArray[np.float64]:
+        turned = np.array(vector, np.float64)
+        rotate(turned, back=True)
+        _flip(turned, bits, 1.0)
+        return turned
+
+    return turn, back
 
 
 def _rotated(update: NDArray[np.float32], encoding: Encoding, signs: bytes) -> NDArray[np.float32]:

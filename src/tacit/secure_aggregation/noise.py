@@ -1,0 +1,140 @@
+"""Noise that no server knows: each of K keepers adds its own stream to the secure sum, and nobody sees it alone.
+
+A keeper takes part in a round as a client does, with the integers of its stream's round in place of an encoded update.
+What they are is up to `mechanisms` (`whole.KeeperStream`); here is when they are given: a round has one name, which is
+on disk before its noise is drawn, and no round's noise is given under two names. docs/secure-aggregation.md proves what
+follows if one keeper is honest.
+"""
+
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import InputError, ProtocolError, RunError
+from tacit.files import held, sweep_drafts, write_whole
+from tacit.privacy.encoding import Encoding
+from tacit.secure_aggregation.encoding import SEED_BYTES, Turn, basis
+from tacit.secure_aggregation.wire import ROUND_BYTES
+
+Arrays = Mapping[str, NDArray[Any]]
+
+ROUNDS = "rounds.json"
+LOST = "this keeper's noise cannot go on, and with it the run; end it, and begin another with new keepers."
+
+
+class Stream(Protocol):
+    """A stream of integer noise: state in, state out; equal arguments, equal bits."""
+
+    def begin(self) -> Arrays:
+        """The state before round 0, with a key of its own."""
+        ...
+
+    def draw(self, carried: Arrays, about: bytes, turn: Turn, back: Turn) -> tuple[NDArray[np.int64], Arrays]:
+        """The round's integers (dimension,), and the state after it; `carried` stays as it is."""
+        ...
+
+
+def residues(noise: NDArray[np.int64], encoding: Encoding) -> NDArray[np.uint32]:
+    """Integers (dimension,) as words modulo 2^bits, to be added to encoded updates; they carry no shift."""
+    return (noise & (encoding.modulus - 1)).astype(np.uint32)
+
+
+class NoiseKeeper:
+    """One keeper's noise in a folder of its own: asked for a round, it gives that round's integers modulo 2^bits.
+
+    Rounds are asked for in their order, 0, 1, 2, ...; the last one again gives the same integers, so that an answer
+    that was lost can be sent again. What was given is on disk before it is given, whenever the process is killed.
+    """
+
+    def __init__(self, folder: Path, stream: Stream, encoding: Encoding) -> None:
+        """Goes on with what is in `folder`, or begins there."""
+        self._folder, self._stream, self._encoding = folder, stream, encoding
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds' noise was given, or may have been."""
+        return self._last()[0]
+
+    def noise(self, round: int, *, name: bytes, signs: bytes) -> NDArray[np.uint32]:
+        """The words (dimension,) that this keeper adds in `round` (from 0), called `name`, 32 bytes, with these signs.
+
+        Raises: ProtocolError for any round but the next and the last one, and for the last one under another name or
+        with other signs; RunError where another process holds the folder, or a file of it is damaged or gone.
+        """
+        if len(name) != ROUND_BYTES:
+            raise ProtocolError(f"a round's name has {len(name)} bytes and must have {ROUND_BYTES}.")
+        about = name + signs
+        if len(signs) != SEED_BYTES:
+            raise InputError(f"signs has {len(signs)} bytes, and a seed here has {SEED_BYTES}; give so many.")
+        try:
+            with held(self._folder):
+                self._name(round, about)
+                return residues(self._draw(round, about), self._encoding)
+        except BlockingIOError as error:
+            raise RunError(f"another process draws noise in '{self._folder}'; wait for it, or end it.") from error
+
+    def _name(self, round: int, about: bytes) -> None:
+        """Makes `about` the only name of the round, on disk, and sees to it that the state before the round is."""
+        given, last = self._last()
+        if round == given - 1 and about != last:
+            raise ProtocolError(
+                f"round {round} is called {last.hex()[:16]}... and its noise is asked for as {about.hex()[:16]}...: "
+                "equal noise on two sums cancels in their difference. An abandoned round is over; go on with the next."
+            )
+        if round not in (given - 1, given):
+            raise ProtocolError(
+                f"the noise of round {round} is asked for and that of round {given} is next: rounds are asked for one "
+                "after the other, each of all keepers, or what one adds the next cannot take back."
+            )
+        if round == given:
+            if given == 0 and not self._state(0).exists():
+                self._keep(0, self._stream.begin())
+            elif given and not self._state(given).exists():  # killed in a round that then was given up
+                self._draw(given - 1, last)
+            write_whole(self._folder / ROUNDS, json.dumps({"rounds": round + 1, "last": about.hex()}).encode())
+
+    def _draw(self, round: int, about: bytes) -> NDArray[np.int64]:
+        """The integers of a round that has this name; the state after it is on disk."""
+        turn, back = basis(self._encoding, about[ROUND_BYTES:])
+        integers, after = self._stream.draw(self._carried(round), about, turn, back)
+        self._keep(round + 1, after)
+        return integers
+
+    def _last(self) -> tuple[int, bytes]:
+        """How many rounds have names, and the last one's."""
+        path = self._folder / ROUNDS
+        if not path.exists():
+            return 0, b""
+        try:
+            named = json.loads(path.read_bytes())
+            return int(named["rounds"]), bytes.fromhex(named["last"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise RunError(f"'{path}' is damaged ({error}): {LOST}") from error
+
+    def _carried(self, round: int) -> Arrays:
+        """The state before a round."""
+        path = self._state(round)
+        try:
+            with np.load(path, allow_pickle=False) as arrays:
+                return dict(arrays)
+        except (OSError, ValueError, BadZipFile) as error:
+            raise RunError(f"'{path}' cannot be read ({error}): {LOST}") from error
+
+    def _keep(self, round: int, carried: Arrays) -> None:
+        """Puts the state before a round on disk; that before the round before stays, for an answer that was lost."""
+        if not self._state(round).exists():
+            content = io.BytesIO()
+            np.savez(content, allow_pickle=False, **carried)
+            write_whole(self._state(round), content.getvalue())
+        self._state(round - 2).unlink(missing_ok=True)
+        sweep_drafts(self._folder)
+
+    def _state(self, round: int) -> Path:
+        return self._folder / f"before-{round:06d}.npz"

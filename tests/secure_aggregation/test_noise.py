@@ -1,0 +1,270 @@
+"""Keepers' noise in secure sums: what is released, that the modulus holds it, and that none is drawn for two rounds."""
+
+import hashlib
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.stats import chi2
+from tests.mechanisms.test_whole import STRATEGIES, carrying
+
+from tacit.errors import InputError, ProtocolError, RunError
+from tacit.files import held
+from tacit.mechanisms import whole
+from tacit.mechanisms.whole import KeeperStream, largest_deviation
+from tacit.privacy.encoding import Encoding
+from tacit.privacy.strategy import Strategy
+from tacit.secure_aggregation import noise
+from tacit.secure_aggregation.encoding import Turn, basis, decode, encode
+from tacit.secure_aggregation.noise import NoiseKeeper, residues
+
+PARAMETERS, REPORTS, CLIP_NORM, DEVIATION = 40, 6, 2.0, 3.0  # deviation of a seed, in the units of updates
+ROUNDS = 5
+ENCODING = Encoding.within(PARAMETERS, CLIP_NORM, REPORTS)
+
+
+@pytest.fixture(autouse=True)
+def fixed_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keepers' keys 1, 2, 3, ...: a noise test that fails must fail for everybody."""
+    keys = iter(range(1, 10_000))
+    monkeypatch.setattr(whole, "fresh_key", lambda: next(keys).to_bytes(16, "big"))
+
+
+def seed_of(*about: object) -> bytes:
+    return hashlib.sha256(repr(about).encode()).digest()
+
+
+def stream_of(strategy: Strategy, *, times: float = 1.0) -> KeeperStream:
+    """A keeper's stream for ENCODING; `times` the deviation that it should have."""
+    stddev = ENCODING.scale * DEVIATION * times
+    return KeeperStream(stream=carrying(strategy), stddev=stddev, dimension=ENCODING.dimension)
+
+
+def noisy(strategy: Strategy, keepers: int) -> Encoding:
+    largest = DEVIATION * largest_deviation(carrying(strategy), ROUNDS)
+    return ENCODING.with_noise(largest, keepers=keepers, rounds=ROUNDS)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES.keys())
+def test_what_is_released_is_the_sum_and_the_keepers_noise(strategy: Strategy, tmp_path: Path) -> None:
+    """Words modulo 2^b in, one of K keepers a round of the stream each; decoded, their variances have added up."""
+    keepers, encoding = 3, noisy(strategy, 3)
+    streams = [stream_of(strategy) for _ in range(keepers)]
+    parties = [NoiseKeeper(tmp_path / str(k), each, encoding) for k, each in enumerate(streams)]
+    rows = np.linalg.norm(carrying(strategy).dense(ROUNDS), axis=1)
+    weighed: list[float] = []
+    for round in range(ROUNDS):
+        signs, name = seed_of("signs", round), seed_of("name", round)
+        updates = np.random.default_rng(round).normal(0, 0.3, (REPORTS, PARAMETERS)).astype(np.float32)
+        total = np.zeros(encoding.dimension, np.uint32)
+        for client, update in enumerate(updates):
+            total += encode(update, encoding, signs=signs, rounding=seed_of("rounding", round, client))
+        plain = decode(total & np.uint32(encoding.modulus - 1), encoding, signs=signs, reports=REPORTS)
+        for party in parties:
+            total += party.noise(round, name=name, signs=signs)
+        released = decode(total & np.uint32(encoding.modulus - 1), encoding, signs=signs, reports=REPORTS)
+        weighed.extend((released - plain).astype(np.float64) / (DEVIATION * rows[round]))
+    square = float(np.square(weighed).sum())
+    # Correlated rounds: the squares of a strategy's rows say how few of them are independent.
+    freedom = len(weighed) / ROUNDS
+    assert keepers * chi2.ppf(1e-5, freedom) < square / ROUNDS < keepers * chi2.ppf(1 - 1e-5, freedom)
+
+
+def test_the_wrong_scale_is_rejected(tmp_path: Path) -> None:
+    """Independent noise, so that every number counts: K = 3 keepers' variance, neither that of 2 nor of 4."""
+    strategy, square = STRATEGIES["independent"], 0.0
+    encoding = noisy(strategy, 4)
+    parties = [NoiseKeeper(tmp_path / str(k), stream_of(strategy), encoding) for k in range(3)]
+    for round in range(40):
+        signs, name = seed_of("signs", round), seed_of("name", round)
+        total = np.zeros(encoding.dimension, np.uint32)
+        for party in parties:
+            total += party.noise(round, name=name, signs=signs)
+        found = decode(total & np.uint32(encoding.modulus - 1), encoding, signs=signs, reports=0)
+        square += float(np.square(found / DEVIATION, dtype=np.float64).sum())
+    numbers = 40 * PARAMETERS
+    for keepers, right in ((3, True), (2, False), (4, False), (1, False)):
+        assert bool(chi2.ppf(1e-4, numbers) < square / keepers < chi2.ppf(1 - 1e-4, numbers)) is right
+
+
+@given(noise=st.lists(st.integers(-(2**20), 2**20), min_size=1, max_size=9))
+def test_words_add_up_to_the_integers(noise: list[int]) -> None:
+    encoding = Encoding.within(1, 1.0, 1 << 20)
+    words = residues(np.array(noise, np.int64), encoding)
+    assert words.dtype == np.uint32 and all(word < encoding.modulus for word in words)
+    assert int(words.sum(dtype=np.int64)) % encoding.modulus == sum(noise) % encoding.modulus
+
+
+def test_a_rounds_basis_is_orthogonal_and_that_of_encoded_updates() -> None:
+    signs, update = seed_of("signs"), np.random.default_rng(0).normal(0, 0.1, PARAMETERS).astype(np.float32)
+    turn, back = basis(ENCODING, signs)
+    vector = np.random.default_rng(1).normal(size=ENCODING.dimension)
+    kept = vector.copy()
+    np.testing.assert_allclose(back(turn(vector)), vector, atol=1e-12)
+    assert np.linalg.norm(turn(vector)) == pytest.approx(np.linalg.norm(vector))
+    assert np.array_equal(vector, kept)
+    padded = np.pad(update.astype(np.float64), (0, ENCODING.dimension - PARAMETERS))
+    words = encode(update, ENCODING, signs=signs, rounding=seed_of("rounding")).astype(np.int64) - ENCODING.largest
+    assert np.abs(words - ENCODING.scale * turn(padded)).max() < 1.001
+
+
+# -- the modulus -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("keepers", [1, 3])
+def test_the_margin_fails_as_rarely_as_it_says(keepers: int) -> None:
+    """A loose failure probability, so that it can be counted; a margin of nine tenths fails far more often."""
+    rounds, failure, trials = 10, 0.1, 400
+    encoding = ENCODING.with_noise(DEVIATION, keepers=keepers, rounds=rounds, failure=failure)
+    spread = ENCODING.scale * DEVIATION
+    generator = np.random.default_rng(2)
+    shape = (trials, keepers, rounds * encoding.dimension)
+    farthest = np.abs(np.floor(generator.normal(0, spread, shape) + 0.5).sum(axis=1)).max(axis=1)
+    assert (farthest > encoding.margin).mean() < failure + 3 * math.sqrt(failure / trials)
+    assert (farthest > encoding.margin).mean() > failure / 3  # no more than is needed
+    assert (farthest > 0.85 * encoding.margin).mean() > 3 * failure
+
+
+def test_production_takes_two_bits_more() -> None:
+    """2.38 million parameters, 6,500 reports, noise multiplier 7, three keepers, 2,000 rounds."""
+    plain = Encoding.within(2_380_000, 5.0, 6500)
+    encoding = plain.with_noise(7 * 5.0, keepers=3, rounds=2000)
+    assert (plain.bits, encoding.bits) == (19, 21)
+    assert encoding.most_reports >= 6500 and encoding.inflation == plain.inflation
+    assert 2 * (encoding.largest * 6500 + encoding.margin) < encoding.modulus
+    assert encoding.at(1.0).margin == encoding.margin, "noise follows the clip norm, as the scale does"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"deviation": 0.0}, "deviation=0.0"),
+        ({"deviation": math.nan}, "deviation=nan"),
+        ({"keepers": 0}, "keepers=0"),
+        ({"rounds": True}, "rounds=True"),
+        ({"failure": 1.0}, "failure=1.0"),
+        ({"deviation": 1e9}, "noise up to .* need .* bits"),
+    ],
+)
+def test_numbers_that_are_none_are_refused(wrong: dict[str, Any], says: str) -> None:
+    given: dict[str, Any] = {"deviation": 1.0, "keepers": 3, "rounds": 10, **wrong}
+    with pytest.raises(InputError, match=says):
+        ENCODING.with_noise(given.pop("deviation"), **given)
+    with pytest.raises(InputError, match="margin=-1"):
+        Encoding(parameters=1, dimension=1, clip_norm=1.0, scale=1.0, report_goal=1, margin=-1)
+
+
+# -- one round, one noise ----------------------------------------------------------------------------------------------
+
+
+class Counter:
+    """A stream whose integers say from which state and for which round they were drawn; it can be told to die."""
+
+    dies = False
+
+    def begin(self) -> Mapping[str, NDArray[Any]]:
+        return {"drawn": np.zeros(1, np.int64)}
+
+    def draw(
+        self, carried: Mapping[str, NDArray[Any]], about: bytes, turn: Turn, back: Turn
+    ) -> tuple[NDArray[np.int64], Mapping[str, NDArray[Any]]]:
+        if self.dies:
+            raise KeyboardInterrupt
+        said = hashlib.sha256(carried["drawn"].tobytes() + about).digest()
+        return np.full(ENCODING.dimension, said[0], np.int64), {"drawn": carried["drawn"] + said[0] + 1}
+
+
+def ask(keeper: NoiseKeeper, round: int, name: str = "") -> NDArray[np.uint32]:
+    return keeper.noise(round, name=seed_of(round, name), signs=seed_of("signs", round))
+
+
+@given(asked=st.lists(st.tuples(st.integers(0, 4), st.sampled_from("ab"), st.integers(0, 3)), max_size=30))
+def test_no_round_has_two_names_or_two_noises(
+    asked: list[tuple[int, str, int]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Whatever is asked, and wherever the process dies: before the draw, before the state, before a name is written."""
+    folder, said, named = tmp_path_factory.mktemp("keeper"), {}, {}
+    for round, name, death in asked:
+        keeper, stream = NoiseKeeper(folder, Counter(), ENCODING), Counter()
+        stream.dies = death == 1
+        keeper._stream = stream
+        with pytest.MonkeyPatch.context() as patch:
+            if death >= 2:
+                writes = iter([*[True] * (death - 2), False])
+
+                def written(path: Path, content: bytes, writes: Iterator[bool] = writes) -> None:
+                    if not next(writes, True):
+                        raise KeyboardInterrupt
+                    path.write_bytes(content)
+
+                patch.setattr(noise, "write_whole", written)
+            before = keeper.rounds
+            try:
+                words = ask(keeper, round, name)
+            except ProtocolError:
+                assert round not in (before - 1, before) or named.get(round, name) != name
+                continue
+            except KeyboardInterrupt:
+                if keeper.rounds > before:
+                    named[round] = name
+                continue
+        assert named.setdefault(round, name) == name
+        assert np.array_equal(said.setdefault(round, words), words)
+    assert len(list(folder.glob("before-*.npz"))) <= 3
+
+
+def test_a_killed_keeper_goes_on_with_the_noise_it_would_have_given(tmp_path: Path) -> None:
+    """The true stream: asked again, or by a new process, the words are the same; later rounds as well."""
+    stream = stream_of(STRATEGIES["blt"])
+    keeper = NoiseKeeper(tmp_path, stream, ENCODING)
+    first = ask(keeper, 0)
+    again = NoiseKeeper(tmp_path, stream, ENCODING)
+    assert np.array_equal(ask(again, 0), first)
+    second = ask(again, 1)
+    assert np.array_equal(ask(NoiseKeeper(tmp_path, stream, ENCODING), 1), second)
+    assert not np.array_equal(first, second)
+    other = NoiseKeeper(tmp_path / "other", stream, ENCODING)
+    assert not np.array_equal(ask(other, 0), first), "every keeper has a key of its own"
+    assert (tmp_path / "other").stat().st_mode & 0o077 == 0
+
+
+def test_other_rounds_and_names_are_refused(tmp_path: Path) -> None:
+    keeper = NoiseKeeper(tmp_path, Counter(), ENCODING)
+    with pytest.raises(ProtocolError, match="that of round 0 is next"):
+        ask(keeper, 1)
+    with pytest.raises(ProtocolError, match="must have 32"):
+        keeper.noise(0, name=b"short", signs=bytes(32))
+    with pytest.raises(InputError, match="signs has 3 bytes"):
+        keeper.noise(0, name=bytes(32), signs=b"abc")
+    assert keeper.rounds == 0
+    ask(keeper, 0)
+    with pytest.raises(ProtocolError, match="cancels in their difference"):
+        ask(keeper, 0, "another")
+    with pytest.raises(ProtocolError, match="cancels in their difference"):
+        keeper.noise(0, name=seed_of(0, ""), signs=seed_of("others"))
+    ask(keeper, 1), ask(keeper, 2)
+    with pytest.raises(ProtocolError, match="round 0 is asked for and that of round 3"):
+        ask(keeper, 0)
+    with pytest.raises(ProtocolError, match="round -1"):
+        ask(keeper, -1)
+
+
+def test_a_lost_or_held_folder_is_said(tmp_path: Path) -> None:
+    keeper = NoiseKeeper(tmp_path, Counter(), ENCODING)
+    ask(keeper, 0)
+    with held(tmp_path), pytest.raises(RunError, match="another process"):
+        ask(keeper, 1)
+    (tmp_path / "before-000001.npz").write_bytes(b"PK damaged")
+    with pytest.raises(RunError, match="begin another with new keepers"):
+        ask(keeper, 1)
+    (tmp_path / "rounds.json").write_bytes(b"{}")
+    with pytest.raises(RunError, match="begin another with new keepers"):
+        ask(keeper, 1)
+    (tmp_path / "rounds.json").unlink()  # what a thief of answers would like: round 0 once more
+    assert keeper.rounds == 0
