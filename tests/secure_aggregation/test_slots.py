@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.errors import InputError, ProtocolError
+from tacit.errors import InputError, RoundAborted
 from tacit.secure_aggregation.lattice import published
 from tacit.secure_aggregation.ring import as_limbs
 from tacit.secure_aggregation.slots import Slots
@@ -77,7 +77,7 @@ def spoilt(position: int, by: int) -> None:
 )
 def test_a_spoilt_sum_does_not_open(position: int, by: int) -> None:
     spoilt(7, SLOTS.error_bound << SMALL.plain_bits)
-    with pytest.raises(ProtocolError, match="does not open: part 1 of 1"):
+    with pytest.raises(RoundAborted, match="does not open: part 1 of 1"):
         spoilt(position, by)
 
 
@@ -85,7 +85,7 @@ def test_the_sum_of_another_number_of_clients_does_not_open() -> None:
     shifted = SLOTS.shifted(np.zeros(5000, np.uint32)).tolist()
     limbs = np.stack([as_limbs(value) for value in coefficients(SLOTS, shifted, 0)])
     assert SLOTS.opened(limbs, 0, 1).tolist() == [0] * 5000
-    with pytest.raises(ProtocolError, match="does not open"):
+    with pytest.raises(RoundAborted, match="does not open"):
         SLOTS.opened(limbs, 0, 2)
 
 

@@ -120,7 +120,7 @@ def tag(key: bytes, data: bytes) -> bytes:
     return AESGCM(key).encrypt(_NO_NONCE, b"", data)
 
 
-def check_tag(key: bytes, data: bytes, given: bytes) -> None:
+def check_tag(key: bytes, data: bytes | memoryview, given: bytes) -> None:
     """Raises: ProtocolError unless `tag` gave this for the data."""
     try:
         AESGCM(key).decrypt(_NO_NONCE, given, data)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.compiled import compiled
-from tacit.errors import InputError, ProtocolError
+from tacit.errors import InputError, RoundAborted
 from tacit.secure_aggregation.lattice import Parameters, error_bound
 from tacit.secure_aggregation.ring import LIMBS, Residues
 
@@ -115,17 +115,16 @@ class Slots:
         """The coordinates of the sum that polynomial `index` holds, modulo 2^bits.
 
         limbs: its coefficients (N, LIMBS) between -q/2 and q/2; reports: how many the sum holds.
-        Raises: ProtocolError where errors are too large or a check does not hold: then somebody spoilt the sum.
+        Raises: RoundAborted where errors are too large or a check does not hold: then somebody spoilt the sum.
         """
         count = min(self.capacity, self.dimension - index * self.capacity)
         sums = np.zeros(self.parameters.degree * self.per_coefficient, np.uint64)
         fits = _read(limbs, sums, self.width, self.parameters.plain_bits, self.error_bound)
         checks, coordinates, behind = np.split(sums, [self.checks, self.checks + count])
         if not fits or np.any(checks != reports) or np.any(behind) or np.any(coordinates > 2 * self.largest * reports):
-            raise ProtocolError(
+            raise RoundAborted(
                 f"the sum does not open: part {index + 1} of {self.polynomials} fails its checks. A client's shares "
-                "were not those of its key, or a client, a keeper or the server changed what it passed on: the round "
-                "is void."
+                "were not those of its key, or a client, a keeper or the server changed what it passed on."
             )
         shift = self.largest * reports % (1 << self.bits)
         modulus = np.uint64((1 << self.bits) - 1)

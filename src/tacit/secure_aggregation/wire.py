@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import Annotated, Any, ClassVar, Self, TypeVar, get_type_hints
+from typing import Annotated, Any, ClassVar, Self, TypeAlias, TypeVar, get_type_hints
 
 from tacit.errors import ProtocolError
 
@@ -22,6 +22,7 @@ VERSION = 1
 ROUND_BYTES = DIGEST_BYTES = 32
 LENGTH_BYTES = 4
 HEADER_BYTES = len(MAGIC) + 2 + 2 + ROUND_BYTES
+Buffer: TypeAlias = bytes | memoryview  # what is parsed is not copied before it is known to be whole
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Number:
             raise ProtocolError(f"{value} does not fit in {self.size} bytes.")
         return int(value).to_bytes(self.size, "little")
 
-    def from_bytes(self, data: bytes) -> int:
+    def from_bytes(self, data: Buffer) -> int:
         _must_have(self.size, data)
         return int.from_bytes(data, "little")
 
@@ -50,9 +51,9 @@ class Fixed:
         _must_have(self.size, value)
         return bytes(value)
 
-    def from_bytes(self, data: bytes) -> bytes:
+    def from_bytes(self, data: Buffer) -> bytes:
         _must_have(self.size, data)
-        return data
+        return bytes(data)
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,19 @@ class Blob:
     def to_bytes(self, value: bytes) -> bytes:
         return bytes(value)
 
-    def from_bytes(self, data: bytes) -> bytes:
-        return data
+    def from_bytes(self, data: Buffer) -> bytes:
+        return bytes(data)
+
+
+@dataclass(frozen=True)
+class View:
+    """Bytes of any number that are not copied out of their message: for what is large and read once."""
+
+    def to_bytes(self, value: Buffer) -> bytes:
+        return bytes(value)
+
+    def from_bytes(self, data: Buffer) -> memoryview:
+        return memoryview(data)
 
 
 @dataclass(frozen=True)
@@ -75,7 +87,7 @@ class Rows:
     def to_bytes(self, value: Sequence[Any]) -> bytes:
         return b"".join(self.of.to_bytes(each) for each in value)
 
-    def from_bytes(self, data: bytes) -> tuple[Any, ...]:
+    def from_bytes(self, data: Buffer) -> tuple[Any, ...]:
         if len(data) % self.of.size:
             raise ProtocolError(f"{len(data)} bytes are no whole number of values of {self.of.size} bytes.")
         return tuple(self.of.from_bytes(data[at : at + self.of.size]) for at in range(0, len(data), self.of.size))
@@ -88,11 +100,11 @@ class Blobs:
     def to_bytes(self, value: Sequence[bytes]) -> bytes:
         return b"".join(_behind_its_length(each) for each in value)
 
-    def from_bytes(self, data: bytes) -> tuple[bytes, ...]:
-        return tuple(_parts(data))
+    def from_bytes(self, data: Buffer) -> tuple[bytes, ...]:
+        return tuple(bytes(part) for part in _parts(data))
 
 
-Field = Number | Fixed | Blob | Rows | Blobs
+Field = Number | Fixed | Blob | View | Rows | Blobs
 
 Digest = Annotated[bytes, Fixed(DIGEST_BYTES)]
 Index = Annotated[int, Number(4)]  # of a party
@@ -108,7 +120,7 @@ def _layout(record: Any) -> tuple[tuple[str, Field], ...]:
     return tuple((each.name, hints[each.name].__metadata__[0]) for each in fields(record) if each.name != "round")
 
 
-def _must_have(size: int, data: bytes) -> None:
+def _must_have(size: int, data: Buffer) -> None:
     if len(data) != size:
         raise ProtocolError(f"a field has {len(data)} bytes and must have {size}.")
 
@@ -117,8 +129,8 @@ def _behind_its_length(data: bytes) -> bytes:
     return len(data).to_bytes(LENGTH_BYTES, "little") + data
 
 
-def _parts(data: bytes) -> Iterator[bytes]:
-    at = 0
+def _parts(data: Buffer) -> Iterator[memoryview]:
+    data, at = memoryview(data), 0
     while at < len(data):
         start = at + LENGTH_BYTES
         at = start + int.from_bytes(data[at:start], "little")
@@ -165,7 +177,7 @@ class Message:
             raise ProtocolError(f"a message of kind {kind} came where kind {cls.kind} ({cls.__name__}) is due.")
         if round is not None and of_round != round:
             raise ProtocolError(f"a {cls.__name__} is of round {of_round.hex()[:16]}, not of {round.hex()[:16]}.")
-        return cls(round=of_round, **_fields_from_bytes(cls, data[HEADER_BYTES:]))
+        return cls(round=of_round, **_fields_from_bytes(cls, memoryview(data)[HEADER_BYTES:]))
 
 
 Parsed = TypeVar("Parsed", bound=Message)
@@ -201,7 +213,7 @@ def _fields_to_bytes(record: Any) -> bytes:
     return b"".join(_behind_its_length(field.to_bytes(getattr(record, name))) for name, field in layout)
 
 
-def _fields_from_bytes(record: type, data: bytes) -> dict[str, Any]:
+def _fields_from_bytes(record: type, data: Buffer) -> dict[str, Any]:
     layout, parts = _layout(record), list(_parts(data))
     if len(parts) != len(layout):
         raise ProtocolError(f"a {record.__name__} has {len(layout)} fields; these bytes have {len(parts)}.")

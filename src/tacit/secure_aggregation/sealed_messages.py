@@ -1,0 +1,238 @@
+"""A round of one message from each client: its public settings, and every message of it.
+
+    client  -- Report -->  server  -- Deposit (one for each keeper, kept until the set is agreed)
+    server  -- Opening, Proposal -->  keeper  -- Vote -->  server
+    server  -- Agreement, Deposit of each client of the set -->  keeper  -- KeySum -->  server
+
+A keeper that will not do as it is told answers with a Refusal. docs/secure-aggregation-protocols.md specifies each.
+"""
+
+import hashlib
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, ClassVar
+
+from tacit.errors import InputError
+from tacit.secure_aggregation import wire
+from tacit.secure_aggregation.discrete_gaussian import TAIL
+from tacit.secure_aggregation.lattice import PUBLISHED, published
+from tacit.secure_aggregation.residues import packed_bytes
+from tacit.secure_aggregation.secrets import KEY_BYTES, SIGNATURE_BYTES, TAG_BYTES
+from tacit.secure_aggregation.shares import PRIME
+from tacit.secure_aggregation.slots import Slots
+from tacit.secure_aggregation.wire import Bytes, Count, Digest, Index, Indices, ManyBytes, Message, Record
+
+MOST_KEEPERS = 100
+MOST_REPORTS = (PRIME - 1) // 2 // TAIL  # of which every sum of keys is told from its residue
+
+PublicKey = Annotated[bytes, wire.Fixed(KEY_BYTES)]
+PublicKeys = Annotated[tuple[bytes, ...], wire.Rows(wire.Fixed(KEY_BYTES))]
+Digests = Annotated[tuple[bytes, ...], wire.Rows(wire.Fixed(wire.DIGEST_BYTES))]
+Signature = Annotated[bytes, wire.Fixed(SIGNATURE_BYTES)]
+Signatures = Annotated[tuple[bytes, ...], wire.Rows(wire.Fixed(SIGNATURE_BYTES))]
+Tag = Annotated[bytes, wire.Fixed(TAG_BYTES)]
+
+
+@dataclass(frozen=True)
+class SealedRound(Record):
+    """What everybody in a round agrees on before it; its digest is the round's name in every message.
+
+    parameters: the name of a published set; dimension, bits, largest: of the vectors, as `Slots` takes them;
+    report_goal: the fewest reports that a sum may hold, most_reports: the most; corrupt: how many keepers may work with
+    the server and learn nothing; keepers, boxes: their Ed25519 identities, and X25519 keys that boxes are sealed to;
+    server: its X25519 key of this round; seed: public and random, of the polynomials a_j.
+    Raises: InputError for settings that nobody can keep.
+    """
+
+    parameters: Bytes
+    dimension: Count
+    bits: Index
+    largest: Count
+    report_goal: Count
+    most_reports: Count
+    corrupt: Index
+    keepers: PublicKeys
+    boxes: PublicKeys
+    server: PublicKey
+    seed: Digest
+
+    def __post_init__(self) -> None:
+        count = len(self.keepers)
+        if not 2 <= self.report_goal <= self.most_reports <= MOST_REPORTS:
+            raise InputError(
+                f"report_goal={self.report_goal} and most_reports={self.most_reports}: a sum holds from 2 to "
+                f"{MOST_REPORTS:,} reports, and the goal is not beyond the most."
+            )
+        if len(set(self.keepers)) < count or len(self.boxes) != count or len(set(self.boxes)) < count:
+            raise InputError("each keeper has one identity and one key for boxes, which no other keeper has.")
+        if not 1 <= self.corrupt < count <= MOST_KEEPERS:
+            raise InputError(
+                f"corrupt={self.corrupt} of {count} keepers: give at least one, fewer than all, and no more than "
+                f"{MOST_KEEPERS} keepers."
+            )
+        _ = self.slots
+
+    @cached_property
+    def slots(self) -> Slots:
+        """Where coordinates lie in ciphertexts. Raises: InputError as `Slots` and `published` do."""
+        known = published(self.parameters.decode(errors="replace"))
+        return Slots(known, self.dimension, self.bits, self.largest, self.most_reports)
+
+    @cached_property
+    def name(self) -> bytes:
+        """32 bytes."""
+        return self.digest("one message")
+
+    @property
+    def quorum(self) -> int:
+        """Keepers that must sign one set, and whose sums open it: more than half of all and of the corrupt together.
+
+        Any two quorums share more keepers than are corrupt, so an honest one; and that one signs one set of a round.
+        """
+        return (len(self.keepers) + self.corrupt) // 2 + 1
+
+    @property
+    def packed(self) -> int:
+        """Numbers of a key that one share hides: as many as a quorum's shares still give back."""
+        return self.quorum - self.corrupt
+
+    @property
+    def columns(self) -> int:
+        """Elements of a keeper's share of a key: its N numbers, `packed` in each."""
+        return -(-self.slots.parameters.degree // self.packed)
+
+    @property
+    def body_bytes(self) -> int:
+        """Bytes of a client's ciphertexts."""
+        return self.slots.polynomials * packed_bytes(self.slots.parameters.ring)
+
+    def check(self, *, least_reports: int, keepers: Collection[bytes] | None = None) -> None:
+        """What a client or a keeper asks of a round before it takes part, whatever the server says.
+
+        least_reports: the smallest report goal that it accepts; keepers: the identities that it trusts.
+        Raises: InputError where the round is another.
+        """
+        if self.report_goal < least_reports:
+            raise InputError(
+                f"this round's report goal is {self.report_goal}, and no sum of fewer than {least_reports} reports is "
+                "opened here."
+            )
+        if keepers is not None and (strange := next((each for each in self.keepers if each not in keepers), None)):
+            raise InputError(f"this round's keeper {strange.hex()[:16]} is none of those that are trusted here.")
+
+
+def smallest_parameters(dimension: int, bits: int, largest: int, most_reports: int) -> bytes:
+    """The name of the published set whose ciphertexts are the shortest, as a SealedRound takes it."""
+    sizes = {
+        name: Slots(each, dimension, bits, largest, most_reports).polynomials * packed_bytes(each.ring)
+        for name, each in PUBLISHED.items()
+    }
+    return min(sizes, key=sizes.__getitem__).encode()
+
+
+@dataclass(frozen=True)
+class Report(Message):
+    """Client to server: everything that a client ever sends.
+
+    boxes: its share for each keeper; ephemeral: its half of the key of `tag`, which is over the body; signature: over
+    `signed`; body: its ciphertexts, polynomial after polynomial, transformed and packed.
+    """
+
+    kind: ClassVar[int] = 33
+    client: PublicKey
+    boxes: ManyBytes
+    ephemeral: PublicKey
+    tag: Tag
+    signature: Signature
+    body: Annotated[wire.Buffer, wire.View()]
+
+
+@dataclass(frozen=True)
+class Opening(Message):
+    """Server to keeper: a round begins. settings: the bytes of a SealedRound."""
+
+    kind: ClassVar[int] = 34
+    settings: Bytes
+
+
+@dataclass(frozen=True)
+class Proposal(Message):
+    """Server to keeper: the clients whose sum it asks for, by their identities, in ascending order."""
+
+    kind: ClassVar[int] = 35
+    clients: PublicKeys
+
+
+@dataclass(frozen=True)
+class Vote(Message):
+    """Keeper to server: the one set that it answers for in this round. clients: the digest of the set."""
+
+    kind: ClassVar[int] = 36
+    keeper: Index
+    clients: Digest
+    signature: Signature
+
+
+@dataclass(frozen=True)
+class Agreement(Message):
+    """Server to keeper: a quorum's signatures of the set."""
+
+    kind: ClassVar[int] = 37
+    keepers: Indices
+    signatures: Signatures
+
+
+@dataclass(frozen=True)
+class Deposit(Message):
+    """Server to keeper: a client's share for this keeper. digests: `report_digests`, which the signature is over."""
+
+    kind: ClassVar[int] = 38
+    client: PublicKey
+    digests: Digests
+    signature: Signature
+    box: Bytes
+
+
+@dataclass(frozen=True)
+class KeySum(Message):
+    """Keeper to server: the sum of its shares of the agreed set. clients: the digest of the set."""
+
+    kind: ClassVar[int] = 39
+    keeper: Index
+    clients: Digest
+    shares: Bytes
+    signature: Signature
+
+
+@dataclass(frozen=True)
+class Refusal(Message):
+    """Keeper to server: why a message was not followed, as UTF-8."""
+
+    kind: ClassVar[int] = 40
+    reason: Bytes
+
+
+def report_digests(boxes: tuple[bytes, ...], ephemeral: bytes, tag: bytes) -> tuple[bytes, ...]:
+    """SHA-256 of each box, and of ephemeral key and tag together."""
+    return tuple(hashlib.sha256(part).digest() for part in (*boxes, ephemeral + tag))
+
+
+def signed_report(round: bytes, client: bytes, digests: tuple[bytes, ...]) -> bytes:
+    """What a client signs, with the purpose "report"."""
+    return round + client + b"".join(digests)
+
+
+def set_digest(round: bytes, clients: tuple[bytes, ...]) -> bytes:
+    """SHA-256 of the round and a set's identities in ascending order; signed with the purpose "set"."""
+    return hashlib.sha256(round + b"".join(clients)).digest()
+
+
+def signed_sum(round: bytes, clients: bytes, shares: bytes) -> bytes:
+    """What a keeper signs, with the purpose "key sum"; clients: the digest of the set."""
+    return round + clients + shares
+
+
+def box_context(round: bytes, client: bytes, keeper: int) -> bytes:
+    """What a box is bound to; keeper: its place in the settings, from 0 on."""
+    return round + client + keeper.to_bytes(4, "little")

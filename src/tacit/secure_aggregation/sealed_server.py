@@ -1,0 +1,159 @@
+"""The server of a round of one message: it adds ciphertexts, asks keepers for the sum of the keys, and opens the sum.
+
+Messages in, messages out; it holds one sum and the clients' names, however many they are. What it hands out for keepers
+(`Deposit`) is for whoever drives it to keep until the set is agreed. A message that raises has changed nothing.
+"""
+
+import numpy as np
+
+from tacit.errors import ProtocolError, RoundAborted
+from tacit.secure_aggregation.discrete_gaussian import TAIL
+from tacit.secure_aggregation.lattice import public_polynomial
+from tacit.secure_aggregation.residues import add_packed, packed_bytes
+from tacit.secure_aggregation.ring import Integers
+from tacit.secure_aggregation.sealed_messages import (
+    Agreement,
+    Deposit,
+    KeySum,
+    Opening,
+    Proposal,
+    Report,
+    SealedRound,
+    Vote,
+    report_digests,
+    set_digest,
+    signed_report,
+    signed_sum,
+)
+from tacit.secure_aggregation.secrets import agreed, check_signature, check_tag
+from tacit.secure_aggregation.shares import PRIME, Elements, combined, elements, lagrange, rebuilt
+from tacit.secure_aggregation.slots import Vector
+
+
+class SealedServer:
+    """One round, from its opening to its sum."""
+
+    def __init__(self, settings: SealedRound, private: bytes) -> None:
+        """private: the 32 bytes whose public key is `settings.server`."""
+        ring = settings.slots.parameters.ring
+        self._settings, self._private = settings, private
+        self._total = np.zeros((settings.slots.polynomials, len(ring.primes), ring.degree), np.uint64)
+        self._clients: set[bytes] = set()
+        self._agreed: tuple[bytes, ...] | None = None  # the set, once it is proposed
+        self._digest = b""
+        self._votes: dict[int, bytes] = {}
+        self._sums: dict[int, Elements] = {}
+
+    @property
+    def reports(self) -> int:
+        """How many it has added."""
+        return len(self._clients)
+
+    def opening(self) -> Opening:
+        """For every keeper, before anything else."""
+        return Opening(self._settings.name, self._settings.to_bytes())
+
+    def receive(self, data: bytes) -> tuple[Deposit, ...]:
+        """Add a client's report; what each keeper is to get of it, in the order of the settings.
+
+        Raises: ProtocolError for a report that is damaged, forged, of another round, late, or not the first of its
+        client; the others are summed without it.
+        """
+        report = Report.from_bytes(data, round=self._settings.name)
+        settings, ring = self._settings, self._settings.slots.parameters.ring
+        if self._agreed is not None:
+            raise ProtocolError(f"the report of {_short(report.client)} is late: the set of this round is closed.")
+        if report.client in self._clients:
+            raise ProtocolError(f"the client {_short(report.client)} has reported already.")
+        if len(self._clients) == settings.most_reports:
+            raise ProtocolError(f"this round holds {settings.most_reports:,} reports, as many as its sum can.")
+        if len(report.body) != settings.body_bytes or len(report.boxes) != len(settings.keepers):
+            raise ProtocolError(
+                f"the report of {_short(report.client)} has {len(report.body)} bytes of ciphertext and "
+                f"{len(report.boxes)} boxes; this round takes {settings.body_bytes} and {len(settings.keepers)}."
+            )
+        digests = report_digests(report.boxes, report.ephemeral, report.tag)
+        signed = signed_report(settings.name, report.client, digests)
+        check_signature(report.client, "report", signed, report.signature)
+        key = agreed(self._private, report.ephemeral, "report tag", settings.name, report.client)
+        check_tag(key, report.body, report.tag)
+        size, body = packed_bytes(ring), memoryview(report.body)
+        for index, total in enumerate(self._total):
+            add_packed(ring, total, body[index * size : (index + 1) * size])
+        self._clients.add(report.client)
+        return tuple(Deposit(settings.name, report.client, digests, report.signature, box) for box in report.boxes)
+
+    def propose(self) -> Proposal:
+        """Close the set: for every keeper. Raises: RoundAborted where fewer reports came than the report goal."""
+        if len(self._clients) < self._settings.report_goal:
+            raise RoundAborted(
+                f"{len(self._clients)} reports came, and no sum of fewer than {self._settings.report_goal} is opened."
+            )
+        self._agreed = tuple(sorted(self._clients))
+        self._digest = set_digest(self._settings.name, self._agreed)
+        return Proposal(self._settings.name, self._agreed)
+
+    def vote(self, data: bytes) -> None:
+        """Take a keeper's vote. Raises: ProtocolError for one that is none, or for another set."""
+        vote = Vote.from_bytes(data, round=self._settings.name)
+        self._must_be_for_the_set(vote.keeper, vote.clients)
+        check_signature(self._settings.keepers[vote.keeper], "set", vote.clients, vote.signature)
+        self._votes[vote.keeper] = vote.signature
+
+    def agreement(self) -> Agreement:
+        """For every keeper. Raises: RoundAborted as long as fewer than a quorum has signed the set."""
+        if len(self._votes) < self._settings.quorum:
+            raise RoundAborted(
+                f"{len(self._votes)} of {len(self._settings.keepers)} keepers signed the set, and "
+                f"{self._settings.quorum} are needed."
+            )
+        return Agreement(self._settings.name, tuple(self._votes), tuple(self._votes.values()))
+
+    def key_sum(self, data: bytes) -> None:
+        """Take a keeper's answer. Raises: ProtocolError for one that is none, or for another set."""
+        answer = KeySum.from_bytes(data, round=self._settings.name)
+        self._must_be_for_the_set(answer.keeper, answer.clients)
+        signed = signed_sum(self._settings.name, answer.clients, answer.shares)
+        check_signature(self._settings.keepers[answer.keeper], "key sum", signed, answer.signature)
+        self._sums[answer.keeper] = elements(answer.shares, self._settings.columns)
+
+    def opened(self) -> Vector:
+        """The sum (dimension,) uint32 modulo 2^bits of the vectors of the agreed set.
+
+        Raises: RoundAborted with the cause where too few keepers answered, their answers are no sum of keys, or the
+        sum fails its checks: then there is no sum.
+        """
+        slots, ring = self._settings.slots, self._settings.slots.parameters.ring
+        key = ring.prepared(ring.transform(ring.reduced(-self._key())))
+        found = []
+        for index, total in enumerate(self._total):
+            plain = total.copy()
+            ring.add_product(plain, public_polynomial(slots.parameters, self._settings.seed, index), key)
+            found.append(slots.opened(ring.centred(ring.invert(plain)), index, self.reports))
+        return np.concatenate(found)
+
+    def _key(self) -> Integers:
+        """The sum (N,) of the clients' keys, from as many keepers as are needed; the others must agree with them."""
+        quorum, packed = self._settings.quorum, self._settings.packed
+        if len(self._sums) < quorum:
+            raise RoundAborted(f"{len(self._sums)} keepers gave their sums, and {quorum} are needed.")
+        points, shares = [keeper + 1 for keeper in self._sums], np.array(list(self._sums.values()))
+        others = combined(lagrange(points[:quorum], points[quorum:]), shares[:quorum]) if points[quorum:] else None
+        if others is not None and not np.array_equal(others, shares[quorum:]):
+            raise RoundAborted("the sums of the keepers contradict one another: one of them is false.")
+        residues = rebuilt(shares[:quorum], points[:quorum], packed=packed).ravel().astype(np.int64)
+        signed = np.where(residues > PRIME // 2, residues - PRIME, residues)
+        key, behind = np.split(signed, [self._settings.slots.parameters.degree])
+        if np.any(behind) or np.abs(key).max() > TAIL * self.reports:
+            raise RoundAborted("what the keepers gave is no sum of clients' keys.")
+        return key
+
+    def _must_be_for_the_set(self, keeper: int, digest: bytes) -> None:
+        if keeper >= len(self._settings.keepers):
+            raise ProtocolError(f"there is no keeper {keeper} in this round.")
+        if self._agreed is None or digest != self._digest:
+            raise ProtocolError(f"keeper {keeper} answers for a set that was not proposed.")
+
+
+def _short(identity: bytes) -> str:
+    return identity.hex()[:16]
