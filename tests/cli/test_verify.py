@@ -44,7 +44,7 @@ def write(path: Path, **changes: Any) -> Path:
 
 def test_a_statement_as_written_verifies(tmp_path: Path) -> None:
     path = write(tmp_path / "statement.json")
-    result = verified(path)
+    result = verified(path, "--verbose")
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
     assert "ok     planned.zcdp" in lines and "ok     items.7.text" in lines
@@ -52,6 +52,20 @@ def test_a_statement_as_written_verifies(tmp_path: Path) -> None:
     assert "follow from the facts" in lines[-1]
     shown = json.loads(verified(path, "--json").stdout)
     assert (shown["verified"], shown["failed"], shown["checked"]) == (True, [], len(lines) - 1)
+
+
+def test_what_holds_is_a_line_for_each_kind_and_its_number(tmp_path: Path) -> None:
+    path = write(tmp_path / "statement.json", key_source="the [clock]")
+    lines, every = (verified(path, *options).stdout.splitlines() for options in ((), ("--verbose",)))
+    of_facts = sum(line.startswith("ok     facts.") for line in every)
+    rest = len(every) - of_facts - 2
+    assert every[0].startswith("FAILS  key_source: ")
+    assert lines == [
+        every[0],
+        f"ok     {of_facts} facts as their checksums say",
+        f"ok     {rest} figures, labels and sentences that follow from the facts",
+        every[-1],
+    ]
 
 
 def test_a_change_by_hand_is_named_and_the_exit_code_is_one(tmp_path: Path) -> None:

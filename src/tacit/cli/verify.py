@@ -1,5 +1,7 @@
 """`tacit verify`: whether a privacy statement says what follows from the facts in it."""
 
+from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +20,9 @@ def verify_statement(
     run: Annotated[
         Path | None, typer.Option(help="The folder whose ledger, log and seal a published statement is held against.")
     ] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Show every line that holds, not their numbers alone.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Recompute every figure, label and sentence of a statement from its facts; exit code 1 if a line fails.
@@ -25,12 +30,20 @@ def verify_statement(
     Of a run folder of any kind, also whether its files are what the run wrote, and the facts what ledger and log say.
     """
     found = verify(file, run=run)
-    say(found, as_json, _show)
+    say(found, as_json, partial(_show, verbose=verbose))
     if not found.holds:
         raise typer.Exit(CHANGED)
 
 
-def _show(found: Verification) -> None:
-    for line in found.lines:
-        console.print(f"ok     {line.name}" if line.holds else f"FAILS  {line.name}: {line.complaint}")
+def _show(found: Verification, *, verbose: bool) -> None:
+    """What fails first and in full; of what holds, how many of each kind."""
+    for line in found.failed:
+        console.print(f"FAILS  {line.name}: {line.complaint}")
+    if verbose:
+        for line in found.lines:
+            if line.holds:
+                console.print(f"ok     {line.name}")
+    else:
+        for kind, lines in Counter(line.kind for line in found.lines if line.holds).items():
+            console.print(f"ok     {lines:,} {kind}")
     console.print(found.verdict)

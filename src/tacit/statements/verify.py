@@ -28,6 +28,17 @@ ROUNDING = 1e-9  # of figures computed again, on another machine perhaps; relati
 SHOWN = 120  # characters of a long text
 
 
+# Kinds of lines, by the first part of their names; what has none of these follows from the facts.
+KINDS_OF_LINES = {
+    "facts": "facts as their checksums say",
+    "run": "facts as the run's ledger and log say",
+    "budget": "entries in the population's budget",
+    "file": "files as the run wrote them",
+    "trial": "runs and files of trials as they were written",
+}
+FOLLOWS = "figures, labels and sentences that follow from the facts"
+
+
 @dataclass(frozen=True, kw_only=True)
 class CheckedLine:
     """One thing that a statement says, by its name in the record, and what is wrong with it, if anything is."""
@@ -39,6 +50,11 @@ class CheckedLine:
     def holds(self) -> bool:
         """Whether the line is as it should be."""
         return self.complaint is None
+
+    @property
+    def kind(self) -> str:
+        """What it is one of, in words."""
+        return KINDS_OF_LINES.get(self.name.partition(" ")[0].partition(".")[0], FOLLOWS)
 
 
 def verify(record: Any) -> tuple[CheckedLine, ...]:
