@@ -7,12 +7,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tacit.data import Cache, TableOf, TextsOf, VocabularyChoice
+from tacit.data import Cache, Source, TableOf, TextsOf, VocabularyChoice
 from tacit.data.clients import split_of
 from tacit.errors import CacheError, InputError, SourceError
-from tacit.jobs.import_data import import_data, open_data
+from tacit.jobs.import_data import COUNTING, FINDING, import_data, open_data
 from tacit.keyboard.vocabulary import OOV, Vocabulary
-from tacit.progress import Advanced, Event, Warned
+from tacit.progress import Advanced, Event, StageBegan, Warned
 
 TYPED = {"a": ["The dog. The cat", "a dog"], "b": ["Dog dog dog!"], "f": ["..."], "c": ["zebra"]}  # c is not in train
 ROWS = [(name, text) for name, texts in TYPED.items() for text in texts]
@@ -49,6 +49,29 @@ def test_the_cache_keeps_its_vocabulary(clients: str, public: VocabularyChoice, 
     assert [event.done for event in seen if isinstance(event, Advanced)] == [4]
     again = import_data(clients, str(tmp_path / "d"), vocabulary=VocabularyChoice(file=cache.vocabulary_path))
     assert again.manifest == cache.manifest == open_data(str(tmp_path / "d")).manifest
+
+
+def test_what_is_done_is_told_before_anything_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing_is_found() -> Source:
+        assert seen == [StageBegan(FINDING, opening="docstrings")]
+        raise SourceError("no module")
+
+    seen: list[Event] = []
+    monkeypatch.setattr("tacit.data.docstrings.Docstrings.open", lambda place: nothing_is_found())
+    with pytest.raises(SourceError, match="no module"):
+        import_data("docstrings", tmp_path / "c", progress=seen.append)
+
+
+def test_what_words_are_counted_on_is_told(clients: str, public: VocabularyChoice, tmp_path: Path) -> None:
+    private = VocabularyChoice(private=True)
+    for choice, opening in (
+        (public, "counting the words of public text"),
+        (private, "counting the clients' words"),
+        (listed(tmp_path, ["dog"]), ""),
+    ):
+        seen: list[Event] = []
+        import_data(clients, tmp_path / "c", vocabulary=choice, progress=seen.append)
+        assert StageBegan(COUNTING, opening=opening) in seen
 
 
 def test_lower_case(clients: str, public: VocabularyChoice, tmp_path: Path) -> None:

@@ -135,12 +135,14 @@ def _imported(manuals: Path, typed: Path, quick: bool, progress: Progress) -> "t
     from tacit.data import VocabularyChoice
     from tacit.data.docstrings import Docstrings
     from tacit.data.vocabulary_choice import MANUALS
-    from tacit.jobs.import_data import import_data
+    from tacit.jobs.import_data import FINDING, import_data
 
     words = VocabularyChoice(public=(MANUALS,))
     public = import_data(MANUALS, manuals, vocabulary=words, vocabulary_size=VOCABULARY, progress=progress)
     same = VocabularyChoice(file=public.vocabulary_path)
+    progress(StageBegan(FINDING, opening=Docstrings.name))
     modules = Docstrings([Path(sysconfig.get_path("stdlib"))] if quick else None)
+    progress(StageEnded(FINDING))
     return public, import_data(modules, typed, vocabulary=same, progress=progress)
 
 

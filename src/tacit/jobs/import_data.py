@@ -10,6 +10,7 @@ from tacit.data.batches import holds_rows
 from tacit.data.clients import split_of
 from tacit.data.manuals import manuals
 from tacit.data.parquet import has_clients, read_texts
+from tacit.data.sources import SOURCES
 from tacit.data.vocabulary_choice import MANUALS
 from tacit.errors import InputError, SourceError, of_type
 from tacit.files import PathLike, as_path
@@ -20,6 +21,7 @@ from tacit.progress import Progress, StageBegan, StageEnded, Warned, silent
 from tacit.reports import brief
 from tacit.reports.page import Block
 
+FINDING = "looking for clients"  # the stage; what is installed on a machine is large
 COUNTING = "making the vocabulary"  # the stage; public text is read for it
 DEFAULT_SIZE = 10_000  # the papers' smallest keyboard
 MANY_UNKNOWN = 1 / 3  # of the words: of blogs, 10,000 words of a forum leave 11%, the manuals' 2,000 leave 41%
@@ -49,9 +51,11 @@ def import_data(
     if not holds_rows(source):
         of_type("source", source, str, Source)
     of_type("vocabulary", vocabulary, VocabularyChoice, NoneType)
+    progress(StageBegan(FINDING, opening=source if isinstance(source, str) and source in SOURCES else ""))
     clients = _source(source)
+    progress(StageEnded(FINDING))
     choice = VocabularyChoice(public=(MANUALS,)) if vocabulary is None else vocabulary
-    progress(StageBegan(COUNTING))
+    progress(StageBegan(COUNTING, opening=_counted_on(choice)))
     words = make_vocabulary(choice, clients, size=vocabulary_size, lowercase=lowercase)
     progress(StageEnded(COUNTING))
     tokenizer = Tokenizer(words)
@@ -89,6 +93,13 @@ def _source(given: Any) -> Source:
     if isinstance(given, str):
         return open_source(given)
     return given if isinstance(given, Source) else TableOf(given)
+
+
+def _counted_on(choice: VocabularyChoice) -> str:
+    """What takes long before there is a vocabulary; empty where it is read from a file."""
+    if choice.file or choice.word_list:
+        return ""
+    return "counting the clients' words" if choice.private else "counting the words of public text"
 
 
 def described(cache: Cache) -> list[Block]:
