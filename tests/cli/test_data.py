@@ -51,6 +51,19 @@ def refusal(*arguments: object) -> str:
     return result.stderr
 
 
+def test_columns_that_have_other_names_are_named(clients: Path, public: Path, tmp_path: Path) -> None:
+    usual = run_json("import", clients, "--out", tmp_path / "usual", "--vocabulary-from", public)
+    other = tmp_path / "other.parquet"
+    pq.write_table(pq.read_table(clients).rename_columns(["author", "body"]), other)
+    named = ("--client-id", "author", "--text", "body")
+    same = run_json("import", other, "--out", tmp_path / "same", "--vocabulary-from", public, *named)
+    assert {**same, "cache": 0, "source": 0, "digest": 0} == {**usual, "cache": 0, "source": 0, "digest": 0}
+    said = refusal("import", other, "--out", tmp_path / "none", "--vocabulary-from", public)
+    assert "did you mean 'author'?" in said and "--client-id NAME" in said
+    said = refusal("import", other, "--out", tmp_path / "none", "--vocabulary-from", other, *named)
+    assert "has a column author, so it is clients' text and not public" in said
+
+
 def test_import_and_show_agree(clients: Path, public: Path, tmp_path: Path) -> None:
     out = tmp_path / "caches" / "mine"
     imported = run_json("import", clients, "--out", out, "--vocabulary-from", public, "--vocabulary-size", 7)

@@ -4,6 +4,7 @@ import sqlite3
 import subprocess
 import sysconfig
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from tacit.data.docstrings import Docstrings, prose
 from tacit.data.manuals import DOCUMENTS, Manuals, manuals
 from tacit.data.sources import SOURCES
 from tacit.data.stackoverflow import read_example
+from tacit.data.tables import Columns
 from tacit.errors import SourceError
 
 
@@ -116,8 +118,11 @@ class TestParquet:
     @pytest.mark.parametrize(
         ("columns", "complaint"),
         [
-            ({"client_id": ["a"]}, r"has columns client_id but no 'text'"),
-            ({"user": ["a"], "text": ["x"]}, r"has columns user, text but no 'client_id'"),
+            ({"client_id": ["a"]}, r"has no 'text': its columns are client_id\. Needed"),
+            (
+                {"user": ["a"], "text": ["x"]},
+                r"has no 'client_id': its columns are user, text \(did you mean 'user'\?\).*--client-id NAME",
+            ),
             ({"client_id": ["a"], "text": [b"x"]}, "'text' is binary, not text"),
             ({"client_id": ["a"], "text": ["x"], "timestamp": ["now"]}, "'timestamp' is string"),
             ({"client_id": ["a", None], "text": ["x", "y"]}, "a row has no client_id"),
@@ -126,6 +131,18 @@ class TestParquet:
     def test_wrong_columns_are_refused(self, tmp_path: Path, columns: dict[str, Any], complaint: str) -> None:
         with pytest.raises(SourceError, match=complaint):
             read(write(tmp_path / "a.parquet", **columns))
+
+    def test_columns_may_have_other_names(self, tmp_path: Path) -> None:
+        there = {"posted": [2, 1], "author": ["a", "a"], "body": ["later", "sooner"], "text": [b"no", b"text"]}
+        called = Columns(client_id="author", text="body", timestamp="posted")
+        (client,) = open_source(str(write(tmp_path / "a.parquet", **there)), called=called).clients()
+        assert (client.client_id, list(client.texts)) == ("a", ["sooner", "later"])
+        with pytest.raises(SourceError, match=r"has no 'bodi'.*body, text \(did you mean 'body'\?\).*--text NAME"):
+            open_source(str(tmp_path / "a.parquet"), called=replace(called, text="bodi"))
+
+    def test_only_parquet_has_columns_to_name(self, tmp_path: Path) -> None:
+        with pytest.raises(SourceError, match=r"'docstrings' has no columns of clients to name"):
+            open_source("docstrings", called=Columns(text="body"))
 
     def test_text_that_is_not_utf8_is_refused(self, tmp_path: Path) -> None:
         bad = pa.Array.from_buffers(

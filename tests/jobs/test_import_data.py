@@ -74,6 +74,16 @@ def test_what_words_are_counted_on_is_told(clients: str, public: VocabularyChoic
         assert StageBegan(COUNTING, opening=opening) in seen
 
 
+def test_tables_name_their_columns_too(public: VocabularyChoice, tmp_path: Path) -> None:
+    names, texts = zip(*ROWS, strict=True)
+    columns = {"client_id": "author", "text": "body"}
+    named = import_data({"author": names, "body": texts}, tmp_path / "c", vocabulary=public, **columns)  # type: ignore[arg-type]
+    usual = import_data({"client_id": names, "text": texts}, tmp_path / "d", vocabulary=public)
+    assert named.manifest.files == usual.manifest.files
+    with pytest.raises(SourceError, match="texts in memory, a key is a client gives clients as they are"):
+        import_data(TextsOf(TYPED), tmp_path / "e", vocabulary=public, text="body")
+
+
 def test_lower_case(clients: str, public: VocabularyChoice, tmp_path: Path) -> None:
     cache = import_data(clients, tmp_path / "c", vocabulary=public, lowercase=True)
     assert cache.manifest.vocabulary.lowercase is True

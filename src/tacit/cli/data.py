@@ -52,6 +52,15 @@ def import_(
         typer.Option(help="Ids, four special ones included.", show_default="10000 or what there is"),
     ] = None,
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Write every word in lower case.")] = False,
+    client_id: Annotated[
+        str | None, typer.Option(help="What Parquet calls the column of who typed.", show_default="client_id")
+    ] = None,
+    text: Annotated[
+        str | None, typer.Option(help="What it calls the column of what was typed.", show_default="text")
+    ] = None,
+    timestamp: Annotated[
+        str | None, typer.Option(help="What it calls the column of when.", show_default="timestamp, if there is one")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Tokenise clients' text once, into a memory-mapped cache."""
@@ -73,6 +82,9 @@ def import_(
             vocabulary=choice,
             vocabulary_size=vocabulary_size,
             lowercase=lowercase,
+            client_id=client_id,
+            text=text,
+            timestamp=timestamp,
             progress=progress,
         )
     say(cache, json, lambda made: print_blocks(described(made)))

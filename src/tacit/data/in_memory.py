@@ -7,8 +7,13 @@ import pyarrow as pa
 
 from tacit.data.batches import batches_of
 from tacit.data.clients import SPLITS, ClientText
-from tacit.data.tables import Part, RowsOfClients, columns_of, plain
+from tacit.data.tables import Columns, Part, RowsOfClients, columns_of, plain
 from tacit.errors import SourceError
+
+WAY_OUT = (
+    "Needed are client_id, text and perhaps timestamp; rename one, or say which it is, TableOf(table, {column}=...). "
+    "For a mapping from names to texts there is TextsOf."
+)
 
 
 class TextsOf:
@@ -58,24 +63,15 @@ class TableOf(RowsOfClients):
         """
         by_split = isinstance(table, Mapping) and bool(table) and set(table) <= set(SPLITS)
         named = {split: table[split] for split in SPLITS if split in table} if by_split else {None: table}
-        called = {"client_id": client_id, "text": text, "timestamp": timestamp}
+        called = Columns(client_id=client_id, text=text, timestamp=timestamp)
         super().__init__([_part(rows, split, called) for split, rows in named.items()])
         self.description = description
 
 
-def _part(rows: Any, split: str | None, called: Mapping[str, str | None]) -> Part:
+def _part(rows: Any, split: str | None, called: Columns) -> Part:
     where = "the table" if split is None else f"the table of {split}"
     batches = batches_of(rows, where)
-    there = batches.schema.names
-    names = {column: given or column for column, given in called.items() if given or column in there}
-    for column, given in names.items():
-        if there.count(given) != 1:
-            has = "has no" if given not in there else f"has {there.count(given)} columns called"
-            raise SourceError(
-                f"{where} {has} {given!r}: its columns are {', '.join(there)}. Needed are client_id, text and perhaps "
-                f"timestamp; rename one, or say which it is, TableOf(table, {column}=...). For a mapping from names to "
-                "texts there is TextsOf."
-            )
+    names = called.found(batches.schema.names, where, WAY_OUT)
     renamed = pa.schema([pa.field(column, batches.schema.field(given).type) for column, given in names.items()])
     columns = columns_of(renamed, where)
 

@@ -1,10 +1,10 @@
-"""Clients in Parquet files: columns `client_id`, `text` and, if known, `timestamp`.
+"""Clients in Parquet files: columns `client_id`, `text` and, if known, `timestamp`, or what these are called there.
 
 A prefix `DIR/blogs` for which `blogs.train.parquet`, `blogs.validation.parquet` and `blogs.test.parquet`
 exist fixes the split by file.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,10 +13,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tacit.data.clients import SPLITS
-from tacit.data.tables import Part, RowsOfClients, as_list, columns_of, plain
+from tacit.data.tables import Columns, Part, RowsOfClients, as_list, columns_of, plain
 from tacit.errors import SourceError
 
 ROWS_AT_ONCE = 20_000  # a few megabytes of text; memory does not grow with the file
+AS_EVERYWHERE = Columns()
+WAY_OUT = (
+    "Needed are client_id, text and perhaps timestamp; say which column is meant, {option} NAME (in Python "
+    "{column}=NAME), or rename it."
+)
 
 
 class ParquetClients(RowsOfClients):
@@ -26,40 +31,43 @@ class ParquetClients(RowsOfClients):
     takes: ClassVar[str] = "PATH"
     says: ClassVar[str] = "Parquet with columns client_id, text and perhaps timestamp: a file, a folder, a prefix"
 
-    def __init__(self, files: Sequence[tuple[Path, str | None]]) -> None:
+    def __init__(self, files: Sequence[tuple[Path, str | None]], *, called: Columns = AS_EVERYWHERE) -> None:
         """`files`: path and the split it fixes, or None. SourceError when columns are missing or no text."""
-        super().__init__([_part(path, split) for path, split in files])
+        super().__init__([_part(path, split, called) for path, split in files])
         self.description = "Parquet " + ", ".join(path.name for path, _ in files)
 
     @classmethod
-    def open(cls, place: str) -> "ParquetClients":
+    def open(cls, place: str, *, called: Columns = AS_EVERYWHERE) -> "ParquetClients":
         """A file, a folder of files, or a prefix of `.train`, `.validation` and `.test` files."""
         path = Path(place).expanduser()
         if path.is_file():
-            return cls([(path, None)])
+            return cls([(path, None)], called=called)
         if path.is_dir():
             found = sorted(path.glob("*.parquet"))
             if not found:
                 raise SourceError(f"{path} has no *.parquet files; for a folder of text files write folder:{path}.")
-            return cls([(file, None) for file in found])
+            return cls([(file, None) for file in found], called=called)
         by_split = {split: path.with_name(f"{path.name}.{split}.parquet") for split in SPLITS}
         if not by_split["train"].is_file():
             raise SourceError(
                 f"there is no Parquet file, folder or prefix {path} (no {by_split['train'].name} either); "
                 "check the path."
             )
-        return cls([(file, split) for split, file in by_split.items() if file.is_file()])
+        return cls([(file, split) for split, file in by_split.items() if file.is_file()], called=called)
 
 
-def _part(path: Path, split: str | None) -> Part:
-    columns = columns_of(_schema(path), str(path))
-    return Part(where=str(path), name=path.name, split=split, columns=columns, read=partial(_read, path))
+def _part(path: Path, split: str | None, called: Columns) -> Part:
+    schema = _schema(path)
+    names = called.found(schema.names, str(path), WAY_OUT)
+    renamed = pa.schema([pa.field(column, schema.field(given).type) for column, given in names.items()])
+    columns = columns_of(renamed, str(path))
+    return Part(where=str(path), name=path.name, split=split, columns=columns, read=partial(_read, path, names))
 
 
 def read_texts(path: Path) -> Iterator[str]:
     """The `text` column of a Parquet file, for public text; SourceError as for clients."""
     columns = columns_of(_schema(path), str(path), needed=("text",))
-    for table in _read(path, {"text": columns["text"]}):
+    for table in _read(path, {"text": "text"}, {"text": columns["text"]}):
         yield from (text for text in as_list(table["text"], "text", str(path)) if text is not None)
 
 
@@ -71,9 +79,9 @@ def row_count(path: Path) -> int:
         raise SourceError(f"{path} cannot be read as Parquet ({error}); check the path or write it anew.") from error
 
 
-def has_clients(path: Path) -> bool:
-    """Whether a Parquet file says whose its rows are; SourceError if it is no Parquet file."""
-    return "client_id" in _schema(path).names
+def owner_column(path: Path, called: str) -> str | None:
+    """The column of a Parquet file that says whose its rows are, if it has one; SourceError if it is none."""
+    return next((name for name in ("client_id", called) if name in _schema(path).names), None)
 
 
 def _schema(path: Path) -> Any:
@@ -83,10 +91,13 @@ def _schema(path: Path) -> Any:
         raise SourceError(f"{path} cannot be read as Parquet ({error}); check the path or write it anew.") from error
 
 
-def _read(path: Path, columns: dict[str, Any]) -> Iterator[pa.Table]:
+def _read(path: Path, names: Mapping[str, str], columns: Mapping[str, Any]) -> Iterator[pa.Table]:
+    """These columns; names: what they are called in the file."""
+    given = [names[column] for column in columns]
     try:
         with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, columns=list(columns)):
-                yield plain(pa.Table.from_batches([batch]), columns, str(path))
+            for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, columns=given):
+                table = pa.Table.from_batches([batch]).select(given).rename_columns(list(columns))
+                yield plain(table, columns, str(path))
     except (pa.ArrowException, OSError) as error:
         raise SourceError(f"{path} is damaged: {error}; copy or write it anew.") from error

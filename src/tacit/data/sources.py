@@ -10,6 +10,7 @@ from tacit.data.manuals import Manuals
 from tacit.data.parquet import ParquetClients
 from tacit.data.public_text import PublicText
 from tacit.data.stackoverflow import StackOverflow
+from tacit.data.tables import Columns
 from tacit.data.text_folder import TextFolder
 from tacit.errors import SourceError
 
@@ -41,10 +42,11 @@ SOURCES: dict[str, type[NamedSource]] = {
 }
 
 
-def open_source(spec: str) -> Source:
+def open_source(spec: str, *, called: Columns | None = None) -> Source:
     """The source that one line describes; SourceError when it is unknown or what it names cannot be read.
 
-    A name of SOURCES, with `:PLACE` behind it where it takes one; or just a path, which means Parquet.
+    A name of SOURCES, with `:PLACE` behind it where it takes one; or just a path, which means Parquet. called: what
+    the columns of Parquet are called, where they have other names than client_id, text and timestamp.
     """
     name, colon, place = spec.partition(":")
     if not colon and not (name in SOURCES and not SOURCES[name].takes):
@@ -53,7 +55,11 @@ def open_source(spec: str) -> Source:
         alone = ", ".join(name for name, each in SOURCES.items() if not each.takes)
         placed = ", ".join(f"{name}:PATH" for name, each in sorted(SOURCES.items()) if each.takes)
         raise SourceError(f"the source {spec!r} is unknown; give {alone}, {placed}, or the path of Parquet files.")
-    return SOURCES[name].open(place)
+    if called is None:
+        return SOURCES[name].open(place)
+    if name != ParquetClients.name:
+        raise SourceError(f"the source {spec!r} has no columns of clients to name; leave the columns' names out.")
+    return ParquetClients.open(place, called=called)
 
 
 def absolute(spec: str) -> str:

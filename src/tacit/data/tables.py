@@ -5,6 +5,7 @@ Rows that are grouped by client are streamed, part by part; others are sorted in
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,44 @@ from numpy.typing import NDArray
 
 from tacit.data.clients import NO_TIME, ClientText
 from tacit.errors import SourceError
+
+OFTEN_CALLED = {  # elsewhere; parts of names, the likelier first
+    "client_id": ("author", "user", "client", "device", "person", "owner", "name"),
+    "text": ("body", "text", "content", "message", "comment", "sentence", "post"),
+    "timestamp": ("time", "date", "created", "posted", "when"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """What the columns are called where the rows come from."""
+
+    client_id: str = "client_id"
+    text: str = "text"
+    timestamp: str | None = None  # None: "timestamp", if there is one
+
+    def found(self, there: Sequence[str], where: str, way_out: str) -> dict[str, str]:
+        """The columns that are there: their names by what they are.
+
+        way_out: what to do about a missing one, with a place for its name, `{column}`. Raises: SourceError that lists
+        the columns, where one is missing or there twice.
+        """
+        called = {"client_id": self.client_id, "text": self.text, "timestamp": self.timestamp}
+        names = {column: given or column for column, given in called.items() if given or column in there}
+        for column, given in names.items():
+            if there.count(given) != 1:
+                has = "has no" if given not in there else f"has {there.count(given)} columns called"
+                meant = "" if given in there else _meant(column, given, there)
+                advice = way_out.format(column=column, option=f"--{column.replace('_', '-')}")
+                raise SourceError(f"{where} {has} {given!r}: its columns are {', '.join(there)}{meant}. {advice}")
+        return names
+
+
+def _meant(column: str, given: str, there: Sequence[str]) -> str:
+    """A guess at the column, in brackets; empty where there is none."""
+    alike = [name for part in OFTEN_CALLED[column] for name in there if part in name.lower()]
+    near = (get_close_matches(given, there, n=1) or alike)[:1]
+    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,9 +118,7 @@ def columns_of(schema: Any, where: str, needed: Sequence[str] = ("client_id", "t
     for name in needed:
         if name not in schema.names:
             raise SourceError(
-                f"{where} has columns {', '.join(schema.names)} but no {name!r}; "
-                f"needed are {', '.join(needed)} (timestamp may be left out): rename the columns, or say in Python "
-                "which they are: tacit.import_data(tacit.data.TableOf(table, client_id=..., text=...), ...)."
+                f"{where} has columns {', '.join(schema.names)} but no {name!r}; rename the one that is meant."
             )
     columns: dict[str, Any] = {name: pa.large_string() for name in needed}
     if "client_id" in needed and not _can_be_text(owner := schema.field("client_id").type):

@@ -9,8 +9,9 @@ from tacit.data import Cache, Source, TableOf, VocabularyChoice, VocabularyRecor
 from tacit.data.batches import holds_rows
 from tacit.data.clients import split_of
 from tacit.data.manuals import manuals
-from tacit.data.parquet import has_clients, read_texts
+from tacit.data.parquet import owner_column, read_texts
 from tacit.data.sources import SOURCES
+from tacit.data.tables import Columns
 from tacit.data.vocabulary_choice import MANUALS
 from tacit.errors import InputError, SourceError, of_type
 from tacit.files import PathLike, as_path
@@ -34,6 +35,9 @@ def import_data(
     vocabulary: VocabularyChoice | None = None,
     vocabulary_size: int | None = None,
     lowercase: bool = False,
+    client_id: str | None = None,
+    text: str | None = None,
+    timestamp: str | None = None,
     progress: Progress = silent,
 ) -> Cache:
     """Tokenise the clients of a source with the chosen vocabulary, into a cache at `out`.
@@ -44,19 +48,22 @@ def import_data(
     once the new one is whole.
     vocabulary: None means the words of the manuals on this machine, which are public and in English.
     vocabulary_size: ids, the four special ones included; None means 10,000, or what there is. Warns where every third
-    word is unknown.
+    word is unknown. client_id, text, timestamp: what these columns are called in Parquet or a table; None: just so.
 
     Raises: SourceError, InputError (the vocabulary), CacheError (`out` is something else than a cache).
     """
     if not holds_rows(source):
         of_type("source", source, str, Source)
     of_type("vocabulary", vocabulary, VocabularyChoice, NoneType)
+    for name, column in (("client_id", client_id), ("text", text), ("timestamp", timestamp)):
+        of_type(name, column, str, NoneType)
+    called = Columns(client_id=client_id or "client_id", text=text or "text", timestamp=timestamp)
     progress(StageBegan(FINDING, opening=source if isinstance(source, str) and source in SOURCES else ""))
-    clients = _source(source)
+    clients = _source(source, called)
     progress(StageEnded(FINDING))
     choice = VocabularyChoice(public=(MANUALS,)) if vocabulary is None else vocabulary
     progress(StageBegan(COUNTING, opening=_counted_on(choice)))
-    words = make_vocabulary(choice, clients, size=vocabulary_size, lowercase=lowercase)
+    words = make_vocabulary(choice, clients, size=vocabulary_size, lowercase=lowercase, called=called)
     progress(StageEnded(COUNTING))
     tokenizer = Tokenizer(words)
     record = VocabularyRecord(
@@ -88,11 +95,16 @@ def import_data(
     return cache
 
 
-def _source(given: Any) -> Source:
-    """Raises: SourceError."""
+def _source(given: Any, called: Columns) -> Source:
+    """Raises: SourceError, also where columns are named of what has none."""
+    other = called if called != Columns() else None
     if isinstance(given, str):
-        return open_source(given)
-    return given if isinstance(given, Source) else TableOf(given)
+        return open_source(given, called=other)
+    if not isinstance(given, Source):
+        return TableOf(given, client_id=called.client_id, text=called.text, timestamp=called.timestamp)
+    if other is not None:
+        raise SourceError(f"{given.description} gives clients as they are; leave the columns' names out.")
+    return given
 
 
 def _counted_on(choice: VocabularyChoice) -> str:
@@ -117,10 +129,13 @@ def open_data(path: PathLike, *, verify: bool = False, progress: Progress = sile
     return Cache.open(as_path("path", path))
 
 
-def make_vocabulary(choice: VocabularyChoice, source: Source, *, size: int | None, lowercase: bool) -> Vocabulary:
+def make_vocabulary(
+    choice: VocabularyChoice, source: Source, *, size: int | None, lowercase: bool, called: Columns
+) -> Vocabulary:
     """The vocabulary that was chosen.
 
     `size` counts the four special ids; None means DEFAULT_SIZE, or fewer where the text has fewer words.
+    called: the columns of clients' text, so that it is known where it is given as public.
     Raises: InputError when there are too few words, or when text given as public has clients.
     """
     if choice.file:
@@ -131,7 +146,7 @@ def make_vocabulary(choice: VocabularyChoice, source: Source, *, size: int | Non
         texts = _training_texts(source)
         provenance = Provenance(kind="private", description=f"training clients of {source.description}")
     else:
-        texts = (text for origin in choice.public for text in _public_texts(origin))
+        texts = (text for origin in choice.public for text in _public_texts(origin, called.client_id))
         named = [_PRINTED.get(origin, Path(origin).name) for origin in choice.public]
         provenance = Provenance(kind="public", description="most frequent words of " + ", ".join(named))
     counts = count_words(texts, lowercase=lowercase)
@@ -142,16 +157,16 @@ def make_vocabulary(choice: VocabularyChoice, source: Source, *, size: int | Non
 _PRINTED = {MANUALS: "what this Python and its packages ship (manuals, headers, test suites)"}
 
 
-def _public_texts(origin: str) -> Iterator[str]:
+def _public_texts(origin: str, client_id: str) -> Iterator[str]:
     if origin == MANUALS:
         yield from manuals()
         return
     path = Path(origin).expanduser()
     if not path.is_file():
         raise SourceError(f"there is no public text at {origin}; give a Parquet file or `{MANUALS}`.")
-    if has_clients(path):
+    if (owner := owner_column(path, client_id)) is not None:
         raise SourceError(
-            f"{origin} has a column client_id, so it is clients' text and not public; give other text, "
+            f"{origin} has a column {owner}, so it is clients' text and not public; give other text, "
             "or say --vocabulary-from-private, which the privacy statement will repeat."
         )
     yield from read_texts(path)
