@@ -81,6 +81,8 @@ RIGHT: dict[str, tuple[str, ...]] = {
     "pretrain": ("cache", "--out", "new", "--embedding", "4", "--units", "4"),
     "tune": ("recipe.toml", "--out", "new"),
     "recipe new": ("--data", "cache", "--epsilon", "8", "--anyway", "--out", "new"),
+    "recipe list": (),
+    "recipe show": ("own-data", "--out", "new"),
     "train": ("recipe.toml", "--out", "new"),
     "resume": ("unfinished",),
     "evaluate": ("model", *MODEL_OUT, "--epsilon", "4"),

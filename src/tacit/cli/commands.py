@@ -64,7 +64,7 @@ COMMANDS = {
     "tune": at(
         "tune:tune", "Try server learning rates and clipping quantiles small, then write the production recipe."
     ),
-    "recipe": at("recipe:app", "Write a recipe for the clients of a cache, a reason beside each value."),
+    "recipe": at("recipe:app", "Write a recipe for the clients of a cache, or copy a shipped one."),
     "train": at("train:train", "Train a model by the recipe and leave a run folder."),
     "resume": at(
         "train:resume", "Carry an interrupted run to its end; the result is bit for bit that of an uninterrupted one."

@@ -64,17 +64,10 @@ def import_(
     json: Json = False,
 ) -> None:
     """Tokenise clients' text once, into a memory-mapped cache."""
-    given = any((vocabulary_from, word_list, vocabulary, vocabulary_from_private))
-    choice = (
-        None
-        if not given
-        else VocabularyChoice(
-            public=tuple(vocabulary_from or ()),
-            word_list=word_list,
-            file=vocabulary,
-            private=vocabulary_from_private,
-        )
-    )
+    choice = None
+    if vocabulary_from or word_list or vocabulary or vocabulary_from_private:
+        public, private = tuple(vocabulary_from or ()), vocabulary_from_private
+        choice = VocabularyChoice(public=public, word_list=word_list, file=vocabulary, private=private)
     with display(quiet=json) as progress:
         cache = import_data(
             source,

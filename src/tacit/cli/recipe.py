@@ -1,4 +1,4 @@
-"""`tacit recipe`: recipes made for a cache, a reason beside each value."""
+"""`tacit recipe`: recipes made for a cache, a reason beside each value, and those that come with the package."""
 
 import sys
 from pathlib import Path
@@ -10,7 +10,7 @@ from tacit.cli.console import say_blocks
 from tacit.cli.groups import late_app
 from tacit.cli.options import Json, OwnDelta, command
 
-app = late_app(help="Write a recipe for the clients of a cache, a reason beside each value.")
+app = late_app(help="Write a recipe for the clients of a cache, or copy a shipped one.")
 
 
 @app.command("new")
@@ -37,3 +37,29 @@ def new(
         sys.stdout.write(made.to_toml())
     else:
         say_blocks(made, json)
+
+
+@app.command("list")
+@command
+def list_(json: Json = False) -> None:
+    """The recipes that come with the package, and the command that makes each one's clients' text."""
+    from tacit.jobs.shipped_recipes import shipped_recipes
+
+    say_blocks(shipped_recipes(), json)
+
+
+@app.command()
+@command
+def show(
+    name: Annotated[str, typer.Argument(help="Of a shipped recipe: `tacit recipe list`.")],
+    out: Annotated[Path | None, typer.Option(help="The file for a copy to change; left out, it is printed.")] = None,
+    json: Json = False,
+) -> None:
+    """Print a recipe that comes with the package, or write a copy of it to change."""
+    from tacit.jobs.shipped_recipes import shipped_recipe
+
+    found = shipped_recipe(name, out=out)
+    if out is None and not json:
+        sys.stdout.write(found.toml)
+    else:
+        say_blocks(found, json)

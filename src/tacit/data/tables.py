@@ -38,7 +38,11 @@ class Columns:
         the columns, where one is missing or there twice.
         """
         called = {"client_id": self.client_id, "text": self.text, "timestamp": self.timestamp}
-        names = {column: given or column for column, given in called.items() if given or column in there}
+        names = {
+            column: column if given is None else given
+            for column, given in called.items()
+            if given is not None or column in there
+        }
         for column, given in names.items():
             if there.count(given) != 1:
                 has = "has no" if given not in there else f"has {there.count(given)} columns called"

@@ -42,12 +42,28 @@ def cache_used(cache: Cache) -> CacheUsed:
     )
 
 
+def open_cache(data: Cache | PathLike) -> Cache:
+    """The cache at a path; one that is open already as it is.
+
+    Raises: CacheError where there is none, with the command that makes it where shipped recipes name that very cache.
+    """
+    if isinstance(data, Cache):
+        return data
+    path = as_path("data", data)
+    if not path.exists():
+        from tacit.recipe.shipped_recipes import caches  # recipes are loaded where they are needed
+
+        if (command := caches().get(str(path))) is not None:
+            raise CacheError(f"there is no cache at {path} yet; `{command}` makes it.")
+    return Cache.open(path)
+
+
 def checked_cache(data: Cache | PathLike, *, progress: Progress = silent) -> Cache:
     """A cache, all of which was read and is what was imported: nothing else is trained on, or asked about.
 
     Raises: CacheError where there is none, or a bit of it differs from what its digest says.
     """
-    cache = data if isinstance(data, Cache) else Cache.open(as_path("data", data))
+    cache = open_cache(data)
     cache.verify(progress)
     words, listed = Vocabulary.from_json(cache.vocabulary_json), cache.manifest.vocabulary
     held = (words.sha256, words.size, words.provenance.kind, words.provenance.description)

@@ -15,7 +15,7 @@ from tacit.data.tables import Columns
 from tacit.data.vocabulary_choice import MANUALS
 from tacit.errors import InputError, SourceError, of_type
 from tacit.files import PathLike, as_path
-from tacit.jobs.begin import checked_cache
+from tacit.jobs.begin import checked_cache, open_cache
 from tacit.keyboard.tokens import Tokenizer
 from tacit.keyboard.vocabulary import OOV, SPECIALS, Provenance, Vocabulary, count_words, most_frequent
 from tacit.progress import Progress, StageBegan, StageEnded, Warned, silent
@@ -55,9 +55,10 @@ def import_data(
     if not holds_rows(source):
         of_type("source", source, str, Source)
     of_type("vocabulary", vocabulary, VocabularyChoice, NoneType)
-    for name, column in (("client_id", client_id), ("text", text), ("timestamp", timestamp)):
-        of_type(name, column, str, NoneType)
-    called = Columns(client_id=client_id or "client_id", text=text or "text", timestamp=timestamp)
+    named = {"client_id": client_id, "text": text, "timestamp": timestamp}
+    for column, name in named.items():
+        of_type(column, name, str, NoneType)
+    called = Columns(**{column: name for column, name in named.items() if name is not None})
     progress(StageBegan(FINDING, opening=source if isinstance(source, str) and source in SOURCES else ""))
     clients = _source(source, called)
     progress(StageEnded(FINDING))
@@ -126,7 +127,7 @@ def open_data(path: PathLike, *, verify: bool = False, progress: Progress = sile
     """
     if verify:
         return checked_cache(as_path("path", path), progress=progress)
-    return Cache.open(as_path("path", path))
+    return open_cache(as_path("path", path))
 
 
 def make_vocabulary(

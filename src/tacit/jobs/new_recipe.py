@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tacit.data import Cache
 from tacit.errors import InputError, conceivable, of_type
 from tacit.files import PathLike, as_path, check_file, write_whole
+from tacit.jobs.begin import open_cache
 from tacit.privacy.rounding import rounded_up
 
 if TYPE_CHECKING:  # JAX comes with them
@@ -106,7 +107,7 @@ def new_recipe(
     from tacit.keyboard.language_model import parameter_count
     from tacit.planning.new_recipe import Corpus, propose
 
-    cache = data if isinstance(data, Cache) else Cache.open(as_path("data", data))
+    cache = open_cache(data)
     path = None if out is None else as_path("out", out)
     if path is not None:
         check_file("--out", path)
@@ -126,7 +127,7 @@ def new_recipe(
     if made.prospect == "cannot work" and not anyway:
         raise InputError(_refusal(made, corpus.cache))
     if path is not None:
-        _write(path, made.to_toml())
+        write_recipe(path, made.to_toml())
     return NewRecipe(proposal=made, path=path)
 
 
@@ -141,8 +142,8 @@ def _first(path: Path, cache: Cache) -> "ModelSection":
     return section_for(network).model_copy(update={"init": path})
 
 
-def _write(path: Path, text: str) -> None:
-    """Raises: InputError where another file is there: it may have been edited."""
+def write_recipe(path: Path, text: str) -> None:
+    """A recipe as a file. Raises: InputError where another file is there: it may have been edited."""
     if path.is_file() and path.read_bytes() != text.encode():
         raise InputError(f"'{path}' is there and says something else, perhaps your own changes; give another --out.")
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -175,13 +175,13 @@ def outlook(
     data, init: in place of the recipe's cache and first model. Raises: RecipeError, CacheError, AccountingError;
     InputError where the first model is none that training could begin from.
     """
-    from tacit.data import Cache
+    from tacit.jobs.begin import open_cache
     from tacit.keyboard.model_folder import load_first_model
     from tacit.keyboard.vocabulary import Vocabulary
     from tacit.recipe import Recipe
 
     asked = recipe if isinstance(recipe, Recipe) else Recipe.load(as_path("recipe", recipe))
-    cache = Cache.open(asked.data.cache if data is None else as_path("data", data))
+    cache = open_cache(asked.data.cache if data is None else as_path("data", data))
     matrix, clients = asked.matrix(), len(cache.clients("train"))
     asked = asked.designed().at(asked.privacy.delta_for(clients))
     begins = asked.model.init if init is None else as_path("init", init)

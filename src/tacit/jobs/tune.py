@@ -14,10 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from tacit.compute import Hardware
-from tacit.data import Cache
 from tacit.errors import InputError, RunError, TacitError, TrainingError, of_type
 from tacit.files import PathLike, as_path
-from tacit.jobs.begin import of_this_process
+from tacit.jobs.begin import of_this_process, open_cache
 from tacit.jobs.budget import settle
 from tacit.jobs.tuning_result import FILES, TuningCost, TuningResult, write_tuning
 from tacit.planning.trial_recipes import (
@@ -74,7 +73,7 @@ def tune(
     if population is not None:
         wanted = wanted.of(as_path("population", population))
     if wanted.privacy.epsilon is not None and wanted.privacy.delta is None:  # how much noise is that population's
-        wanted = wanted.at(wanted.privacy.delta_for(len(Cache.open(wanted.data.cache).clients("train"))))
+        wanted = wanted.at(wanted.privacy.delta_for(len(open_cache(wanted.data.cache).clients("train"))))
     names = trial_names(wanted, settings)
     if wanted.privacy.is_wish:
         progress(StageBegan(DESIGN))

@@ -1,8 +1,11 @@
 """The recipes that come with the package, by their names: `tacit train docstrings-private` needs no path."""
 
+import re
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
+
+_CACHE = re.compile(r'^cache = "(.+)" # made by: (.+)$', re.MULTILINE)
 
 
 def shipped() -> Mapping[str, str]:
@@ -16,3 +19,8 @@ def named(path: Path) -> str | None:
     """The text of the recipe that is meant where no file is: by its name, with `recipes/` or `.toml` or without."""
     alone = str(path.parent) in (".", "recipes") and path.suffix in ("", ".toml")
     return shipped().get(path.name.removesuffix(".toml")) if alone else None
+
+
+def caches() -> Mapping[str, str]:
+    """The command that makes the cache of a shipped recipe, by the cache's path, as the recipe says beside it."""
+    return dict(found for text in shipped().values() for found in _CACHE.findall(text))
