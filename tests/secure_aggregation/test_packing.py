@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.errors import InputError
-from tacit.secure_aggregation.packing import pack, packed_length, unpack
+from tacit.secure_aggregation.packing import add_packed, pack, packed_length, unpack
 
 
 @given(bits=st.integers(1, 32), seed=st.integers(0, 2**32), count=st.integers(0, 100))
@@ -18,6 +18,24 @@ def test_packed_words_are_one_long_number(bits: int, seed: int, count: int) -> N
     number = sum(int(word) << (bits * index) for index, word in enumerate(words))
     assert packed == number.to_bytes(packed_length(count, bits), "little")
     np.testing.assert_array_equal(unpack(packed, bits, count), words)
+
+
+@given(bits=st.integers(1, 32), seed=st.integers(0, 2**32), count=st.integers(0, 200))
+def test_packed_words_are_added_as_if_they_were_unpacked(bits: int, seed: int, count: int) -> None:
+    chance = np.random.default_rng(seed)
+    packed = pack(chance.integers(0, 1 << bits, count, dtype=np.uint32), bits)
+    total = chance.integers(0, 1 << 32, count, dtype=np.uint32)
+    expected = total + unpack(packed, bits, count)
+    add_packed(total, packed, bits)
+    np.testing.assert_array_equal(total, expected)
+
+
+def test_what_was_not_packed_is_not_added() -> None:
+    total = np.array([1, 2, 3], np.uint32)
+    for wrong in (pack(total, 3) + b"\0", b"\xff\xff"):
+        with pytest.raises(InputError):
+            add_packed(total, wrong, 3)
+    assert total.tolist() == [1, 2, 3]
 
 
 def test_what_was_not_packed_is_refused() -> None:

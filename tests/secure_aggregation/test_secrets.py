@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import random
 
 import numpy as np
 import pytest
@@ -51,6 +52,17 @@ def test_a_mask_added_and_subtracted_is_gone() -> None:
     assert not np.array_equal(total, np.arange(1000))
     secrets.add_mask(total, ALICE, subtract=True)
     assert np.array_equal(total, np.arange(1000))
+
+
+@given(seed=st.integers(0, 2**32), count=st.integers(0, 2 * secrets.STREAMS + 1))
+def test_many_masks_at_once_are_one_after_another(seed: int, count: int) -> None:
+    chance = random.Random(seed)
+    masks = [(chance.randbytes(32), chance.random() < 0.5) for _ in range(count)]
+    together, apart = np.zeros((2, 50), np.uint32)
+    secrets.add_masks(together, masks)
+    for mask, subtract in masks:
+        secrets.add_mask(apart, mask, subtract=subtract)
+    assert np.array_equal(together, apart)
 
 
 def test_the_cipher_is_aes_256() -> None:

@@ -2,8 +2,9 @@
 
 `encode` makes such a vector of an update, and `decode` the sum of updates of their sum; `packing` is how few bytes it
 takes. `wire` is how a message becomes bytes, `secrets` the cryptography that others wrote, `shares` Shamir's secret
-sharing. Sums of one message from each client, opened by keepers, rest on `lattice`: `ring` is its arithmetic, `slots`
-puts coordinates into coefficients.
+sharing. In the masked protocol (`masked_client`, `masked_server`; `graph` says who masks with whom) masks of pairs
+cancel in the sum; `simulate` runs it in memory, with whatever goes wrong on the way. Sums of one message from each
+client, opened by keepers, rest on `lattice`: `ring` is its arithmetic, `slots` puts coordinates into coefficients.
 """
 
 from tacit.secure_aggregation.encoding import decode, encode

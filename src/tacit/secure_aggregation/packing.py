@@ -29,6 +29,27 @@ def pack(words: NDArray[np.uint32], bits: int) -> bytes:
 
 def unpack(packed: bytes, bits: int, count: int) -> NDArray[np.uint32]:
     """So many words (count,). Raises: InputError for another number of bytes, and where a bit after the last is set."""
+    _must_hold(packed, bits, count)
+    words = np.empty(count, np.uint32)
+    _unpack(np.frombuffer(packed, np.uint8), bits, words)
+    return words
+
+
+def add_packed(total: NDArray[np.uint32], packed: bytes | memoryview, bits: int) -> None:
+    """total += the words that these bytes hold, modulo 2^32: `unpack` and an addition in one pass over memory.
+
+    Raises: InputError, and adds nothing, where `unpack` would raise it.
+    """
+    _must_hold(packed, bits, len(total))
+    whole = np.frombuffer(packed, "<u4", len(packed) // 4)
+    added = _add_words(total, whole, bits)
+    rest = np.frombuffer(packed, np.uint8)[added * bits // 8 :]  # `added` is a multiple of 8
+    words = np.empty(len(total) - added, np.uint32)
+    _unpack(rest, bits, words)
+    total[added:] += words
+
+
+def _must_hold(packed: bytes | memoryview, bits: int, count: int) -> None:
     length = packed_length(count, bits)
     if len(packed) != length:
         raise InputError(
@@ -37,9 +58,6 @@ def unpack(packed: bytes, bits: int, count: int) -> NDArray[np.uint32]:
     spare = 8 * length - count * bits
     if spare and packed[-1] >> (8 - spare):
         raise InputError(f"a bit after the last of {count:,} words is set; leave them 0.")
-    words = np.empty(count, np.uint32)
-    _unpack(np.frombuffer(packed, np.uint8), bits, words)
-    return words
 
 
 @compiled
@@ -69,3 +87,17 @@ def _unpack(packed: NDArray[np.uint8], bits: int, words: NDArray[np.uint32]) -> 
         words[index] = held & mask
         held >>= np.uint64(bits)
         have -= np.uint64(bits)
+
+
+@compiled
+def _add_words(total: NDArray[np.uint32], whole: NDArray[np.uint32], bits: int) -> int:
+    """Adds words whose bits lie in two neighbours of `whole`, a multiple of eight of them: how many."""
+    wide = np.uint64(bits)
+    count = min(total.size, max(0, whole.size - 1) * 32 // bits) // 8 * 8
+    mask = np.uint32((np.uint64(1) << wide) - np.uint64(1))
+    for index in range(count):
+        bit = np.uint64(index) * wide
+        at = bit >> np.uint64(5)
+        both = np.uint64(whole[at]) | np.uint64(whole[at + np.uint64(1)]) << np.uint64(32)
+        total[index] += np.uint32(both >> (bit & np.uint64(31))) & mask
+    return count

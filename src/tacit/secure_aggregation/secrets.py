@@ -13,7 +13,8 @@ so, and for test vectors. Python can neither compute in constant time nor erase 
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import TypeAlias
 
 import numpy as np
@@ -41,6 +42,7 @@ TAG_BYTES = 16
 BOX_BYTES = NONCE_BYTES + TAG_BYTES  # by which a box is longer than what is in it
 SEALED_BYTES = KEY_BYTES + TAG_BYTES  # and a sealed one
 BLOCK = 1 << 15  # words: 128 KiB, so that stream and sum stay in a core's second cache
+STREAMS = 32
 _ZEROS = bytes(4 * BLOCK)  # what is encrypted
 _NO_NONCE = bytes(NONCE_BYTES)  # under a key that is used once
 
@@ -63,22 +65,35 @@ def commitment(purpose: str, secret: bytes) -> bytes:
     return hashlib.sha256(f"tacit secure aggregation 1 {purpose}".encode() + b"\0" + secret).digest()
 
 
+class KeyPair:
+    """An X25519 key of a party's own, with what others see of it."""
+
+    def __init__(self, private: bytes) -> None:
+        """`private`: 32 random bytes."""
+        self.private = private
+        self._key = X25519PrivateKey.from_private_bytes(private)
+        self.public = self._key.public_key().public_bytes_raw()
+
+    def agreed(self, public: bytes, purpose: str, *context: bytes) -> bytes:
+        """32 bytes that only the holders of these two keys know: of one purpose, one context and this pair.
+
+        Both get the same. Raises: ProtocolError where the other key is of small order, so that anybody could know them.
+        """
+        try:
+            secret = self._key.exchange(X25519PublicKey.from_public_bytes(public))
+        except ValueError:
+            raise ProtocolError("a public key is no point of Curve25519 that two parties may agree with.") from None
+        return derived(secret, purpose, *sorted((self.public, public)), *context)
+
+
 def public_key(private: bytes) -> bytes:
     """The X25519 public key of 32 private bytes."""
-    return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
+    return KeyPair(private).public
 
 
 def agreed(private: bytes, public: bytes, purpose: str, *context: bytes) -> bytes:
-    """32 bytes that only the holders of two X25519 keys know: of one purpose, one context and this pair.
-
-    Both get the same. Raises: ProtocolError where the public key is of small order, so that anybody could know them.
-    """
-    mine = X25519PrivateKey.from_private_bytes(private)
-    try:
-        secret = mine.exchange(X25519PublicKey.from_public_bytes(public))
-    except ValueError:
-        raise ProtocolError("a public key is no point of Curve25519 that two parties may agree with.") from None
-    return derived(secret, purpose, *sorted((mine.public_key().public_bytes_raw(), public)), *context)
+    """`KeyPair.agreed`, for a key that agrees once."""
+    return KeyPair(private).agreed(public, purpose, *context)
 
 
 def boxed(key: bytes, content: bytes, associated: bytes, draw: Draw) -> bytes:
@@ -94,9 +109,9 @@ def unboxed(key: bytes, box: bytes, associated: bytes) -> bytes:
 
 def sealed(public: bytes, content: bytes, associated: bytes, draw: Draw) -> bytes:
     """A box that only the holder of a private key opens: an ephemeral public key of 32 bytes, and the box."""
-    ephemeral = draw(KEY_BYTES)
-    key = agreed(ephemeral, public, "sealed box")
-    return public_key(ephemeral) + ChaCha20Poly1305(key).encrypt(_NO_NONCE, content, associated)
+    ephemeral = KeyPair(draw(KEY_BYTES))
+    key = ephemeral.agreed(public, "sealed box")
+    return ephemeral.public + ChaCha20Poly1305(key).encrypt(_NO_NONCE, content, associated)
 
 
 def unsealed(private: bytes, box: bytes, associated: bytes) -> bytes:
@@ -164,15 +179,26 @@ def _stream(seed: bytes, first_word: int = 0) -> CipherContext:
 def add_mask(total: Words, seed: bytes, *, subtract: bool = False) -> None:
     """total += mask, or -= mask, modulo 2^32, which is right modulo every smaller power of two too.
 
-    The mask of 32 bytes is uniform 32-bit words, as many as `total` has. They are made and added a block at a time:
-    no vector but `total` (any number,) uint32 is ever in memory.
+    The mask of 32 bytes is uniform 32-bit words, as many as `total` has.
     """
-    stream = _stream(seed)
+    add_masks(total, [(seed, subtract)])
+
+
+def add_masks(total: Words, masks: Iterable[tuple[bytes, bool]]) -> None:
+    """`add_mask` for many (seed, subtract), a block of the sum at a time: no vector but `total` is ever in memory.
+
+    STREAMS masks at once, so that a block of the sum is fetched into the core's second cache once for all of them.
+    """
     room = np.empty(BLOCK + 4, np.uint32)  # one block of the cipher more, for which it asks
-    for start in range(0, total.size, BLOCK):
-        part = total[start : start + BLOCK]
-        stream.update_into(memoryview(_ZEROS)[: 4 * part.size], room.data.cast("B"))
-        (_subtract if subtract else _add)(part, room)
+    made = room.data.cast("B")
+    waiting = iter(masks)
+    while streams := [(_stream(seed), subtract) for seed, subtract in islice(waiting, STREAMS)]:
+        for start in range(0, total.size, BLOCK):
+            part = total[start : start + BLOCK]
+            nothing = memoryview(_ZEROS)[: 4 * part.size]
+            for stream, subtract in streams:
+                stream.update_into(nothing, made)
+                (_subtract if subtract else _add)(part, room)
 
 
 @compiled

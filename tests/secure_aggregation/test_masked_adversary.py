@@ -1,0 +1,271 @@
+"""Attacks on the masked protocol: what a server holds, what it learns by lying, what colluding clients add."""
+
+import itertools
+from collections.abc import Iterable
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from tacit.errors import ProtocolError
+from tacit.secure_aggregation import masked_client, secrets, shares
+from tacit.secure_aggregation.masked_client import MaskedClient
+from tacit.secure_aggregation.masked_messages import (
+    Boxes,
+    Consents,
+    Invitation,
+    MaskedVector,
+    Shares,
+    Survivors,
+    Unmask,
+    bits_of,
+)
+from tacit.secure_aggregation.packing import unpack
+from tacit.secure_aggregation.secrets import Words
+from tacit.secure_aggregation.simulate import MaskedRound, run_masked_round
+from tacit.secure_aggregation.wire import Message, opened, parsed
+
+BITS, DIMENSION = 16, 20_000
+
+
+def heard(done: MaskedRound, kind: type[Message]) -> dict[int, Message]:
+    found = (kind.from_bytes(data) for data in done.heard if opened(data)[0] == kind.kind)
+    return {message.sender: message for message in found}  # type: ignore[attr-defined]
+
+
+def vectors_of(done: MaskedRound) -> dict[int, Words]:
+    found = heard(done, MaskedVector)
+    return {client: unpack(bytes(message.vector), BITS, DIMENSION) for client, message in found.items()}  # type: ignore[attr-defined]
+
+
+def looks_uniform(words: Words) -> bool:
+    """Both bytes of every word, and differences of neighbours, against chi-squared tests at one in a million."""
+    words = words & 0xFFFF
+    parts = (words & 0xFF, words >> 8, np.diff(words) >> 8 & 0xFF)
+    return all(chisquare(np.bincount(part, minlength=256)).pvalue > 1e-6 for part in parts)
+
+
+def without_self_masks(done: MaskedRound) -> dict[int, Words]:
+    """What the server can make of each vector: it rebuilds the own masks of all in the sum, as it must."""
+    server, left = done.server, vectors_of(done)
+    told: dict[int, dict[int, bytes]] = {client: {} for client in left}
+    for holder, message in heard(done, Unmask).items():
+        assert isinstance(message, Unmask)
+        for client, share in zip(message.survivors, message.self_shares, strict=True):
+            told[client][holder] = share
+    for client, words in left.items():
+        holders = sorted(told[client])[: server.settings.plan().threshold]
+        seed = shares.rebuilt_secret([told[client][each] for each in holders], [each + 1 for each in holders])
+        secrets.add_mask(words, secrets.derived(seed, "self mask", server.settings.name), subtract=True)
+    return left
+
+
+def constant(clients: int) -> list[Words]:
+    return [np.full(DIMENSION, client, np.uint32) for client in range(clients)]
+
+
+@pytest.mark.parametrize("clients", [3, 5])
+def test_what_the_server_holds_is_uniform_until_all_of_it_is_added(clients: int) -> None:
+    """Vectors as they came, and without their own masks, one by one and in every sum but that of all."""
+    done = run_masked_round(constant(clients), bits=BITS, seed=clients)
+    assert done.aborted is None
+    assert all(looks_uniform(words) for words in vectors_of(done).values())
+    left = without_self_masks(done)
+    for size in range(1, clients):
+        for some in itertools.combinations(left, size):
+            assert looks_uniform(np.sum([left[each] for each in some], axis=0, dtype=np.uint32))
+    everything = np.sum(list(left.values()), axis=0, dtype=np.uint32) & 0xFFFF
+    assert not looks_uniform(everything) and np.unique(everything).tolist() == [sum(range(clients))]
+
+
+@pytest.mark.parametrize("missing", ["own", "pairwise"])
+def test_a_missing_mask_is_seen(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same test rejects what a device sends that forgets its own mask, or those of its neighbours.
+
+    Without its own, a vector is bare to who rebuilds the keys of its neighbours, as the server does of who vanished.
+    """
+    add = secrets.add_mask
+
+    def forgetful(total: Words, seed: bytes, *, subtract: bool = False) -> None:
+        own = seed in own_seeds
+        if own != (missing == "own"):
+            add(total, seed, subtract=subtract)
+
+    own_seeds: set[bytes] = set()
+    derived = secrets.derived
+
+    def noted(secret: bytes, purpose: str, *context: bytes) -> bytes:
+        found = derived(secret, purpose, *context)
+        own_seeds.update([found] if purpose == "self mask" else [])
+        return found
+
+    monkeypatch.setattr(masked_client.secrets, "derived", noted)
+    monkeypatch.setattr(masked_client.secrets, "add_mask", forgetful)
+    done = run_masked_round(constant(3), bits=BITS, seed=1)
+    monkeypatch.undo()
+    if missing == "pairwise":
+        assert not any(looks_uniform(words) for words in without_self_masks(done).values())
+        return
+    for client, words in vectors_of(done).items():
+        assert looks_uniform(words)
+        for other in range(3):
+            if other != client:
+                add(words, seeds_of_pairs(3, 1)[client, other], subtract=other > client)
+        assert not looks_uniform(words)
+
+
+def seeds_of_pairs(clients: int, seed: int) -> dict[tuple[int, int], bytes]:
+    """The seeds of the pairwise masks of a simulated round, as who holds every device's keys computes them."""
+    aborted = run_masked_round(constant(clients), bits=BITS, seed=seed, lie=lambda step, _: {})
+    advertised = {each.index: each for each in aborted.clients}
+    return {
+        (one, other): advertised[one]._mask_key.agreed(
+            advertised[other]._mask_key.public, "mask", aborted.settings.name
+        )
+        for one in advertised
+        for other in advertised
+        if one != other
+    }
+
+
+def colluding(done: MaskedRound, clients: Iterable[int], victim: int) -> list[tuple[int, bytes, bytes]]:
+    """(point, share of the own mask's seed, share of the mask key) that colluding neighbours hold of a victim."""
+    held = ((each + 1, done.clients[each]._held[victim]) for each in clients)
+    return [(point, content.self_share, content.key_share) for point, content in held]
+
+
+def test_fewer_than_the_threshold_rebuild_nothing() -> None:
+    """Neighbours pool what they hold before anything is unmasked: t of them have both secrets, t - 1 neither."""
+    done = run_masked_round(constant(8), bits=BITS, seed=1, leaving=[(each, Unmask) for each in range(8)])
+    victim, threshold = done.clients[0], done.settings.plan().threshold
+    wanted = {victim._self_seed, victim._mask_key.private}
+    assert done.aborted is not None and threshold == 4
+    for size in (1, threshold - 1, threshold):
+        for some in itertools.combinations(range(1, 8), size):
+            pooled = colluding(done, some, victim=0)
+            points = [point for point, _, _ in pooled]
+            rebuilt = set()
+            for which in (1, 2):
+                try:
+                    rebuilt.add(shares.rebuilt_secret([each[which] for each in pooled], points))  # type: ignore[misc]
+                except ProtocolError:
+                    continue
+            assert (rebuilt == wanted) if size == threshold else not rebuilt & wanted
+
+
+def test_shares_of_a_quorum_less_one_leave_every_secret_as_likely() -> None:
+    """t - 1 shares of two different secrets are drawn alike: their bits are uniform, whatever the secret."""
+    draw = secrets.seeded(bytes(32))
+    for secret in (bytes(32), b"\xff" * 32):
+        held = [b"".join(shares.split_secret(secret, [1, 2, 3], 3, draw)[:2]) for _ in range(3000)]
+        words = np.frombuffer(b"".join(held), "<u4")
+        assert chisquare(np.bincount(words >> 23, minlength=256)).pvalue > 1e-6
+
+
+class TestALyingServer:
+    """It shows different survivors to different clients, so that some tell the one share and some the other."""
+
+    @staticmethod
+    def split_views(clients: int, groups: list[set[int]], sets: list[set[int]]) -> MaskedRound:
+        def lie(step: type[Message], sent: dict[int, bytes]) -> dict[int, bytes]:
+            if step is not MaskedVector:
+                return sent
+            right = Survivors.from_bytes(next(iter(sent.values())))
+            said = [Survivors(right.round, right.sharers, bits_of(each, clients)).to_bytes() for each in sets]
+            return {client: view for group, view in zip(groups, said, strict=True) for client in group}
+
+        return run_masked_round(constant(clients), bits=BITS, seed=1, lie=lie)
+
+    @pytest.mark.parametrize("cut", range(1, 10))
+    def test_two_stories_get_no_share_of_both_kinds(self, cut: int) -> None:
+        """Victim 9 is said to have vanished to some, and to be in the sum to the others."""
+        done = self.split_views(10, [set(range(cut)), set(range(cut, 10))], [set(range(9)), set(range(10))])
+        kinds = {
+            9 in message.survivors  # type: ignore[attr-defined]
+            for message in heard(done, Unmask).values()
+            if 9 in message.survivors + message.vanished  # type: ignore[attr-defined]
+        }
+        assert len(kinds) <= 1
+        assert done.aborted is not None or done.server.included
+
+    def test_signatures_of_another_story_are_not_taken(self) -> None:
+        done = self.split_views(10, [set(range(5)), set(range(5, 10))], [set(range(9)), set(range(10))])
+        assert "5 of 10 clients agreed" in str(done.aborted) and not heard(done, Unmask)
+        assert sum("signature (survivors)" in why for why in done.refused) == 5
+
+    def test_colluders_who_sign_both_stories_do_not_make_two_quorums(self) -> None:
+        """At n = 10 one may collude: with its signature on both stories one of them at most is believed."""
+        plan = run_masked_round(constant(10), bits=BITS, seed=1).settings.plan()
+        assert plan.corrupted == 1
+        for group in range(10):
+            sizes = (group + 1, 9 - group + 1)  # honest believers of each story, and the colluder
+            assert sum(size >= plan.quorum for size in sizes) <= 1
+
+    def test_a_graph_cannot_be_cut_by_keeping_boxes_back(self) -> None:
+        """Clients 0 to 4 get no boxes of 5 to 9 and the other way: nobody signs, so no part's sum is opened."""
+
+        def lie(step: type[Message], sent: dict[int, bytes]) -> dict[int, bytes]:
+            if step is not Shares:
+                return sent
+            cut = {}
+            for client, data in sent.items():
+                boxes = Boxes.from_bytes(data)
+                kept = [place for place, sender in enumerate(boxes.senders) if (sender < 8) == (client < 8)]
+                cut[client] = Boxes(
+                    boxes.round,
+                    tuple(boxes.senders[place] for place in kept),
+                    tuple(boxes.boxes[place] for place in kept),
+                ).to_bytes()
+            return cut
+
+        done = run_masked_round(constant(16), bits=BITS, seed=1, lie=lie)
+        assert done.aborted is not None and not heard(done, Unmask)
+
+    def test_devices_notice_a_cut_even_where_the_server_would_go_on(self) -> None:
+        clients, sent = devices_at(Survivors)
+        devices = clients[:1]
+        devices[0]._sharers = devices[0]._sharers[1:]  # as if a box had been kept back
+        with pytest.raises(ProtocolError, match="other neighbours are said to have shared"):
+            devices[0].receive(sent[0])
+
+    def test_signatures_of_one_round_are_worth_nothing_in_another(self) -> None:
+        clients, sent = devices_at(Consents)
+        others = run_masked_round(constant(5), bits=BITS, seed=2)
+        foreign = [data for data in others.heard if opened(data)[0] != clients[0].settings.name]
+        for data in (*foreign, others.server.invitation):
+            with pytest.raises(ProtocolError):
+                clients[0].receive(data)
+        assert parsed(clients[0].receive(sent[0]), [Unmask])
+
+
+def devices_at(step: type[Message]) -> tuple[list[MaskedClient], dict[int, bytes]]:
+    """Devices, and what they were sent in this step and have not answered."""
+    last: dict[int, bytes] = {}
+
+    def stop(_: type[Message], sent: dict[int, bytes]) -> dict[int, bytes]:
+        if {opened(data)[0] for data in sent.values()} != {step.kind}:
+            return sent
+        last.update(sent)
+        return {}
+
+    done = run_masked_round(constant(5), bits=BITS, seed=1, lie=stop)
+    assert done.aborted is not None and last
+    return done.clients, last
+
+
+def test_every_seed_is_of_one_round_and_one_pair() -> None:
+    """Two rounds of the same devices and the same drawn keys have no mask in common, for their names differ."""
+    first, second = (
+        run_masked_round(constant(3), bits=BITS, seed=4, fewest=fewest, lie=lambda step, _: {}) for fewest in (2, 3)
+    )
+    assert [each._self_seed for each in first.clients] == [each._self_seed for each in second.clients]
+    seeds = set()
+    for done in (first, second):
+        name = done.settings.name
+        assert Invitation.from_bytes(done.server.invitation).round == name
+        for one, other in itertools.combinations(done.clients, 2):
+            seed = one._mask_key.agreed(other._mask_key.public, "mask", name)
+            assert seed == other._mask_key.agreed(one._mask_key.public, "mask", name) and len(seed) == 32
+            seeds.add(seed)
+        seeds |= {secrets.derived(each._self_seed, "self mask", name) for each in done.clients}
+    assert len(seeds) == 2 * (3 + 3)
