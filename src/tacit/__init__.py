@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tacit.jobs.doctor import doctor
     from tacit.jobs.evaluate import evaluate
     from tacit.jobs.import_data import import_data, open_data
+    from tacit.jobs.keeper import keeper
     from tacit.jobs.new_recipe import new_recipe
     from tacit.jobs.outlook import outlook
     from tacit.jobs.personalize import personalize
@@ -51,6 +52,7 @@ _HOME = {
     "evaluate": "tacit.jobs.evaluate",
     "extend_vocabulary": "tacit.jobs.vocabulary",
     "import_data": "tacit.jobs.import_data",
+    "keeper": "tacit.jobs.keeper",
     "load_model": "tacit.keyboard.model_folder",
     "new_recipe": "tacit.jobs.new_recipe",
     "open_data": "tacit.jobs.import_data",
@@ -84,6 +86,7 @@ __all__ = [
     "evaluate",
     "extend_vocabulary",
     "import_data",
+    "keeper",
     "load_model",
     "new_recipe",
     "open_data",

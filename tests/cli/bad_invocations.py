@@ -115,6 +115,7 @@ RIGHT: dict[str, tuple[str, ...]] = {
     "verify": ("statement.json",),
     "report": ("run",),
     "compare": ("run", "unfinished", "--out", "new"),
+    "keeper": ("--state", "new", "--least-reports", "9"),
     "doctor": (),
     **{f"design {name}": (*LIMITS, *OWN.get(name, ())) for name in MECHANISMS},
     **{f"account {name}": (*LIMITS, *NOISE, *OWN.get(name, ())) for name in MECHANISMS},
@@ -331,7 +332,7 @@ def _wrong(name: str, parameter: Any) -> tuple[str, ...]:
     if (name, parameter.name) in ANYTHING:
         return (HOSTILE,)
     if kind is Path:
-        if name == "account population":
+        if name == "account population" or parameter.name == "state":
             return FOLDER_OUT
         if name == "plan production" and parameter.name in ("cache", "model"):  # neither need be there yet
             return ("empty", "binary", "list.json", HOSTILE) if parameter.name == "cache" else (HOSTILE,)

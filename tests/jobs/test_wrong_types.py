@@ -32,6 +32,8 @@ WRONG: dict[str, tuple[str, Callable[[], Any]]] = {
     "extend_vocabulary": ("vocabulary=3 is no path", lambda: job.extend_vocabulary(3, 4)),
     "import_data": ("source=3", lambda: job.import_data(3, "out")),
     "import_data, words": ("vocabulary='w.txt'", lambda: job.import_data("folder:.", "out", vocabulary="w.txt")),
+    "keeper": ("state=3 is no path", lambda: job.keeper(3, least_reports=2)),
+    "keeper, reports": ("least_reports='9' is of the type str", lambda: job.keeper("k", least_reports="9")),
     "load_model": ("path=None is no path", lambda: job.load_model(None)),
     "new_recipe": ("data=3 is no path", lambda: job.new_recipe(3, epsilon=8)),
     "new_recipe, epsilon": ("epsilon='8' is of the type str", lambda: job.new_recipe("cache", epsilon="8")),

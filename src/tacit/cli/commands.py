@@ -4,7 +4,8 @@
 against computation and population, `design.py` chooses a mechanism, `account.py` proves and `verify.py` checks what it
 proved, `pretrain.py` makes a first model from public text, `recipe.py` writes recipes, `tune.py` finds settings in
 small trials, `train.py` trains and resumes, `evaluate.py` and `personalize.py` ask devices how a model does, `demo.py`
-is the main job, `report.py` shows and compares, and `suggest.py` asks a model for next words.
+is the main job, `report.py` shows and compares, `suggest.py` asks a model for next words, and `keeper.py` is what a
+third party runs for secure sums.
 """
 
 import sys
@@ -98,6 +99,10 @@ COMMANDS = {
     "compare": at(
         "report:compare",
         "Runs side by side: accuracy, privacy at one delta, settings that differ, and a figure of all curves.",
+    ),
+    "keeper": at(
+        "keeper:keeper",
+        "Keep shares of clients' keys, and open the sum of one agreed set a round: base64 lines in, base64 lines out.",
     ),
     "doctor": at(
         "doctor:doctor",

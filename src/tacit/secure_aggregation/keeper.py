@@ -18,7 +18,7 @@ import numpy as np
 
 from tacit.compiled import compiled
 from tacit.errors import InputError, ProtocolError
-from tacit.files import write_whole
+from tacit.files import folder_beside, sync_folder, write_whole
 from tacit.secure_aggregation.sealed_messages import (
     Agreement,
     Deposit,
@@ -36,6 +36,7 @@ from tacit.secure_aggregation.secrets import KEY_BYTES, Draw, Identity, check_si
 from tacit.secure_aggregation.shares import PRIME, Elements, elements
 from tacit.secure_aggregation.wire import Message, parsed
 
+IDENTITY, BOX, ROUNDS = "identity", "box", "rounds"  # in its folder
 Answer = TypeVar("Answer", Vote, KeySum)
 
 
@@ -65,12 +66,14 @@ class Keeper:
         """
         self._folder, self._least, self._known = folder, least_reports, clients
         try:
-            self._identity = Identity((folder / "identity").read_bytes())
-            self._box = (folder / "box").read_bytes()
+            self._identity = Identity((folder / IDENTITY).read_bytes())
+            self._box = (folder / BOX).read_bytes()
         except FileNotFoundError as error:
             raise InputError(f"{folder} is no keeper's folder: it lacks '{Path(error.filename).name}'.") from None
-        if not (folder / "rounds").is_dir():
-            raise InputError(f"{folder} lacks 'rounds', where it is written what this keeper has signed; make another.")
+        if not (folder / ROUNDS).is_dir():
+            raise InputError(
+                f"{folder} lacks '{ROUNDS}', where it is written what this keeper has signed; make another."
+            )
         self._round: _Round | None = None
 
     @property
@@ -183,17 +186,24 @@ class Keeper:
         return kind.from_bytes(file.read_bytes(), round=round) if file.exists() else None
 
     def _file(self, kind: type[Message], round: bytes) -> Path:
-        return self._folder / "rounds" / f"{round.hex()}.{kind.__name__.lower()}"
+        return self._folder / ROUNDS / f"{round.hex()}.{kind.__name__.lower()}"
 
 
 def make_keeper(folder: Path, *, draw: Draw = os.urandom) -> None:
-    """A new keeper's folder, for its owner alone (0700): two secret keys and no rounds."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder.chmod(0o700)
-    (folder / "rounds").mkdir(exist_ok=True)
-    for name in ("identity", "box"):
-        if not (folder / name).exists():
-            write_whole(folder / name, draw(KEY_BYTES))
+    """Two secret keys and no rounds in a new folder, for its owner alone (0700); a keeper that is there stays.
+
+    Raises: InputError where the folder holds something else.
+    """
+    if (folder / IDENTITY).exists():
+        return
+    if folder.is_dir() and any(folder.iterdir()):
+        raise InputError(f"the folder '{folder}' is no keeper's and not empty; give a new one.")
+    with folder_beside(folder) as draft:
+        (draft / ROUNDS).mkdir()
+        for name in (IDENTITY, BOX):
+            write_whole(draft / name, draw(KEY_BYTES))
+        draft.replace(folder)
+    sync_folder(folder.parent)
 
 
 @compiled

@@ -1,0 +1,31 @@
+"""`tacit keeper`: what a third party runs, so that no server alone can open a sum."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tacit
+from tacit.cli.options import command
+
+
+@command
+def keeper(
+    state: Annotated[Path, typer.Option(help="Its folder, with its secret keys and its answers; made if missing.")],
+    least_reports: Annotated[int, typer.Option(help="It opens no sum of fewer reports, whatever it is asked.")],
+    clients: Annotated[
+        Path | None,
+        typer.Option(help="A file with the identity of an enrolled client in each line; any client counts without it."),
+    ] = None,
+) -> None:
+    """Keep shares of clients' keys, and open the sum of one agreed set a round: base64 lines in, base64 lines out.
+
+    Each line of standard input is a message, each line of standard output the answer to it, empty where there is none
+    (docs/secure-aggregation-protocols.md). Its public keys are shown on standard error.
+    """
+    desk = tacit.keeper(state, least_reports=least_reports, clients=clients)
+    typer.echo(f"identity {desk.identity}\nbox {desk.box}", err=True)
+    for answer in desk.answers(sys.stdin):
+        typer.echo(answer)
+        sys.stdout.flush()

@@ -1,0 +1,94 @@
+"""A keeper of rounds of one message, as a third party runs it: lines of messages in, lines of answers out."""
+
+import base64
+import binascii
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from tacit.errors import InputError, ProtocolError, of_type
+from tacit.files import PathLike, as_path, check_folder, held
+from tacit.secure_aggregation.keeper import Keeper, make_keeper
+from tacit.secure_aggregation.sealed_messages import Refusal
+from tacit.secure_aggregation.wire import ROUND_BYTES, opened
+
+NO_ROUND = bytes(ROUND_BYTES)  # of a refusal of what is no message
+
+
+class KeeperDesk:
+    """A keeper that waits for messages."""
+
+    def __init__(self, state: Path, keeper: Keeper) -> None:
+        self._state, self._keeper = state, keeper
+
+    @property
+    def identity(self) -> str:
+        """Its Ed25519 public key, 64 hexadecimal digits: how clients and servers know it."""
+        return self._keeper.identity.hex()
+
+    @property
+    def box(self) -> str:
+        """The X25519 public key that clients seal its shares to, 64 hexadecimal digits."""
+        return self._keeper.box.hex()
+
+    def answers(self, lines: Iterable[str]) -> Iterator[str]:
+        """For each line, a message in base64, one line: the answer in base64, empty where there is none to give.
+
+        What is not followed is answered by a `Refusal` that says why; it has changed nothing. An answer is on disk
+        before it is given. Raises: InputError where another process runs this keeper.
+        """
+        try:
+            with held(self._state):
+                for line in lines:
+                    yield base64.b64encode(self._answer(line)).decode()
+        except BlockingIOError:
+            raise InputError(f"another process runs the keeper of '{self._state}'; end that one first.") from None
+
+    def _answer(self, line: str) -> bytes:
+        round = NO_ROUND
+        try:
+            data = base64.b64decode(line.strip(), validate=True)
+            _, round = opened(data)
+            answer = self._keeper.receive(data)
+        except binascii.Error:
+            return Refusal(round, b"this line is no base64.").to_bytes()
+        except (ProtocolError, InputError) as error:
+            return Refusal(round, str(error).encode()).to_bytes()
+        return b"" if answer is None else answer.to_bytes()
+
+
+def keeper(state: PathLike, *, least_reports: int, clients: PathLike | None = None) -> KeeperDesk:
+    """A keeper whose secret keys and whose answers are in the folder `state`, which is made where there is none.
+
+    It opens no sum of fewer than `least_reports` reports, whatever a server asks. clients: a file with the identity
+    of an enrolled client, 64 hexadecimal digits, in each line; a set with anybody else in it is refused. Without it a
+    server can invent clients, and so learn the vector of a real one (docs/secure-aggregation-protocols.md).
+    Raises: InputError for values that are none, and for a folder or a file that is something else.
+    """
+    folder = as_path("state", state)
+    of_type("least_reports", least_reports, int)
+    if least_reports < 2:
+        raise InputError(f"least_reports={least_reports}: the sum of one is that one; give at least 2.")
+    known = None if clients is None else _identities(as_path("clients", clients))
+    check_folder("state", folder)
+    make_keeper(folder)
+    return KeeperDesk(folder, Keeper(folder, least_reports=least_reports, clients=known))
+
+
+def _identities(file: Path) -> frozenset[bytes]:
+    """Those of a file, one in each line. Raises: InputError for a file that is something else."""
+    found = set()
+    try:
+        for number, line in enumerate(file.read_text(encoding="ascii").splitlines(), 1):
+            identity = bytes.fromhex(line)
+            if len(identity) != ROUND_BYTES:
+                raise InputError(f"line {number} of '{file}' has {len(line.strip())} digits; an identity has 64.")
+            found.add(identity)
+    except OSError as error:
+        raise InputError(f"'{file}' cannot be read ({error.strerror}); give a file of clients' identities.") from None
+    except ValueError as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"'{file}' is no file of clients' identities, each 64 hexadecimal digits in a line.") from None
+    if not found:
+        raise InputError(f"'{file}' names no client; without one there is nothing to keep.")
+    return frozenset(found)

@@ -1,0 +1,143 @@
+"""`tacit keeper`: lines in, lines out, as a process that is killed in the midst of it."""
+
+import base64
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.secure_aggregation.sealed_parts import CLIENTS, Small, small_round, summed, vectors
+
+import tacit
+from tacit.errors import InputError
+from tacit.secure_aggregation.sealed_messages import KeySum, Proposal, Refusal, Vote
+from tacit.secure_aggregation.wire import Message, parsed
+
+
+def line(message: Message) -> str:
+    return base64.b64encode(message.to_bytes()).decode() + "\n"
+
+
+def read(answer: str) -> Vote | KeySum | Refusal | None:
+    data = base64.b64decode(answer)
+    found = parsed(data, (Vote, KeySum, Refusal)) if data else None
+    assert found is None or isinstance(found, Vote | KeySum | Refusal)
+    return found
+
+
+def refused(answer: str) -> str:
+    found = read(answer)
+    assert isinstance(found, Refusal)
+    return found.reason.decode()
+
+
+@contextmanager
+def process(state: Path) -> Iterator["subprocess.Popen[str]"]:
+    """`tacit keeper` with its pipes; killed with SIGKILL when it is left."""
+    words = [sys.executable, "-m", "tacit", "keeper", "--state", str(state), "--least-reports", "2"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as running:
+        yield running
+        running.kill()
+
+
+def asked(running: "subprocess.Popen[str]", message: Message) -> Vote | KeySum | Refusal | None:
+    assert running.stdin is not None and running.stdout is not None
+    running.stdin.write(line(message))
+    running.stdin.flush()
+    return read(running.stdout.readline())
+
+
+def proposal(small: Small, count: int) -> Proposal:
+    return Proposal(small.settings.name, tuple(sorted(each.public for each in CLIENTS[:count])))
+
+
+def test_a_process_that_is_killed_after_its_vote_and_after_its_answer(tmp_path: Path) -> None:
+    small = small_round(tmp_path)
+    deposits = small.received(3)
+    opening, state = small.server.opening(), small.folders[0]
+    with process(state) as first:
+        assert asked(first, opening) is None
+        vote = asked(first, proposal(small, 3))
+        assert isinstance(vote, Vote)
+    small.agree()  # the others, and this one's folder by another process: the same vote
+    with process(state) as second:
+        assert asked(second, opening) is None
+        refusal = asked(second, proposal(small, 2))
+        assert isinstance(refusal, Refusal) and b"has signed another set" in refusal.reason
+        assert refusal.round == small.settings.name
+        assert asked(second, proposal(small, 3)) == vote
+        assert asked(second, small.server.agreement()) is None
+        answers = [asked(second, each[0]) for each in deposits]
+    assert answers[:2] == [None, None] and isinstance(answers[2], KeySum)
+    with process(state) as third:
+        assert [asked(third, each) for each in (opening, proposal(small, 3))] == [None, vote]
+        assert asked(third, small.server.agreement()) == answers[2]
+    for given in (answers[2], small.summed_by(1, deposits), small.summed_by(2, deposits)):
+        small.server.key_sum(given.to_bytes())
+    assert small.server.opened().tolist() == summed(vectors(3))
+
+
+def test_its_public_keys_are_shown_and_stay(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "tacit", "keeper", "--state", str(tmp_path / "new"), "--least-reports", "2"]
+    done = subprocess.run(words, input="", capture_output=True, text=True, check=True)
+    desk = tacit.keeper(tmp_path / "new", least_reports=2)
+    assert done.stderr == f"identity {desk.identity}\nbox {desk.box}\n"
+    assert done.stdout == ""
+    assert len(desk.identity) == len(desk.box) == 64
+
+
+def test_every_line_has_one_answer(tmp_path: Path) -> None:
+    desk = tacit.keeper(tmp_path / "new", least_reports=2)
+    first, second, third = desk.answers(["hello!\n", "aGVsbG8=\n", "\n"])
+    assert refused(first) == "this line is no base64."
+    assert "no message of secure aggregation" in refused(second)
+    assert "no message of secure aggregation" in refused(third)
+
+
+def test_two_processes_do_not_run_one_keeper(tmp_path: Path) -> None:
+    desk = tacit.keeper(tmp_path / "new", least_reports=2)
+    running = desk.answers(["", ""])
+    next(running)
+    with pytest.raises(InputError, match="another process runs the keeper"):
+        next(tacit.keeper(tmp_path / "new", least_reports=2).answers([""]))
+    running.close()
+    assert list(desk.answers([])) == []
+
+
+def test_only_enrolled_clients_count(tmp_path: Path) -> None:
+    small = small_round(tmp_path)
+    enrolled = tmp_path / "clients.txt"
+    enrolled.write_text("".join(f"{each.public.hex()}\n" for each in CLIENTS[:3]))
+    desk = tacit.keeper(small.folders[0], least_reports=2, clients=enrolled)
+    messages = [small.server.opening(), proposal(small, 4), proposal(small, 3)]
+    _, refusal, vote = desk.answers([line(each) for each in messages])
+    assert "is not enrolled" in refused(refusal)
+    assert isinstance(read(vote), Vote)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("", "names no client"),
+        ("12\n", "line 1 .* has 2 digits"),
+        ("zz\n", "no file of clients"),
+        (None, "cannot be read"),
+    ],
+)
+def test_a_list_of_clients_that_is_none(tmp_path: Path, content: str | None, reason: str) -> None:
+    if content is not None:
+        (tmp_path / "clients.txt").write_text(content)
+    with pytest.raises(InputError, match=reason):
+        tacit.keeper(tmp_path / "new", least_reports=2, clients=tmp_path / "clients.txt")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_that_is_something_else(tmp_path: Path) -> None:
+    (tmp_path / "something").write_text("else")
+    with pytest.raises(InputError, match="no keeper's and not empty"):
+        tacit.keeper(tmp_path, least_reports=2)
+    with pytest.raises(InputError, match="least_reports=1: the sum of one"):
+        tacit.keeper(tmp_path / "new", least_reports=1)
