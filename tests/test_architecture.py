@@ -25,8 +25,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "randomizers": {"privacy"},
     "statements": {"privacy", "runs"},
     "training": {"privacy", "statements", "runs", "mechanisms", "aggregation", "data", "population", "compute"},
-    "discovery": {"privacy", "statements", "data", "randomizers"},
-    "evaluation": {"privacy", "statements", "keyboard", "data", "randomizers", "compute"},
+    "discovery": {"privacy", "statements", "data", "randomizers", "secure_aggregation"},
+    "evaluation": {"privacy", "statements", "keyboard", "data", "randomizers", "compute", "secure_aggregation"},
     "recipe": {"privacy", "design", "keyboard", "population", "training", "compute"},
     "planning": {"privacy", "design", "population", "recipe"},
     "reports": {"privacy", "statements", "runs", "keyboard", "evaluation", "planning", "population"},
@@ -54,7 +54,7 @@ MAY_IMPORT["deployment"] = {
 FRONTS = {"cli", "dashboard", "deployment"}
 
 # A front declares and shows; what it takes from the rooms below `jobs` are types and values, no functions, no modules.
-CLI_LINES, CLI_FILE_LINES = 3_450, 250
+CLI_LINES, CLI_FILE_LINES = 3_500, 250
 
 # How a figure is written; every front needs it.
 FORMATTING = {"tacit.privacy.rounding.rounded_up", "tacit.reports.release.said"}

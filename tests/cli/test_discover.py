@@ -11,10 +11,12 @@ from typer.testing import CliRunner, Result
 
 from tacit.cli import vocab
 from tacit.cli.discover import DiscoveryOptions, discover_words
+from tacit.cli.options import SecureOptions
 from tacit.cli.verify import verify_statement
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.keyboard.vocabulary import Vocabulary
 from tacit.privacy.local_anonymity import Anonymity
+from tacit.secure_aggregation.counts import SecureSum
 
 __all__ = ["clients"]  # the fixture
 
@@ -82,6 +84,10 @@ def test_from_clients_to_a_larger_vocabulary(clients: Path, tmp_path: Path) -> N
 
 
 def test_options_are_settings() -> None:
+    few = SecureOptions(secure_sum="one-message", secure_devices=4).of()
+    hidden = DiscoveryOptions(local_epsilon=4.0, users_per_layer=9).settings(few)
+    assert hidden.secure_sum == SecureSum(protocol="one-message", devices=4)
+    assert SecureOptions().of() is None and SecureOptions(secure_sum="masks").of() == SecureSum()
     assert DiscoveryOptions(local_epsilon=4.0, users_per_layer=9).settings() == DiscoverySettings(
         reports=LocalReportSettings(local_epsilon=4.0), users_per_layer=9, counting_users=9
     )
@@ -105,6 +111,9 @@ def test_options_are_settings() -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
+        ({"secure_sum": "mask"}, "masks, one-message"),
+        ({"secure_sum": "masks", "secure_devices": 2}, "hide nothing"),
+        ({"secure_devices": 5}, "add --secure-sum masks"),
         ({"local_epsilon": 0}, "below, a report says nothing"),
         ({"local_epsilon": 1e6}, "local guarantees lie between"),
         ({"contributions": 0}, "ask for 1 or more"),

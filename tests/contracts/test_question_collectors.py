@@ -11,15 +11,17 @@ from scipy.stats import ks_2samp
 
 from tacit.data import ClientText
 from tacit.data.unknown_words import TypedWords, read_typed_words
+from tacit.discovery import collect
 from tacit.discovery.alphabet import Alphabet
-from tacit.discovery.collect import AtOnce, Collector, OneByOne, QuestionTask
+from tacit.discovery.collect import AtOnce, Collector, OneByOne, QuestionTask, SecurelySummed
 from tacit.discovery.question import PrefixQuestion, WordQuestion
 from tacit.discovery.rounds import discover
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.randomizers.registry import RANDOMIZERS
+from tacit.secure_aggregation.counts import SecureSum, secure_total
 from tacit.statements.local_releases import LocalReports
 
-COLLECTORS: list[Any] = [AtOnce, OneByOne]
+COLLECTORS: list[Any] = [AtOnce, OneByOne, SecurelySummed]
 NO_NOISE = 30.0  # an epsilon at which a report is its answer but with probability 1e-11
 ABC = Alphabet("abc")
 PREFIXES = PrefixQuestion(prefixes=("",), alphabet=ABC, depth=5)
@@ -110,9 +112,27 @@ def test_where_nothing_is_drawn_the_sums_are_equal(
     typed: TypedWords, question: PrefixQuestion, resampled: bool
 ) -> None:
     asked = task(question=question, first_user=5)
-    first, second = (each(typed=typed, assignment=2, resampled=resampled).collect(asked) for each in COLLECTORS)
-    assert first.reports == second.reports
-    assert np.array_equal(first.votes, second.votes)
+    first, *others = (each(typed=typed, assignment=2, resampled=resampled).collect(asked) for each in COLLECTORS)
+    assert all(first.reports == other.reports for other in others)
+    assert all(np.array_equal(first.votes, other.votes) for other in others)
+
+
+@pytest.mark.parametrize("randomizer", RANDOMIZERS)
+def test_a_secure_sum_is_the_plain_sum_of_the_same_votes(
+    typed: TypedWords, randomizer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever devices drew: the protocol's total of their votes is, bit by bit, what adding them up gives."""
+    asked, given = task(1.0, users=24, sampler="random", randomizer=randomizer), []
+
+    def told(secure: SecureSum, devices: list[Any], others: Any, **bounds: int) -> Any:
+        given.append((np.sum(devices, axis=0) + others, len(devices)))
+        return secure_total(secure, devices, others, **bounds)
+
+    monkeypatch.setattr(collect, "secure_total", told)
+    made = SecurelySummed(typed=typed, assignment=2, seed=8, secure=SecureSum(devices=5))
+    votes = made.collect(asked).votes
+    [(plain, playing)] = given
+    assert playing == 5 and np.array_equal(votes, plain)
 
 
 @pytest.mark.parametrize("randomizer", RANDOMIZERS)

@@ -9,10 +9,19 @@ from scipy.stats import kstest
 
 from tacit.errors import InputError
 from tacit.evaluation.histograms import Buckets, Cells, Histogram
-from tacit.evaluation.release import AddNoise, HistogramQuery, exactly, guarantee_for, release, release_locally
+from tacit.evaluation.release import (
+    AddNoise,
+    HistogramQuery,
+    exactly,
+    guarantee_for,
+    release,
+    release_locally,
+    summed,
+)
 from tacit.privacy.local_guarantee import LocalGuarantee
 from tacit.privacy.participation import Participation
 from tacit.randomizers import KaryRandomizedResponse
+from tacit.secure_aggregation.counts import SecureSum
 from tacit.statements import Ledger, LocalReports
 
 CELLS = Cells(slices=Buckets((10.0,)), bins=Buckets.steps(-5, 5, 100))
@@ -99,13 +108,39 @@ def test_queries_of_one_step_go_to_the_same_clients() -> None:
         HistogramQuery(name="beyond", cells=CELLS, chosen=np.array([CELLS.size]))
 
 
-def local(asked: Sequence[HistogramQuery], seed: int) -> tuple[dict[str, Histogram], tuple[LocalReports, ...]]:
+@pytest.mark.parametrize("clients", [3, 5, 200])
+def test_counts_through_a_secure_sum_are_the_counts(clients: int) -> None:
+    asked, secure = queries(3, clients), SecureSum(devices=5)
+    assert np.array_equal(summed(asked, secure), summed(asked))
+    plain, hidden = (
+        release(asked, guarantee_for(3, zcdp=1.0), step=0, add_noise=noise(2), secure=how) for how in (None, secure)
+    )
+    assert plain[1] == hidden[1]
+    assert all(np.array_equal(plain[0][name].counts, hidden[0][name].counts) for name in plain[0])
+
+
+def test_local_reports_through_a_secure_sum_are_of_the_same_law() -> None:
+    """Votes of devices that make their reports and of those that answer as one add up: unbiased, as spread as said."""
+    skewed = np.minimum(np.random.default_rng(0).geometric(0.3, 400) - 1, CELLS.size - 1)
+    asked = [HistogramQuery(name="a", cells=CELLS, chosen=skewed)]
+    found = [local(asked, seed, SecureSum(devices=5))[0]["a"] for seed in range(60)]
+    estimates, declared = np.array([each.counts for each in found]), np.sqrt(found[0].variance)
+    error = (estimates.mean(axis=0) - exactly(asked)["a"].counts) / (declared / math.sqrt(len(found)))
+    assert np.abs(error).max() < 4
+    spread = estimates.std(axis=0, ddof=1) / declared
+    assert 0.8 < np.median(spread) < 1.25
+
+
+def local(
+    asked: Sequence[HistogramQuery], seed: int, secure: SecureSum | None = None
+) -> tuple[dict[str, Histogram], tuple[LocalReports, ...]]:
     return release_locally(
         asked,
         lambda size: KaryRandomizedResponse(size, 3.0),
         step=0,
         first_user=0,
         generator=np.random.default_rng(seed),
+        secure=secure,
     )
 
 

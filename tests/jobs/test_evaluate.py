@@ -1,6 +1,7 @@
 """An evaluation: one model, two side by side, a release with its ledger and its statement; and its command."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from tacit.privacy.local_guarantee import LocalGuarantee
 from tacit.privacy.participation import Participation
 from tacit.progress import Advanced, Event, silent
 from tacit.runs import Run
+from tacit.secure_aggregation.counts import SecureSum
 from tacit.statements.ledger import Ledger, release_from
 
 ONE = Hardware(workers=1)
@@ -248,6 +250,25 @@ def test_devices_may_randomise_their_own_reports(world: tuple[Path, Path, Path],
     assert checked.holds, checked.failed
 
 
+@pytest.mark.parametrize("price", [PRICE, ReleasePrice(local_epsilon=8.0)], ids=["central", "local"])
+def test_reports_summed_securely_are_the_same_and_the_statement_says_how(
+    world: tuple[Path, Path, Path], price: ReleasePrice, tmp_path: Path
+) -> None:
+    cache, model, other = world
+    given: dict[str, Any] = {"data": cache, "seed": 3, "clients": 40}
+    plain = found_by(model, other, release=price, out=tmp_path / "plain", **given)
+    hidden = replace(price, secure_sum=SecureSum(devices=5))
+    secure = found_by(model, other, release=hidden, out=tmp_path / "secure", **given)
+    assert secure.found["promise"] == plain.found["promise"]
+    if price.local_epsilon is None:  # randomised reports are drawn in another order
+        assert secure.released == plain.released
+    text = (tmp_path / "secure" / "report" / "statement.json").read_text()
+    assert "secure aggregation by pairwise masks: of each group 5 devices" in text
+    assert tacit.verify(tmp_path / "secure" / "report" / "statement.json").holds
+    again = found_by(model, other, release=hidden, out=tmp_path / "secure", **given)
+    assert again.released == secure.released
+
+
 def test_any_network_is_evaluated_as_a_job(world: tuple[Path, Path, Path], tmp_path: Path) -> None:
     cache, model, _ = world
     words = Cache.open(cache).vocabulary_path.read_bytes()
@@ -309,3 +330,4 @@ def test_the_command(world: tuple[Path, Path, Path], tmp_path: Path) -> None:
     assert json.loads(CliRunner().invoke(app, ["account", "run", out, "--json"]).stdout)["promise"] == record["promise"]
     assert "3 histograms" in said("account", "run", out)
     assert "each say the whole price" in said(*released, "--zcdp", "1", code=2)
+    assert "nothing is; give --zcdp" in said(*asked, "--secure-sum", "masks", code=2)

@@ -8,12 +8,13 @@ import typer
 
 from tacit.cli.console import say_blocks
 from tacit.cli.display import display
-from tacit.cli.options import Json, Population, command
+from tacit.cli.options import Json, Population, SecureOptions, command
 from tacit.cli.values import k_and_delta
 from tacit.privacy.local_anonymity import Anonymity
 
 if TYPE_CHECKING:  # Numba would come with it
     from tacit.discovery.settings import DiscoverySettings
+    from tacit.secure_aggregation.counts import SecureSum
 
 PRINTABLE = "printable"
 
@@ -55,7 +56,7 @@ class DiscoveryOptions:
         int | None, typer.Option(help="Fix all randomness of a SIMULATION: whoever knows it can undo the protection.")
     ] = None
 
-    def settings(self) -> "DiscoverySettings":
+    def settings(self, secure_sum: "SecureSum | None" = None) -> "DiscoverySettings":
         """What was asked for. InputError names what cannot be."""
         from tacit.discovery.alphabet import Alphabet
         from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
@@ -79,6 +80,7 @@ class DiscoveryOptions:
             allocation=self.allocation,  # type: ignore[arg-type]
             resample_users=self.resample_users,
             seed=self.seed,
+            secure_sum=secure_sum,
         )
 
 
@@ -92,6 +94,7 @@ def discover_words(
     ],
     out: Annotated[Path, typer.Option(help="The run folder; an interrupted run there goes on where it was.")],
     options: DiscoveryOptions,
+    secure: SecureOptions,
     delta: Annotated[
         float | None,
         typer.Option(help="Where the central epsilon is read; left out, min(1e-5, n^-1.1) of n clients."),
@@ -102,7 +105,7 @@ def discover_words(
     """Find frequent unknown words under local differential privacy, layer by layer of a trie."""
     from tacit.jobs.discover import discover
 
-    settings = options.settings()
+    settings = options.settings(secure.of())
     with display(json, out) as progress:
         result = discover(data, vocabulary, out, settings, delta=delta, population=population, progress=progress)
     say_blocks(result, json)

@@ -8,7 +8,7 @@ import typer
 import tacit
 from tacit.cli.console import say_blocks
 from tacit.cli.display import display
-from tacit.cli.options import Json, Population, Price, command
+from tacit.cli.options import Json, Population, Price, SecureOptions, command
 from tacit.compute import Hardware
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ def evaluate(
     models: Annotated[list[Path], typer.Argument(help="Finished runs or model folders; the first is compared with.")],
     data: Annotated[Path, typer.Option(help="A cache of clients' text, with the models' vocabulary.")],
     price: Price,
+    secure: SecureOptions,
     clients: Annotated[int, typer.Option(help="Clients to ask; 0 is all of the split.")] = 0,
     split_name: Annotated[str, typer.Option(help="Which clients: test, validation or train.")] = "test",
     sentences: Annotated[int, typer.Option(help="Sentences of a client, evenly spread over its text.")] = 64,
@@ -41,7 +42,7 @@ def evaluate(
             models,
             data,
             settings=settings,
-            release=price.release(),
+            release=price.release(secure.of()),
             out=out,
             population=population,
             seed=seed,

@@ -15,6 +15,7 @@ from tacit.errors import InputError, conceivable
 if TYPE_CHECKING:  # JAX would come with it
     from tacit.evaluation.settings import ReleasePrice
     from tacit.integrations import Logs
+    from tacit.secure_aggregation.counts import SecureSum
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 RunFolder = Annotated[Path, typer.Argument(help="A run folder, finished or not.")]
@@ -32,6 +33,31 @@ Seed = Annotated[
 ]
 
 
+@dataclasses.dataclass(frozen=True)
+class SecureOptions:
+    """How devices' counts are added up so that nobody sees one device's."""
+
+    secure_sum: Annotated[
+        str | None, typer.Option(help="Sum what devices send by secure aggregation: masks, or one-message.")
+    ] = None
+    secure_devices: Annotated[
+        int | None,
+        typer.Option(
+            help="Of each group so many play its whole protocol; the others are added modulo the same 2^b.",
+            show_default="8",
+        ),
+    ] = None
+
+    def of(self) -> "SecureSum | None":
+        """None where none is asked for. Raises: InputError for an unknown protocol, or too few devices."""
+        from tacit.secure_aggregation.counts import SecureSum
+
+        if self.secure_sum is None and self.secure_devices is not None:
+            raise InputError("--secure-devices plays a protocol, and none is named; add --secure-sum masks.")
+        given = {} if self.secure_devices is None else {"devices": self.secure_devices}
+        return None if self.secure_sum is None else SecureSum(protocol=self.secure_sum, **given)  # type: ignore[arg-type]
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Price:
     """What is released of an evaluation; without any of the three, nothing."""
@@ -43,14 +69,18 @@ class Price:
         float | None, typer.Option(help="Or let every device randomise its one report itself, with this epsilon.")
     ] = None
 
-    def release(self) -> "ReleasePrice | None":
-        """Raises: InputError for two prices, or one that is none."""
+    def release(self, secure_sum: "SecureSum | None") -> "ReleasePrice | None":
+        """Raises: InputError for two prices, one that is none, or a secure sum of nothing that is released."""
         from tacit.evaluation.settings import ReleasePrice
 
         if self.delta is not None and not 0 < self.delta < 1:
             raise InputError(f"--delta {self.delta:g} is not between 0 and 1; 1e-6 is usual.")
         given = any(each is not None for each in (self.zcdp, self.epsilon, self.local_epsilon))
-        return ReleasePrice(**dataclasses.asdict(self)) if given else None
+        if secure_sum and not given:
+            raise InputError(
+                "--secure-sum adds up what is released, and nothing is; give --zcdp, --epsilon or --local-epsilon."
+            )
+        return ReleasePrice(**dataclasses.asdict(self), secure_sum=secure_sum) if given else None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,7 +11,7 @@ import tacit
 from tacit.cli import values
 from tacit.cli.console import say_blocks
 from tacit.cli.display import display
-from tacit.cli.options import Json, Population, Price, command
+from tacit.cli.options import Json, Population, Price, SecureOptions, command
 from tacit.compute import Hardware
 from tacit.errors import InputError
 from tacit.keyboard.metrics import TOP1
@@ -140,6 +140,7 @@ def personalize(
     gating: Gate,
     counted: Counted,
     price: Price,
+    secure: SecureOptions,
     clients: Annotated[int, typer.Option(help="Clients to ask; 0 is all of the split.")] = 0,
     split_name: Annotated[str, typer.Option(help="Which clients: test, validation or train.")] = "test",
     population: Population = None,
@@ -165,7 +166,7 @@ def personalize(
             data,
             out,
             settings=settings,
-            release=price.release(),
+            release=price.release(secure.of()),
             population=population,
             seed=seed,
             hardware=Hardware(workers=workers),

@@ -2,13 +2,14 @@
 
 `discover` knows no more of the devices than that. Here they are simulated, in two ways that give sums of one law: every
 user makes its reports, and they are counted and forgotten (`OneByOne`); or a whole group answers at once (`AtOnce`),
-its fast twin, where users are only counted. `users[c]` users hold what client c typed, each choosing for itself; their
-answers are summed as they are chosen, and the randomizers' votes are drawn from the exact joint law of their sum, so
-neither users x answers nor users x domain is ever held.
+its fast twin, where users are only counted. `SecurelySummed` has some of a group play secure aggregation on the way.
+`users[c]` users hold what client c typed, each choosing for itself; their answers are summed as they are chosen, and
+the randomizers' votes are drawn from the exact joint law of their sum, so neither users x answers nor users x domain is
+ever held.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -21,6 +22,7 @@ from tacit.discovery.question import Question
 from tacit.discovery.settings import LocalReportSettings
 from tacit.discovery.trie import Tally
 from tacit.randomizers.device_randomness import device_generator
+from tacit.secure_aggregation.counts import SecureSum, secure_total
 
 Numbers = NDArray[np.int64]
 
@@ -137,6 +139,31 @@ class OneByOne(SimulatedCollector):
             for _ in range(users[client]):
                 tally.add(reports(typed, task.question, task.settings, generator))
         return SummedReports(tally.votes, tally.reports)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecurelySummed(SimulatedCollector):
+    """The first devices of a group make their reports and play secure aggregation; the others answer as one.
+
+    What a device sends is how often its own reports support each answer, so a sum of them says as much as all reports.
+    """
+
+    secure: SecureSum = field(default_factory=SecureSum)
+
+    def collect(self, task: QuestionTask) -> SummedReports:
+        """The sum of all users' votes modulo 2^b, which is their plain sum. Raises: InputError for a group of two."""
+        users, generator = self._users(task), self._randomness(task)
+        before = np.cumsum(users) - users
+        playing = np.clip(self.secure.devices - before, 0, users)
+        randomizer = task.settings.randomizer_for(task.question.domain)
+        devices = [
+            randomizer.votes(reports(self.typed.of(int(client)), task.question, task.settings, generator))
+            for client in np.repeat(np.arange(users.size), playing)
+        ]
+        others = votes_of(self.typed, task.question, task.settings, users - playing, generator)
+        sent = task.users * task.settings.contributions
+        each = task.settings.contributions
+        return SummedReports(secure_total(self.secure, devices, others, most=max(1, sent), each=each), sent)
 
 
 def votes_of(

@@ -9,6 +9,7 @@ from tacit.errors import InputError, ParticipationError
 from tacit.privacy.local_anonymity import MOST_CONTRIBUTORS, Anonymity
 from tacit.randomizers import Randomizer
 from tacit.randomizers.registry import RANDOMIZERS
+from tacit.secure_aggregation.counts import SecureSum
 
 DEEPEST = 1_000  # layers; no word is longer
 
@@ -55,6 +56,7 @@ class DiscoverySettings:
     word of n characters needs n + 1 <= `depth` layers. `counting_users` more say how often each found word is typed.
     `allocation` even asks as many in each layer; middle (not in the paper) as many in all, but more in layers 4 to 8.
     `seed` makes a simulation repeatable, and then its randomness protects nobody; None asks the operating system.
+    `secure_sum` has each group's votes summed by secure aggregation; None: in the clear.
     """
 
     reports: LocalReportSettings
@@ -68,6 +70,7 @@ class DiscoverySettings:
     allocation: Allocation = "even"
     resample_users: bool = False
     seed: int | None = None
+    secure_sum: SecureSum | None = None
 
     def __post_init__(self) -> None:
         for name in ("users_per_layer", "passes", "prefixes"):

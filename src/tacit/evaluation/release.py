@@ -20,6 +20,7 @@ from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Independent
 from tacit.randomizers import Randomizer
+from tacit.secure_aggregation.counts import SecureSum, secure_total
 from tacit.statements import LocalReports, NoisedSum
 from tacit.statements.local_releases import EVALUATION_HISTOGRAM
 
@@ -69,12 +70,18 @@ def guarantee_for(histograms: int, *, zcdp: float, steps: int = 1) -> Guarantee:
 
 
 def release(
-    queries: Sequence[HistogramQuery], guarantee: Guarantee, *, step: int, add_noise: AddNoise
+    queries: Sequence[HistogramQuery],
+    guarantee: Guarantee,
+    *,
+    step: int,
+    add_noise: AddNoise,
+    secure: SecureSum | None = None,
 ) -> tuple[dict[str, Histogram], NoisedSum]:
     """The histograms with Gaussian noise of `guarantee.seed_stddev` in every cell, and what the ledger must hold.
 
-    add_noise: adds normal noise that nobody knows to all counts of the step at once. Raises: InputError where the
-    guarantee was made for another number of histograms, or the queries were put to different clients.
+    add_noise: adds normal noise that nobody knows to all counts of the step at once. secure: how the counts are added
+    up so that nobody sees one client's; None: in the clear. Raises: InputError where the guarantee was made for another
+    number of histograms, or the queries were put to different clients.
     """
     asked = _same_clients(queries)
     norm = math.sqrt(len(queries))
@@ -84,7 +91,7 @@ def release(
             f"{guarantee.clip_norm:g}; make it with guarantee_for({len(queries)}, ...)."
         )
     spread = guarantee.seed_stddev
-    noised = np.rint(add_noise(np.concatenate([each.counts for each in queries]), spread))
+    noised = np.rint(add_noise(summed(queries, secure), spread))
     ends = np.cumsum([each.cells.size for each in queries])[:-1]
     released = {
         each.name: Histogram.of(each.cells, own, spread**2 + ROUNDING, asked)
@@ -101,6 +108,17 @@ def release(
     )
 
 
+def summed(queries: Sequence[HistogramQuery], secure: SecureSum | None = None) -> Whole:
+    """The counts of all queries, one histogram after another: the sum of what each client adds, bit by bit."""
+    if secure is None:
+        return np.concatenate([each.counts for each in queries])
+    starts = np.cumsum([0, *(each.cells.size for each in queries)])
+    cells = np.stack([each.chosen for each in queries], axis=1) + starts[:-1]  # (asked, queries)
+    devices = [np.bincount(mine, minlength=starts[-1]) for mine in cells[: secure.devices]]
+    others = np.bincount(cells[secure.devices :].ravel(), minlength=starts[-1])
+    return secure_total(secure, devices, others, most=len(cells))
+
+
 def release_locally(
     queries: Sequence[HistogramQuery],
     randomizer: Callable[[int], Randomizer],
@@ -108,6 +126,7 @@ def release_locally(
     step: int,
     first_user: int,
     generator: np.random.Generator,
+    secure: SecureSum | None = None,
 ) -> tuple[dict[str, Histogram], tuple[LocalReports, ...]]:
     """The histograms from reports that every device randomised itself, so that nobody need be trusted, and what the
     ledger must hold.
@@ -116,7 +135,7 @@ def release_locally(
     then has 1/H of the clients, where answering all would leave each 1/H of epsilon. `randomizer` makes one for a
     number of cells; `first_user` users were asked in earlier steps. Every device's report is epsilon-locally private,
     whoever sees it. Variances are the randomizer's at the estimated count; the small correlation between cells is left
-    out.
+    out. `secure`: how each group's votes are added up; None: in the clear.
     """
     asked = _same_clients(queries)
     assigned = generator.permutation(asked) % len(queries)
@@ -125,8 +144,7 @@ def release_locally(
     for number, each in enumerate(queries):
         mine = each.chosen[assigned == number]
         device = randomizer(each.cells.size)
-        holders = np.bincount(mine, minlength=each.cells.size)
-        estimates = device.estimate(device.sample_votes(holders, generator), mine.size)
+        estimates = device.estimate(_votes(mine, device, generator, secure), mine.size)
         variances = [device.variance(mine.size, float(np.clip(count, 0, mine.size))) for count in estimates]
         found[each.name] = Histogram.of(each.cells, estimates, variances, mine.size)
         rows.append(
@@ -148,6 +166,15 @@ def release_locally(
             )
         )
     return found, tuple(rows)
+
+
+def _votes(answers: Whole, randomizer: Randomizer, generator: np.random.Generator, secure: SecureSum | None) -> Whole:
+    """The votes of the devices with these answers; with `secure` the first of them make reports and add them so."""
+    playing = 0 if secure is None else secure.devices
+    devices = [randomizer.votes(randomizer.encode(own, generator)) for own in answers[:playing, np.newaxis]]
+    holders = np.bincount(answers[playing:], minlength=randomizer.domain)
+    others = randomizer.sample_votes(holders, generator)
+    return others if secure is None else secure_total(secure, devices, others, most=max(1, answers.size))
 
 
 def _same_clients(queries: Sequence[HistogramQuery]) -> int:

@@ -20,7 +20,7 @@ from tacit.data import Cache, Source, open_source
 from tacit.data.manifest import MANIFEST
 from tacit.data.sources import absolute
 from tacit.data.unknown_words import TypedWords, cached_typed_words, read_typed_words
-from tacit.discovery.collect import AtOnce, SimulatedCollector
+from tacit.discovery.collect import AtOnce, SecurelySummed, SimulatedCollector
 from tacit.discovery.rounds import discover as ask_all
 from tacit.discovery.settings import DiscoverySettings
 from tacit.errors import InputError, RunError, UnknownRelease, of_type
@@ -60,8 +60,9 @@ def discover(
     data: a source, the line of text that names one, or a cache with a larger vocabulary. A run that is there and was
     begun with the same arguments goes on; nobody is asked twice. delta: where the central epsilon is read, which is all
     that it changes; left out, that of so many clients (`privacy.delta`). collector: how clients are asked; `OneByOne`
-    has each make its reports, as a device does, and gives sums of the same law as the quick `AtOnce`. population: in
-    whose budget the run is entered first.
+    has each make its reports, as a device does, and gives sums of the same law as the quick `AtOnce`; settings with a
+    `secure_sum` are asked by `SecurelySummed`, whatever is named here. population: in whose budget the run is entered
+    first.
 
     Raises: InputError, SourceError, CacheError, ParticipationError (too few clients), all before anything is written;
     RunError where `out` was begun with other settings or is another thing.
@@ -212,12 +213,13 @@ def _to_the_end(
 ) -> DiscoveryResult:
     """Ask what is left to be asked, and write what was found."""
     sweep_drafts(run.path / "steps")
-    devices = collector(
-        typed=typed,
-        assignment=metadata_of(run).assignment,
-        resampled=settings.resample_users,
-        seed=settings.seed,
-    )
+    asked: dict[str, Any] = {
+        "typed": typed,
+        "assignment": metadata_of(run).assignment,
+        "resampled": settings.resample_users,
+        "seed": settings.seed,
+    }
+    devices = collector(**asked) if settings.secure_sum is None else SecurelySummed(**asked, secure=settings.secure_sum)
     budget.confirm(run)
     found = ask_all(settings, devices, RunJournal(run), known=frozenset(known.words), progress=progress)
     budget.settle(run)

@@ -151,13 +151,14 @@ def _release(
             step=step,
             first_user=len(run.participations()[0]),
             generator=_devices(run, queries, local, step),
+            secure=price.secure_sum,
         )
     guarantee = guarantee_for(len(queries), zcdp=price.rho, steps=steps)
 
     def noised(counts: NDArray[np.int64], stddev: float) -> NDArray[np.float64]:
         return add_independent_noise(counts, stddev=stddev, key=run.noise_key, purpose=CENTRAL, round=step)
 
-    histograms, row = release(queries, guarantee, step=step, add_noise=noised)
+    histograms, row = release(queries, guarantee, step=step, add_noise=noised, secure=price.secure_sum)
     return histograms, (row,)
 
 

@@ -32,6 +32,7 @@ PUBLIC_DATA = {  # by the vocabulary's kind
     "private": (),
 }
 
+IN_THE_CLEAR = "simulated in the clear"
 BUDGET = "budget"  # a note: the state of the population's after the run was settled
 EXACT_FIGURES = "the exact figures under `simulation` in the folder and in its report, counted in the clients' own text"
 
@@ -131,7 +132,7 @@ def _aggregation(run: Run) -> str:
     """Who sums the updates; of a collector of the program's own, what the guarantee takes on its word."""
     own = trained(run).hooks.get("collector")
     if own is None:
-        return "simulated in the clear"
+        return IN_THE_CLEAR
     return (
         f"by a collector that is no part of this software ({own}); that each device is in a round's sum once, with an "
         "update no longer than the clip norm, is its promise"
@@ -184,8 +185,21 @@ def discovery_facts(run: Run, delta: float | None = None) -> DiscoveryFacts:
         anonymity=None if anonymity is None else Anonymity(k=anonymity["k"], delta=anonymity["delta"]),
         vocabulary_kind=metadata.vocabulary_kind,
         vocabulary_description=metadata.vocabulary_description,
+        aggregation=_summed(asked.get("secure_sum")),
         looked_at=("the figures under `simulation` in result.json, counted in the clients' own text",),
         verify_command=f"tacit verify {run.path / 'report' / 'statement'}.json",
+    )
+
+
+def _summed(secure: Mapping[str, Any] | None) -> str:
+    """Who adds up the reports of a group, by its run's settings."""
+    if secure is None:
+        return IN_THE_CLEAR
+    names = {"masks": "pairwise masks", "one-message": "one encrypted message of each and keepers"}
+    return (
+        f"simulated secure aggregation by {names[secure['protocol']]}: of each group {secure['devices']:,} devices, or "
+        "all of fewer, play the whole protocol, the reports of the others are added in the clear modulo the same power "
+        "of two, and the total is the plain sum to the bit"
     )
 
 
@@ -208,6 +222,7 @@ def evaluation_facts(run: Run, delta: float | None = None) -> EvaluationFacts | 
         split=settings["data"]["split"],
         asked=asked.asked,
         delta=0.0 if local else asked.delta if delta is None else delta,
+        aggregation=_summed(settings.get("release", {}).get("secure_sum")),
         looked_at=(EXACT_FIGURES,),
         verify_command=f"tacit verify {shlex.quote(str(run.path / 'report' / 'statement.json'))}",
         key_source=asked.key_source,

@@ -1,0 +1,338 @@
+"""What a sum that nobody can open costs: encoding, masks, one message, keepers, beside plain sums and beside Flower.
+
+Every figure is CPU time of one process with one thread. Rows, each in a process of its own:
+
+encode      an update of 2.38 million parameters to residues, and a sum of them back; a plain sum beside it
+cipher      the stream cipher that masks are made of, in blocks that stay in a core's cache: bytes a second
+masked      the server of a round of n real clients, 10% of whom vanish after they shared their secrets, beside its
+            floor (bytes of masks to take off / speed of the stream cipher), a client's part, what the server holds
+sealed      one message: a client's report, the server, a keeper, and what each holds, for n real clients
+noise       a keeper's noise of one round
+formula     the servers at 6,500 clients from n = the first two sizes, held against the third
+flower      SecAgg+ functions of Flower: the mask of one seed, shares of one secret. Its masks come from seeds that are
+            folded to 32 bits and drawn by a Mersenne twister, which hides nothing from who can try 2^32 of them.
+
+    python benchmarks/secure_aggregation.py --peer-python PY      PY has flwr; without it, no row of Flower's
+    python benchmarks/secure_aggregation.py --parameters 2000 --clients 8 12 20 --turns 1      a smoke test
+
+Prints one JSON line a row. Run it on an otherwise idle machine.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+CLIP_NORM, REPORT_GOAL, VANISHED = 5.0, 6_500, 0.1
+SIZES = (100, 500, 1_000)
+GOALS = {
+    "encode": "encode_s and decode_s at most 0.15",
+    "masked": "over_floor at most 1.5",
+    "sealed": "client_s at most 0.3, client_bytes at most 1.3 times plain_bytes",
+    "formula": "one message at most 15, a keeper at most 10, where masks have a floor of 87 and all pairs 5,782",
+}
+
+
+class Stopwatch:
+    """CPU seconds by what they were spent on."""
+
+    def __init__(self) -> None:
+        self.spent: dict[str, float] = {}
+
+    def __call__(self, what: str, work: Callable[..., Any], *arguments: Any) -> Any:
+        began = time.process_time()
+        done = work(*arguments)
+        self.spent[what] = self.spent.get(what, 0.0) + time.process_time() - began
+        return done
+
+
+def median_of(turns: int, work: Callable[[], Any]) -> float:
+    """Seconds, after once to compile."""
+    work()
+    spent = []
+    for _ in range(turns):
+        began = time.process_time()
+        work()
+        spent.append(time.process_time() - began)
+    return statistics.median(spent)
+
+
+def held_by(value: Any, seen: set[int] | None = None) -> int:
+    """Bytes of an object and of all that it alone leads to: arrays, bytes, containers, attributes."""
+    seen = set() if seen is None else seen
+    if id(value) in seen or isinstance(value, type | int | float | bool | None):
+        return 0
+    seen.add(id(value))
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if isinstance(value, bytes | str):
+        return sys.getsizeof(value)
+    inside: list[Any] = []
+    if isinstance(value, dict):
+        inside = [*value.keys(), *value.values()]
+    elif isinstance(value, list | tuple | set | frozenset):
+        inside = [*value]
+    inside += [*getattr(value, "__dict__", {}).values()]
+    return sys.getsizeof(value) + sum(held_by(each, seen) for each in inside)
+
+
+def encoding_of(parameters: int) -> Any:
+    from tacit.privacy.encoding import Encoding
+
+    return Encoding.within(parameters, CLIP_NORM, REPORT_GOAL)
+
+
+# -- rows --------------------------------------------------------------------------------------------------------------
+
+
+def encode_row(parameters: int, turns: int) -> dict[str, Any]:
+    from tacit.secure_aggregation.encoding import decode, encode
+    from tacit.secure_aggregation.packing import pack, unpack
+
+    encoding, signs = encoding_of(parameters), bytes(32)
+    update = np.random.default_rng(0).normal(0, 1e-3, parameters).astype(np.float32)
+    words = encode(update, encoding, signs=signs, rounding=os.urandom(32))
+    packed, summed = pack(words, encoding.bits), np.zeros(parameters, np.float32)
+    return {
+        "dimension": encoding.dimension,
+        "bits": encoding.bits,
+        "encode_s": median_of(turns, lambda: encode(update, encoding, signs=signs, rounding=os.urandom(32))),
+        "decode_s": median_of(turns, lambda: decode(words, encoding, signs=signs, reports=1)),
+        "pack_s": median_of(turns, lambda: pack(words, encoding.bits)),
+        "unpack_s": median_of(turns, lambda: unpack(packed, encoding.bits, encoding.dimension)),
+        "bytes": len(packed),
+        "plain_sum_s": median_of(turns, lambda: np.add(summed, update, out=summed)),
+        "plain_bytes": update.nbytes,
+    }
+
+
+def cipher_row(parameters: int, turns: int) -> dict[str, Any]:
+    return {"bytes_per_s": cipher_speed(turns)}
+
+
+def cipher_speed(turns: int) -> float:
+    """Bytes a second of the keystream of masks, made in blocks that stay in a core's cache, and added to nothing."""
+    from tacit.secure_aggregation import secrets
+
+    zeros, room = bytes(4 * secrets.BLOCK), memoryview(bytearray(4 * secrets.BLOCK + 16))
+    stream, blocks = secrets._stream(bytes(32)), 512
+
+    def make() -> None:
+        for _ in range(blocks):
+            stream.update_into(zeros, room)
+
+    return blocks * len(zeros) / median_of(turns, make)
+
+
+def masked_row(parameters: int, turns: int, clients: int) -> dict[str, Any]:
+    from tacit.secure_aggregation import secrets
+    from tacit.secure_aggregation.masked_client import MaskedClient
+    from tacit.secure_aggregation.masked_messages import RoundSettings
+    from tacit.secure_aggregation.masked_server import MaskedServer
+    from tacit.secure_aggregation.secrets import Identity
+
+    encoding, spent = encoding_of(parameters), Stopwatch()
+    identities, private = [Identity(os.urandom(32)) for _ in range(clients)], os.urandom(32)
+    settings = RoundSettings.of(
+        [each.public for each in identities],
+        dimension=encoding.dimension,
+        bits=encoding.bits,
+        most_reports=encoding.most_reports,
+        fewest=2,
+        server_key=secrets.public_key(private),
+        seed=os.urandom(32),
+        dropout=VANISHED,
+    )
+    server = spent("open", MaskedServer, settings, [each.public for each in identities], private)
+    vector = np.random.default_rng(0).integers(0, encoding.modulus, encoding.dimension, dtype=np.uint32)
+    invitation = server.invitation  # all devices have the same vector, which each copies when it masks it
+    devices = [spent("clients", MaskedClient, invitation, each, vector) for each in identities]
+    vanished = set(range(0, clients, round(1 / VANISHED)))
+    held = 0
+
+    def answers(sent: dict[int, bytes]) -> Iterator[bytes]:
+        for client, data in sent.items():
+            yield spent("clients", devices[client].receive, data)
+
+    waiting: Iterator[bytes] = (spent("clients", device.advertise) for device in devices)
+    for step in ("advertise", "share", "add", "consent", "unmask"):
+        for message in waiting:
+            spent(step, server.receive, message)
+        held = max(held, held_by(server))
+        sent = spent("open" if step == "unmask" else step, server.advance)
+        waiting = answers({client: data for client, data in sent.items() if step != "share" or client not in vanished})
+    survivors = clients - len(vanished)
+    expected = vector.astype(np.uint64) * survivors & np.uint64(encoding.modulus - 1)
+    assert np.array_equal(server.total, expected), "the sum is not the sum"
+    near = settings.neighbours()
+    masks = survivors + sum(len(set(near[gone]) - vanished) for gone in vanished)
+    floor = masks * 4 * encoding.dimension / cipher_speed(turns)
+    of_server = sum(seconds for what, seconds in spent.spent.items() if what != "clients")
+    return {
+        "clients": clients,
+        "vanished": len(vanished),
+        "neighbours": settings.plan().degree,
+        "masks": masks,
+        "server_s": of_server,
+        "floor_s": floor,
+        "over_floor": of_server / floor,
+        "by_step_s": {what: round(seconds, 3) for what, seconds in spent.spent.items() if what != "clients"},
+        "client_s": spent.spent["clients"] / clients,
+        "client_bytes": settings.vector_bytes(),
+        "server_bytes": held,
+        "sum_bytes": 4 * encoding.dimension,
+    }
+
+
+def noise_row(parameters: int, turns: int) -> dict[str, Any]:
+    from tacit.mechanisms import stream_for
+    from tacit.mechanisms.whole import KeeperStream
+    from tacit.privacy.strategy import PUBLISHED_BLT
+    from tacit.secure_aggregation.noise import NoiseKeeper
+
+    encoding = encoding_of(parameters).with_noise(7 * CLIP_NORM, keepers=3, rounds=2_000)
+    stream = stream_for(PUBLISHED_BLT["b400"])
+    own = KeeperStream(stream=stream, stddev=7 * CLIP_NORM * encoding.scale, dimension=encoding.dimension)
+    with tempfile.TemporaryDirectory() as folder:
+        keeper = NoiseKeeper(Path(folder), own, encoding)
+        rounds = iter(range(turns + 1))
+        seconds = median_of(turns, lambda: keeper.noise(next(rounds), name=os.urandom(32), signs=bytes(32)))
+        on_disk = max(path.stat().st_size for path in Path(folder).iterdir())
+    return {"mechanism": "b400", "bits": encoding.bits, "keeper_s": seconds, "state_bytes": on_disk}
+
+
+def flower_row(parameters: int, turns: int) -> dict[str, Any]:
+    """Runs where flwr is installed, and imports nothing else that is not there."""
+    from importlib.metadata import version
+
+    from flwr.common.secure_aggregation.crypto.shamir import combine_shares, create_shares
+    from flwr.common.secure_aggregation.secaggplus_utils import pseudo_rand_gen
+
+    seed, dimensions = os.urandom(32), [(parameters,)]
+    summed = pseudo_rand_gen(seed, 1 << 22, dimensions)[0]
+
+    def mask() -> None:
+        np.subtract(summed, pseudo_rand_gen(seed, 1 << 22, dimensions)[0], out=summed)
+
+    shares = create_shares(seed, 26, 51)
+    return {
+        "version": version("flwr"),
+        "mask_s": median_of(turns, mask),
+        "share_s": median_of(turns, lambda: create_shares(seed, 26, 51)),
+        "combine_s": median_of(turns, lambda: combine_shares(shares[:26])),
+        "seeds": "folded to 32 bits, numpy.random.RandomState",
+        "mask_bytes_held": 8 * parameters,
+    }
+
+
+ROWS: dict[str, Callable[..., dict[str, Any]]] = {
+    "encode": encode_row,
+    "cipher": cipher_row,
+    "masked": masked_row,
+    "noise": noise_row,
+    "flower": flower_row,
+}
+
+
+# -- the formula -------------------------------------------------------------------------------------------------------
+
+
+def masked_formula(rows: list[dict[str, Any]], dimension: int) -> dict[str, Any]:
+    """seconds = a reports + b masks: from two sizes, held against the third, and said of REPORT_GOAL."""
+    from tacit.secure_aggregation.graph import graph_plan
+
+    counts = np.array([[row["clients"] - row["vanished"], row["masks"]] for row in rows], np.float64)
+    seconds = np.array([row["server_s"] for row in rows])
+    of_report, of_mask = np.linalg.solve(counts[:2], seconds[:2])
+    degree = graph_plan(REPORT_GOAL, dropout=round(1000 * VANISHED), corruption=100).degree
+    gone = round(VANISHED * REPORT_GOAL)
+    masks = REPORT_GOAL - gone + gone * degree * (1 - VANISHED)
+    found = {
+        "protocol": "masks",
+        "from_clients": [row["clients"] for row in rows[:2]],
+        "report_s": of_report,
+        "mask_s": of_mask,
+        "clients": REPORT_GOAL,
+        "neighbours": degree,
+        "server_s": of_report * (REPORT_GOAL - gone) + of_mask * masks,
+        "all_pairs_masks": REPORT_GOAL - gone + gone * (REPORT_GOAL - gone),
+    }
+    found["all_pairs_s"] = of_report * (REPORT_GOAL - gone) + of_mask * found["all_pairs_masks"]
+    if len(rows) > 2:
+        found["checked_at"] = rows[2]["clients"]
+        found["predicted_over_measured"] = float(counts[2] @ [of_report, of_mask] / seconds[2])
+    return found
+
+
+# -- all of it ---------------------------------------------------------------------------------------------------------
+
+
+def row_of(name: str, options: argparse.Namespace, *, clients: int | None = None) -> dict[str, Any]:
+    """A row, computed in a process of its own with one thread."""
+    python = options.peer_python if name == "flower" else sys.executable
+    command = [python, __file__, "--row", name, "--parameters", str(options.parameters), "--turns", str(options.turns)]
+    command += [] if clients is None else ["--clients", str(clients)]
+    one = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(command, env={**os.environ, **one}, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"the row {name} failed:\n{done.stderr}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def told(name: str, figures: dict[str, Any], options: argparse.Namespace) -> None:
+    about = {"row": name, "parameters": options.parameters, **({"goal": GOALS[name]} if name in GOALS else {})}
+    rounded = {key: float(f"{value:.4g}") if isinstance(value, float) else value for key, value in figures.items()}
+    machine = {"processor": processor(), "date": datetime.now(UTC).strftime("%Y-%m-%d")}
+    print(json.dumps({**about, **rounded, **machine}), flush=True)
+
+
+def processor() -> str:
+    """As the kernel calls it."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.processor())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parameters", type=int, default=2_380_000)
+    parser.add_argument("--clients", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--turns", type=int, default=7)
+    parser.add_argument("--peer-python", help="an interpreter that has flwr")
+    parser.add_argument("--only", nargs="+", help="these rows alone")
+    parser.add_argument("--row", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.row:
+        if options.row in ("masked", "sealed"):
+            ROWS[options.row](500, 1, clients=8)  # compiles
+        sizes = {"clients": options.clients[0]} if options.row in ("masked", "sealed") else {}
+        print(json.dumps(ROWS[options.row](options.parameters, options.turns, **sizes)))
+        return
+    wanted = options.only or [*ROWS, "formula"]
+    for name in [each for each in ROWS if each in wanted]:
+        if name == "flower" and not options.peer_python:
+            continue
+        if name != "masked":
+            told(name, row_of(name, options), options)
+            continue
+        rows = []
+        for clients in options.clients:
+            rows.append(row_of(name, options, clients=clients))
+            told(name, rows[-1], options)
+        if "formula" in wanted and len(rows) > 1:
+            told("formula", masked_formula(rows, options.parameters), options)
+
+
+if __name__ == "__main__":
+    main()

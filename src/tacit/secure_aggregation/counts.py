@@ -1,0 +1,176 @@
+"""Counts through the same door as updates: votes of words and histograms, summed modulo 2^b so that nobody sees one.
+
+Counts are whole numbers already, so nothing is rounded and nothing inflates: b is chosen so that no cell can overflow,
+and the sum is the plain sum to the bit.
+"""
+
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import InputError, RoundAborted
+from tacit.privacy.encoding import WORD
+from tacit.secure_aggregation.keeper import Keeper, make_keeper
+from tacit.secure_aggregation.sealed_client import sealed_report
+from tacit.secure_aggregation.sealed_messages import SealedRound, smallest_parameters
+from tacit.secure_aggregation.sealed_server import SealedServer
+from tacit.secure_aggregation.secrets import KEY_BYTES, Identity, public_key
+from tacit.secure_aggregation.simulate import run_masked_round
+from tacit.secure_aggregation.wire import Message
+
+Whole = NDArray[np.int64]
+Words = NDArray[np.uint32]
+Protocol = Literal["masks", "one-message"]
+
+KEEPERS = 4  # of one message, of whom one may work with the server
+FEWEST = 3  # devices of a protocol: of two, each knows the other's counts from the sum
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecureSum:
+    """How a simulation adds counts securely: `devices` of each group play the whole protocol, from keys to the sum.
+
+    What the others would send is added modulo the same 2^b without keys, which gives the same sum in less time.
+    """
+
+    protocol: Protocol = "masks"
+    devices: int = 8
+
+    def __post_init__(self) -> None:
+        if self.protocol not in get_args(Protocol):
+            raise InputError(
+                f"the protocol {self.protocol!r} is unknown; it is one of {', '.join(get_args(Protocol))}."
+            )
+        if self.devices < FEWEST:
+            raise InputError(
+                f"{self.devices} devices hide nothing in their sum; let {FEWEST} or more play the protocol."
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountEncoding:
+    """Counts in `cells` cells, of which no sum exceeds `most`: the reports that there may be, times what one may add.
+
+    Raises: InputError where no word of 32 bits holds such a sum.
+    """
+
+    cells: int
+    most: int
+
+    def __post_init__(self) -> None:
+        if self.cells < 1 or self.most < 1:
+            raise InputError(f"{self.cells} cells of at most {self.most} count nothing; give whole numbers above 0.")
+        if self.bits > WORD:
+            raise InputError(
+                f"a cell of the sum may hold {self.most:,}, which takes {self.bits} bits, and words have {WORD}: ask "
+                "fewer devices at once."
+            )
+
+    @property
+    def bits(self) -> int:
+        """The least b with 2^b above `most`."""
+        return self.most.bit_length()
+
+    def encode(self, counts: Whole) -> Words:
+        """One device's counts, or the sum of some, (cells,) as words. Raises: InputError for what no sum may hold."""
+        whole = np.asarray(counts)
+        if whole.shape != (self.cells,) or not np.issubdtype(whole.dtype, np.integer):
+            raise InputError(f"counts of shape {whole.shape} in {whole.dtype} are not {self.cells} whole numbers.")
+        if whole.min() < 0 or whole.max() > self.most:
+            raise InputError(f"counts from {whole.min()} to {whole.max()} do not lie in 0 to {self.most}.")
+        return whole.astype(np.uint32)
+
+    def decode(self, total: Words) -> Whole:
+        """The sum of what was encoded, (cells,). Raises: InputError for a sum that nobody's counts can be."""
+        if total.shape != (self.cells,) or total.dtype != np.uint32:
+            raise InputError(f"a total of shape {total.shape} in {total.dtype} is not {self.cells} words of 32 bits.")
+        if total.max() > self.most:
+            raise InputError(
+                f"a cell of the total is {total.max():,}, beyond the {self.most:,} that can be: it was spoilt."
+            )
+        return total.astype(np.int64)
+
+    def add(self, total: Words, words: Words) -> None:
+        """total += words, modulo 2^bits, in place."""
+        np.add(total, words, out=total)
+        np.bitwise_and(total, np.uint32((1 << self.bits) - 1), out=total)
+
+
+def secure_total(secure: SecureSum, devices: Sequence[Whole], others: Whole, *, most: int, each: int = 1) -> Whole:
+    """The sum of the devices' counts, each (cells,), by the whole protocol, and of the others' summed counts (cells,).
+
+    most: the largest that a cell of the sum can hold; each: that of one device. Equal to the plain sum, bit by bit.
+    Raises: InputError as `CountEncoding`, and for a group of so few that they hide nothing.
+    """
+    encoding = CountEncoding(cells=others.size, most=most)
+    total = encoding.encode(others)
+    if devices:
+        if len(devices) < FEWEST:
+            raise InputError(
+                f"a group of {len(devices)} hides nothing in its sum; ask {FEWEST} devices or more at once."
+            )
+        one = CountEncoding(cells=others.size, most=min(each, most))
+        words = [one.encode(counts) for counts in devices]
+        played = masked_total if secure.protocol == "masks" else sealed_total
+        encoding.add(total, played(words, encoding.bits, each))
+    return encoding.decode(total)
+
+
+def masked_total(words: Sequence[Words], bits: int, each: int) -> Words:
+    """The devices' words summed modulo 2^bits as the masked protocol gives it, from keys to the sum, without faults."""
+    played = run_masked_round(words, bits=bits, seed=int.from_bytes(os.urandom(16)), fewest=FEWEST)
+    if played.total is None:
+        raise played.aborted or RoundAborted("the round ended without a sum.")
+    return played.total
+
+
+def sealed_total(words: Sequence[Words], bits: int, each: int) -> Words:
+    """The same by one message of each device and KEEPERS keepers, whose keys are made for it and thrown away."""
+    width = max(bits, (2 * each).bit_length())  # a word of this protocol has room for a sign
+    private = os.urandom(KEY_BYTES)
+    with tempfile.TemporaryDirectory() as folder:
+        keepers = [_made_keeper(Path(folder) / str(index)) for index in range(KEEPERS)]
+        settings = SealedRound(
+            parameters=smallest_parameters(words[0].size, width, each, len(words)),
+            dimension=words[0].size,
+            bits=width,
+            largest=each,
+            report_goal=FEWEST,
+            most_reports=len(words),
+            corrupt=1,
+            keepers=tuple(keeper.identity for keeper in keepers),
+            boxes=tuple(keeper.box for keeper in keepers),
+            server=public_key(private),
+            seed=os.urandom(KEY_BYTES),
+        )
+        server = SealedServer(settings, private)
+        deposits = [
+            server.receive(sealed_report(settings, Identity(os.urandom(KEY_BYTES)), vector).to_bytes())
+            for vector in words
+        ]
+        for keeper in keepers:
+            keeper.receive(server.opening().to_bytes())
+            server.vote(_answered(keeper.receive(server.propose().to_bytes())))
+        for index, keeper in enumerate(keepers):
+            keeper.receive(server.agreement().to_bytes())
+            answers = [keeper.receive(of_device[index].to_bytes()) for of_device in deposits]
+            server.key_sum(_answered(answers[-1]))
+        return server.opened() & np.uint32((1 << bits) - 1)
+
+
+def _made_keeper(folder: Path) -> Keeper:
+    make_keeper(folder)
+    return Keeper(folder, least_reports=FEWEST)
+
+
+def _answered(answer: Message | None) -> bytes:
+    """Raises: RoundAborted where a keeper gave none."""
+    if answer is None:
+        raise RoundAborted("a keeper did not answer.")
+    return answer.to_bytes()

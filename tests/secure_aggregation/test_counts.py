@@ -1,0 +1,83 @@
+"""Counts summed as nobody can open them: equal to the plain sum, to the bit."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tacit.errors import InputError
+from tacit.secure_aggregation.counts import CountEncoding, SecureSum, secure_total
+
+
+@given(data=st.data(), cells=st.integers(1, 12), devices=st.integers(0, 8), most=st.integers(1, 2**31))
+def test_words_add_up_to_the_plain_sum(data: st.DataObject, cells: int, devices: int, most: int) -> None:
+    """Whatever masks make of the words on the way: what is added modulo 2^b and taken away again leaves nothing."""
+    each = most // max(1, devices)
+    counts = [
+        np.array(data.draw(st.lists(st.integers(0, each), min_size=cells, max_size=cells)), np.int64)
+        for _ in range(devices)
+    ]
+    encoding = CountEncoding(cells=cells, most=most)
+    assert encoding.bits == most.bit_length()
+    generator = np.random.default_rng(data.draw(st.integers(0, 99)))
+    mask = generator.integers(0, 2**encoding.bits, cells, dtype=np.uint32)
+    total = mask.copy()
+    for one in counts:
+        encoding.add(total, encoding.encode(one))
+    encoding.add(total, (-mask.astype(np.int64) % 2**encoding.bits).astype(np.uint32))
+    assert np.array_equal(encoding.decode(total), sum(counts, np.zeros(cells, np.int64)))
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 7, 8, 255, 256, 2**32 - 1])
+def test_the_modulus_is_the_least_that_holds_the_sum(most: int) -> None:
+    bits = CountEncoding(cells=1, most=most).bits
+    assert 2 ** (bits - 1) <= most < 2**bits
+
+
+@settings(max_examples=6)
+@given(
+    seed=st.integers(0, 999),
+    devices=st.integers(3, 8),
+    cells=st.integers(1, 40),
+    others=st.integers(0, 50),
+    each=st.integers(1, 5),
+    protocol=st.sampled_from(["masks", "one-message"]),
+)
+def test_a_protocols_total_is_the_plain_sum(
+    seed: int, devices: int, cells: int, others: int, each: int, protocol: Any
+) -> None:
+    generator = np.random.default_rng(seed)
+    counts = list(generator.integers(0, each, (devices, cells), endpoint=True))
+    rest = generator.integers(0, others + 1, cells)
+    total = secure_total(
+        SecureSum(protocol=protocol, devices=devices), counts, rest, most=each * devices + others, each=each
+    )
+    assert total.dtype == np.int64 and np.array_equal(total, np.sum(counts, axis=0) + rest)
+
+
+def test_what_no_sum_can_be_is_refused() -> None:
+    encoding = CountEncoding(cells=2, most=10)
+    with pytest.raises(InputError, match="0 to 10"):
+        encoding.encode(np.array([3, 11]))
+    with pytest.raises(InputError, match="0 to 10"):
+        encoding.encode(np.array([3, -1]))
+    with pytest.raises(InputError, match="2 whole numbers"):
+        encoding.encode(np.array([1.0, 2.0]))
+    with pytest.raises(InputError, match="2 whole numbers"):
+        encoding.encode(np.array([1]))
+    with pytest.raises(InputError, match="spoilt"):
+        encoding.decode(np.array([3, 11], np.uint32))
+    with pytest.raises(InputError, match="2 words"):
+        encoding.decode(np.array([3], np.uint32))
+    with pytest.raises(InputError, match="33 bits"):
+        CountEncoding(cells=2, most=2**32)
+    with pytest.raises(InputError, match="count nothing"):
+        CountEncoding(cells=0, most=1)
+    with pytest.raises(InputError, match="masks, one-message"):
+        SecureSum(protocol="mask")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="hide nothing"):
+        SecureSum(devices=2)
+    with pytest.raises(InputError, match="group of 2"):
+        secure_total(SecureSum(), [np.array([1])] * 2, np.array([0]), most=2)
