@@ -33,6 +33,13 @@ def test_nothing_asked_says_how_to_begin() -> None:
     assert max(map(len, said.splitlines())) <= 80
 
 
+@pytest.mark.parametrize("group", ["data", "account", "plan", "recipe", "design"])
+def test_a_group_without_a_command_shows_its_help_line_by_line(group: str) -> None:
+    code, said, complaint = asked(group)
+    assert (code, said) == (2, "")
+    assert complaint == asked(group, "--help")[1]
+
+
 def test_each_of_the_first_commands_is_one_with_the_options_it_names() -> None:
     for line, _ in FIRST:
         made = typer.main.get_command(command)

@@ -152,9 +152,11 @@ class TestParquet:
             read(write(tmp_path / "a.parquet", client_id=["a"], text=bad))
 
     def test_what_is_no_parquet_is_refused(self, tmp_path: Path) -> None:
-        (tmp_path / "a.parquet").write_text("no")
+        for name in ("a.parquet", "a.csv"):
+            (tmp_path / name).write_text("no")
         for path, complaint in (
-            ("a.parquet", "cannot be read as Parquet"),
+            ("a.parquet", "cannot be read as Parquet.*check the path"),
+            ("a.csv", r"cannot be read as Parquet.*tacit.import_data\(pyarrow.csv.read_csv\("),
             ("b", "no Parquet file, folder or prefix"),
         ):
             with pytest.raises(SourceError, match=complaint):
@@ -175,7 +177,10 @@ class TestFolder:
 
     def test_other_encodings_are_refused_by_name(self, tmp_path: Path) -> None:
         (tmp_path / "latin.txt").write_bytes("café".encode("latin-1"))
-        with pytest.raises(SourceError, match=r"latin.txt is not UTF-8 \(byte 3.*iconv"):
+        with pytest.raises(SourceError, match=r"latin.txt is not UTF-8 \(byte 3.*iconv -f LATIN1"):
+            read(f"folder:{tmp_path}")
+        (tmp_path / "a windows.txt").write_bytes("café".encode("utf-16"))
+        with pytest.raises(SourceError, match=r"windows.txt is not UTF-8 \(byte 0.*iconv -f UTF-16"):
             read(f"folder:{tmp_path}")
 
     def test_empty_or_missing_folders_are_refused(self, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -82,6 +83,21 @@ def test_tables_name_their_columns_too(public: VocabularyChoice, tmp_path: Path)
     assert named.manifest.files == usual.manifest.files
     with pytest.raises(SourceError, match="texts in memory, a key is a client gives clients as they are"):
         import_data(TextsOf(TYPED), tmp_path / "e", vocabulary=public, text="body")
+
+
+def test_a_cache_of_something_else_is_replaced_with_a_warning(
+    clients: str, public: VocabularyChoice, tmp_path: Path
+) -> None:
+    def warned(**asked: Any) -> list[str]:
+        seen: list[Event] = []
+        import_data(clients, tmp_path / "c", vocabulary=public, progress=seen.append, **asked)
+        return [event.message for event in seen if isinstance(event, Warned) and event.code == "cache replaced"]
+
+    assert warned() == warned() == []  # new, then the same again
+    (message,) = warned(lowercase=True)
+    assert "held another cache (3 clients of Parquet typed.parquet)" in message
+    (tmp_path / "c" / "ids").unlink()
+    assert warned() == []  # a damaged one is mended by importing again
 
 
 def test_lower_case(clients: str, public: VocabularyChoice, tmp_path: Path) -> None:

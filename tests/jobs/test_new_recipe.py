@@ -47,6 +47,12 @@ def refusal(*args: Any, **asked: Any) -> str:
     return str(refused.value)
 
 
+def test_an_epsilon_that_protects_nobody_is_said_to(cache: Cache) -> None:
+    for epsilon, said in ((1000.0, True), (20.0, False)):
+        lines = str(new_recipe(cache, epsilon=epsilon, anyway=True).blocks())
+        assert ("an epsilon above 20 protects nobody by itself" in lines) == said
+
+
 # -- what is written ---------------------------------------------------------------------------------------------------
 
 

@@ -79,10 +79,22 @@ def test_stopping_changes_nothing_where_nothing_drowns(cache: Cache, tmp_path: P
     assert train(recipe(cache, 0.05), tmp_path / "run", hardware=ONE, stop_if_drowned=True).rounds == 9
 
 
+def test_a_delta_that_allows_publishing_a_clients_text_is_warned_of_before_training(
+    cache: Cache, tmp_path: Path
+) -> None:
+    noise, heard = noise_at(cache, 0.1), list[Event]()
+    named = {"mechanism": {"name": "tree"}, "noise_multiplier": noise}
+    careless = tiny_recipe(cache.path, privacy={**named, "delta": 0.05})  # of 40 clients
+    train(careless, tmp_path / "run", hardware=ONE, until=1, progress=heard.append)
+    assert [each.code for each in heard if isinstance(each, Warned)] == ["delta"]
+    assert "DELTA TOO LARGE: delta 0.05 is 1/40 or more" in outlook(careless)._repr_html_()
+    assert outlook(tiny_recipe(cache.path, privacy={**named, "delta": 0.02})).warnings == ()
+
+
 def test_the_job_says_the_same_and_opens_the_cache_alone(cache: Cache, tmp_path: Path) -> None:
     found = outlook(recipe(cache, LOUD))
     assert isinstance(found, OutlookResult) and found.verdict == "cannot work" and len(found.ways) == 4
-    assert "a report goal of 40 at a separation of 1" in found.ways[0]  # all 40 clients, in every round
+    assert "a report goal of 40 at a separation of 1, which keeps 90% from epsilon" in found.ways[0]  # all, every round
     record = found.to_record()
     assert record["kept"] == 0.0 and record["working_zcdp"] > record["zcdp"] and record["clients"] == 40
     assert found.figure().panels and "CANNOT WORK" in found._repr_html_()

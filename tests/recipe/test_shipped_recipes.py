@@ -31,6 +31,14 @@ def test_a_file_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert Recipe.load(Path("own-data.toml")).name == "mine"
 
 
+def test_a_file_may_begin_with_an_editors_mark_and_a_folder_is_none(tmp_path: Path) -> None:
+    marked = tmp_path / "marked.toml"
+    marked.write_text(shipped()["own-data"], encoding="utf-8-sig")
+    assert Recipe.load(marked) == Recipe.load(Path("own-data"))
+    with pytest.raises(RecipeError, match="is a folder; give a recipe"):
+        Recipe.load(tmp_path)
+
+
 @pytest.mark.parametrize("path", ["own-dta", "elsewhere/own-data.toml", "own-data.json"])
 def test_another_name_is_told_which_there_are(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

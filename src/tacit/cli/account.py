@@ -23,6 +23,7 @@ from tacit.jobs.account import account_amplified, read_round_times, strategy_fro
 from tacit.privacy.delta import DELTA_TOO_LARGE
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Clock, Participation
+from tacit.privacy.rounding import rounded_up
 from tacit.privacy.strategy import Strategy
 
 LONG = 100  # characters; the values of a whole matrix say nothing to eyes
@@ -204,12 +205,14 @@ def _show(figures: Mapping[str, Any], as_json: bool, *, note: str) -> None:
     table = Table(box=None, show_header=False, pad_edge=False)
     for name, value in figures.items():
         if name != "exact":
-            table.add_row(name.replace("_", " "), _shown(value))
+            table.add_row(name.replace("_", " "), _shown(name, value))
     console.print(table)
     console.print(note)
 
 
-def _shown(value: Any) -> str:
+def _shown(name: str, value: Any) -> str:
     if isinstance(value, list) and len(value) > 8:
         return f"{len(value)} numbers: {', '.join(f'{number:.6g}' for number in value[:4])}, ..."
+    if isinstance(value, float) and name.startswith(("zcdp", "epsilon")):
+        return rounded_up(value, 6)  # as a statement has it: the same guarantee is the same figure in both
     return f"{value:.6g}" if isinstance(value, float) else str(value)

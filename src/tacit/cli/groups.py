@@ -90,10 +90,16 @@ def late_app(
     begin: what is called before any of them, and where none was given, in place of help.
     """
     group = type("Group", (cls,), {"table": table})
-    begins: dict[str, Any] = {"no_args_is_help": begin is None, "invoke_without_command": begin is not None}
-    app = typer.Typer(cls=group, rich_markup_mode=None, **begins, **settings)  # plain help: a third of the time
-    app.callback()(begin or (lambda: None))  # or Typer takes an app with one registered command for that command
+    app = typer.Typer(cls=group, rich_markup_mode=None, invoke_without_command=True, **settings)  # plain help: a third
+    app.callback()(begin or _help)  # or Typer takes an app with one registered command for that command
     return app
+
+
+def _help(context: typer.Context) -> None:
+    """Where no command was given, what there is to give, on standard error: whoever reads the output asked for more."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(2)
 
 
 def _nearest(word: str, names: Sequence[str]) -> list[str]:
@@ -114,11 +120,11 @@ def _made(name: str, later: Later) -> Any:
 
 
 def _complain(error: Any) -> None:
-    """The sentence of a UsageError; none where help was asked for, by giving nothing."""
+    """The sentence of a UsageError."""
     from tacit.cli.console import complain  # half of what `tacit --help` would load
 
-    if message := " ".join(error.format_message().split()).removesuffix("."):
-        nearest = next(iter(getattr(error, "possibilities", None) or ()), None)
-        sentence = f"{message}." if nearest is None else f"{error.message}; did you mean {nearest}?"
-        more = "" if error.ctx is None else f" `{error.ctx.command_path} --help` shows what it takes."
-        complain(f"{sentence}{more}")
+    message = " ".join(error.format_message().split()).removesuffix(".")
+    nearest = next(iter(getattr(error, "possibilities", None) or ()), None)
+    sentence = f"{message}." if nearest is None else f"{error.message}; did you mean {nearest}?"
+    more = "" if error.ctx is None else f" `{error.ctx.command_path} --help` shows what it takes."
+    complain(f"{sentence}{more}")

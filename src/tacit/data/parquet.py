@@ -22,6 +22,14 @@ WAY_OUT = (
     "Needed are client_id, text and perhaps timestamp; say which column is meant, {option} NAME (in Python "
     "{column}=NAME), or rename it."
 )
+# What makes a table of a file that is often taken for Parquet.
+READERS = {
+    ".csv": "pyarrow.csv.read_csv",
+    ".json": "pyarrow.json.read_json",
+    ".jsonl": "pyarrow.json.read_json",
+    ".feather": "pyarrow.feather.read_table",
+    ".arrow": "pyarrow.feather.read_table",
+}
 
 
 class ParquetClients(RowsOfClients):
@@ -76,7 +84,7 @@ def row_count(path: Path) -> int:
     try:
         return int(pq.read_metadata(path).num_rows)
     except (pa.ArrowException, OSError) as error:
-        raise SourceError(f"{path} cannot be read as Parquet ({error}); check the path or write it anew.") from error
+        raise _unreadable(path, error) from error
 
 
 def owner_column(path: Path, called: str) -> str | None:
@@ -84,11 +92,21 @@ def owner_column(path: Path, called: str) -> str | None:
     return next((name for name in ("client_id", called) if name in _schema(path).names), None)
 
 
+def _unreadable(path: Path, error: Exception) -> SourceError:
+    reader = READERS.get(path.suffix.lower())
+    way_out = (
+        "check the path or write it anew"
+        if reader is None
+        else f"read it in Python, where a table is a source: tacit.import_data({reader}({str(path)!r}), ...)"
+    )
+    return SourceError(f"{path} cannot be read as Parquet ({error}); {way_out}.")
+
+
 def _schema(path: Path) -> Any:
     try:
         return pq.read_schema(path)
     except (pa.ArrowException, OSError) as error:
-        raise SourceError(f"{path} cannot be read as Parquet ({error}); check the path or write it anew.") from error
+        raise _unreadable(path, error) from error
 
 
 def _read(path: Path, names: Mapping[str, str], columns: Mapping[str, Any]) -> Iterator[pa.Table]:

@@ -48,7 +48,9 @@ class Columns:
                 has = "has no" if given not in there else f"has {there.count(given)} columns called"
                 meant = "" if given in there else _meant(column, given, there)
                 advice = way_out.format(column=column, option=f"--{column.replace('_', '-')}")
-                raise SourceError(f"{where} {has} {given!r}: its columns are {', '.join(there)}{meant}. {advice}")
+                raise SourceError(
+                    f"{where} {has} {given!r}: its columns are {', '.join(there) or 'none'}{meant}. {advice}"
+                )
         return names
 
 

@@ -1,5 +1,6 @@
 """A folder of text files: a file is a client, its paragraphs are what it typed."""
 
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
@@ -45,9 +46,10 @@ class TextFolder:
             try:
                 text = path.read_text(encoding="utf-8-sig")
             except UnicodeDecodeError as error:
+                perhaps = "UTF-16" if error.object.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "LATIN1"
                 raise SourceError(
                     f"{path} is not UTF-8 (byte {error.start}: {error.reason}); convert it "
-                    f"(iconv -f LATIN1 -t UTF-8) or move it out of the folder."
+                    f"(iconv -f {perhaps} -t UTF-8) or move it out of the folder."
                 ) from error
             client_id = path.relative_to(self._folder).as_posix()
             yield ClientText(client_id=client_id, texts=paragraphs(text).split("\n"))

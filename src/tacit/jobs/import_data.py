@@ -5,7 +5,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from tacit.data import Cache, Source, TableOf, VocabularyChoice, VocabularyRecord, build_cache, open_source
+from tacit.data import Cache, Manifest, Source, TableOf, VocabularyChoice, VocabularyRecord, build_cache, open_source
 from tacit.data.batches import holds_rows
 from tacit.data.clients import split_of
 from tacit.data.manuals import manuals
@@ -13,7 +13,7 @@ from tacit.data.parquet import owner_column, read_texts
 from tacit.data.sources import SOURCES
 from tacit.data.tables import Columns
 from tacit.data.vocabulary_choice import MANUALS
-from tacit.errors import InputError, SourceError, of_type
+from tacit.errors import CacheError, InputError, SourceError, of_type
 from tacit.files import PathLike, as_path
 from tacit.jobs.begin import checked_cache, open_cache
 from tacit.keyboard.tokens import Tokenizer
@@ -45,7 +45,7 @@ def import_data(
     source: a Source (`tacit.data.TextsOf`, `TableOf`, or your own), the line of text that names one, as
     `tacit.data.open_source` reads it, or what `TableOf` takes, with columns client_id, text and perhaps timestamp: a
     table of pandas, Arrow or polars, a data set of Hugging Face, a list of rows. An old cache at `out` is replaced
-    once the new one is whole.
+    once the new one is whole, with a warning where it held something else.
     vocabulary: None means the words of the manuals on this machine, which are public and in English.
     vocabulary_size: ids, the four special ones included; None means 10,000, or what there is. Warns where every third
     word is unknown. client_id, text, timestamp: what these columns are called in Parquet or a table; None: just so.
@@ -75,25 +75,45 @@ def import_data(
         description=words.provenance.description,
         oov_id=OOV,
     )
+    place = as_path("out", out)
+    before = _there(place)
     cache = build_cache(
         clients,
         tokenizer.encode,
-        as_path("out", out),
+        place,
         vocabulary=record,
         vocabulary_json=words.to_json(),
         tokenizer=tokenizer.version,
         progress=progress,
     )
-    if cache.manifest.oov_rate > MANY_UNKNOWN:
-        progress(
-            Warned(
-                "many unknown words",
-                f"{cache.manifest.oov_rate:.0%} of the clients' words are not in the vocabulary, so no model will ever "
-                "suggest them; give public text that is like the clients' (--vocabulary-from FILE.parquet, in their "
-                "language), or more words (--vocabulary-size).",
-            )
-        )
+    for warning in _warnings(place, before, cache.manifest):
+        progress(warning)
     return cache
+
+
+def _warnings(place: Path, before: Manifest | None, made: Manifest) -> Iterator[Warned]:
+    """What the new cache replaced, and whether its words are those of the clients."""
+    if before is not None and before.files != made.files:
+        yield Warned(
+            "cache replaced",
+            f"'{place}' held another cache ({before.clients:,} clients of {before.source}), which this one "
+            "replaces; runs that were begun on it go on only after the same import again.",
+        )
+    if made.oov_rate > MANY_UNKNOWN:
+        yield Warned(
+            "many unknown words",
+            f"{made.oov_rate:.0%} of the clients' words are not in the vocabulary, so no model will ever suggest them; "
+            "give public text that is like the clients' (--vocabulary-from FILE.parquet, in their language), or more "
+            "words (--vocabulary-size).",
+        )
+
+
+def _there(place: Path) -> Manifest | None:
+    """What the cache at the place says of itself; None where there is none, or one that is damaged."""
+    try:
+        return Cache.open(place).manifest
+    except CacheError:
+        return None
 
 
 def _source(given: Any, called: Columns) -> Source:

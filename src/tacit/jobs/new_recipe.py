@@ -11,6 +11,7 @@ from tacit.errors import InputError, conceivable, of_type
 from tacit.files import PathLike, as_path, check_file, write_whole
 from tacit.jobs.begin import open_cache
 from tacit.privacy.rounding import rounded_up
+from tacit.statements.statement import PROTECTIVE_EPSILON
 
 if TYPE_CHECKING:  # JAX comes with them
     from tacit.planning.new_recipe import Proposal
@@ -66,6 +67,10 @@ class NewRecipe:
             f"{shape.min_separation} rounds apart",
             f"  mechanism  {self.recipe.privacy.mechanism_name}",
         ]
+        if made.epsilon > PROTECTIVE_EPSILON:
+            lines.append(
+                f"an epsilon above {PROTECTIVE_EPSILON} protects nobody by itself, and the statement will say so"
+            )
         if self.path is not None:
             lines.append(f"{self.path} says why each value is what it is; next: tacit train {self.path} --out RUN")
         return [Paragraph(line) for line in lines]

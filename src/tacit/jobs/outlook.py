@@ -9,6 +9,7 @@ from tacit.jobs.plan import Shown
 from tacit.planning import Clients, mechanism_named
 from tacit.planning.affordable import Training, affordable
 from tacit.planning.outlook import FACTOR, Outlook, ratio_for, share_kept
+from tacit.privacy.delta import DELTA_TOO_LARGE, publishing_warning
 from tacit.privacy.gaussian import epsilon
 from tacit.privacy.rounding import rounded_up
 from tacit.progress import Noted, Progress, Warned
@@ -84,6 +85,13 @@ class OutlookResult(Shown):
             ways.append("a model of public text as it is (tacit pretrain), which costs no privacy")
         return tuple(ways)
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What nobody may overlook of the price itself: a delta that allows to publish a client's data outright."""
+        promised = self.outlook is not None and self.outlook.noise and not self.stands_in
+        warning = publishing_warning(self.delta, self.clients) if promised else None
+        return () if warning is None else (f"{DELTA_TOO_LARGE}: {warning}",)
+
     def _more_reports(self, found: Outlook) -> list[str]:
         """The report goal of least noise among these clients, where it does more than a little."""
         served = found.guarantee.participation
@@ -93,11 +101,12 @@ class OutlookResult(Shown):
         if best.report_goal <= found.report_goal or then.ratio > WORTH * found.ratio:
             return []
         apart = then.guarantee.participation.min_separation
-        also = "" if then.verdict == "works" else f" (and 90% from epsilon {rounded_up(best.works, 3)} on)"
-        return [
-            f"a report goal of {best.report_goal:,} at a separation of {apart}, which at this epsilon keeps about "
-            f"{then.kept:.0%}{also}"
-        ]
+        goal = f"a report goal of {best.report_goal:,} at a separation of {apart}"
+        enough = f"90% from epsilon {rounded_up(best.works, 3)} on"
+        if then.verdict == "cannot work":
+            return [f"{goal}, which keeps {enough}"]
+        also = "" if then.verdict == "works" else f" (and {enough})"
+        return [f"{goal}, which at this epsilon keeps about {then.kept:.0%}{also}"]
 
     def to_record(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -134,6 +143,7 @@ class OutlookResult(Shown):
         """The sentence, and the ways out."""
         blocks: list[Block] = [Paragraph(f"{self.verdict.upper()}: {self.sentence}.")]
         blocks += [Paragraph(f"way out: {way}") for way in self.ways]
+        blocks += [Paragraph(warning) for warning in self.warnings]
         return [*blocks, Paragraph("An estimate of training, no promise: docs/results/outlook.md.", soft=True)]
 
     def figure(self) -> Figure:
@@ -234,8 +244,10 @@ def foreseen(
 
 def tell(found: OutlookResult, progress: Progress, *, anyway: bool) -> None:
     """Say it: a note where the recipe works, a warning where noise costs; InputError where it cannot work, unless
-    `anyway`.
+    `anyway`. And what is to be known of its price before it is paid.
     """
+    for warning in found.warnings:
+        progress(Warned("delta", warning))
     if found.verdict in ("works", "unknown"):
         if found.outlook is None or found.outlook.noise:
             progress(Noted(CODE, found.sentence))

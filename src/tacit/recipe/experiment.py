@@ -99,7 +99,7 @@ class Recipe(Section):
     def load(cls, path: Path) -> Self:
         """A file, or else the shipped recipe of that name. Raises: RecipeError naming file, key and rule."""
         try:
-            text = path.read_bytes().decode("utf-8")
+            text = path.read_bytes().decode("utf-8-sig")  # some editors begin a file with a mark
         except FileNotFoundError:
             found = named(path)
             if found is None:
@@ -107,6 +107,8 @@ class Recipe(Section):
                     f"there is no recipe '{path}'; give a file in TOML, or a shipped one: {', '.join(shipped())}."
                 ) from None
             text = found
+        except IsADirectoryError:
+            raise RecipeError(f"'{path}' is a folder; give a recipe, which is a file in TOML.") from None
         except UnicodeDecodeError as error:
             raise RecipeError(
                 f"'{path}' is not UTF-8 ({error.reason} at byte {error.start}); save it as UTF-8."
