@@ -78,7 +78,7 @@ RIGHT: dict[str, tuple[str, ...]] = {
         *("--data", "folder:text", "--vocabulary", "vocabulary.json", "--out", "new", "--local-epsilon", "6"),
         *("--users-per-layer", "5", "--resample-users", "--prefixes", "4", "--depth", "3"),
     ),
-    "pretrain": ("cache", "--out", "new", "--embedding", "4", "--units", "4"),
+    "pretrain": ("cache", "--out", "new", "--embedding", "4", "--units", "4", "--declared-public"),
     "tune": ("recipe.toml", "--out", "new"),
     "recipe new": ("--data", "cache", "--epsilon", "8", "--anyway", "--out", "new"),
     "recipe list": (),

@@ -122,7 +122,7 @@ def personalize(cache: Cache, out: Path, progress: Progress, **changed: Any) -> 
 def pretrain(cache: Cache, out: Path, progress: Progress, **changed: Any) -> Any:
     central = CentralTraining(batch_size=2, words=6, learning_rate=0.01)
     plan = Pretraining(central=central, sentences=128, every=64, patience=2)
-    asked = {"model": Bigram(scale=0.2), "settings": plan, "held_out": 3, **changed}
+    asked = {"model": Bigram(scale=0.2), "settings": plan, "held_out": 3, "declared_public": True, **changed}
     return tacit.pretrain(cache, out, progress=progress, **asked)
 
 

@@ -140,6 +140,11 @@ class TestParquet:
         with pytest.raises(SourceError, match=r"has no 'bodi'.*body, text \(did you mean 'body'\?\).*--text NAME"):
             open_source(str(tmp_path / "a.parquet"), called=replace(called, text="bodi"))
 
+    def test_rows_of_clients_are_not_public_text(self, tmp_path: Path) -> None:
+        file = write(tmp_path / "a.parquet", client_id=["a"], text=["x"])
+        with pytest.raises(SourceError, match="has a column client_id, so it is clients' text and not public"):
+            open_source(f"public:{file}")
+
     def test_only_parquet_has_columns_to_name(self, tmp_path: Path) -> None:
         with pytest.raises(SourceError, match=r"'docstrings' has no columns of clients to name"):
             open_source("docstrings", called=Columns(text="body"))

@@ -38,7 +38,7 @@ def trained(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> TrainingR
     """From a model of public text, whose cache is the same typists'."""
     at = tmp_path_factory.mktemp("runs")
     network = Cifg(embedding=SETTINGS.embedding, units=SETTINGS.units)
-    tacit.pretrain(cache, at / "first", model=network, settings=PLAN, held_out=3)
+    tacit.pretrain(cache, at / "first", model=network, settings=PLAN, held_out=3, declared_public=True)
     return tacit.train(tiny_recipe(cache.path), at / "run", init=at / "first")
 
 
@@ -102,7 +102,7 @@ def test_train_and_evaluate_agree_where_they_count_alike(cache: Cache, trained: 
 def test_where_the_public_text_is_gone_the_run_says_so(cache: Cache, tmp_path: Path) -> None:
     public = tiny_cache(tmp_path / "public")
     network = Cifg(embedding=SETTINGS.embedding, units=SETTINGS.units)
-    tacit.pretrain(public, tmp_path / "first", model=network, settings=PLAN, held_out=3)
+    tacit.pretrain(public, tmp_path / "first", model=network, settings=PLAN, held_out=3, declared_public=True)
     shutil.rmtree(tmp_path / "public")
     summary = tacit.train(tiny_recipe(cache.path), tmp_path / "run", init=tmp_path / "first").summary()
     assert not summary.trigram and "the public text of the first model is not at hand" in summary.public_text

@@ -106,7 +106,7 @@ def test_two_copies_that_were_made_to_go_on_with_different_text_share_no_noise(
 
 JOBS: dict[str, Callable[[Cache, Path, Path], Any]] = {
     "train": lambda cache, _, out: tacit.train(tiny_recipe(cache.path), out, hardware=ONE),
-    "pretrain": lambda cache, _, out: tacit.pretrain(cache.path, out, model=SETTINGS),
+    "pretrain": lambda cache, _, out: tacit.pretrain(cache.path, out, model=SETTINGS, declared_public=True),
     "evaluate": lambda cache, model, out: tacit.evaluate([model], cache.path, out=out, hardware=ONE),
     "evaluate an open cache": lambda cache, model, out: tacit.evaluate([model], cache, out=out, hardware=ONE),
     "personalize": lambda cache, model, out: tacit.personalize(model, cache.path, out, hardware=ONE),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.jobs.test_train_api import Bigram
-from tests.training.tiny import tiny_cache
+from tests.training.tiny import tiny_cache, tiny_recipe
 
 import tacit
 from tacit.data import Cache
@@ -26,7 +26,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
 
 
 def test_killed_and_resumed_it_leaves_the_same_model(cache: Cache, tmp_path: Path) -> None:
-    whole = tacit.pretrain(cache, tmp_path / "whole", model=NETWORK, settings=PLAN, held_out=3)
+    whole = tacit.pretrain(cache, tmp_path / "whole", model=NETWORK, settings=PLAN, held_out=3, declared_public=True)
     seen: list[Event] = []
 
     def impatient(event: Event) -> None:
@@ -35,7 +35,15 @@ def test_killed_and_resumed_it_leaves_the_same_model(cache: Cache, tmp_path: Pat
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        tacit.pretrain(cache.path, tmp_path / "parts", model=NETWORK, settings=PLAN, held_out=3, progress=impatient)
+        tacit.pretrain(
+            cache.path,
+            tmp_path / "parts",
+            model=NETWORK,
+            settings=PLAN,
+            held_out=3,
+            declared_public=True,
+            progress=impatient,
+        )
     parts = tacit.resume(tmp_path / "parts")
     assert parts.to_record()["best"] == whole.to_record()["best"]
     files = [(tmp_path / name / "model" / "model.safetensors").read_bytes() for name in ("whole", "parts")]
@@ -43,8 +51,21 @@ def test_killed_and_resumed_it_leaves_the_same_model(cache: Cache, tmp_path: Pat
     assert list((tmp_path / "parts" / "steps").iterdir()) == []
 
 
+def test_clients_text_is_refused_unless_it_is_declared_public_which_statements_repeat(
+    cache: Cache, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=r"is clients' .*public:FILE\.parquet.*--declared-public") as refused:
+        tacit.pretrain(cache, tmp_path / "run", model=NETWORK, settings=PLAN, held_out=3)
+    assert cache.manifest.source in str(refused.value) and not (tmp_path / "run").exists()
+    made = tacit.pretrain(cache, tmp_path / "run", model=NETWORK, settings=PLAN, held_out=3, declared_public=True)
+    said = f"{cache.manifest.source}, whose clients' text was declared public"
+    assert made.source == made.model().public_text == said
+    result = tacit.train(tiny_recipe(cache.path), tmp_path / "private", init=tmp_path / "run", model=NETWORK)
+    assert f"the text that the first model was trained on ({said})" in tacit.statement(result.run).markdown()
+
+
 def test_the_result_is_the_folder_read(cache: Cache, tmp_path: Path) -> None:
-    made = tacit.pretrain(cache, tmp_path / "run", model=NETWORK, settings=PLAN, held_out=3)
+    made = tacit.pretrain(cache, tmp_path / "run", model=NETWORK, settings=PLAN, held_out=3, declared_public=True)
     assert made.run.kind == "pretrain" and not made.stopped_early
     assert made.best.held_out < made.evaluations[0].held_out
     assert made.held_out["cross_entropy"] == made.best.held_out
@@ -57,9 +78,9 @@ def test_the_result_is_the_folder_read(cache: Cache, tmp_path: Path) -> None:
     assert record["held_out"] == dict(made.held_out) and record["finished"]
     assert [each["held_out"] for each in record["evaluations"]] == [each.held_out for each in made.evaluations]
     assert files.html.is_file() and files.figures[0].name == "pretraining.png"
-    again = tacit.pretrain(cache, tmp_path / "run", model=NETWORK, settings=PLAN, held_out=3)
+    again = tacit.pretrain(cache, tmp_path / "run", model=NETWORK, settings=PLAN, held_out=3, declared_public=True)
     assert again.to_record()["held_out"] == made.to_record()["held_out"]
     with pytest.raises(RunError, match="held_out was 3 and is now 2"):
-        tacit.pretrain(cache, tmp_path / "run", model=NETWORK, settings=PLAN, held_out=2)
+        tacit.pretrain(cache, tmp_path / "run", model=NETWORK, settings=PLAN, held_out=2, declared_public=True)
     with pytest.raises(InputError, match="has no use for until"):
         tacit.resume(tmp_path / "run", until=3)

@@ -38,6 +38,12 @@ def pretrain(
     seed: Annotated[
         int, typer.Option(help="Of the initial model and of the order of the text; nothing is private.")
     ] = 0,
+    declared_public: Annotated[
+        bool,
+        typer.Option(
+            "--declared-public", help="The cache has clients, whose text is public all the same: statements repeat it."
+        ),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Train a model on public text; `tacit train --init OUT` begins from it."""
@@ -55,5 +61,14 @@ def pretrain(
     model = Cifg(embedding=embedding, units=units, tied=tied)
     with logs.of(out) as told, display(json, out) as progress:
         both = together(progress, told)
-        result = job(data, out, model=model, settings=settings, held_out=held_out, seed=seed, progress=both)
+        result = job(
+            data,
+            out,
+            model=model,
+            settings=settings,
+            held_out=held_out,
+            seed=seed,
+            declared_public=declared_public,
+            progress=both,
+        )
     say_blocks(result, json)

@@ -18,6 +18,7 @@ from tacit.records import from_plain, to_plain
 FORMAT = "tacit-cache-2"
 MANIFEST = "manifest.json"
 VOCABULARY = "vocabulary.json"
+PUBLIC = "public text"  # how the description of a source begins whose text is nobody's
 FILES: Mapping[str, tuple[str, ...]] = {  # of a cache, and NumPy's names of what their items may be
     "ids": ("<u2", "<i4"),
     "sentence_offsets": ("<i8",),
@@ -69,6 +70,11 @@ class Manifest:
     clients_without_sentences: int
     left_out: Mapping[str, int]
     files: Mapping[str, FileRecord]
+
+    @property
+    def public(self) -> bool:
+        """Whether it is text that is nobody's: its source says so, or who described a source of their own."""
+        return self.source.startswith(PUBLIC)
 
     @property
     def oov_rate(self) -> float:

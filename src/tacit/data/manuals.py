@@ -19,6 +19,7 @@ from typing import ClassVar
 from tacit.data.clients import ClientText
 from tacit.data.docstring_scanner import docstrings_of
 from tacit.data.docstrings import LARGEST_FILE, prose
+from tacit.data.manifest import PUBLIC
 
 TEST_FOLDERS = frozenset({"test", "tests"})  # of modules that are no clients
 PAGES = frozenset({".md", ".rst"})
@@ -37,7 +38,7 @@ class Manuals:
     name: ClassVar[str] = "manuals"
     takes: ClassVar[str] = ""
     says: ClassVar[str] = "nobody's text: manuals, headers and tests that this Python's packages ship"
-    description = "public text that this Python and its packages ship (manuals, headers, test suites)"
+    description = f"{PUBLIC} that this Python and its packages ship (manuals, headers, test suites)"
 
     def __init__(self) -> None:
         self.expected_clients: int | None = None

@@ -87,7 +87,7 @@ def row_count(path: Path) -> int:
         raise _unreadable(path, error) from error
 
 
-def owner_column(path: Path, called: str) -> str | None:
+def owner_column(path: Path, called: str = "client_id") -> str | None:
     """The column of a Parquet file that says whose its rows are, if it has one; SourceError if it is none."""
     return next((name for name in ("client_id", called) if name in _schema(path).names), None)
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from tacit.data.clients import ClientText
-from tacit.data.parquet import read_texts, row_count
+from tacit.data.manifest import PUBLIC
+from tacit.data.parquet import owner_column, read_texts, row_count
 from tacit.errors import SourceError
 
 ROWS = 200  # of a passage
@@ -28,8 +29,10 @@ class PublicText:
         for file in files:
             if not file.is_file():
                 raise SourceError(f"there is no file {file}; give public:FILE[,FILE...] of Parquet with a column text.")
+            if (owner := owner_column(file)) is not None:
+                raise SourceError(f"{file} has a column {owner}, so it is clients' text and not public; give another.")
         self._files = files
-        self.description = "public text " + ", ".join(file.name for file in files)
+        self.description = f"{PUBLIC} " + ", ".join(file.name for file in files)
         self.expected_clients: int | None = sum(-(-row_count(file) // ROWS) for file in files)
         self.left_out: dict[str, int] = {}
 

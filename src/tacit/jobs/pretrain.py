@@ -2,14 +2,14 @@
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tomli_w
 
 from tacit.compute import Hardware
-from tacit.errors import InputError
+from tacit.errors import InputError, of_type
 from tacit.files import PathLike, as_path
 from tacit.progress import Progress, silent
 from tacit.records import from_plain, json_ready, to_plain
@@ -60,7 +60,7 @@ class PretrainingResult:
 
     @property
     def source(self) -> str:
-        """The public text."""
+        """The public text; where it has clients, that it was declared public."""
         return _metadata(self.run).data.source
 
     def model(self) -> "TrainedModel":
@@ -117,14 +117,17 @@ def pretrain(
     settings: "Pretraining | None" = None,
     held_out: int = 50,
     seed: int = 0,
+    declared_public: bool = False,
     progress: Progress = silent,
 ) -> PretrainingResult:
     """Train a model on a cache of public text, into a run folder at `out`; `train(init=out)` begins from it.
 
     A folder that was begun with the same is gone on with. model: the network, by default the papers'; how many words it
     has is the cache's to say. settings: how long, and when to stop. held_out: clients of the validation part that
-    evaluate. seed: of the initial model and of the order of the text; nothing is private. Raises: InputError when there
-    is nothing to train on; RunError where `out` was begun with other settings; TrainingError when training diverges.
+    evaluate. seed: of the initial model and of the order of the text; nothing is private. declared_public: the text has
+    clients and is public all the same, which every statement of a run that begins from the model repeats. Raises:
+    InputError when there is nothing to train on, or the text is clients' and not declared public; RunError where `out`
+    was begun with other settings; TrainingError when training diverges.
     """
     from tacit.jobs.begin import begin, cache_used, checked_cache, key_for, of_this_process
     from tacit.keyboard.cifg import Cifg
@@ -133,7 +136,15 @@ def pretrain(
 
     if min(seed, held_out - 1) < 0:
         raise InputError(f"--seed {seed} must be 0 or more and --held-out {held_out} at least 1.")
+    of_type("declared_public", declared_public, bool)
     cache = checked_cache(data, progress=progress)
+    if not (cache.manifest.public or declared_public):
+        raise InputError(
+            f"the text in '{cache.path}' is clients' ({cache.manifest.source}), and a model of it carries what they "
+            "typed into every private run that begins from it, at a price that no statement knows; import public text "
+            "(`tacit data import public:FILE.parquet`, or `manuals`), or, if this text is public though it has "
+            "clients, say --declared-public (in Python declared_public=True), which the statements repeat."
+        )
     network = _with_words(model or Cifg(), cache)
     asked = {
         "data": cache.manifest.digest,
@@ -142,7 +153,10 @@ def pretrain(
         "model": settings_of(network),
         "pretraining": to_plain(settings or Pretraining()),
     }
-    metadata = PretrainingMetadata(**of_this_process(seed), data=cache_used(cache), parameters=parameter_count(network))
+    used = cache_used(cache)
+    if not cache.manifest.public:
+        used = replace(used, source=f"{used.source}, whose clients' text was declared public")
+    metadata = PretrainingMetadata(**of_this_process(seed), data=used, parameters=parameter_count(network))
     return _to_the_end(begin(as_path("out", out), tomli_w.dumps(asked), metadata, key_for(seed)), progress)
 
 
@@ -202,7 +216,7 @@ def _train(run: Run, progress: Progress) -> None:
         progress=progress,
     )
     write_model(run.path / "model", network, trained.model, cache.vocabulary_json.encode())
-    write_origin(run.path / "model", cache.manifest.source)
+    write_origin(run.path / "model", _metadata(run).data.source)
     run.keep_files("model")
     at = trained.evaluations.index(best_of(trained.evaluations))
     worth = metrics(trained.model)
