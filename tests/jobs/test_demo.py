@@ -92,6 +92,8 @@ def test_the_command_says_it_in_words_and_goes_on_from_what_is_there(shown: Demo
         "the odds of any guess about its docstrings change at most e^1 = 2.72 times",
         f"tacit verify {out}/report/statement.json",
         f"{out}/report/report.html",
+        "Private training adds little to the public model here, with noise or without",
+        "a Parquet file with columns client_id (who typed) and text (what)",
     ):
         assert words in told
     assert {place: content(place) for place in before} == before
