@@ -56,7 +56,7 @@ def without_self_masks(done: MaskedRound) -> dict[int, Words]:
     for client, words in left.items():
         holders = sorted(told[client])[: server.settings.plan().threshold]
         seed = shares.rebuilt_secret([told[client][each] for each in holders], [each + 1 for each in holders])
-        secrets.add_mask(words, secrets.derived(seed, "self mask", server.settings.name), subtract=True)
+        secrets.add_masks(words, [(secrets.derived(seed, "self mask", server.settings.name), True)])
     return left
 
 
@@ -84,33 +84,28 @@ def test_a_missing_mask_is_seen(missing: str, monkeypatch: pytest.MonkeyPatch) -
 
     Without its own, a vector is bare to who rebuilds the keys of its neighbours, as the server does of who vanished.
     """
-    add = secrets.add_mask
-
-    def forgetful(total: Words, seed: bytes, *, subtract: bool = False) -> None:
-        own = seed in own_seeds
-        if own != (missing == "own"):
-            add(total, seed, subtract=subtract)
-
-    own_seeds: set[bytes] = set()
-    derived = secrets.derived
+    add, derived = secrets.add_masks, secrets.derived
+    own: set[bytes] = set()
 
     def noted(secret: bytes, purpose: str, *context: bytes) -> bytes:
         found = derived(secret, purpose, *context)
-        own_seeds.update([found] if purpose == "self mask" else [])
+        own.update([found] if purpose == "self mask" else [])
         return found
 
+    def forgetful(total: Words, masks: Iterable[tuple[bytes, bool]]) -> None:
+        add(total, [(seed, subtract) for seed, subtract in masks if (seed in own) != (missing == "own")])
+
     monkeypatch.setattr(masked_client.secrets, "derived", noted)
-    monkeypatch.setattr(masked_client.secrets, "add_mask", forgetful)
+    monkeypatch.setattr(masked_client.secrets, "add_masks", forgetful)
     done = run_masked_round(constant(3), bits=BITS, seed=1)
     monkeypatch.undo()
     if missing == "pairwise":
         assert not any(looks_uniform(words) for words in without_self_masks(done).values())
         return
+    pairs = seeds_of_pairs(3, 1)
     for client, words in vectors_of(done).items():
         assert looks_uniform(words)
-        for other in range(3):
-            if other != client:
-                add(words, seeds_of_pairs(3, 1)[client, other], subtract=other > client)
+        add(words, [(pairs[client, other], other > client) for other in range(3) if other != client])
         assert not looks_uniform(words)
 
 

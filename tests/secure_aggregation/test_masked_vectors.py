@@ -27,7 +27,7 @@ def parts() -> dict[str, Any]:
     """Each function of the protocol once."""
     one, other, seed = KeyPair(b"\x01" * 32), KeyPair(b"\x02" * 32), b"\x03" * 32
     words = np.zeros(6, np.uint32)
-    secrets.add_mask(words, seed)
+    secrets.add_masks(words, [(seed, False)])
     drawn = secrets.seeded(seed)
     plan = graph.graph_plan(66, dropout=100, corruption=100)
     tagged = MaskedVector(bytes(32), 1, bytes(32), b"vector", bytes(16))

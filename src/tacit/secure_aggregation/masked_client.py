@@ -175,10 +175,12 @@ class MaskedClient:
         if len(boxes.boxes) != len(boxes.senders) or self._vector is None:
             raise ProtocolError(f"{len(boxes.boxes)} boxes came of {len(boxes.senders)} senders.")
         masked = self._vector.copy()
-        secrets.add_mask(masked, secrets.derived(self._self_seed, "self mask", self._round))
-        for peer in boxes.senders:
-            seed = self._mask_key.agreed(self._peers[peer].mask_key, "mask", self._round)
-            secrets.add_mask(masked, seed, subtract=peer < self.index)
+        own = secrets.derived(self._self_seed, "self mask", self._round)
+        pairs = (
+            (self._mask_key.agreed(self._peers[peer].mask_key, "mask", self._round), peer < self.index)
+            for peer in boxes.senders
+        )
+        secrets.add_masks(masked, [(own, False), *pairs])
         masked &= (1 << self.settings.bits) - 1
         packed = pack(masked, self.settings.bits)
         answer = self._tagged(MaskedVector(self._round, self.index, seen, packed, NO_TAG))

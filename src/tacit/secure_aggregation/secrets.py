@@ -41,8 +41,9 @@ NONCE_BYTES = 12
 TAG_BYTES = 16
 BOX_BYTES = NONCE_BYTES + TAG_BYTES  # by which a box is longer than what is in it
 SEALED_BYTES = KEY_BYTES + TAG_BYTES  # and a sealed one
-BLOCK = 1 << 15  # words: 128 KiB, so that stream and sum stay in a core's second cache
-STREAMS = 32
+BLOCK = 1 << 15  # words: 128 KiB, so that sum and streams stay in a core's second cache
+STREAMS, LANES = 32, 4  # masks made in turn for one block of a sum, and added in one go
+NEGATED = 0xFFFFFFFF
 _ZEROS = bytes(4 * BLOCK)  # what is encrypted
 _NO_NONCE = bytes(NONCE_BYTES)  # under a key that is used once
 
@@ -176,38 +177,48 @@ def _stream(seed: bytes, first_word: int = 0) -> CipherContext:
     return Cipher(AES256(seed), CTR((first_word // 4).to_bytes(16, "big"))).encryptor()
 
 
-def add_mask(total: Words, seed: bytes, *, subtract: bool = False) -> None:
-    """total += mask, or -= mask, modulo 2^32, which is right modulo every smaller power of two too.
-
-    The mask of 32 bytes is uniform 32-bit words, as many as `total` has.
-    """
-    add_masks(total, [(seed, subtract)])
-
-
 def add_masks(total: Words, masks: Iterable[tuple[bytes, bool]]) -> None:
-    """`add_mask` for many (seed, subtract), a block of the sum at a time: no vector but `total` is ever in memory.
+    """total += mask, or -= mask, modulo 2^32, for many (seed, subtract): right modulo every smaller power of two too.
 
-    STREAMS masks at once, so that a block of the sum is fetched into the core's second cache once for all of them.
+    The mask of 32 bytes is uniform 32-bit words, as many as `total` (any number,) uint32 has. No other vector is ever
+    in memory: the sum is taken a block at a time, which stays in the core's second cache for STREAMS masks, and is
+    gone through once for LANES of them.
     """
-    room = np.empty(BLOCK + 4, np.uint32)  # one block of the cipher more, for which it asks
-    made = room.data.cast("B")
+    made = np.zeros((LANES, BLOCK + 4), np.uint32)  # one block of the cipher more, for which it asks
+    rows = [row.data.cast("B") for row in made]
+    signs = np.zeros(LANES, np.uint32)
     waiting = iter(masks)
     while streams := [(_stream(seed), subtract) for seed, subtract in islice(waiting, STREAMS)]:
         for start in range(0, total.size, BLOCK):
             part = total[start : start + BLOCK]
             nothing = memoryview(_ZEROS)[: 4 * part.size]
-            for stream, subtract in streams:
-                stream.update_into(nothing, made)
-                (_subtract if subtract else _add)(part, room)
+            for lane in range(0, len(streams), LANES):
+                lanes = streams[lane : lane + LANES]
+                for row, (stream, _) in zip(rows, lanes, strict=False):
+                    stream.update_into(nothing, row)
+                signs[: len(lanes)] = [NEGATED if subtract else 0 for _, subtract in lanes]
+                _add_lanes(part, made[: len(lanes)], signs)
 
 
 @compiled
-def _add(total: Words, mask: Words) -> None:
-    for index in range(total.size):
-        total[index] += mask[index]
-
-
-@compiled
-def _subtract(total: Words, mask: Words) -> None:
-    for index in range(total.size):
-        total[index] -= mask[index]
+def _add_lanes(total: Words, made: Words, signs: Words) -> None:
+    """total += all rows of made (rows, columns), each negated where its sign has all bits set: -x is (x ^ -1) + 1."""
+    ones = np.uint32(0)
+    for row in range(made.shape[0]):
+        ones -= signs[row]
+    if made.shape[0] == 4:
+        first, second, third, fourth = made[0], made[1], made[2], made[3]
+        for index in range(total.size):
+            total[index] += (
+                (first[index] ^ signs[0])
+                + (second[index] ^ signs[1])
+                + (third[index] ^ signs[2])
+                + (fourth[index] ^ signs[3])
+                + ones
+            )
+    else:
+        for row in range(made.shape[0]):
+            for index in range(total.size):
+                total[index] += made[row, index] ^ signs[row]
+        for index in range(total.size):
+            total[index] += ones
