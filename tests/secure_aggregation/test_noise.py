@@ -20,9 +20,13 @@ from tacit.mechanisms import whole
 from tacit.mechanisms.whole import KeeperStream, largest_deviation
 from tacit.privacy.encoding import Encoding
 from tacit.privacy.strategy import Strategy
-from tacit.secure_aggregation import noise
+from tacit.secure_aggregation import noise, secrets
 from tacit.secure_aggregation.encoding import Turn, basis, decode, encode
+from tacit.secure_aggregation.masked_client import DevicePolicy, MaskedClient
+from tacit.secure_aggregation.masked_messages import RoundSettings
+from tacit.secure_aggregation.masked_server import MaskedServer
 from tacit.secure_aggregation.noise import NoiseKeeper, residues
+from tacit.secure_aggregation.secrets import Identity
 
 PARAMETERS, REPORTS, CLIP_NORM, DEVIATION = 40, 6, 2.0, 3.0  # deviation of a seed, in the units of updates
 ROUNDS = 5
@@ -112,6 +116,62 @@ def test_a_rounds_basis_is_orthogonal_and_that_of_encoded_updates() -> None:
     padded = np.pad(update.astype(np.float64), (0, ENCODING.dimension - PARAMETERS))
     words = encode(update, ENCODING, signs=signs, rounding=seed_of("rounding")).astype(np.int64) - ENCODING.largest
     assert np.abs(words - ENCODING.scale * turn(padded)).max() < 1.001
+
+
+# -- in the masked protocol --------------------------------------------------------------------------------------------
+
+
+def played(folder: Path, *, lacks: int | None = None, careful: bool = True) -> NDArray[np.float32] | str:
+    """A round of five devices and two keepers, decoded; `lacks` is a party whose vector the server leaves out."""
+    encoding = noisy(STRATEGIES["tree"], 2)
+    draw, signs = secrets.seeded(seed_of("parties")), seed_of("signs")
+    identities = [Identity(draw(32)) for _ in range(7)]
+    public, private = [each.public for each in identities], draw(32)
+    settings = RoundSettings.of(
+        public,
+        dimension=encoding.dimension,
+        bits=encoding.bits,
+        most_reports=encoding.most_reports,
+        fewest=2,
+        server_key=secrets.public_key(private),
+        seed=draw(32),
+        dropout=0.2,
+    )
+    server = MaskedServer(settings, public, private)
+    updates = np.full((5, PARAMETERS), 0.01, np.float32)
+    words = [encode(each, encoding, signs=signs, rounding=draw(32)) for each in updates]
+    for number in range(2):
+        keeper = NoiseKeeper(folder / str(number), stream_of(STRATEGIES["tree"]), encoding)
+        words.append(keeper.noise(0, name=settings.name, signs=signs))
+    policy = DevicePolicy(always=frozenset(public[5:] if careful else ()))
+    devices = [
+        MaskedClient(server.invitation, each, vector, policy=policy, draw=draw)
+        for each, vector in zip(identities, words, strict=True)
+    ]
+    answers = {client: device.advertise() for client, device in enumerate(devices)}
+    try:
+        for step in range(5):
+            for client, data in answers.items():
+                if not (step == 2 and client == lacks):
+                    server.receive(data)
+            answers = {client: devices[client].receive(data) for client, data in server.advance().items()}
+    except ProtocolError as error:
+        return str(error)
+    return decode(server.total, encoding, signs=signs, reports=5 - (lacks in range(5)))
+
+
+def test_keepers_add_their_noise_as_devices_add_updates(tmp_path: Path) -> None:
+    released, less = played(tmp_path / "a"), played(tmp_path / "b", lacks=2)
+    assert isinstance(released, np.ndarray) and isinstance(less, np.ndarray)
+    for found, sum_of in ((released, 0.05), (less, 0.04)):
+        square = float(np.square((found - sum_of) / DEVIATION, dtype=np.float64).sum())
+        assert 2 * chi2.ppf(1e-4, PARAMETERS) < square < 2 * chi2.ppf(1 - 1e-4, PARAMETERS)
+
+
+def test_devices_open_no_sum_without_the_keepers_that_they_know(tmp_path: Path) -> None:
+    assert "the sum lacks client 6" in str(played(tmp_path / "a", lacks=6))
+    without = played(tmp_path / "b", lacks=6, careful=False)  # what the policy is for: half of the noise is gone
+    assert isinstance(without, np.ndarray)
 
 
 # -- the modulus -------------------------------------------------------------------------------------------------------

@@ -43,6 +43,7 @@ class DevicePolicy:
 
     fewest: int = 2  # clients in a sum
     corruption: float = 0.0  # share of the clients that may collude with the server
+    always: frozenset[bytes] = frozenset()  # identities that every sum must hold: keepers that add noise to it
 
 
 def invited(invitation: bytes, policy: DevicePolicy | None = None) -> RoundSettings:
@@ -66,6 +67,10 @@ def _accepted(invitation: Invitation, policy: DevicePolicy) -> RoundSettings:
             f"the round opens sums of {settings.fewest} and withstands {settings.corruption / 10:g}% who collude; this "
             f"device asks for {policy.fewest} and {100 * policy.corruption:g}%."
         )
+    if missing := policy.always - set(invitation.identities):
+        raise ProtocolError(
+            f"{min(missing).hex()[:16]} is not invited, and this device opens no sum without it (a keeper of noise?)."
+        )
     return settings
 
 
@@ -86,7 +91,8 @@ class MaskedClient:
         Raises: ProtocolError for an invitation that no device should follow; InputError for a vector that does not fit.
         """
         opened = Invitation.from_bytes(invitation)
-        self.settings = _accepted(opened, policy or DevicePolicy())
+        policy = policy or DevicePolicy()
+        self.settings = _accepted(opened, policy)
         if vector.dtype != "uint32" or vector.shape != (self.settings.dimension,):
             raise InputError(
                 f"the vector is {vector.dtype} {vector.shape}; the round sums uint32 ({self.settings.dimension},)."
@@ -99,6 +105,7 @@ class MaskedClient:
         if identity.public not in opened.identities:
             raise InputError("this device is not among those invited; wait for an invitation of its own.")
         self._roster, self._identity, self._draw = opened.identities, identity, draw
+        self._always = {opened.identities.index(each) for each in policy.always}
         self._plan, self._round = self.settings.plan(), opened.round
         self.index = opened.identities.index(identity.public)
         self._neighbours = self.settings.neighbours()[self.index]
@@ -209,6 +216,8 @@ class MaskedClient:
             raise ProtocolError("the sum is said to hold a client that did not share, or not to hold this one.")
         if sharers & set(self._neighbours) != set(self._sharers):
             raise ProtocolError("other neighbours are said to have shared than those whose boxes came.")
+        if missing := self._always - survivors:
+            raise ProtocolError(f"the sum lacks client {min(missing)}, without which this device opens none.")
         least = max(self.settings.fewest, self._plan.quorum)
         if len(survivors) < least:
             raise ProtocolError(
