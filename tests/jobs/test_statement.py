@@ -49,6 +49,7 @@ def test_a_file_a_record_and_a_value_verify_alike(tmp_path: Path) -> None:
         "verified": True,
         "checked": len(of_file.lines),
         "failed": [],
+        "labels": [],
     }
     assert of_file.to_record() == record == json.loads(json.dumps(record))
     assert "Whether the facts are true is not checked" in of_file._repr_html_()
@@ -95,8 +96,28 @@ def test_54_participations_of_40_clients_at_maxp_1_are_no_statement() -> None:
 
 
 def test_a_folder_is_no_statement(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is a folder; name a statement in it"):
+    with pytest.raises(InputError, match=r"is a folder; it holds no run, and no report/statement\.json"):
         verify(tmp_path)
+    (tmp_path / "report").mkdir()
+    published = tmp_path / "report" / "statement.json"
+    published.write_text(STATED.to_json())
+    for folder in (tmp_path, published.parent):
+        with pytest.raises(InputError, match=f"is a folder; name the statement in it, {published}"):
+            verify(folder)
+
+
+def test_another_page_of_a_report_is_told_what_a_statement_is_called() -> None:
+    with pytest.raises(InputError, match=r"but None; a statement is called statement\.json"):
+        verify({"schema": "tacit.report"})
+
+
+def test_labels_are_said_beside_that_all_lines_hold() -> None:
+    seeded = statement(replace(STATED.facts, key_source="fixed seed 7"))
+    found = verify(seeded)
+    assert found.holds and found.labels == ("FIXED SEED",)
+    assert found.verdict.endswith("It is labelled FIXED SEED.") and repr(found) == f"Verification({found.verdict!r})"
+    assert "labelled" not in verify(STATED).verdict
+    assert len(repr(seeded)) < 300  # a terminal's page, not all that is stated
 
 
 def test_accounts_and_statements_need_no_accelerator() -> None:

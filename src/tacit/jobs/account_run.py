@@ -46,7 +46,7 @@ class RunAccount:
 
     planned: Composition | None
     realised: Composition | LocalGuarantee | None
-    spent: tuple[Spent, ...]
+    spent: tuple[Spent, ...] = field(repr=False)
     delta: float
     clients: int
     figures: Mapping[str, Any] = field(repr=False)

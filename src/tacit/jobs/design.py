@@ -142,6 +142,9 @@ class MechanismComparison:
     def __iter__(self) -> Iterator[Design]:
         return iter(self.designs)
 
+    def __repr__(self) -> str:
+        return f"MechanismComparison({self.participation}: {', '.join(each.mechanism for each in self.designs)})"
+
     def __len__(self) -> int:
         return len(self.designs)
 

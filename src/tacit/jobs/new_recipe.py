@@ -27,6 +27,10 @@ class NewRecipe:
     proposal: "Proposal"
     path: Path | None  # where it was written
 
+    def __repr__(self) -> str:
+        where = "" if self.path is None else f", {str(self.path)!r}"
+        return f"NewRecipe({self.recipe.name!r}: {self.proposal.prospect}{where})"
+
     @property
     def recipe(self) -> "Recipe":
         """What `tacit.train` takes."""

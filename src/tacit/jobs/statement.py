@@ -21,18 +21,25 @@ from tacit.statements.statement import Statement
 from tacit.statements.verify import CheckedLine, against_run
 from tacit.statements.verify import verify as lines_of
 
+NAME = "statement.json"  # of the file, in the report of a run
+
 
 @dataclass(frozen=True, kw_only=True)
 class Verification:
     """Every line of a statement, checked.
 
     `statement` is the file that it stands in, None where it came as a value; `run` the folder whose ledger and log its
-    facts were held against, None where that was not at hand.
+    facts were held against, None where that was not at hand. `labels` are the names of those that it bears: a statement
+    that promises nothing follows from its facts as well as any.
     """
 
     lines: tuple[CheckedLine, ...]
     statement: str | None = None
     run: str | None = None
+    labels: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Verification({self.verdict!r})"
 
     @property
     def holds(self) -> bool:
@@ -55,7 +62,8 @@ class Verification:
             )
             if self.statement is None and self.run is not None:
                 return f"All {len(self.lines)} files are what the run wrote; it has no statement."
-            return f"All {len(self.lines)} lines follow from the facts. {truth}"
+            labelled = f" It is labelled {', '.join(self.labels)}." if self.labels else ""
+            return f"All {len(self.lines)} lines follow from the facts. {truth}{labelled}"
         what = "a statement of its own facts" if self.run is None else "what the run wrote and its ledger says"
         return f"{len(self.failed)} of {len(self.lines)} lines FAIL: this is not {what}."
 
@@ -69,6 +77,7 @@ class Verification:
             "verified": self.holds,
             "checked": len(self.lines),
             "failed": [{"line": line.name, "complaint": line.complaint} for line in self.failed],
+            "labels": list(self.labels),
         }
 
     def _repr_html_(self) -> str:
@@ -115,32 +124,46 @@ def verify(statement: Statement | Mapping[str, Any] | PathLike, *, run: Run | Pa
         record = _read(file)
     lines, shown = lines_of(record), None if file is None else str(file)
     assert isinstance(record, Mapping)  # or there were no lines
+    labels = _labels(record)
     if run is None:
-        return Verification(lines=lines, statement=shown)
+        return Verification(lines=lines, statement=shown, labels=labels)
     with opened(run) as found, reading(found):
-        return Verification(lines=(*lines, *against_run(record, found)), statement=shown, run=str(found.path))
+        lines = (*lines, *against_run(record, found))
+        return Verification(lines=lines, statement=shown, run=str(found.path), labels=labels)
 
 
 def _of_folder(path: Path) -> Verification:
     """A run's folder, and the statement in its report against itself and the run."""
-    file = path / "report" / "statement.json"
+    file = path / "report" / NAME
     with opened(path) as run, reading(run):
-        lines = folder_lines(run)
+        lines, labels = folder_lines(run), tuple[str, ...]()
         if not file.is_file():
             return Verification(lines=lines, run=str(path))
         try:
             record = _read(file)
             own = lines_of(record)
             assert isinstance(record, Mapping)  # or there were no lines
-            lines = (*own, *lines, *against_run(record, run))
+            lines, labels = (*own, *lines, *against_run(record, run)), _labels(record)
         except TacitError as error:
             lines = (CheckedLine(name="statement", complaint=str(error)), *lines)
-        return Verification(lines=lines, statement=str(file), run=str(path))
+        return Verification(lines=lines, statement=str(file), run=str(path), labels=labels)
+
+
+def _labels(record: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of a record's labels, which are known ones where its lines hold, and nothing to be read where not."""
+    try:
+        return tuple(str(label["name"]) for label in record["labels"])
+    except (KeyError, TypeError):
+        return ()
 
 
 def _read(file: Path) -> object:
     if file.is_dir():
-        raise InputError(f"'{file}' is a folder; name a statement in it, such as {file}/report/statement.json.")
+        inside = [found for found in (file / "report" / NAME, file / NAME) if found.is_file()]
+        way_out = (
+            f"name the statement in it, {inside[0]}" if inside else "it holds no run, and no report/statement.json"
+        )
+        raise InputError(f"'{file}' is a folder; {way_out}.")
     try:
         return strict_json(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -148,4 +171,6 @@ def _read(file: Path) -> object:
             f"there is no statement '{file}'; `tacit account run ... --statement` and `tacit discover` write one."
         ) from None
     except ValueError as error:
-        raise InputError(f"'{file}' is not JSON ({error}); ask for the file again.") from error
+        raise InputError(
+            f"'{file}' is not JSON ({error}), so it is no statement; that of a run is RUN/report/{NAME}."
+        ) from error

@@ -109,7 +109,7 @@ class Page:
 class ReportFiles:
     """What `write` wrote for a page, and the page itself; of a run, also that of its simulation."""
 
-    page: Page
+    page: Page = field(repr=False)
     html: Path
     markdown: Path
     json: Path

@@ -8,7 +8,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 from tacit.privacy.composition import Composition
@@ -66,10 +66,10 @@ class Item:
 class Statement:
     """The finished statement of a run of any kind, with the facts that it follows from."""
 
-    facts: Facts
+    facts: Facts = field(repr=False)
     labels: tuple[Label, ...]
-    items: tuple[Item, ...]
-    figures: Record
+    items: tuple[Item, ...] = field(repr=False)
+    figures: Record = field(repr=False)
     title: str = "Privacy statement"
 
     def markdown(self) -> str:

@@ -67,7 +67,12 @@ def verify(record: Any) -> tuple[CheckedLine, ...]:
     found = record.get("format") if isinstance(record, Mapping) else type(record).__name__
     if not isinstance(record, Mapping) or not isinstance(found, str) or found not in KINDS:
         formats = " or ".join(map(repr, KINDS))
-        raise InputError(f"this is no statement of the format {formats} but {found!r}; use the version that wrote it.")
+        way_out = (
+            "a statement is called statement.json, beside its report"
+            if found is None
+            else "use the version that wrote it"
+        )
+        raise InputError(f"this is no statement of the format {formats} but {found!r}; {way_out}.")
     stated = _as_in_a_file(record)
     facts, checksums = stated.pop("facts", None), stated.pop("checksums", None)
     if not isinstance(facts, Mapping) or not isinstance(checksums, Mapping):
