@@ -77,7 +77,7 @@ def test_a_recipe_is_whole_keeps_its_epsilon_and_gives_a_reason_for_each_value(
     ).outlook
     assert told is not None
     assert told.noise == pytest.approx(made.shape.noise, rel=0.3), "the estimate is of another mechanism"
-    assert first is not None or made.shape.kept - 0.02 < told.kept < made.shape.kept + 0.12, "on the careful side"
+    assert made.shape.kept - 0.02 < told.kept < made.shape.kept + 0.12, "on the careful side"
 
 
 def test_the_same_population_gets_the_same_recipe() -> None:
@@ -132,8 +132,23 @@ def test_a_public_model_gives_its_network_and_begins_the_run(cache: Cache, tmp_p
     write_origin(tmp_path / "p", "the manuals")
     made = new_recipe(cache, epsilon=8, init=tmp_path / "p", anyway=True)
     assert made.recipe.model.init == tmp_path / "p" and made.recipe.model.settings(60) == SETTINGS
-    assert made.recipe.server.method == "sgd" and "on what the public model knows" in str(made.blocks()[0])
+    assert made.recipe.server.method == "sgd" and "of the public model's accuracy" in str(made.blocks()[0])
     assert "holds no model" in refusal(cache, epsilon=8, init=tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("clients", "epsilon", "prospect"),
+    [(261, 2.0, "cannot work"), (261, 8.0, "costly"), (3700, 1.0, "costly"), (3700, 8.0, "works")],
+)
+def test_what_a_public_model_gains_depends_on_how_near_its_text_is(clients: int, epsilon: float, prospect: str) -> None:
+    made = proposal(clients, epsilon, PUBLIC)
+    low, high = made.gains
+    assert made.prospect == prospect and low < high <= 0.15 and low <= 0.02
+    assert f"From {low:+.1%} of the public model's accuracy" in made.to_toml()
+    if prospect == "cannot work":
+        assert made.working_epsilon and proposal(clients, made.working_epsilon, PUBLIC).prospect == "works"
+        assert made.working_clients
+        assert proposal(made.working_clients, epsilon, PUBLIC, made.delta).prospect == "works"
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from tests.training.tiny import tiny_cache, tiny_recipe
 from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.errors import CacheError, InputError
-from tacit.jobs.outlook import CODE, OutlookResult, outlook
+from tacit.jobs.outlook import CODE, OutlookResult, foreseen, outlook
 from tacit.jobs.resume import resume
 from tacit.jobs.train import train
 from tacit.progress import Event, Noted, Warned
@@ -101,6 +101,18 @@ def test_the_job_says_the_same_and_opens_the_cache_alone(cache: Cache, tmp_path:
     found.save_figure(tmp_path / "outlook.svg")
     with pytest.raises(CacheError):
         outlook(recipe(cache, LOUD), data=tmp_path / "none")
+
+
+def test_a_public_model_bears_less_noise_and_is_to_be_compared_with(cache: Cache) -> None:
+    made = recipe(cache, noise_at(cache, 0.1))
+    network, plan = made.model.settings(cache.manifest.vocabulary.size), made.plan(made.matrix())
+    random, public = (foreseen(made, plan, network, clients=40, public=first) for first in (False, True))
+    assert random.outlook and public.outlook and public.outlook.ratio == pytest.approx(0.15)
+    assert random.verdict == "works" and public.verdict == "costly"
+    assert "2% to 15% more without noise" in public.sentence and "public model" not in random.sentence
+    loud = recipe(cache, noise_at(cache, 0.5))
+    drowned = foreseen(loud, loud.plan(loud.matrix()), network, clients=40, public=True)
+    assert "is better: take that as it is" in drowned.sentence
 
 
 def test_of_a_cohort_that_stands_in_for_more_no_epsilon_of_its_own_is_told(cache: Cache) -> None:

@@ -57,6 +57,7 @@ class NewRecipe:
             "learnt": shape.learnt,
             "kept": shape.kept,
             "noise_in_a_weight": shape.noise,
+            **({"gain_low": made.gains[0], "gain_high": made.gains[1]} if made.learning.start else {}),
         }
 
     def blocks(self) -> "list[Block]":
@@ -161,10 +162,10 @@ def write_recipe(path: Path, text: str) -> None:
 
 def _expected(made: "Proposal") -> str:
     if made.learning.start:
-        more = made.shape.expected / made.learning.start - 1
+        low, high = made.gains
         return (
-            f"{made.prospect}, perhaps {more:+.0%} of accuracy on what the public model knows (measured runs ended 3% "
-            "below to 6% above it: compare, and keep the better one)"
+            f"{made.prospect}, from {low:+.1%} of the public model's accuracy, where the clients write as that text "
+            f"does, to {high:+.0%}, where they write otherwise (compare, and keep the better one)"
         )
     return f"{made.prospect}, about {made.loss:.0%} of the accuracy without noise is lost"
 

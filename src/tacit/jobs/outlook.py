@@ -1,6 +1,6 @@
 """What the noise of a recipe will leave of its model: told before training, and refused where that is nothing."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tacit.errors import InputError
@@ -8,7 +8,7 @@ from tacit.files import PathLike, as_path
 from tacit.jobs.plan import Shown
 from tacit.planning import Clients, mechanism_named
 from tacit.planning.affordable import Training, affordable
-from tacit.planning.outlook import FACTOR, Outlook, ratio_for, share_kept
+from tacit.planning.outlook import ALIKE, FACTOR, UNLIKE, Outlook, ratio_for, share_kept
 from tacit.privacy.delta import DELTA_TOO_LARGE, publishing_warning
 from tacit.privacy.gaussian import epsilon
 from tacit.privacy.rounding import rounded_up
@@ -59,8 +59,18 @@ class OutlookResult(Shown):
         low, high = found.interval
         return (
             f"the noise is {found.ratio:.2g} of the signal: about {found.kept:.0%} of the accuracy without noise will "
-            f"be kept ({low:.0%} to {high:.0%} in measured runs)"
-            + ("; from a public model it can be less, so compare with that model as it is" if self.public else "")
+            f"be kept ({low:.0%} to {high:.0%} in measured runs)" + self._beside_public(found)
+        )
+
+    def _beside_public(self, found: Outlook) -> str:
+        """What the model that it begins from has already."""
+        if not self.public:
+            return ""
+        if found.kept * (1 + UNLIKE) < 1:
+            return "; the public model that it begins from is better: take that as it is"
+        return (
+            f"; clients taught a public model {ALIKE:.0%} to {UNLIKE:.0%} more without noise, so compare with that "
+            "model as it is"
         )
 
     @property
@@ -97,12 +107,12 @@ class OutlookResult(Shown):
         served = found.guarantee.participation
         training = Training(rounds=served.rounds, parameters=found.parameters, step=found.step)
         best = affordable(Clients(devices=self.clients), training, mechanism_named("blt"), delta=self.delta)
-        then = best.at(epsilon(found.guarantee.zcdp, self.delta))
+        then = replace(best.at(epsilon(found.guarantee.zcdp, self.delta)), public=self.public)
         if best.report_goal <= found.report_goal or then.ratio > WORTH * found.ratio:
             return []
         apart = then.guarantee.participation.min_separation
         goal = f"a report goal of {best.report_goal:,} at a separation of {apart}"
-        enough = f"90% from epsilon {rounded_up(best.works, 3)} on"
+        enough = f"{then.good:.0%} from epsilon {rounded_up(epsilon(then.working_zcdp, self.delta), 3)} on"
         if then.verdict == "cannot work":
             return [f"{goal}, which keeps {enough}"]
         also = "" if then.verdict == "works" else f" (and {enough})"
@@ -231,6 +241,7 @@ def foreseen(
         report_goal=plan.report_goal,
         gain=carried or 1.0,
         parameters=parameter_count(network),
+        public=public,
     )
     return OutlookResult(
         outlook=None if unknown else known,

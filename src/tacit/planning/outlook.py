@@ -12,7 +12,9 @@ a little less with more parameters d, since each word's score sums more of them:
     ratio = noise / SCALE * (10 / step)^HOLD * (d / 80,000)^SIZE
     share of the accuracy without noise that is kept = exp(-ratio / 5 - ratio^4)
 
-One curve for the mechanisms, report goals, rates, clip norms, lengths, networks and texts that were tried there.
+One curve for the mechanisms, report goals, rates, clip norms, lengths, networks and texts that were tried there. From a
+good model of public text, in the few gentle rounds that it needs, OF_PUBLIC stands in the place of SCALE
+(docs/results/first-hour.md): most that such a model knows it knew before, and noise takes of that as well.
 Nothing changes when the clip norm grows and the learning rate falls by the same factor. An estimate, no promise.
 """
 
@@ -31,9 +33,14 @@ from tacit.privacy.strategy import Strategy
 Verdict = Literal["works", "costly", "cannot work"]
 
 SCALE, HOLD, SIZE = 0.75, 0.2, 0.3  # by docs/results/outlook.md, as the curve itself
+OF_PUBLIC = 0.5
 STEP, PARAMETERS = 10.0, 80_000.0  # of most runs there
 FACTOR = 1.5  # nine in ten of the measured runs kept what the curve says at a ratio within this factor
 GOOD = 0.9  # share kept from which on a run works
+# The same for a run from a model of public text: without noise, clients who write as that text does taught it 2% more,
+# and clients who write otherwise 15% (docs/results/first-hour.md).
+ALIKE, UNLIKE = 0.02, 0.15
+GOOD_OF_PUBLIC = 0.98
 LEAST = 0.1  # share kept, at the upper end of the interval, below which it cannot
 
 _errors = lru_cache(maxsize=1024)(prefix_errors)
@@ -45,9 +52,9 @@ def share_kept(ratio: float) -> float:
     return math.exp(-ratio / 5 - ratio**4)
 
 
-def ratio_of(noise: float, *, step: float = STEP, parameters: float = PARAMETERS) -> float:
+def ratio_of(noise: float, *, step: float = STEP, parameters: float = PARAMETERS, scale: float = SCALE) -> float:
     """So much noise in a weight over what such a network with such a step bears: at 1, 30% of the accuracy is kept."""
-    return noise / SCALE * math.pow(STEP / step, HOLD) * math.pow(parameters / PARAMETERS, SIZE)
+    return noise / scale * math.pow(STEP / step, HOLD) * math.pow(parameters / PARAMETERS, SIZE)
 
 
 def ratio_for(share: float) -> float:
@@ -68,13 +75,14 @@ class Outlook:
     """The noise of a run against its signal.
 
     guarantee: of the model updates, whose clip norm and noise multiplier these are. gain: of the server's optimizer
-    over the rounds, `training.server.gain`. parameters: of the network.
+    over the rounds, `training.server.gain`. parameters: of the network. public: it begins from a model of public text.
     """
 
     guarantee: Guarantee
     report_goal: int
     gain: float
     parameters: int
+    public: bool = False
 
     @property
     def step(self) -> float:
@@ -90,7 +98,8 @@ class Outlook:
     @property
     def ratio(self) -> float:
         """Noise over what such a network with such a step bears: at 1, 30% of the accuracy is kept."""
-        return ratio_of(self.noise, step=self.step, parameters=self.parameters)
+        scale = OF_PUBLIC if self.public else SCALE
+        return ratio_of(self.noise, step=self.step, parameters=self.parameters, scale=scale)
 
     @property
     def kept(self) -> float:
@@ -107,12 +116,17 @@ class Outlook:
         """Whether the noise leaves a model: only where not even the upper end of the interval does, it cannot work."""
         if self.interval[1] < LEAST:
             return "cannot work"
-        return "works" if self.kept >= GOOD else "costly"
+        return "works" if self.kept >= self.good else "costly"
+
+    @property
+    def good(self) -> float:
+        """The share kept from which on this run works."""
+        return GOOD_OF_PUBLIC if self.public else GOOD
 
     @property
     def times_too_much(self) -> float:
         """Its noise over that of the same run where it would work; at most 1 where it does."""
-        return self.ratio / ratio_for(GOOD)
+        return self.ratio / ratio_for(self.good)
 
     def zcdp_for(self, share: float) -> float:
         """The zCDP of this run with just the noise that leaves this share. InputError unless 0 < share < 1."""
@@ -121,7 +135,7 @@ class Outlook:
     @property
     def working_zcdp(self) -> float:
         """The zCDP of this run with just the noise with which it works."""
-        return self.zcdp_for(GOOD)
+        return self.zcdp_for(self.good)
 
     @property
     def working_parameters(self) -> int:

@@ -26,7 +26,6 @@ VISITS = 40_000  # participations of all clients together that a run may take: m
 TIMES = (1, 2, 4, 8)  # participations of a client: beyond, the noise of a step falls by a few per cent
 MORE_TIMES = (16, 32)  # where otherwise no cohort would be large enough
 LEAST = 20  # clients of a cohort: below, accuracy falls without any noise (docs/results/signal-to-noise.md)
-CLOSE = 1.01
 FARTHEST_BACK, GRID = 1e-3, 60  # the grid of progress: of the farthest, and how many
 
 
@@ -44,7 +43,7 @@ class Learning:
     cohort: int  # clients of a round at least, or half of all
     scale: float  # the noise in a weight that leaves 1/e of the accuracy, where a round carries 10 clip norms
     hold: float  # the power of that carry with which more noise is borne: later rounds correct it
-    crowd: int = 0  # of so many clients, half of what there is to learn beyond the start can be learnt
+    spared: float = 0.01  # of what is gained: so much is given for fewer participations
     parameters: float = PARAMETERS  # of the network: a larger one bears less
 
     @property
@@ -56,10 +55,9 @@ class Learning:
         """How many rounds the model moves at full speed: momentum takes its time."""
         return rounds - self.momentum * (1 - self.momentum**rounds) * self.step
 
-    def learnt(self, progress: float, clients: float = math.inf) -> float:
-        """A share between 0 and 1: start + (1 - start) / (1 + (half / progress)^power) / (1 + crowd / clients)."""
-        gained = (1 - self.start) / (1 + math.pow(self.half / progress, self.power))
-        return self.start + gained / (1 + self.crowd / clients)
+    def learnt(self, progress: float) -> float:
+        """A share between 0 and 1: start + (1 - start) / (1 + (half / progress)^power)."""
+        return self.start + (1 - self.start) / (1 + math.pow(self.half / progress, self.power))
 
     def kept(self, noise: float, carried: float) -> float:
         """The share that so much noise in a weight leaves, where a round carries the model so many clip norms."""
@@ -97,7 +95,8 @@ class RunShape:
 
 
 def shape_of_run(clients: int, zcdp: float, learning: Learning) -> RunShape:
-    """The shape whose model is expected to be best; among those within 1% of it, the one of the fewest participations.
+    """The shape whose model is expected to be best; among those that learn nearly as much, the one of the fewest
+    participations.
 
     clients: who train. zcdp: infinite for a run without noise.
     Raises: InputError for too few clients.
@@ -110,8 +109,9 @@ def shape_of_run(clients: int, zcdp: float, learning: Learning) -> RunShape:
             "import more clients."
         )
     best = max(each.expected for each in found)
+    enough = best - max(best - learning.start, 0.0) * learning.spared
     return min(
-        (each for each in found if each.expected >= best / CLOSE),
+        (each for each in found if each.expected >= enough),
         key=lambda each: (each.rounds * each.report_goal, each.rounds),
     )
 
@@ -137,7 +137,7 @@ def _with_progress(clients: int, rounds: int, goal: int, separation: int, zcdp: 
             min_separation=separation,
             progress=float(progress),
             noise=float(noise * progress),
-            learnt=learning.learnt(float(progress), clients),
+            learnt=learning.learnt(float(progress)),
             kept=learning.kept(float(noise * progress), float(progress / rounds)),
             learning=learning,
         )
