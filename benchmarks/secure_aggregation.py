@@ -8,7 +8,8 @@ masked      the server of a round of n real clients, 10% of whom vanish after th
             floor (bytes of masks to take off / speed of the stream cipher), a client's part, what the server holds
 sealed      one message: a client's report, the server, a keeper, and what each holds, for n real clients
 noise       a keeper's noise of one round
-formula     the servers at 6,500 clients from n = the first two sizes, held against the third
+formula     both servers and a keeper at 6,500 clients, 10% of whom vanish, from n = the first two sizes, held against
+            the third
 flower      SecAgg+ functions of Flower: the mask of one seed, shares of one secret. Its masks come from seeds that are
             folded to 32 bits and drawn by a Mersenne twister, which hides nothing from who can try 2^32 of them.
 
@@ -34,7 +35,7 @@ from typing import Any
 
 import numpy as np
 
-CLIP_NORM, REPORT_GOAL, VANISHED = 5.0, 6_500, 0.1
+CLIP_NORM, REPORT_GOAL, VANISHED, KEEPERS = 5.0, 6_500, 0.1, 4
 SIZES = (100, 500, 1_000)
 GOALS = {
     "encode": "encode_s and decode_s at most 0.15",
@@ -195,6 +196,73 @@ def masked_row(parameters: int, turns: int, clients: int) -> dict[str, Any]:
     }
 
 
+def sealed_row(parameters: int, turns: int, clients: int) -> dict[str, Any]:
+    from tacit.secure_aggregation import secrets
+    from tacit.secure_aggregation.keeper import Keeper, make_keeper
+    from tacit.secure_aggregation.sealed_client import sealed_report
+    from tacit.secure_aggregation.sealed_messages import SealedRound, smallest_parameters
+    from tacit.secure_aggregation.sealed_server import SealedServer
+    from tacit.secure_aggregation.secrets import Identity
+
+    encoding, spent, reports = encoding_of(parameters), Stopwatch(), clients - len(range(0, clients, 10))
+    vector = np.random.default_rng(0).integers(0, 2 * encoding.largest, encoding.dimension, dtype=np.uint32)
+    vector = (vector - np.uint32(encoding.largest)) & np.uint32(encoding.modulus - 1)
+    private = os.urandom(32)
+    with tempfile.TemporaryDirectory() as folder:
+        keepers = []
+        for index in range(KEEPERS):
+            make_keeper(Path(folder) / str(index))
+            keepers.append(Keeper(Path(folder) / str(index), least_reports=2))
+        settings = SealedRound(
+            parameters=smallest_parameters(encoding.dimension, encoding.bits, encoding.largest, REPORT_GOAL),
+            dimension=encoding.dimension,
+            bits=encoding.bits,
+            largest=encoding.largest,
+            report_goal=2,
+            most_reports=REPORT_GOAL,
+            corrupt=1,
+            keepers=tuple(each.identity for each in keepers),
+            boxes=tuple(each.box for each in keepers),
+            server=secrets.public_key(private),
+            seed=os.urandom(32),
+        )
+        server, deposits, sent = SealedServer(settings, private), [], 0
+        for _ in range(reports):
+            data = spent("client", sealed_report, settings, Identity(os.urandom(32)), vector).to_bytes()
+            sent = len(data)
+            deposits.append(spent("server", server.receive, data))
+        opening, proposal = server.opening().to_bytes(), spent("server", server.propose).to_bytes()
+        for index, keeper in enumerate(keepers):
+            keeper.receive(opening)
+            server.vote(spent(f"keeper {index}", keeper.receive, proposal).to_bytes())
+        agreement = server.agreement().to_bytes()
+        of_keeper, held = sum(len(each[0].to_bytes()) for each in deposits), 0
+        for index, keeper in enumerate(keepers):
+            spent(f"keeper {index}", keeper.receive, agreement)
+            for each in deposits:
+                answer = spent(f"keeper {index}", keeper.receive, each[index].to_bytes())
+            held = max(held, held_by(keeper))
+            server.key_sum(answer.to_bytes())
+        total = spent("open", server.opened)
+    expected = vector.astype(np.uint64) * reports & np.uint64(encoding.modulus - 1)
+    assert np.array_equal(total, expected), "the sum is not the sum"
+    return {
+        "clients": clients,
+        "reports": reports,
+        "parameters_of": settings.parameters.decode(),
+        "client_s": spent.spent["client"] / reports,
+        "client_bytes": sent,
+        "plain_bytes": -(-encoding.dimension * encoding.bits // 8),
+        "server_s": spent.spent["server"] + spent.spent["open"],
+        "open_s": spent.spent["open"],
+        "server_bytes": held_by(server),
+        "keepers": KEEPERS,
+        "keeper_s": spent.spent["keeper 0"],
+        "keeper_received_bytes": of_keeper,
+        "keeper_bytes": held,
+    }
+
+
 def noise_row(parameters: int, turns: int) -> dict[str, Any]:
     from tacit.mechanisms import stream_for
     from tacit.mechanisms.whole import KeeperStream
@@ -240,6 +308,7 @@ ROWS: dict[str, Callable[..., dict[str, Any]]] = {
     "encode": encode_row,
     "cipher": cipher_row,
     "masked": masked_row,
+    "sealed": sealed_row,
     "noise": noise_row,
     "flower": flower_row,
 }
@@ -248,7 +317,29 @@ ROWS: dict[str, Callable[..., dict[str, Any]]] = {
 # -- the formula -------------------------------------------------------------------------------------------------------
 
 
-def masked_formula(rows: list[dict[str, Any]], dimension: int) -> dict[str, Any]:
+def sealed_formula(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """seconds = a + b reports, of the server and of a keeper: from two sizes, held against the third."""
+    counts = np.array([[1.0, row["reports"]] for row in rows])
+    found: dict[str, Any] = {
+        "protocol": "one message",
+        "from_clients": [row["clients"] for row in rows[:2]],
+        "clients": REPORT_GOAL,
+        "keeper_received_bytes": rows[0]["keeper_received_bytes"] / rows[0]["reports"] * REPORT_GOAL * (1 - VANISHED),
+    }
+    for who in ("server", "keeper"):
+        held = [row[f"{who}_bytes"] for row in rows[:2]]
+        each = (held[1] - held[0]) / (counts[1, 1] - counts[0, 1])
+        found[f"{who}_bytes"] = held[0] + each * (REPORT_GOAL * (1 - VANISHED) - counts[0, 1])
+        seconds = np.array([row[f"{who}_s"] for row in rows])
+        line = np.linalg.solve(counts[:2], seconds[:2])
+        found[f"{who}_s"] = float(line @ [1.0, REPORT_GOAL * (1 - VANISHED)])
+        if len(rows) > 2:
+            found["checked_at"] = rows[2]["clients"]
+            found[f"{who}_predicted_over_measured"] = float(counts[2] @ line / seconds[2])
+    return found
+
+
+def masked_formula(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """seconds = a reports + b masks: from two sizes, held against the third, and said of REPORT_GOAL."""
     from tacit.secure_aggregation.graph import graph_plan
 
@@ -268,11 +359,17 @@ def masked_formula(rows: list[dict[str, Any]], dimension: int) -> dict[str, Any]
         "server_s": of_report * (REPORT_GOAL - gone) + of_mask * masks,
         "all_pairs_masks": REPORT_GOAL - gone + gone * (REPORT_GOAL - gone),
     }
+    edges = [row["clients"] * row["neighbours"] for row in rows[:2]]  # a box for each, until they are passed on
+    a_box = (rows[1]["server_bytes"] - rows[0]["server_bytes"]) / (edges[1] - edges[0])
+    found["server_bytes"] = rows[0]["server_bytes"] + a_box * (REPORT_GOAL * degree - edges[0])
     found["all_pairs_s"] = of_report * (REPORT_GOAL - gone) + of_mask * found["all_pairs_masks"]
     if len(rows) > 2:
         found["checked_at"] = rows[2]["clients"]
         found["predicted_over_measured"] = float(counts[2] @ [of_report, of_mask] / seconds[2])
     return found
+
+
+FORMULAS = {"masked": masked_formula, "sealed": sealed_formula}
 
 
 # -- all of it ---------------------------------------------------------------------------------------------------------
@@ -323,7 +420,7 @@ def main() -> None:
     for name in [each for each in ROWS if each in wanted]:
         if name == "flower" and not options.peer_python:
             continue
-        if name != "masked":
+        if name not in FORMULAS:
             told(name, row_of(name, options), options)
             continue
         rows = []
@@ -331,7 +428,7 @@ def main() -> None:
             rows.append(row_of(name, options, clients=clients))
             told(name, rows[-1], options)
         if "formula" in wanted and len(rows) > 1:
-            told("formula", masked_formula(rows, options.parameters), options)
+            told("formula", FORMULAS[name](rows), options)
 
 
 if __name__ == "__main__":
