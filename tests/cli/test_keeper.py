@@ -76,7 +76,7 @@ def test_a_process_that_is_killed_after_its_vote_and_after_its_answer(tmp_path: 
         assert [asked(third, each) for each in (opening, proposal(small, 3))] == [None, vote]
         assert asked(third, small.server.agreement()) == answers[2]
     for given in (answers[2], small.summed_by(1, deposits), small.summed_by(2, deposits)):
-        small.server.key_sum(given.to_bytes())
+        small.server.answer(given.to_bytes())
     assert small.server.opened().tolist() == summed(vectors(3))
 
 

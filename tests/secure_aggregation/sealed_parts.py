@@ -51,7 +51,7 @@ class Small:
         self.keepers[index].receive(self.server.opening().to_bytes())
         vote = self.keepers[index].receive(self.server.propose().to_bytes())
         assert isinstance(vote, Vote)
-        self.server.vote(vote.to_bytes())
+        self.server.answer(vote.to_bytes())
         if agreement:
             self.keepers[index].receive(self.server.agreement().to_bytes())
         return self.keepers[index]

@@ -61,7 +61,7 @@ def test_after_a_restart_within_a_set_it_adds_it_up_anew(tmp_path: Path) -> None
     small.keepers[0] = Keeper(small.folders[0], least_reports=2)
     small.asked(0)
     for index in range(3):
-        small.server.key_sum(small.summed_by(index, deposits).to_bytes())
+        small.server.answer(small.summed_by(index, deposits).to_bytes())
     assert small.server.opened().tolist() == summed(vectors(3))
 
 
@@ -83,7 +83,7 @@ def test_shares_may_come_in_any_order_and_are_added_once(tmp_path: Path) -> None
     answer = keeper.receive(deposits[1][0].to_bytes())
     assert isinstance(answer, KeySum)
     for given in (answer, *(small.summed_by(index, deposits) for index in (1, 2))):
-        small.server.key_sum(given.to_bytes())
+        small.server.answer(given.to_bytes())
     assert small.server.opened().tolist() == summed(vectors(3))
 
 

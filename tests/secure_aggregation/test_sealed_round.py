@@ -43,7 +43,7 @@ def test_the_sum_of_those_who_reported(tmp_path: Path, keepers: int, corrupt: in
     deposits = small.received(3)
     small.agree()
     for index in range(small.settings.quorum):  # as many as are needed, and no more
-        small.server.key_sum(small.summed_by(index, deposits).to_bytes())
+        small.server.answer(small.summed_by(index, deposits).to_bytes())
     assert small.server.opened().tolist() == summed(vectors(3))
 
 
@@ -56,7 +56,7 @@ def test_every_published_set_over_more_than_one_polynomial(tmp_path: Path, param
     deposits = [small.server.receive(small.report(at, vector).to_bytes()) for at, vector in enumerate(each)]
     small.agree()
     for index in range(2):
-        small.server.key_sum(small.summed_by(index, deposits).to_bytes())
+        small.server.answer(small.summed_by(index, deposits).to_bytes())
     assert small.settings.slots.polynomials == 2
     assert small.server.opened().tolist() == summed(each)
 
@@ -110,7 +110,7 @@ class TestTheServer:
             small.server.agreement()
         small.agree()
         for index in range(2):
-            small.server.key_sum(small.summed_by(index, deposits).to_bytes())
+            small.server.answer(small.summed_by(index, deposits).to_bytes())
         with pytest.raises(RoundAborted, match="2 keepers gave their sums, and 3 are needed"):
             small.server.opened()
 
@@ -122,9 +122,9 @@ class TestTheServer:
         assert vote is not None
         small.server.propose()
         with pytest.raises(ProtocolError, match="keeper 0 answers for a set that was not proposed"):
-            small.server.vote(vote.to_bytes())
+            small.server.answer(vote.to_bytes())
         with pytest.raises(ProtocolError, match="no keeper 9"):
-            small.server.vote(dataclasses.replace(vote, keeper=9).to_bytes())
+            small.server.answer(dataclasses.replace(vote, keeper=9).to_bytes())
 
     def test_a_keeper_that_lies_about_its_sum_spoils_the_round_and_no_more(self, tmp_path: Path) -> None:
         small = small_round(tmp_path)
@@ -137,16 +137,16 @@ class TestTheServer:
         false = shares.astype("<u4").tobytes()
         signature = lying.sign("key sum", signed_sum(small.settings.name, answers[1].clients, false))
         with pytest.raises(ProtocolError, match=r"a signature \(key sum\)"):
-            small.server.key_sum(dataclasses.replace(answers[1], shares=false).to_bytes())
+            small.server.answer(dataclasses.replace(answers[1], shares=false).to_bytes())
         lie = dataclasses.replace(answers[1], shares=false, signature=signature)
         for answer in (answers[0], lie, answers[2]):
-            small.server.key_sum(answer.to_bytes())
+            small.server.answer(answer.to_bytes())
         with pytest.raises(RoundAborted, match="no sum of clients' keys"):
             small.server.opened()
-        small.server.key_sum(answers[3].to_bytes())
+        small.server.answer(answers[3].to_bytes())
         with pytest.raises(RoundAborted, match="contradict"):
             small.server.opened()
-        small.server.key_sum(answers[1].to_bytes())
+        small.server.answer(answers[1].to_bytes())
         assert small.server.opened().tolist() == summed(vectors(3))
 
     def test_a_lie_that_is_still_a_small_key_fails_the_checks(self, tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ class TestTheServer:
             data = shares.astype("<u4").tobytes()
             keeper = Identity((small.folders[index] / "identity").read_bytes())
             signature = keeper.sign("key sum", signed_sum(small.settings.name, answer.clients, data))
-            small.server.key_sum(dataclasses.replace(answer, shares=data, signature=signature).to_bytes())
+            small.server.answer(dataclasses.replace(answer, shares=data, signature=signature).to_bytes())
         with pytest.raises(RoundAborted, match="does not open: part 1 of 1"):
             small.server.opened()
 
@@ -177,7 +177,7 @@ class TestALyingClient:
         deposits.append(small.server.receive(_with_boxes_of(small, liar, honest, other).to_bytes()))
         small.agree()
         for index in range(3):
-            small.server.key_sum(small.summed_by(index, deposits).to_bytes())
+            small.server.answer(small.summed_by(index, deposits).to_bytes())
         with pytest.raises(RoundAborted, match="does not open"):
             small.server.opened()
 

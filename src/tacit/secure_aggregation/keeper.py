@@ -86,6 +86,10 @@ class Keeper:
         """The X25519 public key that clients seal its shares to."""
         return public_key(self._box)
 
+    def restarted(self) -> "Keeper":
+        """The same keeper as another process would begin it: with what is on disk, and nothing else."""
+        return Keeper(self._folder, least_reports=self._least, clients=self._known)
+
     def receive(self, data: bytes) -> Vote | KeySum | None:
         """What it answers to a message of the server's, if anything.
 

@@ -4,6 +4,8 @@ Messages in, messages out; it holds one sum and the clients' names, however many
 (`Deposit`) is for whoever drives it to keep until the set is agreed. A message that raises has changed nothing.
 """
 
+from typing import cast
+
 import numpy as np
 
 from tacit.errors import ProtocolError, RoundAborted
@@ -17,6 +19,7 @@ from tacit.secure_aggregation.sealed_messages import (
     KeySum,
     Opening,
     Proposal,
+    Refusal,
     Report,
     SealedRound,
     Vote,
@@ -28,6 +31,7 @@ from tacit.secure_aggregation.sealed_messages import (
 from tacit.secure_aggregation.secrets import agreed, check_signature, check_tag
 from tacit.secure_aggregation.shares import PRIME, Elements, combined, elements, lagrange, rebuilt
 from tacit.secure_aggregation.slots import Vector
+from tacit.secure_aggregation.wire import parsed
 
 
 class SealedServer:
@@ -93,12 +97,26 @@ class SealedServer:
         self._digest = set_digest(self._settings.name, self._agreed)
         return Proposal(self._settings.name, self._agreed)
 
-    def vote(self, data: bytes) -> None:
-        """Take a keeper's vote. Raises: ProtocolError for one that is none, or for another set."""
-        vote = Vote.from_bytes(data, round=self._settings.name)
-        self._must_be_for_the_set(vote.keeper, vote.clients)
-        check_signature(self._settings.keepers[vote.keeper], "set", vote.clients, vote.signature)
-        self._votes[vote.keeper] = vote.signature
+    @property
+    def signed(self) -> frozenset[int]:
+        """The keepers that have signed the set."""
+        return frozenset(self._votes)
+
+    @property
+    def summed(self) -> frozenset[int]:
+        """The keepers that have given their sum."""
+        return frozenset(self._sums)
+
+    def answer(self, data: bytes) -> None:
+        """Take what a keeper answers. Raises: ProtocolError for a refusal, and for what is not of the proposed set."""
+        kinds = (Vote, KeySum, Refusal)
+        message = cast("Vote | KeySum | Refusal", parsed(data, kinds, round=self._settings.name))
+        if isinstance(message, Refusal):
+            raise ProtocolError(f"a keeper refuses: {message.reason.decode(errors='replace')}")
+        if isinstance(message, Vote):
+            self._vote(message)
+        else:
+            self._key_sum(message)
 
     def agreement(self) -> Agreement:
         """For every keeper. Raises: RoundAborted as long as fewer than a quorum has signed the set."""
@@ -108,14 +126,6 @@ class SealedServer:
                 f"{self._settings.quorum} are needed."
             )
         return Agreement(self._settings.name, tuple(self._votes), tuple(self._votes.values()))
-
-    def key_sum(self, data: bytes) -> None:
-        """Take a keeper's answer. Raises: ProtocolError for one that is none, or for another set."""
-        answer = KeySum.from_bytes(data, round=self._settings.name)
-        self._must_be_for_the_set(answer.keeper, answer.clients)
-        signed = signed_sum(self._settings.name, answer.clients, answer.shares)
-        check_signature(self._settings.keepers[answer.keeper], "key sum", signed, answer.signature)
-        self._sums[answer.keeper] = elements(answer.shares, self._settings.columns)
 
     def opened(self) -> Vector:
         """The sum (dimension,) uint32 modulo 2^bits of the vectors of the agreed set.
@@ -131,6 +141,17 @@ class SealedServer:
             ring.add_product(plain, public_polynomial(slots.parameters, self._settings.seed, index), key)
             found.append(slots.opened(ring.centred(ring.invert(plain)), index, self.reports))
         return np.concatenate(found)
+
+    def _vote(self, vote: Vote) -> None:
+        self._must_be_for_the_set(vote.keeper, vote.clients)
+        check_signature(self._settings.keepers[vote.keeper], "set", vote.clients, vote.signature)
+        self._votes[vote.keeper] = vote.signature
+
+    def _key_sum(self, answer: KeySum) -> None:
+        self._must_be_for_the_set(answer.keeper, answer.clients)
+        signed = signed_sum(self._settings.name, answer.clients, answer.shares)
+        check_signature(self._settings.keepers[answer.keeper], "key sum", signed, answer.signature)
+        self._sums[answer.keeper] = elements(answer.shares, self._settings.columns)
 
     def _key(self) -> Integers:
         """The sum (N,) of the clients' keys, from as many keepers as are needed; the others must agree with them."""

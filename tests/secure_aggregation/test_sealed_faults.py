@@ -1,0 +1,157 @@
+"""Whatever happens to messages, clients and keepers: the exact sum of the agreed set, or an end that says why not."""
+
+import dataclasses
+import math
+import random
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tacit.secure_aggregation.sealed_messages import KeySum, Vote, set_digest, signed_sum
+from tacit.secure_aggregation.sealed_simulation import KeeperLie, SealedOutcome, SealedParties, run_sealed_round
+from tacit.secure_aggregation.secrets import Identity, Words
+from tacit.secure_aggregation.shares import PRIME, elements
+from tacit.secure_aggregation.simulate import Faults
+
+DIMENSION = 40
+CAUSES = {
+    "reports came": "too few reports",
+    "signed the set": "too few keepers signed",
+    "keepers gave their sums": "too few keepers answered",
+    "contradict": "a keeper lied",
+    "is no sum of clients' keys": "a keeper lied",
+    "does not open": "somebody lied",
+}
+
+DAMAGED = ("no message", "ends within", "signature", "tag", "bytes", "round", "kind", "version", "box", "fields")
+OUT_OF_STEP = ("was not opened", "before a quorum", "no set of this round", "has been added")  # sent again, or too soon
+
+
+def vectors(seed: int, count: int, largest: int, bits: int) -> list[Words]:
+    numbers = np.random.default_rng(seed).integers(-largest, largest, (count, DIMENSION), endpoint=True)
+    return list((numbers % (1 << bits)).astype(np.uint32))
+
+
+def liars(folder: Path, lying: list[int], chance: random.Random) -> KeeperLie:
+    """Keepers that sign another set, or give another sum, properly signed; an honest one says what it is to say."""
+
+    def lie(index: int, answer: Vote | KeySum) -> Vote | KeySum | None:
+        if index not in lying or chance.random() < 0.3:
+            return answer
+        identity = Identity((folder / f"keeper-{index}" / "identity").read_bytes())
+        if isinstance(answer, Vote):
+            digest = set_digest(answer.round, (identity.public,))
+            return dataclasses.replace(answer, clients=digest, signature=identity.sign("set", digest))
+        shares = elements(answer.shares, len(answer.shares) // 4)
+        at = chance.randrange(shares.size)
+        shares[at] = (int(shares[at]) + chance.choice([1, PRIME - 1, chance.randrange(PRIME)])) % PRIME
+        data = shares.astype("<u4").tobytes()
+        signature = identity.sign("key sum", signed_sum(answer.round, answer.clients, data))
+        return dataclasses.replace(answer, shares=data, signature=signature)
+
+    return lie
+
+
+def one_round(seed: int, most: int, folder: Path) -> tuple[list[Words], SealedParties, SealedOutcome]:
+    """A random round: 2 to `most` clients, small cohorts as often as large ones, and faults of random chances."""
+    chance = random.Random(seed)
+    count = round(2 * math.exp(chance.random() * math.log(most / 2)))
+    bits = chance.randint(4, 32)
+    largest = chance.randint(1, min((2**bits - 1) // 2, 2**20))
+    keepers = chance.randint(2, 7)
+    parties = SealedParties.of(
+        count,
+        folder,
+        dimension=DIMENSION,
+        bits=bits,
+        largest=largest,
+        seed=seed,
+        report_goal=max(2, round(count * chance.choice([0.3, 0.6, 0.9]))),
+        keepers=keepers,
+        corrupt=chance.randint(1, keepers - 1),
+    )
+    worst = chance.choice([0.0, 0.01, 0.03, 0.1])
+
+    def often() -> float:
+        return worst * chance.random()
+
+    faults = Faults(
+        vanishes=5 * often(),
+        lost=often(),
+        twice=3 * often(),
+        delayed=often(),
+        corrupted=often(),
+        replayed=3 * often(),
+        forged=3 * often(),
+    )
+    spare = keepers - parties.settings.quorum
+    unwell = chance.sample(range(keepers), k=min(keepers, chance.choice([0, spare, spare + 1])))
+    dead, lying = unwell[: len(unwell) // 2], unwell[len(unwell) // 2 :]
+    given = vectors(seed, count, largest, bits)
+    killed = chance.choice([0.0, 0.0, 0.3 / count])
+    lie = liars(folder, lying, chance)
+    return given, parties, run_sealed_round(parties, given, faults=faults, dead=dead, killed=killed, lie=lie)
+
+
+def must_be_exact_or_say_why(given: list[Words], parties: SealedParties, done: SealedOutcome) -> str:
+    """How the round ended."""
+    if done.aborted is not None:
+        assert done.total is None
+        (cause,) = [cause for said, cause in CAUSES.items() if said in str(done.aborted)]
+        return cause
+    assert len(done.included) >= parties.settings.report_goal
+    modulus = 1 << parties.settings.bits
+    exact = [sum(int(given[client][place]) for client in done.included) % modulus for place in range(DIMENSION)]
+    assert done.total is not None and done.total.tolist() == exact
+    return "sum"
+
+
+def test_random_rounds_are_exact_or_say_why_not(tmp_path: Path) -> None:
+    ends = Counter(must_be_exact_or_say_why(*one_round(seed, 16, tmp_path / str(seed))) for seed in range(40))
+    assert ends["sum"] >= 10 and len(ends) >= 4, ends
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("part", range(20))
+def test_a_thousand_random_rounds_are_exact_or_say_why_not(part: int, tmp_path: Path) -> None:
+    seeds = range(1000 + 50 * part, 1050 + 50 * part)
+    ends = Counter(must_be_exact_or_say_why(*one_round(seed, 200, tmp_path / str(seed))) for seed in seeds)
+    assert ends["sum"] >= 10 and len(ends) >= 3, ends
+
+
+@pytest.mark.parametrize(
+    ("fault", "often", "said"),
+    [
+        ("corrupted", 0.05, (*DAMAGED, *OUT_OF_STEP)),
+        ("forged", 0.1, ("signature", "tag", "reported already", "signed", "has been added", "ends within")),
+        ("replayed", 0.2, ("reported already", "is due", "came where", "late", "has been added", "before a quorum")),
+        ("twice", 0.2, ("reported already", "has been added", "before a quorum")),
+        ("delayed", 0.05, OUT_OF_STEP),
+        ("lost", 0.05, OUT_OF_STEP),
+    ],
+)
+def test_each_fault_alone_is_refused_by_its_name(
+    fault: str, often: float, said: tuple[str, ...], tmp_path: Path
+) -> None:
+    parties = SealedParties.of(12, tmp_path, dimension=DIMENSION, bits=16, largest=9, seed=3)
+    given = vectors(3, 12, 9, 16)
+    done = run_sealed_round(parties, given, faults=Faults(**{fault: often}))
+    assert done.refused and not [why for why in done.refused if not any(each in why for each in said)]
+    assert must_be_exact_or_say_why(given, parties, done) == "sum"
+    if fault in ("replayed", "twice", "forged", "delayed"):  # they change nothing
+        assert done.included == list(range(12))
+
+
+def test_as_many_keepers_as_are_spare_may_die(tmp_path: Path) -> None:
+    given = vectors(1, 5, 9, 16)
+    for dead, end in (((0,), "sum"), ((3,), "sum"), ((1, 2), "too few keepers signed")):
+        folder = tmp_path / str(dead)
+        parties = SealedParties.of(5, folder, dimension=DIMENSION, bits=16, largest=9, seed=1)
+        assert must_be_exact_or_say_why(given, parties, run_sealed_round(parties, given, dead=dead)) == end
+
+
+def test_a_round_can_be_run_again(tmp_path: Path) -> None:
+    first, second = (one_round(7, 16, tmp_path / str(each))[2] for each in range(2))
+    assert first.heard == second.heard and first.refused == second.refused and str(first.aborted) == str(second.aborted)
