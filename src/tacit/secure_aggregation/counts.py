@@ -16,13 +16,8 @@ from numpy.typing import NDArray
 
 from tacit.errors import InputError, RoundAborted
 from tacit.privacy.encoding import WORD
-from tacit.secure_aggregation.keeper import Keeper, make_keeper
-from tacit.secure_aggregation.sealed_client import sealed_report
-from tacit.secure_aggregation.sealed_messages import SealedRound, smallest_parameters
-from tacit.secure_aggregation.sealed_server import SealedServer
-from tacit.secure_aggregation.secrets import KEY_BYTES, Identity, public_key
+from tacit.secure_aggregation.sealed_simulation import SealedParties, run_sealed_round
 from tacit.secure_aggregation.simulate import run_masked_round
-from tacit.secure_aggregation.wire import Message
 
 Whole = NDArray[np.int64]
 Words = NDArray[np.uint32]
@@ -133,44 +128,18 @@ def masked_total(words: Sequence[Words], bits: int, each: int) -> Words:
 def sealed_total(words: Sequence[Words], bits: int, each: int) -> Words:
     """The same by one message of each device and KEEPERS keepers, whose keys are made for it and thrown away."""
     width = max(bits, (2 * each).bit_length())  # a word of this protocol has room for a sign
-    private = os.urandom(KEY_BYTES)
     with tempfile.TemporaryDirectory() as folder:
-        keepers = [_made_keeper(Path(folder) / str(index)) for index in range(KEEPERS)]
-        settings = SealedRound(
-            parameters=smallest_parameters(words[0].size, width, each, len(words)),
+        parties = SealedParties.of(
+            len(words),
+            Path(folder),
             dimension=words[0].size,
             bits=width,
             largest=each,
             report_goal=FEWEST,
-            most_reports=len(words),
-            corrupt=1,
-            keepers=tuple(keeper.identity for keeper in keepers),
-            boxes=tuple(keeper.box for keeper in keepers),
-            server=public_key(private),
-            seed=os.urandom(KEY_BYTES),
+            keepers=KEEPERS,
+            seed=int.from_bytes(os.urandom(16)),
         )
-        server = SealedServer(settings, private)
-        deposits = [
-            server.receive(sealed_report(settings, Identity(os.urandom(KEY_BYTES)), vector).to_bytes())
-            for vector in words
-        ]
-        for keeper in keepers:
-            keeper.receive(server.opening().to_bytes())
-            server.vote(_answered(keeper.receive(server.propose().to_bytes())))
-        for index, keeper in enumerate(keepers):
-            keeper.receive(server.agreement().to_bytes())
-            answers = [keeper.receive(of_device[index].to_bytes()) for of_device in deposits]
-            server.key_sum(_answered(answers[-1]))
-        return server.opened() & np.uint32((1 << bits) - 1)
-
-
-def _made_keeper(folder: Path) -> Keeper:
-    make_keeper(folder)
-    return Keeper(folder, least_reports=FEWEST)
-
-
-def _answered(answer: Message | None) -> bytes:
-    """Raises: RoundAborted where a keeper gave none."""
-    if answer is None:
-        raise RoundAborted("a keeper did not answer.")
-    return answer.to_bytes()
+        played = run_sealed_round(parties, words)
+    if played.total is None:
+        raise played.aborted or RoundAborted("the round ended without a sum.")
+    return played.total & np.uint32((1 << bits) - 1)
