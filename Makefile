@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/installed
 
 TESTS := $(BIN)/python -m pytest -q -n $(PROCESSES)
 
-.PHONY: install demo test long pages nightly check format-check lint types format docs wheel lock clean
+.PHONY: install demo test long pages nightly check format-check lint types format docs wheel from-wheel lock clean
 
 install: $(INSTALLED)
 
@@ -62,6 +62,14 @@ wheel: $(INSTALLED)
 	rm -rf build dist
 	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist .
 
+# The tests against the installed wheel, beside the newest packages that pyproject.toml allows on this Python.
+from-wheel: wheel
+	rm -rf .venv-wheel
+	$(PYTHON) -m venv .venv-wheel
+	.venv-wheel/bin/python -m pip -q --disable-pip-version-check install "$$(echo dist/*.whl)[dev]"
+	.venv-wheel/bin/python -m pytest -q -n $(PROCESSES)
+	rm -rf .venv-wheel
+
 # The newest versions that pyproject.toml allows, in a venv of their own; commit the result with what changed.
 lock:
 	rm -rf .venv-lock
@@ -71,4 +79,4 @@ lock:
 	rm -rf .venv-lock
 
 clean:
-	rm -rf .venv .venv-lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .jax_cache build dist src/*.egg-info
+	rm -rf .venv .venv-lock .venv-wheel .mypy_cache .ruff_cache .pytest_cache .hypothesis .jax_cache build dist src/*.egg-info

@@ -1,7 +1,8 @@
-"""Every command of README and docs/ is one, and runs as printed where a reader stands: a fresh clone after `make demo`.
+"""Every command of README and docs/ is one, and runs as printed where a reader stands: any folder after `tacit demo`.
 
-The blocks of a page run in their order, Python and commands, in one copy of that folder. Sizes are those of
-tests/small_sizes.py; `make pages` takes the printed ones, each command by a shell of its own.
+The blocks of a page run in their order, Python and commands, in one copy of that folder; with the files of a clone in
+it only where the page says that it needs them. Sizes are those of tests/small_sizes.py; `make pages` takes the printed
+ones, each command by a shell of its own.
 """
 
 import os
@@ -34,6 +35,8 @@ NOT_RUN = {
 NOT_RUN_PAGES = {"results": "what was done once, on corpora that are not shipped"}
 # What needs a server of somebody's, and libraries that nothing else here needs.
 SHOWN = {"integrations.md": {"py"}, "your-own-model.md": {"py"}}
+# Pages that name files of the repository; whoever installed the wheel has none, so they say that a clone is needed.
+IN_A_CLONE = {"for-ml-engineers.md", "for-researchers.md"}
 NOT_OF_A_CLONE = (".*", "__pycache__", "*.egg-info", "build", "dist", "runs", "caches")
 WITH_COMMANDS = [page for page in PAGES if commands(page) and page.parent.name not in NOT_RUN_PAGES]
 ALL = [command for page in PAGES for command in commands(page)]
@@ -104,6 +107,11 @@ def understood(words: list[str]) -> None:
     command.make_context("tacit", words)
 
 
+def test_a_page_that_needs_a_clone_says_so() -> None:
+    for name in IN_A_CLONE:
+        assert "in a clone" in (REPOSITORY / "docs" / name).read_text(encoding="utf-8").lower(), name
+
+
 def test_what_is_not_run_stands_on_a_page() -> None:
     """No reason outlives its command, and there are few: at most one command in six of the pages that are run."""
     told = [command.text for command in ALL]
@@ -121,10 +129,9 @@ def small() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def clone(small: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A clone, and in it what `make demo` leaves."""
-    folder = tmp_path_factory.mktemp("clone") / "tacit"
-    shutil.copytree(REPOSITORY, folder, symlinks=True, ignore=shutil.ignore_patterns(*NOT_OF_A_CLONE))
+def after_demo(small: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that was empty, and in it what `tacit demo` leaves."""
+    folder = tmp_path_factory.mktemp("demo")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         code, _, said = run(["tacit", "demo"], "tacit demo")
@@ -134,9 +141,13 @@ def clone(small: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.long
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.stem)
-def test_blocks_run_in_order(page: Path, clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_run_in_order(page: Path, after_demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "tacit"
-    shutil.copytree(clone, folder, symlinks=True)
+    shutil.copytree(after_demo, folder, symlinks=True)
+    if page.name in IN_A_CLONE:
+        shutil.copytree(
+            REPOSITORY, folder, symlinks=True, dirs_exist_ok=True, ignore=shutil.ignore_patterns(*NOT_OF_A_CLONE)
+        )
     monkeypatch.chdir(folder)
     names: dict[str, Any] = {"__name__": "page"}
     for block in blocks(page, "python", "console"):
