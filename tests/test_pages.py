@@ -36,7 +36,7 @@ NOT_RUN_PAGES = {"results": "what was done once, on corpora that are not shipped
 # What needs a server of somebody's, and libraries that nothing else here needs.
 SHOWN = {"integrations.md": {"py"}, "your-own-model.md": {"py"}}
 # Pages that name files of the repository; whoever installed the wheel has none, so they say that a clone is needed.
-IN_A_CLONE = {"for-ml-engineers.md", "for-researchers.md"}
+IN_A_CLONE = {"for-ml-engineers.md"}
 NOT_OF_A_CLONE = (".*", "__pycache__", "*.egg-info", "build", "dist", "runs", "caches")
 WITH_COMMANDS = [page for page in PAGES if commands(page) and page.parent.name not in NOT_RUN_PAGES]
 ALL = [command for page in PAGES for command in commands(page)]

@@ -1,5 +1,6 @@
 """What a user sees while a job works: lines where no terminal is, bars where one is, warnings always."""
 
+import re
 from collections.abc import Iterator
 from io import StringIO
 
@@ -66,6 +67,27 @@ def test_a_bar_says_it_until_then(monkeypatch: pytest.MonkeyPatch) -> None:
         assert task.fields["shown"] == COMPILING
         progress(Advanced("training", 1, {"zcdp": 0.5}))
         assert task.fields["shown"] == "zCDP 0.5"
+
+
+def test_a_bar_says_what_is_left_only_where_that_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a stage that ended is whole, though fewer came than were expected, or nothing is counted in it."""
+    text = StringIO()
+    terminal = Terminal(file=text, width=80, force_terminal=True, color_system=None)
+    monkeypatch.setattr(displays, "complaints", terminal)
+    with display() as progress:
+        progress(StageBegan("tokenising clients", 8625))
+        progress(StageBegan("measuring"))
+        progress(Advanced("tokenising clients", 6715))
+        bars = progress._bars  # type: ignore[attr-defined]
+        terminal.print(bars.make_tasks_table(bars.tasks))
+        progress(StageEnded("tokenising clients"))
+        progress(StageEnded("measuring"))
+    lines = [line.rstrip() for line in text.getvalue().splitlines()]
+    assert " left " in next(line for line in lines if "6715/8625" in line)
+    *_, whole = (line for line in lines if "tokenising" in line)
+    assert re.search(r"6715/6715 \d:\d\d:\d\d$", whole)
+    uncounted = [line for line in lines if "measuring" in line]
+    assert uncounted and all(re.search(r"━ +\d:\d\d:\d\d$", line) for line in uncounted)
 
 
 def test_quiet_says_warnings_only(seen: StringIO) -> None:

@@ -22,7 +22,7 @@ def print_blocks(blocks: Sequence[Any]) -> None:
             case Paragraph(text=text, soft=soft):
                 indent = "" if soft else indent
                 for line in text.split("\n\n"):
-                    for part in _lines(line, console.width - len(indent)) if console.is_terminal else [line]:
+                    for part in _lines(line, console.width - len(indent) if console.is_terminal else None):
                         console.print(indent + part)
             case Labels(labels=labels):
                 for label in labels:
@@ -33,10 +33,13 @@ def print_blocks(blocks: Sequence[Any]) -> None:
                 print_table(head, rows)
 
 
-def _lines(text: str, width: int) -> Iterator[str]:
-    """The text broken between words; its own lines stay."""
+def _lines(text: str, width: int | None) -> Iterator[str]:
+    """The text broken between words, if there is a width; its own lines stay."""
     for line in text.splitlines():
-        yield from wrap(line, width, break_long_words=False, break_on_hyphens=False) or [""]
+        if width is None or len(line) <= width:
+            yield line
+        else:
+            yield from wrap(line, width, break_long_words=False, break_on_hyphens=False)
 
 
 def print_table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:

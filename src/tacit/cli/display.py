@@ -92,6 +92,8 @@ class Display:
             case Evaluated():
                 self._evaluated(event)
             case StageEnded() if self._bars is not None and event.stage in self._tasks:
+                done = self._done[event.stage]
+                self._bars.update(self._tasks[event.stage], total=done, completed=done)  # a total may have been a guess
                 self._bars.stop_task(self._tasks[event.stage])
             case StageEnded() if event.stage in self._parts:
                 self._line(event.stage)
@@ -188,7 +190,7 @@ def _bars() -> "Bars":
     All of it in 80 columns, for a name of 24 letters.
     """
     from rich.padding import Padding
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Task, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
     from rich.text import Text
 
@@ -200,12 +202,23 @@ def _bars() -> "Bars":
             if self.tasks and (figures := self.tasks[-1].fields["shown"]):
                 yield Padding(Text(figures, no_wrap=False, overflow="fold"), (0, 0, 0, 2))
 
+    class Counted(MofNCompleteColumn):
+        """Nothing for a stage that counts nothing."""
+
+        def render(self, task: Task) -> Text:
+            return super().render(task) if task.completed or task.total else Text()
+
+    class Left(TimeRemainingColumn):
+        """Nothing where nobody knows, or nothing is left: "left" alone would be read with the time before it."""
+
+        def render(self, task: Task) -> Text:
+            return Text() if task.total is None or task.finished else Text.assemble("left ", super().render(task))
+
     return Stages(
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=16),
-        MofNCompleteColumn(),
+        Counted(),
         TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(elapsed_when_finished=False),
+        Left(),
         console=complaints,
     )

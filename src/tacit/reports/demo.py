@@ -76,7 +76,7 @@ def of_demo(
         suggestion_table(suggested),
         Heading("Where it is, and what to try next"),
         *where,
-        *(Paragraph(f"{what}: {command.format(run=run, plain=plain)}") for what, command in NEXT),
+        *(Paragraph(f"{what}:\n   {command.format(run=run, plain=plain)}") for what, command in NEXT),
     ]
 
 
