@@ -4,6 +4,7 @@ Every figure is CPU time of one process with one thread. Rows, each in a process
 
 encode      an update of 2.38 million parameters to residues, and a sum of them back; a plain sum beside it
 cipher      the stream cipher that masks are made of, in blocks that stay in a core's cache: bytes a second
+shares      a secret of 32 bytes for 50 neighbours, and rebuilt from 27 shares
 masked      the server of a round of n real clients, 10% of whom vanish after they shared their secrets, beside its
             floor (bytes of masks to take off / speed of the stream cipher), a client's part, what the server holds
 sealed      one message: a client's report, the server, a keeper, and what each holds, for n real clients
@@ -36,6 +37,7 @@ from typing import Any
 import numpy as np
 
 CLIP_NORM, REPORT_GOAL, VANISHED, KEEPERS = 5.0, 6_500, 0.1, 4
+SHARES, THRESHOLD = 50, 27  # of one secret, as at 1,000 clients
 SIZES = (100, 500, 1_000)
 GOALS = {
     "encode": "encode_s and decode_s at most 0.15",
@@ -115,6 +117,19 @@ def encode_row(parameters: int, turns: int) -> dict[str, Any]:
         "bytes": len(packed),
         "plain_sum_s": median_of(turns, lambda: np.add(summed, update, out=summed)),
         "plain_bytes": update.nbytes,
+    }
+
+
+def shares_row(parameters: int, turns: int) -> dict[str, Any]:
+    from tacit.secure_aggregation.shares import rebuilt_secret, split_secret
+
+    secret, points = os.urandom(32), list(range(1, SHARES + 1))
+    shares = split_secret(secret, points, THRESHOLD, os.urandom)
+    return {
+        "shares": SHARES,
+        "threshold": THRESHOLD,
+        "share_s": median_of(turns, lambda: split_secret(secret, points, THRESHOLD, os.urandom)),
+        "combine_s": median_of(turns, lambda: rebuilt_secret(shares[:THRESHOLD], points[:THRESHOLD])),
     }
 
 
@@ -234,7 +249,7 @@ def sealed_row(parameters: int, turns: int, clients: int) -> dict[str, Any]:
         opening, proposal = server.opening().to_bytes(), spent("server", server.propose).to_bytes()
         for index, keeper in enumerate(keepers):
             keeper.receive(opening)
-            server.vote(spent(f"keeper {index}", keeper.receive, proposal).to_bytes())
+            server.answer(spent(f"keeper {index}", keeper.receive, proposal).to_bytes())
         agreement = server.agreement().to_bytes()
         of_keeper, held = sum(len(each[0].to_bytes()) for each in deposits), 0
         for index, keeper in enumerate(keepers):
@@ -242,7 +257,7 @@ def sealed_row(parameters: int, turns: int, clients: int) -> dict[str, Any]:
             for each in deposits:
                 answer = spent(f"keeper {index}", keeper.receive, each[index].to_bytes())
             held = max(held, held_by(keeper))
-            server.key_sum(answer.to_bytes())
+            server.answer(answer.to_bytes())
         total = spent("open", server.opened)
     expected = vector.astype(np.uint64) * reports & np.uint64(encoding.modulus - 1)
     assert np.array_equal(total, expected), "the sum is not the sum"
@@ -293,12 +308,12 @@ def flower_row(parameters: int, turns: int) -> dict[str, Any]:
     def mask() -> None:
         np.subtract(summed, pseudo_rand_gen(seed, 1 << 22, dimensions)[0], out=summed)
 
-    shares = create_shares(seed, 26, 51)
+    shares = create_shares(seed, THRESHOLD, SHARES)
     return {
         "version": version("flwr"),
         "mask_s": median_of(turns, mask),
-        "share_s": median_of(turns, lambda: create_shares(seed, 26, 51)),
-        "combine_s": median_of(turns, lambda: combine_shares(shares[:26])),
+        "share_s": median_of(turns, lambda: create_shares(seed, THRESHOLD, SHARES)),
+        "combine_s": median_of(turns, lambda: combine_shares(shares[:THRESHOLD])),
         "seeds": "folded to 32 bits, numpy.random.RandomState",
         "mask_bytes_held": 8 * parameters,
     }
@@ -307,6 +322,7 @@ def flower_row(parameters: int, turns: int) -> dict[str, Any]:
 ROWS: dict[str, Callable[..., dict[str, Any]]] = {
     "encode": encode_row,
     "cipher": cipher_row,
+    "shares": shares_row,
     "masked": masked_row,
     "sealed": sealed_row,
     "noise": noise_row,
@@ -318,34 +334,42 @@ ROWS: dict[str, Callable[..., dict[str, Any]]] = {
 
 
 def sealed_formula(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """seconds = a + b reports, of the server and of a keeper: from two sizes, held against the third."""
-    counts = np.array([[1.0, row["reports"]] for row in rows])
+    """seconds = opening + a reports, of a keeper a reports alone: from two sizes, held against the third."""
+
+    def seconds_of(who: str, reports: float) -> float:
+        opening = statistics.fmean(row["open_s"] for row in rows[:2]) if who == "server" else 0.0
+        own = [(row[f"{who}_s"] - (row["open_s"] if who == "server" else 0.0)) / row["reports"] for row in rows[:2]]
+        return opening + statistics.fmean(own) * reports
+
+    reports = REPORT_GOAL * (1 - VANISHED)
     found: dict[str, Any] = {
         "protocol": "one message",
         "from_clients": [row["clients"] for row in rows[:2]],
         "clients": REPORT_GOAL,
-        "keeper_received_bytes": rows[0]["keeper_received_bytes"] / rows[0]["reports"] * REPORT_GOAL * (1 - VANISHED),
+        "keeper_received_bytes": rows[0]["keeper_received_bytes"] / rows[0]["reports"] * reports,
     }
     for who in ("server", "keeper"):
         held = [row[f"{who}_bytes"] for row in rows[:2]]
-        each = (held[1] - held[0]) / (counts[1, 1] - counts[0, 1])
-        found[f"{who}_bytes"] = held[0] + each * (REPORT_GOAL * (1 - VANISHED) - counts[0, 1])
-        seconds = np.array([row[f"{who}_s"] for row in rows])
-        line = np.linalg.solve(counts[:2], seconds[:2])
-        found[f"{who}_s"] = float(line @ [1.0, REPORT_GOAL * (1 - VANISHED)])
+        each = (held[1] - held[0]) / (rows[1]["reports"] - rows[0]["reports"])
+        found[f"{who}_bytes"] = held[0] + each * (reports - rows[0]["reports"])
+        found[f"{who}_s"] = seconds_of(who, reports)
         if len(rows) > 2:
             found["checked_at"] = rows[2]["clients"]
-            found[f"{who}_predicted_over_measured"] = float(counts[2] @ line / seconds[2])
+            found[f"{who}_predicted_over_measured"] = seconds_of(who, rows[2]["reports"]) / rows[2][f"{who}_s"]
     return found
 
 
 def masked_formula(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """seconds = a reports + b masks: from two sizes, held against the third, and said of REPORT_GOAL."""
+    """seconds = a reports + b masks, of a report what comes before masks are taken off: from two sizes, held against
+    the third, and said of REPORT_GOAL.
+    """
     from tacit.secure_aggregation.graph import graph_plan
 
-    counts = np.array([[row["clients"] - row["vanished"], row["masks"]] for row in rows], np.float64)
-    seconds = np.array([row["server_s"] for row in rows])
-    of_report, of_mask = np.linalg.solve(counts[:2], seconds[:2])
+    def before(row: dict[str, Any]) -> float:
+        return float(row["server_s"] - row["by_step_s"]["open"])
+
+    of_report = statistics.fmean(before(row) / (row["clients"] - row["vanished"]) for row in rows[:2])
+    of_mask = statistics.fmean(row["by_step_s"]["open"] / row["masks"] for row in rows[:2])
     degree = graph_plan(REPORT_GOAL, dropout=round(1000 * VANISHED), corruption=100).degree
     gone = round(VANISHED * REPORT_GOAL)
     masks = REPORT_GOAL - gone + gone * degree * (1 - VANISHED)
@@ -365,7 +389,8 @@ def masked_formula(rows: list[dict[str, Any]]) -> dict[str, Any]:
     found["all_pairs_s"] = of_report * (REPORT_GOAL - gone) + of_mask * found["all_pairs_masks"]
     if len(rows) > 2:
         found["checked_at"] = rows[2]["clients"]
-        found["predicted_over_measured"] = float(counts[2] @ [of_report, of_mask] / seconds[2])
+        predicted = of_report * (rows[2]["clients"] - rows[2]["vanished"]) + of_mask * rows[2]["masks"]
+        found["predicted_over_measured"] = predicted / rows[2]["server_s"]
     return found
 
 
