@@ -126,7 +126,12 @@ def test_secure_sums_are_counted(tmp_path: Path) -> None:
     found = planned(f"{line} --secagg", tmp_path / "plan")
     clear = planned(line, tmp_path / "clear")
     factor = found["steps"][6]["figures"]["clip_inflation"]
-    assert 1.0099 < factor <= 1.01
+    assert factor == 1.01
+    assert found["steps"][6]["figures"]["clipping_probability"] < 1e-12
+    recipe = Recipe.load(tmp_path / "plan" / "production.toml")
+    assert recipe.aggregation is not None and recipe.guarantee().clip_inflation == factor
+    assert recipe.guarantee().zcdp == pytest.approx(found["plan"]["zcdp"])
+    assert Recipe.load(tmp_path / "clear" / "production.toml").aggregation is None
     assert found["plan"]["sensitivity"] == pytest.approx(clear["plan"]["sensitivity"] * factor)
     assert "secure aggregation" in (tmp_path / "plan" / "statement.md").read_text()
     assert "--clip-inflation" in (tmp_path / "plan" / "statement.md").read_text()

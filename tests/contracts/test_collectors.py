@@ -20,11 +20,13 @@ from tests.training.tiny import cohorts_of, cores, tiny_cache, tiny_learner, tin
 from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.errors import TrainingError
+from tacit.privacy.encoding import Encoding
 from tacit.training import Collected, Collector, Learner, RoundPlan, SimulatedCollector, TrainingTask
 from tacit.training.client import Loss, Model, Step
 from tacit.training.cohort import Workers
 from tacit.training.one_by_one import OneByOne
 from tacit.training.rounds import initial_state, run_round
+from tacit.training.secure_sum import RoundEncoding
 from tacit.training.workers_accelerator import Accelerator
 
 KEY, SEED = bytes(range(16)), bytes(32)
@@ -77,6 +79,12 @@ def task_of(learner: Learner, plan: RoundPlan, round: int = 0, **changes: Any) -
     return replace(task, **changes)
 
 
+def encoded(task: TrainingTask, learner: Learner) -> TrainingTask:
+    """The same task, for updates that are encoded."""
+    encoding = Encoding.within(len(learner.start), task.clip_norm, task.report_goal)
+    return replace(task, secure=RoundEncoding(encoding=encoding, signs=bytes(32)))
+
+
 def assert_alike(got: Collected, slow: Collected) -> None:
     np.testing.assert_array_equal(got.clients, slow.clients)
     assert (got.reports, got.dropped, got.short_updates) == (slow.reports, slow.dropped, slow.short_updates)
@@ -122,6 +130,24 @@ def test_no_device_adds_more_than_the_clip_norm(learner: Learner, plan: RoundPla
 
 
 @every_collector
+def test_encoded_updates_sum_up_to_the_plain_sum_within_their_rounding(
+    learner: Learner, plan: RoundPlan, made: Made
+) -> None:
+    task = encoded(task_of(learner, plan, loss_bound=10.0), learner)
+    assert task.secure is not None
+    got, _ = made(learner, plan).collect(made(learner, plan).init(), task, seed=SEED)
+    twin, _ = COLLECTORS["one by one"](learner, plan).collect(made(learner, plan).init(), task, seed=SEED)
+    assert_alike(got, twin)
+    plain, _ = made(learner, plan).collect(made(learner, plan).init(), replace(task, secure=None), seed=SEED)
+    assert (got.reports, got.short_updates) == (plain.reports, plain.short_updates)
+    assert got.losses == pytest.approx(plain.losses, abs=got.reports * 10.0 / 2**16) and got.losses != plain.losses
+    # The rounding of a coordinate has a variance of 1/6 on average, and there are many.
+    rounding = math.sqrt(got.reports * len(learner.start) / 6) / task.secure.encoding.scale
+    error = float(np.linalg.norm(got.total - plain.total))
+    assert 0.9 * rounding < error < 1.1 * rounding
+
+
+@every_collector
 def test_nobody_is_asked_for_a_bit_that_nobody_wants(learner: Learner, plan: RoundPlan, made: Made) -> None:
     got, _ = made(learner, plan).collect(
         made(learner, plan).init(), task_of(learner, plan, clip_estimate=None, loss_bound=None), seed=SEED
@@ -129,13 +155,14 @@ def test_nobody_is_asked_for_a_bit_that_nobody_wants(learner: Learner, plan: Rou
     assert got.short_updates is None and got.losses is None
 
 
+@pytest.mark.parametrize("secure", [False, True], ids=["in the clear", "encoded"])
 @every_collector
 def test_a_device_whose_update_is_not_finite_is_counted_and_adds_nothing(
-    cache: Cache, plan: RoundPlan, made: Made
+    cache: Cache, plan: RoundPlan, made: Made, secure: bool
 ) -> None:
     poisoned = tiny_learner(cache, poisoned_loss)
     collector, slow = made(poisoned, plan), COLLECTORS["one by one"](poisoned, plan)
-    task = task_of(poisoned, plan)
+    task = encoded(task_of(poisoned, plan), poisoned) if secure else task_of(poisoned, plan)
     got, twin = (each.collect(each.init(), task, seed=SEED)[0] for each in (collector, slow))
     assert 0 < got.dropped < len(got.clients) == got.reports + got.dropped
     assert_alike(got, twin)

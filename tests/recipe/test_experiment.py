@@ -43,7 +43,11 @@ LEAST: dict[str, Any] = {
 }
 
 
-NEEDED = {"clipping": {"initial": 0.1}, "population": {"timer_hours": 48.0}}  # of sections that may be left out
+NEEDED = {  # of sections that may be left out
+    "clipping": {"initial": 0.1},
+    "population": {"timer_hours": 48.0},
+    "aggregation": {"kind": "secure"},
+}
 CLIPPED = {"mechanism": {"name": "tree", "restarts": [8]}, "noise_multiplier": 0.3}
 
 
@@ -116,7 +120,8 @@ def recipes(draw: st.DrawFn) -> dict[str, Any]:
     adapting = draw(st.booleans()) and privacy["mechanism"]["name"] in ("none", "independent")
     clipping = {"initial": privacy["clip_norm"], "bit_stddev": 1e9} | section(quantile=st.floats(0.1, 0.9))
     losses = {"stddev": 1e9} | section(bound=st.floats(0.1, 20))
-    rate, momentum = st.floats(1e-3, 10), st.floats(0, 0.99)
+    encoded = section(inflation=st.floats(1.001, 2), sigmas=st.floats(1, 20), threshold=st.integers(1, goal))
+    rate, momentum = st.floats(1e-3, 10), st.just(0.0) | st.floats(1e-9, 0.99)
     method = st.sampled_from(get_args(Method))
     return (
         {
@@ -129,10 +134,11 @@ def recipes(draw: st.DrawFn) -> dict[str, Any]:
             | section(max_participations=counts),
             "privacy": privacy,
             "evaluation": section(every=counts, clients=counts, test_clients=counts, sentences=counts),
-            "run": section(seed=st.integers(0, 2**80)),
+            "run": section(seed=st.integers(0, 10**15)),
         }
         | ({"clipping": clipping} if adapting else {})
         | ({"training_loss": losses} if draw(st.booleans()) else {})
+        | ({"aggregation": {"kind": "secure"} | encoded} if draw(st.booleans()) else {})
     )
 
 
@@ -252,9 +258,10 @@ def test_a_rho_is_met(zcdp: float, mechanism: str, separation: int) -> None:
     mechanism=st.sampled_from(["independent", "tree", "blt-b400", "best"]),
     separation=st.integers(1, 9),
     beside=st.sampled_from(["nothing", "loss", "counts", "both"]),
+    secure=st.booleans(),
 )
 def test_an_epsilon_is_met_by_everything_that_is_released(
-    epsilon: float, delta: float, mechanism: str, separation: int, beside: str
+    epsilon: float, delta: float, mechanism: str, separation: int, beside: str, secure: bool
 ) -> None:
     named = {"name": mechanism} | ({"restarts": [8]} if mechanism == "tree" else {})
     values = changed("privacy", mechanism=named, epsilon=epsilon, delta=delta)
@@ -263,7 +270,10 @@ def test_an_epsilon_is_met_by_everything_that_is_released(
         values["training_loss"] = {"stddev": 1e4}
     if beside in ("counts", "both") and mechanism in ("independent", "tree"):
         values["clipping"] = {"initial": 0.5, "bit_stddev": 1e4}
+    if secure:
+        values["aggregation"] = {"kind": "secure", "inflation": 1.5}
     plan = parsed(values).plan()
+    assert plan.updates.clip_inflation == (1.5 if secure else 1.0)
     together = Composition(
         tuple(
             ReleasedSequence(what=what, guarantee=each)

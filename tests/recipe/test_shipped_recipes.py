@@ -42,7 +42,9 @@ def test_a_file_may_begin_with_an_editors_mark_and_a_folder_is_none(tmp_path: Pa
 @pytest.mark.parametrize("path", ["own-dta", "elsewhere/own-data.toml", "own-data.json"])
 def test_another_name_is_told_which_there_are(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(RecipeError, match=rf"no recipe '{re.escape(path)}'.*shipped.*docstrings-private, own-data"):
+    with pytest.raises(
+        RecipeError, match=rf"no recipe '{re.escape(path)}'.*shipped.*docstrings-private, docstrings-secure, own-data"
+    ):
         Recipe.load(Path(path))
 
 
@@ -53,8 +55,10 @@ def test_the_private_ones_promise_what_is_usual_and_each_has_its_baseline() -> N
             assert recipe.privacy.mechanism is None
         else:
             assert recipe.privacy.epsilon is not None and recipe.privacy.epsilon <= 8
-            without = Recipe.load(Path(f"{name.removesuffix('-private')}-nonprivate"))
-            assert {each.split(" ")[0].split(".")[0] for each in recipe.differences(without)} == {"name", "privacy"}
+            kind = name.removesuffix("-private").removesuffix("-secure")
+            without = Recipe.load(Path(f"{kind}-nonprivate"))
+            changed = {each.split(" ")[0].split(".")[0] for each in recipe.differences(without)}
+            assert changed == {"name", "privacy", *(["aggregation"] if name.endswith("-secure") else [])}
 
 
 def test_a_clone_has_them_in_a_folder_and_the_page_in_a_table() -> None:

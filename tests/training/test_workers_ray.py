@@ -21,12 +21,14 @@ from tests.training.tiny import LOSS, collector_of, cores, first_state, tiny_cac
 from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.errors import CacheError, InputError, TrainingError
+from tacit.privacy.encoding import Encoding
 from tacit.progress import Event, Progress, Warned, silent
 from tacit.training import ClientTraining, client
 from tacit.training import workers_ray as cluster
 from tacit.training.cohort import CohortSum, Workers, train_cohort
 from tacit.training.ray_worker import NodeInfo, _work_of, job_of, versions
 from tacit.training.rounds import run_round
+from tacit.training.secure_sum import RoundEncoding
 from tacit.training.workers_ray import RayWorkers, _Member, open_cluster
 
 # Read when Ray is imported. With a token, as on a real cluster; this one is not written to anybody's home.
@@ -77,10 +79,16 @@ def lines(said: list[str]) -> list[str]:
     return said
 
 
-def cohort_sum(cache: Cache, workers: Workers, seed: bytes = b"seed") -> CohortSum:
+def cohort_sum(cache: Cache, workers: Workers, *, secure: RoundEncoding | None = None) -> CohortSum:
     learner = tiny_learner(cache)
     return train_cohort(
-        learner.work(SETTINGS), jnp.asarray(learner.start), learner.clients, seed=seed, clip_norm=0.2, workers=workers
+        learner.work(SETTINGS),
+        jnp.asarray(learner.start),
+        learner.clients,
+        seed=b"seed",
+        clip_norm=0.2,
+        workers=workers,
+        secure=secure,
     )
 
 
@@ -92,6 +100,15 @@ def assert_same(one: CohortSum, other: CohortSum) -> None:
 def test_a_cluster_gives_the_bits_of_this_machine(cache: Cache, workers: RayWorkers, lines: list[str]) -> None:
     assert_same(cohort_sum(cache, workers), cohort_sum(cache, cores(2)))
     assert len(workers.nodes) == 1 and lines == []
+
+
+def test_a_cluster_adds_the_same_integers(cache: Cache, workers: RayWorkers) -> None:
+    learner = tiny_learner(cache)
+    encoding = Encoding.within(len(learner.start), 0.2, len(learner.clients))
+    how = RoundEncoding(encoding=encoding, signs=bytes(32))
+    encoded = cohort_sum(cache, workers, secure=how)
+    assert_same(encoded, cohort_sum(cache, cores(1), secure=how))
+    assert not np.array_equal(encoded.total, cohort_sum(cache, cores(1)).total)
 
 
 @pytest.mark.long

@@ -132,7 +132,7 @@ class OriginOptions:
     settings: Annotated[Path | None, typer.Option(help="A TOML file of settings, as `tacit simulate` takes.")] = None
     seed: Annotated[int, typer.Option(help="Of the simulation: another seed, another population.")] = 0
     secagg: Annotated[
-        bool, typer.Option("--secagg", help="Count what encoding for secure aggregation does to the clip norm.")
+        bool, typer.Option("--secagg", help="Have updates encoded for secure aggregation; counted in everything.")
     ] = False
 
 

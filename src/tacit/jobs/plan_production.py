@@ -25,6 +25,7 @@ from tacit.privacy.encoding import Encoding
 from tacit.progress import Progress, silent
 from tacit.recipe import Recipe
 from tacit.recipe.annotated import annotated_toml
+from tacit.recipe.sections import AggregationSection
 from tacit.reports.figure import Figure
 from tacit.reports.page import Block, Paragraph, to_json
 from tacit.reports.plan import goals_figure, step_blocks
@@ -46,8 +47,9 @@ class ProductionSettings:
     `mechanism` "auto" takes the one of least zCDP among those of the papers' production runs; `timer_hours` None tries
     timers of whole days. The recipe begins from `recipe`, or from defaults for `cache`. `noise_from` says where the
     scenario's noise was seen: it was given, it is the paper's pair, or the trials in `tuning` bore it, which is then
-    read there. `simulation` is a file of settings, `seed` another population; `secure_sums` counts what encoding for
-    secure aggregation does to the clip norm. InputError for values that mean nothing.
+    read there. `simulation` is a file of settings, `seed` another population; `secure_sums` has updates
+    encoded for secure aggregation where the recipe does not ask for it already. InputError for values that mean
+    nothing.
     """
 
     mechanism: str = "auto"
@@ -153,9 +155,11 @@ def plan_production(
     origin = _origin(settings, tuned)
     base = origin.with_what_is_known(origin.base())
     files.vocabulary_of(base.data.cache)  # refuses what is no cache before the work
-    encoding = _encoding(base) if settings.secure_sums else None
-    if encoding is not None:
-        scenario = replace(scenario, clip_inflation=encoding.inflation)
+    if settings.secure_sums and base.aggregation is None:
+        base = base.model_copy(update={"aggregation": AggregationSection(kind="secure")})
+    encoding = _encoding(base)
+    if base.aggregation is not None:
+        scenario = replace(scenario, clip_inflation=base.aggregation.inflation)
     simulator = _simulator(scenario, goal, settings, progress)
     check_folder("out", folder)  # before the work
     production = _planned(scenario, goal, settings, simulator)
@@ -215,8 +219,9 @@ def _with_noise(scenario: Scenario, noise_from: NoiseFrom, tuned: Tuned | None) 
     return replace(scenario, utility=utility), f"what the trials in {tuned.folder} bore"
 
 
-def _encoding(base: Recipe) -> Encoding:
+def _encoding(base: Recipe) -> Encoding | None:
     """Of the base's network, of the default vocabulary where its cache is not there; the report goal is to be planned.
+    None where updates are not encoded.
 
     What it does to a clip norm does not depend on the report goal.
     """
@@ -224,9 +229,15 @@ def _encoding(base: Recipe) -> Encoding:
     from tacit.keyboard.cifg import Cifg
     from tacit.keyboard.language_model import parameter_count
 
+    if base.aggregation is None:
+        return None
     cache = base.data.cache
     words = Manifest.load(cache).vocabulary.size if cache.exists() else Cifg().vocabulary
-    return Encoding.within(parameter_count(base.model.settings(words)), base.privacy.clip_norm, report_goal=1)
+    asked = base.aggregation
+    parameters = parameter_count(base.model.settings(words))
+    return Encoding.within(
+        parameters, base.privacy.clip_norm, report_goal=1, inflation=asked.inflation, sigmas=asked.sigmas
+    )
 
 
 def _simulator(scenario: Scenario, goal: Goal, settings: ProductionSettings, progress: Progress) -> DeviceSimulator:

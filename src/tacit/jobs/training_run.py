@@ -33,13 +33,14 @@ from tacit.keyboard.vocabulary import Vocabulary
 from tacit.mechanisms import fresh_key
 from tacit.population.devices import Population
 from tacit.population.simulated_cohorts import SimulatedCohorts
+from tacit.privacy.encoding import Encoding
 from tacit.progress import Progress, StageBegan, StageEnded, compiling, silent
 from tacit.recipe import Recipe
 from tacit.runs import Run, TrainingMetadata
 from tacit.runs.budget_book import Cost
 from tacit.runs.draft import SETTINGS
 from tacit.runs.journal import RESTORE
-from tacit.runs.metadata import FirstModelUsed
+from tacit.runs.metadata import FirstModelUsed, SecureSumUsed
 from tacit.runs.reconciliation import reconciled
 from tacit.statements.accounts import guarantee_record, matrix_of, trained
 from tacit.training import Collector, Learner, RoundPlan, SimulatedCollector, generator_for, key_from_seed
@@ -51,6 +52,7 @@ from tacit.training.loop import PeriodicEvaluation, record_evaluation, run_round
 from tacit.training.price import PriceSoFar
 from tacit.training.randomness import seed_for
 from tacit.training.sampling import Cohorts, CohortSampler, DeviceCohorts, UniformCohorts
+from tacit.training.secure_sum import SecureUpdates
 from tacit.training.workers_accelerator import Accelerator
 from tacit.training.workers_cores import CoreWorkers
 
@@ -86,6 +88,7 @@ def begin(
     if hooks.collector is None:  # refuses here what would fail in a later round
         _sampler(recipe, plan, len(clients), key, hooks).init(len(clients), report_goal=plan.report_goal)
     network = recipe.model.settings(vocabulary.size)
+    encoding = plan.encoding(parameter_count(network))
     first = _first_model(recipe, vocabulary)
     told = foreseen(recipe, plan, network, clients=len(clients), public=first is not None, hooks=hooks)
     population = recipe.privacy.population
@@ -112,10 +115,21 @@ def begin(
         hooks=hooks.names,
         why_mechanism=why,
         foreseen=told.sentence,
+        secure=None if encoding is None or plan.secure is None else _secured(plan.secure, encoding),
     )
     settings = recipe.to_toml() if why is None else f"# {why}\n{recipe.to_toml()}"
     kept = None if matrix is None else json.dumps(matrix.to_record())
     return entered(taken, out, metadata, lambda known: Run.create(out, settings, known, key, strategy=kept))
+
+
+def _secured(secure: SecureUpdates, encoding: Encoding) -> SecureSumUsed:
+    return SecureSumUsed(
+        **asdict(encoding),
+        inflation=encoding.inflation,
+        bits=encoding.bits,
+        clipping_probability=encoding.clipping_probability,
+        threshold=secure.least(encoding.report_goal),
+    )
 
 
 def _used(first: TrainedModel) -> FirstModelUsed:

@@ -372,8 +372,7 @@ class PlanSteps:
                 f"A coordinate is clipped at {encoding.largest:,}, {encoding.sigmas:g} standard deviations: in a given "
                 f"update any is with probability below {encoding.clipping_probability:.1e}, which would cost accuracy "
                 f"and no privacy. No sum of up to {encoding.most_reports:,} reports overflows.",
-                "Recipes know no secure sums yet: a simulated run of production.toml adds the same noise and claims "
-                "less.",
+                "production.toml has it as [aggregation]: a simulated run encodes every update for real.",
             ]
         elif factor > 1:
             said = [f"The figures above count a clip norm inflated by {factor:.6g}, as encoding for secure sums does."]

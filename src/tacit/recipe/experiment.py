@@ -22,6 +22,7 @@ from tacit.recipe.complaint import first_complaint
 from tacit.recipe.model_section import DEFAULT, Network, section_of
 from tacit.recipe.sections import (
     NONE,
+    AggregationSection,
     ClientSection,
     ClippingSection,
     DataSection,
@@ -52,6 +53,7 @@ class Recipe(Section):
     privacy: PrivacySection
     clipping: ClippingSection | None = None
     training_loss: TrainingLossSection | None = None
+    aggregation: AggregationSection | None = None
     population: PopulationSection | None = None
     evaluation: EvaluationSection = EvaluationSection()
     run: RunSection = RunSection()
@@ -83,6 +85,12 @@ class Recipe(Section):
                 f"'{self.privacy.mechanism_name}', which has one clip norm; drop [clipping] or name one of those below "
                 "[privacy.mechanism]."
             )
+        return self
+
+    @model_validator(mode="after")
+    def _can_open_its_sums(self) -> Self:
+        if self.aggregation is not None:
+            self.aggregation.settings().least(self.rounds.report_goal)
         return self
 
     @model_validator(mode="after")
@@ -185,15 +193,21 @@ class Recipe(Section):
         participation = self.rounds.participation()
         strategy = self.privacy.strategy(participation, matrix)
         rho = self.privacy.spent()
+        inflation = 1.0 if self.aggregation is None else self.aggregation.inflation
         if strategy is not None and rho is not None:
             return Guarantee.for_zcdp(
-                rho, participation=participation, strategy=strategy, clip_norm=self.privacy.clip_norm
+                rho,
+                participation=participation,
+                strategy=strategy,
+                clip_norm=self.privacy.clip_norm,
+                clip_inflation=inflation,
             )
         return Guarantee(
             participation=participation,
             strategy=strategy,
             clip_norm=self.privacy.clip_norm,
             noise_multiplier=self.privacy.noise_multiplier or 0.0,
+            clip_inflation=inflation,
         )
 
     def plan(self, matrix: Matrix | None = None) -> RoundPlan:
@@ -207,6 +221,7 @@ class Recipe(Section):
             server=self.server.settings(),
             clipping=self._clipping(rest),
             loss=loss,
+            secure=None if self.aggregation is None else self.aggregation.settings(),
         )
 
     def _training_loss(self, planned: Guarantee) -> tuple[PrivateLoss | None, Guarantee]:

@@ -21,6 +21,7 @@ from tacit.reports.suggestions import suggestion_table
 from tacit.reports.summary import RunSummary
 from tacit.reports.terms import terms
 from tacit.reports.verdict import price
+from tacit.runs.metadata import SecureSumUsed
 from tacit.statements.accounts import figures_of
 
 KIND = "report of a training run"
@@ -58,6 +59,7 @@ ASKED = (
     "evaluation",
     "hooks",
     "why_mechanism",
+    "secure",
     "foreseen",
 )
 DATA_ASKED = ("cache", "source", "vocabulary_sha256", "vocabulary_size")
@@ -272,10 +274,23 @@ def _origin(summary: RunSummary) -> tuple[tuple[str, str], ...]:
         ("vocabulary from", training.vocabulary["description"]),
         ("model parameters", f"{training.parameters:,}"),
         *chosen,
+        *_sums(training.secure),
         ("keys from", training.key_source),
         ("vocabulary digest", data.vocabulary_sha256),
         ("versions", ", ".join(f"{name} {version}" for name, version in versions.items())),
     )
+
+
+def _sums(secure: SecureSumUsed | None) -> tuple[tuple[str, str], ...]:
+    """How updates were encoded for sums that nobody can open; the statement says the rest."""
+    if secure is None:
+        return ()
+    said = (
+        f"of integers, {secure.dimension:,} coordinates of {secure.bits} bits; encoding lengthens an update by a "
+        f"factor of at most {rounded_up(secure.inflation, 6)}; no sum of fewer than {secure.threshold:,} reports is "
+        "decoded, and the protocol that hides the summands was not run"
+    )
+    return (("sums of updates", said),)
 
 
 # -- figures -----------------------------------------------------------------------------------------------------------

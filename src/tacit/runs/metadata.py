@@ -51,6 +51,22 @@ class FirstModelUsed:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SecureSumUsed:
+    """How updates are encoded for a sum that nobody can open; `privacy.encoding.Encoding` says what each number is."""
+
+    parameters: int
+    dimension: int
+    clip_norm: float  # the first; scale times clip norm stays where it is adapted
+    scale: float
+    report_goal: int
+    sigmas: float
+    inflation: float  # at most
+    bits: int  # of a coordinate
+    clipping_probability: float  # of an update, at most
+    threshold: int  # no sum of fewer reports is opened
+
+
+@dataclass(frozen=True, kw_only=True)
 class TrainingMetadata(Metadata):
     """Of a run of `tacit.train`."""
 
@@ -73,6 +89,7 @@ class TrainingMetadata(Metadata):
     evaluation: Mapping[str, Any]
     hooks: Mapping[str, str] = field(default_factory=dict)  # parts of the program's own, by argument: qualified names
     why_mechanism: str | None = None  # of one that the recipe left to the program
+    secure: SecureSumUsed | None = None  # how updates were encoded for sums of integers; None: summed in the clear
     foreseen: str | None = None  # what its noise was expected to leave of the model, by the plan alone
 
 

@@ -153,6 +153,7 @@ def _guarantee(participation: Participation, asked: Mapping[str, Any], matrix: B
         strategy=strategy_of(asked["strategy"], matrix),
         clip_norm=asked["clip_norm"],
         noise_multiplier=asked["noise_multiplier"],
+        clip_inflation=asked.get("clip_inflation", 1.0),  # of runs begun before there was any: summed in the clear
     )
 
 
@@ -162,6 +163,7 @@ def guarantee_record(guarantee: Guarantee) -> Record:
         "strategy": ledger_record(guarantee.strategy),
         "clip_norm": guarantee.clip_norm,
         "noise_multiplier": guarantee.noise_multiplier,
+        "clip_inflation": guarantee.clip_inflation,
     }
 
 

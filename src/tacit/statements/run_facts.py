@@ -12,10 +12,11 @@ from tacit.errors import AccountingError, InputError, RunError
 from tacit.privacy.composition import Composition, ReleasedSequence
 from tacit.privacy.local_anonymity import Anonymity
 from tacit.privacy.participation import Participation
+from tacit.privacy.rounding import rounded_up
 from tacit.privacy.strategy import Record
 from tacit.records import from_plain
 from tacit.runs import Run
-from tacit.runs.metadata import AskingMetadata, DiscoveryMetadata, EvaluationMetadata, TrainingMetadata
+from tacit.runs.metadata import AskingMetadata, DiscoveryMetadata, EvaluationMetadata, SecureSumUsed, TrainingMetadata
 from tacit.statements.accounts import Accounts, accounts_of, extrapolation_of, ledger_of, participation_of, trained
 from tacit.statements.facts import SideRelease, TrainingFacts
 from tacit.statements.facts_analytics import DiscoveryFacts, EvaluationFacts
@@ -130,12 +131,30 @@ def _cohort_rule(run: Run, limits: Participation, report_goal: int) -> str:
 
 def _aggregation(run: Run) -> str:
     """Who sums the updates; of a collector of the program's own, what the guarantee takes on its word."""
-    own = trained(run).hooks.get("collector")
-    if own is None:
+    own, secure = trained(run).hooks.get("collector"), trained(run).secure
+    if own is not None:
+        asked = "" if secure is None else f", {_encoded(secure)},"
+        return (
+            f"by a collector that is no part of this software ({own}); that each device is in a round's sum once, with "
+            f"an update no longer than the clip norm{asked} is its promise"
+        )
+    if secure is None:
         return IN_THE_CLEAR
     return (
-        f"by a collector that is no part of this software ({own}); that each device is in a round's sum once, with an "
-        "update no longer than the clip norm, is its promise"
+        f"simulated; every update was {_encoded(secure)}, the integers were added modulo 2^{secure.bits}, and only "
+        f"sums were decoded, none of fewer than {secure.threshold:,} reports. The protocol that would keep the "
+        "summands from the server was not run, and the randomness of rounding follows from the run's key"
+    )
+
+
+def _encoded(secure: SecureSumUsed) -> str:
+    """What was done to an update, and what that costs."""
+    return (
+        "encoded as integers (arXiv:2305.18465, Algorithm 2: scale times clip norm "
+        f"{secure.scale * secure.clip_norm:.6g}, {secure.parameters:,} coordinates padded to {secure.dimension:,}, "
+        f"{secure.bits} bits each), which lengthens it by a factor of at most {rounded_up(secure.inflation, 6)}; with "
+        f"probability at most {secure.clipping_probability:.1e} an update has a coordinate clipped, which costs "
+        "accuracy and no privacy"
     )
 
 

@@ -50,10 +50,12 @@ class AdaptiveClipping:
     def guarantees(self, planned: Guarantee, report_goal: int) -> tuple[Guarantee, Guarantee]:
         """(of the updates, of the counts): together they cost what `planned` says [Theorem 1].
 
+        Of an inflation that encoding causes, counts have none: their integers are exact.
+
         Raises: AccountingError where the counts alone cost as much; InputError for a strategy without fresh starts.
         """
         if planned.strategy is None:
-            return replace(planned, clip_norm=self.initial), replace(planned, clip_norm=BIT_NORM)
+            return replace(planned, clip_norm=self.initial), replace(planned, clip_norm=BIT_NORM, clip_inflation=1.0)
         if not any(map(planned.strategy.starts_afresh, range(planned.participation.rounds))):
             raise InputError(
                 f"a {planned.strategy.kind} strategy that never starts afresh cannot change its clip norm; adaptive "
@@ -61,10 +63,11 @@ class AdaptiveClipping:
                 "1: 128, 1152, ...), or 'independent'."
             )
         stddev = report_goal / 20 if self.bit_stddev is None else self.bit_stddev
-        updates = update_noise_multiplier(planned.noise_multiplier, stddev)
+        inflation = planned.clip_inflation
+        updates = update_noise_multiplier(planned.noise_multiplier / inflation, stddev)
         return (
-            replace(planned, clip_norm=self.initial, noise_multiplier=updates),
-            replace(planned, clip_norm=BIT_NORM, noise_multiplier=bit_noise_multiplier(stddev)),
+            replace(planned, clip_norm=self.initial, noise_multiplier=updates * inflation),
+            replace(planned, clip_norm=BIT_NORM, noise_multiplier=bit_noise_multiplier(stddev), clip_inflation=1.0),
         )
 
 

@@ -23,6 +23,7 @@ from tacit.aggregation import clip
 from tacit.compute.precision import Precision, usable_precision
 from tacit.data import Cache
 from tacit.errors import InputError
+from tacit.training.secure_sum import RoundEncoding
 
 Model = Any  # a pytree of float32 arrays
 Loss = Callable[[Model, Array], Array]  # (model, padded sentences (B, L+1)) -> mean loss, ()
@@ -88,7 +89,8 @@ class ClientData(NamedTuple):
 class ShardSum(NamedTuple):
     """What a worker returns of its clients, as host arrays."""
 
-    total: NDArray[np.float32]  # (d,): the sum of the clipped updates
+    # (d,) float32: the sum of the clipped updates; or (dimension,) uint32: that of their residues
+    total: NDArray[np.float32] | NDArray[np.uint32]
     norms: NDArray[np.float32]  # (clients,) before clipping
     finite: NDArray[np.bool_]  # (clients,): False were dropped
     losses: NDArray[np.float32]  # (clients,) mean training loss over the client's batches
@@ -227,6 +229,50 @@ def _group_sum(
         return ravel_pytree(total)[0], *looked_at
 
     return jax.jit(group_sum)
+
+
+@lru_cache(maxsize=8)
+def one_client(
+    loss: Loss,
+    unravel: Callable[[Array], Model],
+    settings: ClientTraining,
+    algorithm: ClientAlgorithm | None,
+    precision: Precision | None,
+) -> Any:
+    """What one client computes, compiled: (flat model, sentences, batches, clip norm) -> (clipped update (d,), norm,
+    finite, loss). precision: as for a group.
+    """
+    update_of, step = algorithm or local_update, sgd_step(loss, settings, precision)
+
+    def part(flat: Array, sentences: Array, batches: Array, clip_norm: Array) -> tuple[Array, ...]:
+        update, mean_loss = update_of(loss, unravel(flat), sentences, batches, settings, step=step)
+        clipped = clip(update, clip_norm)
+        return ravel_pytree(clipped.update)[0], clipped.norm, clipped.finite, mean_loss
+
+    return jax.jit(part)
+
+
+def encoded_shard_sum(
+    work: ClientWork,
+    model: Array,
+    data: ClientData,
+    clients: NDArray[np.int64],
+    *,
+    seed: bytes,
+    clip_norm: float,
+    secure: RoundEncoding,
+    device: Any,
+) -> ShardSum:
+    """`shard_sum` of residues: each client's clipped update is encoded by itself, and the integers are added."""
+    precision = precision_of(work) if device.platform == "cpu" and isinstance(work.loss, Descends) else None
+    part = one_client(work.loss, work.unravel, work.settings, work.algorithm, precision)
+    total, finite = secure.nothing(), np.ones(len(clients), np.bool_)
+    norms, losses = np.zeros((2, len(clients)), np.float32)
+    for i in np.flatnonzero(clients != NOBODY):
+        update, norms[i], finite[i], losses[i] = part(model, data.sentences[i], data.batches[i], np.float32(clip_norm))
+        if finite[i]:
+            total += secure.encoded(np.asarray(update), seed=seed, client=int(clients[i]))
+    return ShardSum(total, norms, finite, losses)
 
 
 def shard_sum(work: ClientWork, model: Array, data: ClientData, *, clip_norm: float, device: Any) -> ShardSum:

@@ -6,7 +6,7 @@ workers there are and however fast, and memory does not grow with the cohort.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,6 +14,7 @@ from jax import Array
 from numpy.typing import NDArray
 
 from tacit.training.client import NOBODY, ClientWork, ShardSum
+from tacit.training.secure_sum import RoundEncoding
 
 # The rule is part of the result (the order of additions). About 32 shards, so that any few workers share them evenly;
 # not above 64 clients, so that a worker's memory and what is lost with it stay small.
@@ -33,11 +34,19 @@ class Workers(Protocol):
     """Whoever can train the shards of a cohort."""
 
     def shard_sums(
-        self, work: ClientWork, model: Array, shards: Sequence[NDArray[np.int64]], *, seed: bytes, clip_norm: float
+        self,
+        work: ClientWork,
+        model: Array,
+        shards: Sequence[NDArray[np.int64]],
+        *,
+        seed: bytes,
+        clip_norm: float,
+        secure: RoundEncoding | None = None,
     ) -> Iterator[ShardSum]:
         """The sums over the shards' clients (numbers in the cache), in the order of the shards, a few in memory.
 
-        One sum a shard; an accelerator gives one over all of them.
+        One sum a shard; an accelerator gives one over all of them. secure: each client's update is encoded so, and the
+        sums are those of residues; None: sums of updates.
         """
         ...
 
@@ -55,23 +64,32 @@ def shards_of(clients: NDArray[np.int64]) -> list[NDArray[np.int64]]:
 
 
 def train_cohort(
-    work: ClientWork, model: Array, clients: NDArray[np.int64], *, seed: bytes, clip_norm: float, workers: Workers
+    work: ClientWork,
+    model: Array,
+    clients: NDArray[np.int64],
+    *,
+    seed: bytes,
+    clip_norm: float,
+    workers: Workers,
+    secure: RoundEncoding | None = None,
 ) -> CohortSum:
     """The sum over a cohort of clipped updates; a client whose update is not finite adds nothing and is flagged.
 
     model: flat (d,) float32. clients: numbers in the cache. seed: of the clients' own randomness in this round.
+    secure: how each update is encoded before any is added; the sum is decoded at the end. None: in the clear.
     """
-    total = np.zeros(model.shape, np.float32)
+    total: NDArray[Any] = np.zeros(model.shape, np.float32) if secure is None else secure.nothing()
     norms, finite, losses = [], [], []
-    for part in workers.shard_sums(work, model, shards_of(clients), seed=seed, clip_norm=clip_norm):
+    for part in workers.shard_sums(work, model, shards_of(clients), seed=seed, clip_norm=clip_norm, secure=secure):
         total += part.total
         norms.append(part.norms)
         finite.append(part.finite)
         losses.append(part.losses)
     everybody = slice(len(clients))  # nobody's places come last
+    usable = np.concatenate(finite)[everybody]
     return CohortSum(
-        jnp.asarray(total),
+        jnp.asarray(total if secure is None else secure.decoded(total, int(usable.sum()))),
         np.concatenate(norms)[everybody],
-        np.concatenate(finite)[everybody],
+        usable,
         np.concatenate(losses)[everybody],
     )

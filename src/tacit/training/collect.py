@@ -20,6 +20,7 @@ from tacit.training.client import ClientAlgorithm, ClientTraining, ClientWork, L
 from tacit.training.cohort import Workers, train_cohort
 from tacit.training.private_loss import bounded_sum
 from tacit.training.sampling import Cohorts
+from tacit.training.secure_sum import RoundEncoding
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +34,8 @@ class TrainingTask:
     clip_estimate: float | None  # each says in one bit whether its update is no longer than this; None: not asked
     report_goal: int  # how many reports are wanted
     loss_bound: float | None = None  # each sends its training loss, clipped to [0, this]; None: not asked
+    secure: RoundEncoding | None = None  # each encodes its update so, for a sum modulo 2^b; None: updates in the clear
+    least: int = 1  # no sum of fewer reports may be opened
 
 
 class Diagnostics(NamedTuple):
@@ -79,6 +82,12 @@ def checked(collected: Collected, task: TrainingTask) -> Collected:
         raise TrainingError(
             f"round {task.round}: none of {collected.dropped} clients' updates was finite, so the model has diverged; "
             "lower server.learning_rate or client.learning_rate. The run folder keeps the round before."
+        )
+    if collected.reports < task.least:
+        raise TrainingError(
+            f"round {task.round}: {collected.reports} reports came, and no sum of fewer than {task.least} is opened "
+            "(aggregation.threshold); nothing was released. Look at why so many were dropped, or begin a new run with "
+            "a lower threshold."
         )
     wrong = None
     if collected.total.shape != task.model.shape or collected.total.dtype != task.model.dtype:
@@ -146,6 +155,7 @@ class SimulatedCollector:
                 seed=seed,
                 clip_norm=task.clip_norm,
                 workers=self._workers,
+                secure=task.secure,
             )
         reports = int(received.finite.sum())
         collected = Collected(
@@ -155,7 +165,7 @@ class SimulatedCollector:
             short_updates=shorter(received.norms[received.finite], task.clip_estimate),
             clients=clients,
             diagnostics=Diagnostics(received.norms, received.finite, received.losses),
-            losses=bounded_sum(received.losses[received.finite], task.loss_bound),
+            losses=bounded_sum(received.losses[received.finite], task.loss_bound, whole=task.secure is not None),
         )
         return collected, after
 

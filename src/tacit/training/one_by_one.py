@@ -5,30 +5,15 @@ slow twin of `SimulatedCollector`: the same clients, the same reports within rou
 of one client otherwise than those of many, and a sum of shards otherwise than a sum of clients).
 """
 
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
-from jax.flatten_util import ravel_pytree
 from numpy.typing import NDArray
 
-from tacit.aggregation import clip
-from tacit.compute.precision import Precision
-from tacit.training.client import (
-    ClientAlgorithm,
-    ClientTraining,
-    ClientWork,
-    Loss,
-    Model,
-    gather,
-    local_update,
-    precision_of,
-    sgd_step,
-)
+from tacit.training.client import ClientWork, gather, one_client, precision_of
 from tacit.training.collect import Collected, Diagnostics, Learner, TrainingTask, shorter
 from tacit.training.private_loss import bounded_sum
 from tacit.training.sampling import Cohorts
@@ -37,8 +22,9 @@ from tacit.training.sampling import Cohorts
 class DeviceReport(NamedTuple):
     """What a device sends: the first four to the aggregator; the last two stay in a simulation."""
 
-    update: NDArray[np.float32]  # (d,), clipped
-    usable: bool  # False: the update was not finite, and is zero
+    # (d,) float32, clipped; or its residues (dimension,) uint32, where the task says how to encode
+    update: NDArray[np.float32] | NDArray[np.uint32]
+    usable: bool  # False: the update was not finite, and adds nothing
     short: bool | None  # whether it was no longer than the estimate before clipping; None: not asked
     bounded_loss: float | None  # its training loss, clipped to [0, bound], minus half the bound; None: not asked
     norm: np.float32  # before clipping
@@ -49,30 +35,14 @@ def report_of(work: ClientWork, task: TrainingTask, client: int, *, seed: bytes)
     """One device's part in a round: train on its own text, clip, report."""
     data = gather(work.cache, np.array([client]), task.client, seed)
     precision = precision_of(work) if jax.default_backend() == "cpu" else None
-    part = _device_part(work.loss, work.unravel, task.client, work.algorithm, precision)
+    part = one_client(work.loss, work.unravel, task.client, work.algorithm, precision)
     update, norm, finite, loss = part(task.model, data.sentences[0], data.batches[0], np.float32(task.clip_norm))
+    sent = np.asarray(update)
+    if task.secure is not None:
+        sent = task.secure.encoded(sent, seed=seed, client=client) if finite else task.secure.nothing()
     short = bool(shorter(np.asarray(norm)[None], task.clip_estimate)) if task.clip_estimate is not None else None
-    bounded = bounded_sum(np.asarray(loss)[None], task.loss_bound)
-    return DeviceReport(np.asarray(update), bool(finite), short, bounded, np.float32(norm), np.float32(loss))
-
-
-@lru_cache(maxsize=8)
-def _device_part(
-    loss: Loss,
-    unravel: Callable[[Array], Model],
-    settings: ClientTraining,
-    algorithm: ClientAlgorithm | None,
-    precision: Precision | None,
-) -> Any:
-    """The compiled (flat model, sentences, batches, clip norm) -> (clipped update, norm, finite, loss)."""
-    update_of, step = algorithm or local_update, sgd_step(loss, settings, precision)
-
-    def part(flat: Array, sentences: Array, batches: Array, clip_norm: Array) -> tuple[Array, ...]:
-        update, mean_loss = update_of(loss, unravel(flat), sentences, batches, settings, step=step)
-        clipped = clip(update, clip_norm)
-        return ravel_pytree(clipped.update)[0], clipped.norm, clipped.finite, mean_loss
-
-    return jax.jit(part)
+    bounded = bounded_sum(np.asarray(loss)[None], task.loss_bound, whole=task.secure is not None)
+    return DeviceReport(sent, bool(finite), short, bounded, np.float32(norm), np.float32(loss))
 
 
 class OneByOne:
@@ -90,12 +60,9 @@ class OneByOne:
         clients, after = self._cohorts.draw(state, task.round)
         work = self._learner.work(task.client)
         reports = [report_of(work, task, int(client), seed=seed) for client in clients]
-        total = np.zeros(task.model.shape, np.float32)
-        for report in reports:
-            total += report.update
         usable = [report for report in reports if report.usable]
         collected = Collected(
-            total=jnp.asarray(total),
+            total=jnp.asarray(_sum(reports, task)),
             reports=len(usable),
             dropped=len(reports) - len(usable),
             short_updates=None if task.clip_estimate is None else sum(bool(report.short) for report in usable),
@@ -108,3 +75,16 @@ class OneByOne:
             losses=None if task.loss_bound is None else sum(report.bounded_loss or 0.0 for report in usable),
         )
         return collected, after
+
+
+def _sum(reports: Sequence[DeviceReport], task: TrainingTask) -> NDArray[np.float32]:
+    """Of the updates (d,); one report after another, residues decoded at the end."""
+    if task.secure is None:
+        total = np.zeros(task.model.shape, np.float32)
+        for report in reports:
+            total += report.update
+        return total
+    residues = task.secure.nothing()
+    for report in reports:
+        residues += report.update.astype(np.uint32, copy=False)
+    return task.secure.decoded(residues, sum(report.usable for report in reports))

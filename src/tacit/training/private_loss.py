@@ -21,6 +21,8 @@ from tacit.privacy.composition import remaining_noise_multiplier
 from tacit.statements import NoisedSum
 from tacit.statements.ledger import TRAINING_LOSS, ledger_record
 
+STEPS = 1 << 15  # of a loss in a secure sum, to half the bound: words of 32 bits hold the sum of 65,535 devices
+
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateLoss:
@@ -43,27 +45,33 @@ class PrivateLoss:
     def guarantees(self, planned: Guarantee, report_goal: int) -> tuple[Guarantee, Guarantee]:
         """(of all else that is released, of the losses): together they cost what `planned` says.
 
+        Of an inflation that encoding causes, losses have none: their integers are exact.
+
         Raises: AccountingError where the losses alone cost as much.
         """
         if planned.strategy is None:
-            return planned, replace(planned, clip_norm=self.norm)
+            return planned, replace(planned, clip_norm=self.norm, clip_inflation=1.0)
         stddev = self.bound / 20 if self.stddev is None else self.stddev
         noise = stddev * report_goal / self.norm
-        rest = remaining_noise_multiplier(planned.noise_multiplier, noise)
+        inflation = planned.clip_inflation
+        rest = remaining_noise_multiplier(planned.noise_multiplier / inflation, noise)
         return (
-            replace(planned, noise_multiplier=rest),
-            replace(planned, clip_norm=self.norm, noise_multiplier=noise),
+            replace(planned, noise_multiplier=rest * inflation),
+            replace(planned, clip_norm=self.norm, noise_multiplier=noise, clip_inflation=1.0),
         )
 
 
-def bounded_sum(losses: NDArray[np.float32], bound: float | None) -> float | None:
+def bounded_sum(losses: NDArray[np.float32], bound: float | None, *, whole: bool = False) -> float | None:
     """The sum of what devices send of their losses (clients,); None where nobody asks.
 
-    A loss that is no number counts as the bound. Exactly rounded, so the order of the clients does not matter.
+    A loss that is no number counts as the bound. Exactly rounded, so the order of the clients does not matter. whole:
+    devices send integers, for a secure sum: STEPS to half the bound, rounded toward zero, so that none exceeds it.
     """
     if bound is None:
         return None
     clipped = np.clip(np.nan_to_num(losses.astype(np.float64), nan=bound, posinf=bound), 0.0, bound)
+    if whole:
+        return float(np.trunc((clipped - bound / 2) * (2 * STEPS / bound)).sum()) * bound / (2 * STEPS)
     return math.fsum((clipped - bound / 2).tolist())
 
 

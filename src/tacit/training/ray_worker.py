@@ -25,6 +25,7 @@ from tacit.data import Cache
 from tacit.errors import CacheError, InputError
 from tacit.training.client import ClientWork, ShardSum, precision_of
 from tacit.training.cohort import Workers
+from tacit.training.secure_sum import RoundEncoding
 from tacit.training.workers_accelerator import Accelerator
 from tacit.training.workers_cores import CoreWorkers
 
@@ -55,11 +56,19 @@ class Worker:
         return NodeInfo(node_name(), os.getpid(), versions(), _processor())
 
     def train(
-        self, job: bytes, model: NDArray[np.float32], clients: NDArray[np.int64], seed: bytes, clip_norm: float
+        self,
+        job: bytes,
+        model: NDArray[np.float32],
+        clients: NDArray[np.int64],
+        seed: bytes,
+        clip_norm: float,
+        secure: RoundEncoding | None,
     ) -> ShardSum:
         """The sum over one shard, computed as on a single machine."""
         self._open(job)
-        (total,) = self._device.shard_sums(self._work, jnp.asarray(model), [clients], seed=seed, clip_norm=clip_norm)
+        (total,) = self._device.shard_sums(
+            self._work, jnp.asarray(model), [clients], seed=seed, clip_norm=clip_norm, secure=secure
+        )
         return total
 
     def _open(self, job: bytes) -> None:

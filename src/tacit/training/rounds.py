@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.compute.profile import phase
 from tacit.mechanisms import NoiseState, stream_for
 from tacit.privacy import Guarantee
+from tacit.privacy.encoding import Encoding
 from tacit.statements import NoisedSum
 from tacit.statements.ledger import CLIP_ESTIMATE, TRAINING_LOSS, ledger_record
 from tacit.training.adaptive_clipping import AdaptiveClipping, ClipState, clip_of_round, first_clip, follow
@@ -26,6 +27,7 @@ from tacit.training.client import ClientTraining
 from tacit.training.collect import Collected, Collector, TrainingTask, checked
 from tacit.training.private_loss import PrivateLoss, first_noise, release
 from tacit.training.randomness import seed_for
+from tacit.training.secure_sum import RoundEncoding, SecureUpdates
 from tacit.training.server import ServerOptimizer, server_step
 
 OwnOptimizer = Callable[[int], optax.GradientTransformation]  # of a run of so many rounds
@@ -41,6 +43,7 @@ class RoundPlan:
     server: ServerOptimizer
     clipping: AdaptiveClipping | None = None  # None: the clip norm of the guarantee, in every round
     loss: PrivateLoss | None = None  # None: no training loss is released
+    secure: SecureUpdates | None = None  # updates are summed as integers; None: in the clear
     optimizer: OwnOptimizer | None = None  # in place of the one that `server` describes; sees noised means only
 
     @property
@@ -62,6 +65,13 @@ class RoundPlan:
     def losses(self) -> Guarantee | None:
         """What the sums of losses promise by themselves; None: there are none."""
         return None if self.loss is None else self.loss.guarantees(self.guarantee, self.report_goal)[1]
+
+    def encoding(self, parameters: int) -> Encoding | None:
+        """Of the updates of a model of so many parameters, with the first clip norm; None: they are not encoded.
+
+        Raises: InputError for a report goal beyond the modulus, or below the threshold.
+        """
+        return None if self.secure is None else self.secure.encoding(parameters, self.updates, self.report_goal)
 
     @property
     def beside(self) -> dict[str, Guarantee]:
@@ -118,9 +128,11 @@ class RoundOutcome:
 def initial_state(start: ArrayLike, plan: RoundPlan, collector: Collector) -> TrainingState:
     """The state before the first round. start: (d,) the initial model.
 
-    Raises: what the collector refuses before the first round because it would fail in a later one.
+    Raises: what the collector refuses before the first round because it would fail in a later one; InputError for sums
+    that no words hold.
     """
     model = jnp.asarray(start)
+    plan.encoding(len(model))
     strategy = plan.guarantee.strategy
     return TrainingState(
         model=model,
@@ -149,6 +161,8 @@ def run_round(
         clip_estimate=None if clip is None else float(clip.estimate),
         report_goal=plan.report_goal,
         loss_bound=None if plan.loss is None else plan.loss.bound,
+        secure=_round_encoding(plan, len(state.model), updates, key, round),
+        least=1 if plan.secure is None else plan.secure.least(plan.report_goal),
     )
     received, clock = collector.collect(state.clock, task, seed=seed_for(key, "client", round))
     received = checked(received, task)
@@ -173,6 +187,16 @@ def _active_clip(plan: RoundPlan, clip: ClipState | None, round: int) -> tuple[G
         return plan.updates, None
     clip = clip_of_round(clip, plan.counts, round)
     return replace(plan.updates, clip_norm=float(clip.active)), clip
+
+
+def _round_encoding(
+    plan: RoundPlan, parameters: int, updates: Guarantee, key: bytes, round: int
+) -> RoundEncoding | None:
+    """How the round's devices encode: scale times clip norm stays, whatever the clip norm in force."""
+    encoding = plan.encoding(parameters)
+    if encoding is None:
+        return None
+    return RoundEncoding(encoding=encoding.at(updates.clip_norm), signs=seed_for(key, "signs", round))
 
 
 def _follow(
@@ -239,6 +263,7 @@ def _outcome(
         noise_multiplier=updates.noise_multiplier,
         reports=received.reports,
         dropped=received.dropped,
+        clip_inflation=updates.clip_inflation,
     )
     seen = received.diagnostics
     return RoundOutcome(

@@ -7,6 +7,7 @@ words in any order unless XLA_FLAGS has --xla_gpu_deterministic_ops=true), and a
 the sums of cores and of any chunk size agree to 1e-5 of their norm in float32.
 """
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -36,9 +37,11 @@ from tacit.training.client import (
     local_update,
     sgd_step,
 )
+from tacit.training.secure_sum import Residues, RoundEncoding
 
 PROBED = 8  # clients of the chunk whose need of memory is extrapolated
 LARGEST_CHUNK = 512  # about where launching kernels no longer costs; more only takes memory
+LARGEST_ENCODED = 64  # where each update goes to the host: two chunks of 2.4 M parameters take 1.2 GB there
 SPARE = 0.35  # share of the memory that is left to evaluation, to buffers of the noise, and to fragments
 READ_AHEAD = 2  # chunks
 
@@ -60,7 +63,14 @@ class Accelerator:
         self._device = jax.local_devices()[0] if device is None else device
 
     def shard_sums(
-        self, work: ClientWork, model: Array, shards: Sequence[NDArray[np.int64]], *, seed: bytes, clip_norm: float
+        self,
+        work: ClientWork,
+        model: Array,
+        shards: Sequence[NDArray[np.int64]],
+        *,
+        seed: bytes,
+        clip_norm: float,
+        secure: RoundEncoding | None = None,
     ) -> Iterator[ShardSum]:
         """See Workers; here the sum over all shards at once.
 
@@ -69,9 +79,12 @@ class Accelerator:
         clients = np.concatenate(shards)
         clients = clients[clients != NOBODY]
         work.cache.read_ahead(clients)
-        size = self.chunk_size(work, len(model), len(clients))
+        size = self.chunk_size(work, len(model), len(clients), encoded=secure is not None)
         try:
-            yield self._cohort_sum(work, model, clients, size, seed, clip_norm)
+            if secure is None:
+                yield self._cohort_sum(work, model, clients, size, seed, clip_norm)
+            else:
+                yield self._encoded_sum(work, model, clients, size, seed, clip_norm, secure)
         except jax.errors.JaxRuntimeError as error:
             if "RESOURCE_EXHAUSTED" not in str(error):
                 raise
@@ -81,17 +94,21 @@ class Accelerator:
                 "What was done before is safe."
             ) from error
 
-    def chunk_size(self, work: ClientWork, parameters: int, clients: int) -> int:
+    def chunk_size(self, work: ClientWork, parameters: int, clients: int, *, encoded: bool = False) -> int:
         """Clients side by side: what was asked for, else what fits, in chunks as equal as they can be."""
-        asked = self._hardware.chunk or self._largest(work, parameters)
+        asked = self._hardware.chunk or self._largest(work, parameters, encoded=encoded)
         return -(-clients // -(-clients // asked))
 
-    def _largest(self, work: ClientWork, parameters: int) -> int:
+    def _largest(self, work: ClientWork, parameters: int, *, encoded: bool) -> int:
         memory = self._memory()
         if memory is None:
             return PROBED
-        needed = self._compiled(work, parameters, PROBED, equal=True).memory_analysis().temp_size_in_bytes / PROBED
-        return fitting(memory, needed)
+        needs = self._compiled(work, parameters, PROBED, equal=True, encoded=encoded).memory_analysis()
+        if not encoded:
+            return fitting(memory, needs.temp_size_in_bytes / PROBED)
+        # Updates of two chunks come out, and go to the host to be encoded.
+        most = fitting(memory, (needs.temp_size_in_bytes + 2 * needs.output_size_in_bytes) / PROBED)
+        return min(most, LARGEST_ENCODED)
 
     def _memory(self) -> int | None:
         """Bytes of the device; None where it does not say, as a CPU."""
@@ -119,6 +136,46 @@ class Accelerator:
                 _put_down(looked_at, *waiting)
             return ShardSum(np.asarray(total), *looked_at)
 
+    def _encoded_sum(
+        self,
+        work: ClientWork,
+        model: Array,
+        clients: NDArray[np.int64],
+        size: int,
+        seed: bytes,
+        clip_norm: float,
+        secure: RoundEncoding,
+    ) -> ShardSum:
+        """Every update of a chunk to the host, where cores encode and add them while the next chunk is computed."""
+        model, clip_at = jax.device_put((model, np.float32(clip_norm)), self._device)
+        total = secure.nothing()
+        norms, losses = np.zeros((2, len(clients)), np.float32)
+        finite = np.zeros(len(clients), np.bool_)
+
+        def put_down(pool: ThreadPoolExecutor, places: NDArray[np.int64], updates: Array, each: list[Array]) -> None:
+            _put_down((norms, finite, losses), places, each)
+            on_host = np.asarray(updates)
+
+            def encoded(row: np.int64) -> Residues:
+                return secure.encoded(on_host[row], seed=seed, client=int(clients[places[row]]))
+
+            for residues in pool.map(encoded, np.flatnonzero(finite[places])):
+                np.add(total, residues, out=total)
+
+        waiting: tuple[NDArray[np.int64], Array, list[Array]] | None = None
+        with ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="encoder") as pool:
+            for chunk in self._chunks(work, clients, size, seed):
+                with beside(TRAINING):
+                    step = self._compiled(work, len(model), size, equal=chunk.batches.ndim == 0, encoded=True)
+                    updates, *each = step(model, chunk.sentences, chunk.batches, clip_at)
+                    if waiting is not None:
+                        put_down(pool, *waiting)
+                    waiting = chunk.places, updates, each
+            with beside(TRAINING):
+                if waiting is not None:
+                    put_down(pool, *waiting)
+                return ShardSum(total, norms, finite, losses)
+
     def _chunks(self, work: ClientWork, clients: NDArray[np.int64], size: int, seed: bytes) -> Iterator[_Chunk]:
         """The cohort in chunks, the clients with most batches first, each read and sent while others are computed."""
         settings = work.settings
@@ -144,11 +201,11 @@ class Accelerator:
             while ahead:
                 yield ahead.popleft().result()
 
-    def _compiled(self, work: ClientWork, parameters: int, size: int, *, equal: bool) -> Any:
+    def _compiled(self, work: ClientWork, parameters: int, size: int, *, equal: bool, encoded: bool = False) -> Any:
         # A recipe's bfloat16 is that of the operands here too; numbers stay in memory as float32.
         products = "bfloat16" if work.settings.precision == "bfloat16" else self._hardware.products
         of = (work.loss, work.unravel, work.settings, work.algorithm)
-        return _compiled(*of, parameters, size, equal, products, self._device)
+        return _compiled(*of, parameters, size, equal, encoded, products, self._device)
 
 
 def fitting(memory: int, needed: float) -> int:
@@ -170,13 +227,17 @@ def _compiled(
     parameters: int,
     size: int,
     equal: bool,
+    encoded: bool,
     products: str,
     device: Any,
 ) -> Any:
-    """(total, flat model, sentences, batches, clip norm) -> (total, norms, finite, losses); the total is donated."""
+    """(total, flat model, sentences, batches, clip norm) -> (total, norms, finite, losses); the total is donated.
+
+    encoded: (flat model, sentences, batches, clip norm) -> (clipped updates (size, parameters), norms, finite, losses).
+    """
     update_of, step = algorithm or local_update, sgd_step(loss, settings)
 
-    def chunk_sum(total: Array, flat: Array, sentences: Array, batches: Array, clip_norm: Array) -> tuple[Array, ...]:
+    def chunk(flat: Array, sentences: Array, batches: Array, clip_norm: Array) -> tuple[Any, ...]:
         model = unravel(flat)
 
         def one(sentences: Array, batches: Array) -> tuple[Model, Array, Array, Array]:
@@ -185,9 +246,16 @@ def _compiled(
             return clipped.update, clipped.norm, clipped.finite, mean_loss
 
         # Where counts differ, vmap runs the loop to the longest and keeps what a client had when it was through.
-        updates, *looked_at = jax.vmap(one, in_axes=(0, None if equal else 0))(sentences, batches)
+        return jax.vmap(one, in_axes=(0, None if equal else 0))(sentences, batches)
+
+    def chunk_sum(total: Array, *of: Array) -> tuple[Array, ...]:
+        updates, *looked_at = chunk(*of)
         summed = jax.tree.map(lambda update: update.sum(axis=0), updates)
         return total + ravel_pytree(summed)[0], *looked_at
+
+    def chunk_of_updates(*of: Array) -> tuple[Array, ...]:
+        updates, *looked_at = chunk(*of)
+        return jax.vmap(lambda update: ravel_pytree(update)[0])(updates), *looked_at
 
     rows = -(-settings.sentences // settings.batch_size) * settings.batch_size
     placed = jax.sharding.SingleDeviceSharding(device)
@@ -195,15 +263,14 @@ def _compiled(
     def like(shape: tuple[int, ...], kind: Any) -> Any:
         return jax.ShapeDtypeStruct(shape, kind, sharding=placed)  # type: ignore[no-untyped-call]
 
+    flat = like((parameters,), np.float32)
+    of = (
+        flat,
+        like((size, rows, settings.words + 1), np.int32),
+        like(() if equal else (size,), np.int32),
+        like((), np.float32),
+    )
     with jax.default_matmul_precision(products):
-        return (
-            jax.jit(chunk_sum, donate_argnums=0)
-            .lower(
-                like((parameters,), np.float32),
-                like((parameters,), np.float32),
-                like((size, rows, settings.words + 1), np.int32),
-                like(() if equal else (size,), np.int32),
-                like((), np.float32),
-            )
-            .compile()
-        )
+        if encoded:
+            return jax.jit(chunk_of_updates).lower(*of).compile()
+        return jax.jit(chunk_sum, donate_argnums=0).lower(flat, *of).compile()

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from tacit.compute.cores import Cores
 from tacit.compute.profile import READING, TRAINING, beside
-from tacit.training.client import NOBODY, ClientWork, ShardSum, gather, shard_sum
+from tacit.training.client import NOBODY, ClientWork, ShardSum, encoded_shard_sum, gather, shard_sum
+from tacit.training.secure_sum import RoundEncoding
 
 
 class CoreWorkers:
@@ -20,7 +21,14 @@ class CoreWorkers:
         self.cores = cores
 
     def shard_sums(
-        self, work: ClientWork, model: Array, shards: Sequence[NDArray[np.int64]], *, seed: bytes, clip_norm: float
+        self,
+        work: ClientWork,
+        model: Array,
+        shards: Sequence[NDArray[np.int64]],
+        *,
+        seed: bytes,
+        clip_norm: float,
+        secure: RoundEncoding | None = None,
     ) -> Iterator[ShardSum]:
         """See Workers."""
         everybody = np.concatenate(shards)
@@ -30,6 +38,10 @@ class CoreWorkers:
         def one_shard(device: Any, clients: NDArray[np.int64]) -> ShardSum:
             with beside(READING, out_of=TRAINING):  # a worker reads its clients inside its shard
                 data = gather(work.cache, clients, work.settings, seed)
-            return shard_sum(work, broadcast[device], data, clip_norm=clip_norm, device=device)
+            if secure is None:
+                return shard_sum(work, broadcast[device], data, clip_norm=clip_norm, device=device)
+            return encoded_shard_sum(
+                work, broadcast[device], data, clients, seed=seed, clip_norm=clip_norm, secure=secure, device=device
+            )
 
         return self.cores.stream(one_shard, shards)

@@ -31,6 +31,7 @@ from tacit.extras import of_extra
 from tacit.progress import Progress, Warned, silent
 from tacit.training.client import ClientWork, ShardSum
 from tacit.training.ray_worker import NodeInfo, Worker, job_of, versions
+from tacit.training.secure_sum import RoundEncoding
 
 ANSWERS_WITHIN = 30.0  # seconds for a cluster to answer; Ray by itself tries for minutes
 STARTS_WITHIN = 120.0  # seconds for the first worker to start
@@ -93,7 +94,14 @@ class RayWorkers:
         return [member.node for member in self._crew if member.node]
 
     def shard_sums(
-        self, work: ClientWork, model: Array, shards: Sequence[NDArray[np.int64]], *, seed: bytes, clip_norm: float
+        self,
+        work: ClientWork,
+        model: Array,
+        shards: Sequence[NDArray[np.int64]],
+        *,
+        seed: bytes,
+        clip_norm: float,
+        secure: RoundEncoding | None = None,
     ) -> Iterator[ShardSum]:
         """See Workers. At most AHEAD shards a worker are computed ahead of what was taken.
 
@@ -112,7 +120,7 @@ class RayWorkers:
             while wanted not in done:
                 while due and due[0] < wanted + AHEAD * len(self.nodes) and (idle := self._idlest()):
                     number = heapq.heappop(due)
-                    reply = idle.actor.train.remote(job, broadcast, shards[number], seed, clip_norm)
+                    reply = idle.actor.train.remote(job, broadcast, shards[number], seed, clip_norm, secure)
                     idle.shards[reply] = number
                 member, reply = self._next()
                 try:

@@ -1,0 +1,253 @@
+"""Training on encoded updates: the same bits whoever computes them, a guarantee that counts the encoding, refusals."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from tests.training.test_rounds import poisoned_loss
+from tests.training.tiny import (
+    MECHANISMS,
+    cohorts_of,
+    collector_of,
+    cores,
+    first_state,
+    tiny_cache,
+    tiny_learner,
+    tiny_recipe,
+    what_happened,
+)
+
+from tacit.compute import Hardware
+from tacit.data import Cache
+from tacit.errors import InputError, RecipeError, TrainingError
+from tacit.jobs.report import report
+from tacit.jobs.training_run import begin, carry_on
+from tacit.privacy import Guarantee
+from tacit.privacy.encoding import clip_inflation
+from tacit.runs import Run
+from tacit.statements.accounts import accounts_of, trained
+from tacit.statements.ledger import Ledger
+from tacit.statements.run_facts import statement_of
+from tacit.statements.verify import verify
+from tacit.training import Collected, RoundPlan, TrainingTask
+from tacit.training.cohort import CohortSum, train_cohort
+from tacit.training.one_by_one import OneByOne
+from tacit.training.rounds import run_round
+from tacit.training.secure_sum import RoundEncoding, SecureUpdates
+
+KEY = bytes(range(16))
+SECURE = {"aggregation": {"kind": "secure"}}
+ONE = Hardware(workers=1)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
+    return tiny_cache(tmp_path_factory.mktemp("tiny") / "cache")
+
+
+def plan_of(cache: Cache, mechanism: str = "blt", **sections: Any) -> RoundPlan:
+    recipe = tiny_recipe(cache.path, privacy=MECHANISMS[mechanism], **{**SECURE, **sections})
+    return recipe.designed().plan(recipe.matrix())
+
+
+class Watched(OneByOne):
+    """Devices asked one by one, and what they were asked."""
+
+    def __init__(self, *of: Any) -> None:
+        super().__init__(*of)
+        self.tasks: list[TrainingTask] = []
+
+    def collect(self, state: Any, task: TrainingTask, *, seed: bytes) -> tuple[Collected, Any]:
+        self.tasks.append(task)
+        return super().collect(state, task, seed=seed)
+
+
+def test_the_sum_has_the_same_bits_whoever_computes_it(cache: Cache) -> None:
+    """Integers have no order of addition; diverged clients and nobody's places add none."""
+    learner, plan = tiny_learner(cache, poisoned_loss), plan_of(cache)
+    clients = np.arange(33)  # the last shard is filled up with nobody
+    how = RoundEncoding(encoding=SecureUpdates().encoding(len(learner.start), plan.updates, 33), signs=bytes(32))
+
+    def cohort(workers: int, clients: Any = clients) -> CohortSum:
+        return train_cohort(
+            learner.work(plan.client),
+            jnp.asarray(learner.start),
+            clients,
+            seed=KEY,
+            clip_norm=plan.updates.clip_norm,
+            workers=cores(workers),
+            secure=how,
+        )
+
+    one, two = cohort(1), cohort(2)
+    assert 0 < int((~one.finite).sum()) < len(clients)
+    np.testing.assert_array_equal(one.total, two.total)
+    np.testing.assert_array_equal(one.norms, two.norms)
+    np.testing.assert_array_equal(one.total, cohort(1, clients[::-1]).total)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_every_mechanism_adds_its_noise_to_encoded_sums(cache: Cache, mechanism: str) -> None:
+    learner, plan = tiny_learner(cache), plan_of(cache, mechanism)
+    plain = replace(plan, secure=None, guarantee=replace(plan.guarantee, clip_inflation=1.0))
+    states = []
+    for each in (plan, plain):
+        state = first_state(learner, each)
+        state, outcome = run_round(state, 0, plan=each, key=KEY, collector=collector_of(learner, each, cores(), KEY))
+        states.append(np.asarray(state.model))
+        assert outcome.release.clip_inflation == each.guarantee.clip_inflation
+    assert not np.array_equal(*states)
+    if plan.guarantee.strategy is None:  # noise is bound to the sum that it is added to, and would differ
+        encoding = plan.encoding(len(learner.start))
+        assert encoding is not None
+        rounding = math.sqrt(plan.report_goal * len(learner.start) / 6) / encoding.scale / plan.report_goal
+        assert np.linalg.norm(states[0] - states[1]) == pytest.approx(rounding, rel=0.1)
+    else:
+        assert plan.guarantee.zcdp == pytest.approx(plain.guarantee.zcdp * 1.01**2, rel=1e-12)
+
+
+def test_the_ledger_accounts_what_was_planned_with_counts_and_losses_beside(cache: Cache) -> None:
+    """Only the updates become longer; counts and losses are exact integers."""
+    learner = tiny_learner(cache)
+    plan = plan_of(cache, "independent", clipping={"initial": 0.2}, training_loss={"bound": 10.0})
+    state, collector = first_state(learner, plan), collector_of(learner, plan, cores(), KEY)
+    ledger = Ledger()
+    for round in range(plan.rounds):
+        state, outcome = run_round(state, round, plan=plan, key=KEY, collector=collector)
+        for release in (outcome.release, *outcome.also):
+            ledger = ledger.add(release)
+    found = ledger.composition(plan.guarantee.participation)
+    inflations = {each.what: each.guarantee.clip_inflation for each in found.sequences}
+    assert inflations == {"model update": 1.01, "clip estimate": 1.0, "training loss": 1.0}
+    assert found.zcdp == pytest.approx(plan.guarantee.zcdp, rel=1e-12)
+
+
+def test_the_scale_follows_the_clip_norm_in_force(cache: Cache) -> None:
+    learner = tiny_learner(cache)
+    plan = plan_of(cache, "independent", clipping={"initial": 0.2, "learning_rate": 5.0})
+    collector, state = Watched(learner, cohorts_of(learner, plan, KEY)), first_state(learner, plan)
+    for round in range(4):
+        state, _ = run_round(state, round, plan=plan, key=KEY, collector=collector)
+    how = [task.secure for task in collector.tasks]
+    assert all(each is not None for each in how)
+    encodings = [each.encoding for each in how if each is not None]
+    assert [each.clip_norm for each in encodings] == [task.clip_norm for task in collector.tasks]
+    assert len({each.clip_norm for each in encodings}) == 4
+    assert {(each.largest, each.bits, each.dimension) for each in encodings} == {
+        (encodings[0].largest, encodings[0].bits, encodings[0].dimension)
+    }
+    for each in encodings:
+        assert each.scale * each.clip_norm == pytest.approx(encodings[0].scale * encodings[0].clip_norm, rel=1e-12)
+        assert each.inflation == pytest.approx(1.01, rel=1e-12)
+    assert len({each.signs for each in how if each is not None}) == 4
+
+
+def test_the_guarantee_of_a_recipe_covers_its_encoding(cache: Cache) -> None:
+    recipe = tiny_recipe(
+        cache.path,
+        privacy={"mechanism": {"name": "tree"}, "zcdp": 1.0},
+        aggregation={"kind": "secure", "inflation": 1.2},
+    )
+    plan = recipe.plan()
+    assert plan.guarantee.zcdp == pytest.approx(1.0, rel=1e-9)
+    plain = tiny_recipe(cache.path, privacy={"mechanism": {"name": "tree"}, "zcdp": 1.0}).plan().guarantee
+    assert plan.guarantee.noise_multiplier == pytest.approx(1.2 * plain.noise_multiplier, rel=1e-9)
+    encoding = plan.encoding(12_345)
+    assert encoding is not None
+    assert clip_inflation(encoding.clip_norm, encoding.dimension, encoding.scale) <= plan.guarantee.clip_inflation
+    assert (plan.encoding(12_345), plan.secure) == (encoding, SecureUpdates())
+
+
+def test_a_run_that_was_interrupted_ends_in_the_same_bits(cache: Cache, tmp_path: Path) -> None:
+    recipe = tiny_recipe(
+        cache.path,
+        privacy={"mechanism": {"name": "tree", "restarts": [5]}, "noise_multiplier": 0.3},
+        clipping={"initial": 0.2},
+        **SECURE,
+    )
+    with begin(recipe, tmp_path / "whole", anyway=True) as run:
+        carry_on(run, hardware=ONE)
+    for until in (3, 7, None):
+        with begin(recipe, tmp_path / "parts", anyway=True) as run:
+            carry_on(run, hardware=ONE, until=until)
+    assert what_happened(tmp_path / "parts") == what_happened(tmp_path / "whole")
+
+
+def test_the_statement_and_the_report_say_what_was_done(cache: Cache, tmp_path: Path) -> None:
+    recipe = tiny_recipe(cache.path, privacy={"mechanism": {"name": "tree"}, "zcdp": 1.0}, **SECURE)
+    with begin(recipe, tmp_path / "run", anyway=True) as run:
+        carry_on(run, hardware=ONE)
+    with Run.open(tmp_path / "run") as run:
+        found, accounts = statement_of(run), accounts_of(run)
+        secure = trained(run).secure
+    assert secure is not None and (secure.threshold, secure.report_goal) == (3, 6)
+    assert accounts.realised is not None and accounts.planned.zcdp == pytest.approx(1.0)
+    assert accounts.realised.sequences[0].guarantee.clip_inflation == 1.01
+    text = found.markdown()
+    for words in (
+        f"padded to {secure.dimension:,}, {secure.bits} bits each",
+        "lengthens it by a factor of at most 1.01",
+        "none of fewer than 3 reports",
+        "The protocol that would keep the summands from the server was not run",
+        "at most 1.01 times that once encoded for secure aggregation",
+    ):
+        assert words in text, words
+    assert all(line.holds for line in verify(found.to_record()))
+    report(tmp_path / "run")
+    page = (tmp_path / "run" / "report" / "report.md").read_text()
+    assert "sums of updates" in page and "the protocol that hides the summands was not run" in page
+
+
+# -- what is refused -----------------------------------------------------------------------------------------------
+
+
+def test_a_sum_of_fewer_reports_than_the_threshold_is_not_opened(cache: Cache) -> None:
+    learner, plan = tiny_learner(cache, poisoned_loss), plan_of(cache, aggregation={"kind": "secure", "threshold": 6})
+    collector = collector_of(learner, plan, cores(), KEY)
+    with pytest.raises(TrainingError, match=r"round 0: [1-5] reports came, and no sum of fewer than 6 is opened"):
+        run_round(first_state(learner, plan), 0, plan=plan, key=KEY, collector=collector)
+    lower = plan_of(cache, aggregation={"kind": "secure", "threshold": 1})
+    _, outcome = run_round(first_state(learner, lower), 0, plan=lower, key=KEY, collector=collector)
+    assert 1 <= outcome.release.reports < 6
+
+
+def test_the_threshold_is_half_of_the_report_goal_by_default() -> None:
+    assert [SecureUpdates().least(goal) for goal in (1, 2, 5, 100)] == [1, 1, 3, 50]
+    assert SecureUpdates(threshold=7).least(9) == 7
+
+
+@pytest.mark.parametrize(
+    ("section", "complaint"),
+    [
+        ({"kind": "secure", "threshold": 7}, r"aggregation\.threshold=7 is not between 1 and rounds\.report_goal=6"),
+        ({"kind": "secure", "threshold": 0}, r"aggregation\.threshold"),
+        ({"kind": "secure", "inflation": 1.0}, r"aggregation\.inflation"),
+        ({"kind": "secure", "inflation": "1%"}, r"aggregation\.inflation"),
+        ({"kind": "secure", "sigmas": 0.0}, r"aggregation\.sigmas"),
+        ({"kind": "masked"}, r"aggregation\.kind"),
+        ({"inflation": 1.1}, r"aggregation\.kind"),
+        ({"kind": "secure", "scale": 3.0}, r"aggregation\.scale"),
+    ],
+)
+def test_recipes_that_cannot_be_are_refused(cache: Cache, section: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(RecipeError, match=complaint):
+        tiny_recipe(cache.path, aggregation=section)
+
+
+def test_a_report_goal_beyond_the_modulus_is_refused_before_the_first_round(cache: Cache, tmp_path: Path) -> None:
+    tight = {"aggregation": {"kind": "secure", "inflation": 1 + 1e-13}}
+    recipe = tiny_recipe(cache.path, privacy=MECHANISMS["blt"], **tight)
+    with pytest.raises(InputError, match=r"sums of report_goal=6 .* bits a coordinate, and words have 32"):
+        begin(recipe, tmp_path / "run", anyway=True)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_guarantee_that_counts_no_inflation_has_no_encoding(cache: Cache) -> None:
+    plan = plan_of(cache)
+    bare: Guarantee = replace(plan.guarantee, clip_inflation=1.0)
+    with pytest.raises(InputError, match="above 1"):
+        first_state(tiny_learner(cache), replace(plan, guarantee=bare))
