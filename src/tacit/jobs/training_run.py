@@ -124,7 +124,12 @@ def begin(
 
 def _secured(secure: SecureUpdates, encoding: Encoding) -> SecureSumUsed:
     return SecureSumUsed(
-        **asdict(encoding),
+        parameters=encoding.parameters,
+        dimension=encoding.dimension,
+        clip_norm=encoding.clip_norm,
+        scale=encoding.scale,
+        report_goal=encoding.report_goal,
+        sigmas=encoding.sigmas,
         inflation=encoding.inflation,
         bits=encoding.bits,
         clipping_probability=encoding.clipping_probability,

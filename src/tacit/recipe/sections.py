@@ -268,7 +268,7 @@ class TrainingLossSection(Section):
 
 
 class AggregationSection(Section):
-    """Updates are encoded as integers and only their sum is decoded; see SecureUpdates. Left out, sums are in the clear."""
+    """Updates are encoded as integers, only their sum is decoded; see SecureUpdates. Left out, it is in the clear."""
 
     kind: Literal["secure"]
     inflation: float = Field(default=INFLATION, gt=1, le=2)  # 1% more norm, 2% more zCDP: at some 20 bits a coordinate
