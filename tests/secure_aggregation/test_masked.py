@@ -345,6 +345,8 @@ def test_a_device_follows_no_invitation_below_its_policy_or_that_contradicts_its
     assert invited(server.invitation, DevicePolicy(always=frozenset(identities[:2]))) == settings
     with pytest.raises(ProtocolError, match="is not invited, and this device opens no sum without it"):
         invited(server.invitation, DevicePolicy(always=frozenset([bytes(32)])))
+    with pytest.raises(ProtocolError, match="has taken part in the round"):
+        invited(server.invitation, DevicePolicy(joined=frozenset([settings.name])))
     for wrong, said in [
         (Invitation(bytes(32), settings.to_bytes(), identities), "another round's name"),
         (Invitation(settings.name, settings.to_bytes(), identities[1:]), "other clients"),

@@ -44,6 +44,7 @@ class DevicePolicy:
     fewest: int = 2  # clients in a sum
     corruption: float = 0.0  # share of the clients that may collude with the server
     always: frozenset[bytes] = frozenset()  # identities that every sum must hold: keepers that add noise to it
+    joined: frozenset[bytes] = frozenset()  # names of rounds that it has taken part in, kept through restarts
 
 
 def invited(invitation: bytes, policy: DevicePolicy | None = None) -> RoundSettings:
@@ -62,6 +63,10 @@ def _accepted(invitation: Invitation, policy: DevicePolicy) -> RoundSettings:
         raise ProtocolError(f"an invitation that cannot be: {error}") from None
     if settings.name != invitation.round:
         raise ProtocolError("an invitation has another round's name than its settings.")
+    if settings.name in policy.joined:
+        raise ProtocolError(
+            "this device has taken part in the round; a second time its signatures could be of two sets."
+        )
     if settings.fewest < policy.fewest or settings.corruption < round(1000 * policy.corruption):
         raise ProtocolError(
             f"the round opens sums of {settings.fewest} and withstands {settings.corruption / 10:g}% who collude; this "
@@ -75,7 +80,7 @@ def _accepted(invitation: Invitation, policy: DevicePolicy) -> RoundSettings:
 
 
 class MaskedClient:
-    """One device in one round."""
+    """One device in one round, once: its caller remembers `settings.name` before the first message leaves."""
 
     def __init__(
         self,
