@@ -11,7 +11,10 @@ from tacit.errors import InputError
 from tacit.evaluation.intervals import (
     CONFIDENCE,
     NORMAL,
+    UNKNOWN,
     Estimate,
+    as_share,
+    complement,
     mean_of,
     quantile_of,
     ratio_of_means,
@@ -118,3 +121,12 @@ def test_too_little_to_speak_of_is_refused() -> None:
         ratio_of_means([0.1, 0.2], [0.0, 0.0])
     with pytest.raises(InputError, match="no share"):
         worst_share_of([0.1, 0.2], 0.0)
+
+
+def test_of_a_share_what_cannot_be_is_cut_off() -> None:
+    rare = np.r_[np.zeros(40), 0.02]
+    found = mean_of(rare)
+    assert found.low < 0 and as_share(found) == (found.value, 0.0, found.high)
+    assert as_share(complement(found)) == complement(as_share(found))
+    assert as_share(Estimate(-0.02, -0.1, 0.06)) == (0.0, 0.0, 0.06)
+    assert as_share(UNKNOWN) is UNKNOWN

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import InputError
 from tacit.evaluation.histograms import Buckets, Cells
-from tacit.evaluation.intervals import Estimate, mean_of, quantile_of, share_of, worst_share_of
+from tacit.evaluation.intervals import Estimate, as_share, mean_of, quantile_of, share_of, worst_share_of
 from tacit.evaluation.queries import ACCURACY
 from tacit.evaluation.release import HistogramQuery
 from tacit.keyboard.metrics import TOP1, Counts
@@ -62,9 +62,9 @@ def spread_of(clients: Sequence[Counts]) -> Spread:
         pooled=total.value(TOP1),
         top3=total.value("top3_accuracy"),
         cross_entropy=total.value("cross_entropy"),
-        mean=mean_of(measured),
+        mean=as_share(mean_of(measured)),
         quantiles={q: quantile_of(measured, q) for q in QUANTILES},
-        worst_decile=worst_share_of(measured, 0.1),
+        worst_decile=as_share(worst_share_of(measured, 0.1)),
     )
 
 

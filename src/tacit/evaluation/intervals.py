@@ -27,6 +27,11 @@ def complement(share: Estimate) -> Estimate:
     return Estimate(1 - share.value, 1 - share.high, 1 - share.low)
 
 
+def as_share(found: Estimate) -> Estimate:
+    """The same of what is a share, as an accuracy is: outside [0, 1] nothing true is cut off."""
+    return found if np.isnan(found.value) else Estimate(*(float(np.clip(each, 0, 1)) for each in found))
+
+
 def mean_of(values: ArrayLike) -> Estimate:
     """Mean over clients with Student's t interval: exact for normal values, else right for many clients.
 

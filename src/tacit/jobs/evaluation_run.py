@@ -24,7 +24,7 @@ from tacit.evaluation.fairness import (
     spread_of,
 )
 from tacit.evaluation.histograms import UNCHANGED, Histogram, mean_from, quantile_from, share_from, worst_share_from
-from tacit.evaluation.intervals import complement
+from tacit.evaluation.intervals import as_share, complement
 from tacit.evaluation.release import exactly
 from tacit.evaluation.settings import EvaluationSettings, ReleasePrice
 from tacit.files import PathLike, as_path
@@ -219,8 +219,8 @@ def _released(names: Sequence[str], histograms: Mapping[str, Histogram]) -> dict
     for at, name in enumerate(names):
         accuracy = histograms[accuracy_query(at)]
         models[name] = {
-            "mean": mean_from(accuracy),
-            "worst_decile": worst_share_from(accuracy, 0.1),
+            "mean": as_share(mean_from(accuracy)),
+            "worst_decile": as_share(worst_share_from(accuracy, 0.1)),
             "quantiles": {q: quantile_from(accuracy, q) for q in QUANTILES},
             "histogram": accuracy.as_row(),
         }

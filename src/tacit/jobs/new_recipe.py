@@ -167,7 +167,7 @@ def _expected(made: "Proposal") -> str:
             f"{made.prospect}, from {low:+.1%} of the public model's accuracy, where the clients write as that text "
             f"does, to {high:+.0%}, where they write otherwise (compare, and keep the better one)"
         )
-    return f"{made.prospect}, about {made.loss:.0%} of the accuracy without noise is lost"
+    return f"{made.prospect}, about {made.loss:.0%} is lost of what these clients would teach without privacy"
 
 
 def _refusal(made: "Proposal", cache: Path) -> str:

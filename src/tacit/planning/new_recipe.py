@@ -135,8 +135,8 @@ class Proposal:
                 f"as that text does, to {high:+.0%}, where they write otherwise, as far as small runs tell.",
             )
         return (
-            f"Expected: {self.prospect}. {self.loss:.0%} of the accuracy without noise is lost, as far as small runs",
-            f"tell: the model learns {self.shape.learnt:.0%} of what there is to learn and keeps "
+            f"Expected: {self.prospect}. {self.loss:.0%} is lost of what these clients would teach without privacy, as",
+            f"far as small runs tell: the model learns {self.shape.learnt:.0%} of what there is to learn and keeps "
             f"{self.shape.kept:.0%} of that.",
         )
 

@@ -228,7 +228,8 @@ def points(gain: "Estimate") -> str:
 
 
 def _said(found: "Estimate | None") -> str:
-    return "–" if found is None else f"{found.value:.1%} ({found.low:.1%} to {found.high:.1%})"
+    """A share with its interval, of which only what is between nothing and all can be."""
+    return "–" if found is None else f"{found.value:.1%} ({max(found.low, 0):.1%} to {min(found.high, 1):.1%})"
 
 
 def _nats(value: float | None) -> str:
