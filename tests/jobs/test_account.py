@@ -9,6 +9,7 @@ import pytest
 
 from tacit.errors import InputError
 from tacit.jobs.account import account, read_round_times
+from tacit.jobs.design import design_mechanism
 from tacit.privacy import Guarantee, Participation, Tree
 
 SERVED = Participation.from_rounds_between(rounds=2000, rounds_between=313, max_participations=6)
@@ -91,3 +92,13 @@ def test_headers_as_people_write_them(tmp_path: Path, header: str) -> None:
     path = tmp_path / "rounds.csv"
     path.write_text("\n".join([header, *lines, "", ""]), encoding="utf-8")
     assert read_round_times(path) == [10.0, 20.0]
+
+
+def test_a_mechanisms_name_is_no_strategy_and_is_told_how_to_become_one() -> None:
+    plan = Participation(rounds=16, min_separation=8, max_participations=2)
+    with pytest.raises(
+        InputError, match=r"strategy='tree' is a name; .*tacit\.design_mechanism\('tree', participation\)"
+    ):
+        account("tree", plan, noise_multiplier=1.0)  # type: ignore[arg-type]
+    made = design_mechanism("tree", plan).strategy
+    assert made is not None and account(made, plan, noise_multiplier=1.0).zcdp > 0

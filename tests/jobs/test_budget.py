@@ -84,7 +84,7 @@ def test_a_training_is_entered_settled_and_named_in_its_statement(cache: Cache, 
         state = tacit.statement(run).facts.budget
         assert state is not None and not state.settled and state.zcdp == 2.0
     refused = tmp_path / "refused"
-    with pytest.raises(BudgetError, match="'phones' has zCDP 1 of 3 left after 1 runs, and this run would take 2"):
+    with pytest.raises(BudgetError, match="'phones' has zCDP 1 of 3 left after 1 run, and this run would take 2"):
         begin(asked, refused)
     assert not refused.exists()
     with begin(asked, tmp_path / "run") as run:  # found again, and not entered twice

@@ -14,7 +14,7 @@ LIMITS = Participation.worst_case(100, 10)
 job: Any = tacit  # the type checker would refuse what is tried here
 
 WRONG: dict[str, tuple[str, Callable[[], Any]]] = {
-    "account": ("strategy='tree' is of the type str; give Strategy", lambda: job.account("tree", LIMITS, zcdp=1.0)),
+    "account": ("strategy='tree' is a name; give the strategy itself", lambda: job.account("tree", LIMITS, zcdp=1.0)),
     "account, limits": ("participation=100", lambda: job.account(Tree(), 100, zcdp=1.0)),
     "account, price": ("zcdp='1' is of the type str", lambda: job.account(Tree(), LIMITS, zcdp="1")),
     "account_population": ("population=3 is no path", lambda: job.account_population(3)),

@@ -53,6 +53,11 @@ def account(
     With clip norm 1: what is promised does not depend on it. clip_inflation: see `privacy.encoding`. Raises: InputError
     unless there is one price, or where a value is none; AccountingError where no sensitivity is known.
     """
+    if isinstance(strategy, str):
+        raise InputError(
+            f"strategy={strategy!r} is a name; give the strategy itself, such as Tree() of tacit.privacy, or "
+            f"tacit.design_mechanism({strategy!r}, participation).strategy."
+        )
     of_type("strategy", strategy, Strategy)
     of_type("participation", participation, Participation)
     prices = {"noise_multiplier": noise_multiplier, "zcdp": zcdp, "epsilon": epsilon}

@@ -195,9 +195,10 @@ class PopulationBudget:
                     "a population that has."
                 )
             if allowed is not None and wanted and taken + wanted > allowed * (1 + ROUNDING):
+                runs = "1 run" if len(book.counted) == 1 else f"{len(book.counted)} runs"
                 raise BudgetError(
                     f"the population '{self.name}' has {what} {max(allowed - taken, 0):.6g} of {allowed:.6g} left "
-                    f"after {len(book.counted)} runs, and this run would take {wanted:.6g}; ask for less, or others."
+                    f"after {runs}, and this run would take {wanted:.6g}; ask for less, or others."
                 )
 
     # -- the file --------------------------------------------------------------------------------------------------
