@@ -183,5 +183,6 @@ def run(words: list[str], text: str) -> tuple[int, str, str]:
             Path(into).write_text(result.stdout, encoding="utf-8")
         return result.exit_code, result.stdout, result.stderr
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(["bash", "-c", text], env={**os.environ, "PATH": path}, capture_output=True, text=True)
+    shell = os.environ | {"PATH": path, "COLUMNS": str(small_sizes.WIDTH)}
+    done = subprocess.run(["bash", "-c", text], env=shell, capture_output=True, text=True)
     return done.returncode, done.stdout, done.stderr
