@@ -221,7 +221,6 @@ def sealed_row(parameters: int, turns: int, clients: int) -> dict[str, Any]:
 
     encoding, spent, reports = encoding_of(parameters), Stopwatch(), clients - len(range(0, clients, 10))
     vector = np.random.default_rng(0).integers(0, 2 * encoding.largest, encoding.dimension, dtype=np.uint32)
-    vector = (vector - np.uint32(encoding.largest)) & np.uint32(encoding.modulus - 1)
     private = os.urandom(32)
     with tempfile.TemporaryDirectory() as folder:
         keepers = []
@@ -229,10 +228,9 @@ def sealed_row(parameters: int, turns: int, clients: int) -> dict[str, Any]:
             make_keeper(Path(folder) / str(index))
             keepers.append(Keeper(Path(folder) / str(index), least_reports=2))
         settings = SealedRound(
-            parameters=smallest_parameters(encoding.dimension, encoding.bits, encoding.largest, REPORT_GOAL),
+            parameters=smallest_parameters(encoding.dimension, 2 * encoding.largest, REPORT_GOAL),
             dimension=encoding.dimension,
-            bits=encoding.bits,
-            largest=encoding.largest,
+            largest=2 * encoding.largest,
             report_goal=2,
             most_reports=REPORT_GOAL,
             corrupt=1,

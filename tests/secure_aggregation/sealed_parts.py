@@ -13,19 +13,18 @@ from tacit.secure_aggregation.sealed_messages import Deposit, KeySum, Report, Se
 from tacit.secure_aggregation.sealed_server import SealedServer
 from tacit.secure_aggregation.secrets import Identity, Words
 
-DIMENSION, BITS, LARGEST = 300, 12, 100
+DIMENSION, LARGEST = 300, 100
 DRAW = secrets.seeded(b"small rounds of one message, for")
 SERVER = DRAW(32)
 CLIENTS = [Identity(DRAW(32)) for _ in range(6)]
 
 
 def vectors(count: int, *, seed: int = 1, dimension: int = DIMENSION) -> list[Words]:
-    numbers = np.random.default_rng(seed).integers(-LARGEST, LARGEST, (count, dimension), endpoint=True)
-    return list((numbers % (1 << BITS)).astype(np.uint32))
+    return list(np.random.default_rng(seed).integers(0, LARGEST, (count, dimension), np.uint32, endpoint=True))
 
 
 def summed(each: Sequence[Words]) -> list[int]:
-    found: list[int] = (np.sum(each, axis=0, dtype=np.uint64) % (1 << BITS)).tolist()
+    found: list[int] = np.sum(each, axis=0, dtype=np.uint64).tolist()
     return found
 
 
@@ -90,7 +89,6 @@ def small_round(
     settings = SealedRound(
         parameters,
         dimension,
-        BITS,
         LARGEST,
         report_goal,
         most_reports,

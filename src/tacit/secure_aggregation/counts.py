@@ -127,13 +127,11 @@ def masked_total(words: Sequence[Words], bits: int, each: int) -> Words:
 
 def sealed_total(words: Sequence[Words], bits: int, each: int) -> Words:
     """The same by one message of each device and KEEPERS keepers, whose keys are made for it and thrown away."""
-    width = max(bits, (2 * each).bit_length())  # a word of this protocol has room for a sign
     with tempfile.TemporaryDirectory() as folder:
         parties = SealedParties.of(
             len(words),
             Path(folder),
             dimension=words[0].size,
-            bits=width,
             largest=each,
             report_goal=FEWEST,
             keepers=KEEPERS,

@@ -7,7 +7,7 @@ import numpy as np
 from tacit.secure_aggregation.discrete_gaussian import sample
 from tacit.secure_aggregation.lattice import public_polynomial
 from tacit.secure_aggregation.residues import pack
-from tacit.secure_aggregation.ring import Integers, Residues
+from tacit.secure_aggregation.ring import Integers
 from tacit.secure_aggregation.sealed_messages import Report, SealedRound, box_context, report_digests, signed_report
 from tacit.secure_aggregation.secrets import KEY_BYTES, Draw, Identity, agreed, public_key, sealed, seeded, tag
 from tacit.secure_aggregation.shares import PRIME, split
@@ -15,20 +15,20 @@ from tacit.secure_aggregation.slots import Vector
 
 
 def sealed_report(settings: SealedRound, identity: Identity, vector: Vector, *, draw: Draw = os.urandom) -> Report:
-    """The one message of a client: its vector (dimension,) uint32 modulo 2^bits, for this round alone.
+    """The one message of a client: its vector (dimension,) uint32 up to `largest`, for this round alone.
 
     Whoever calls it has checked the settings (`SealedRound.check`). draw: where 32 random bytes come from, of which all
     of its randomness follows; another than the operating system's only in simulations that say so.
     Raises: InputError for a vector that this round does not sum.
     """
     private = seeded(draw(KEY_BYTES))
-    shifted = settings.slots.shifted(vector)
+    settings.slots.check(vector)
     key = sample(settings.slots.parameters.degree, private)
     boxes = tuple(
         sealed(public, share, box_context(settings.name, identity.public, index), private)
         for index, (public, share) in enumerate(zip(settings.boxes, _shares(settings, key, private), strict=True))
     )
-    body = _ciphertexts(settings, shifted, key, private)
+    body = _ciphertexts(settings, vector, key, private)
     ephemeral = private(KEY_BYTES)
     tagged = tag(agreed(ephemeral, settings.server, "report tag", settings.name, identity.public), body)
     digests = report_digests(boxes, public_key(ephemeral), tagged)
@@ -45,7 +45,7 @@ def _shares(settings: SealedRound, key: Integers, draw: Draw) -> list[bytes]:
     return [part.astype("<u4").tobytes() for part in parts]
 
 
-def _ciphertexts(settings: SealedRound, shifted: Residues, key: Integers, draw: Draw) -> bytes:
+def _ciphertexts(settings: SealedRound, vector: Vector, key: Integers, draw: Draw) -> bytes:
     """a_j s + t e_j + m_j for each polynomial j, transformed and packed; one polynomial in memory at a time."""
     slots, parameters = settings.slots, settings.slots.parameters
     ring = parameters.ring
@@ -54,7 +54,7 @@ def _ciphertexts(settings: SealedRound, shifted: Residues, key: Integers, draw: 
     for index in range(slots.polynomials):
         errors = sample(parameters.degree, draw)
         total = ring.scaled(ring.reduced(errors), 1 << parameters.plain_bits)
-        ring.add(total, ring.reduced_limbs(slots.plain(shifted, index)))
+        ring.add(total, ring.reduced_limbs(slots.plain(vector, index)))
         ring.add_product(ring.transform(total), public_polynomial(parameters, settings.seed, index), prepared)
         parts.append(pack(ring, total))
     return b"".join(parts)

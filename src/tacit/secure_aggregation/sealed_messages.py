@@ -38,16 +38,15 @@ Tag = Annotated[bytes, wire.Fixed(TAG_BYTES)]
 class SealedRound(Record):
     """What everybody in a round agrees on before it; its digest is the round's name in every message.
 
-    parameters: the name of a published set; dimension, bits, largest: of the vectors, as `Slots` takes them;
-    report_goal: the fewest reports that a sum may hold, most_reports: the most; corrupt: how many keepers may work with
-    the server and learn nothing; keepers, boxes: their Ed25519 identities, and X25519 keys that boxes are sealed to;
-    server: its X25519 key of this round; seed: public and random, of the polynomials a_j.
+    parameters: the name of a published set; dimension, largest: of the vectors, as `Slots` takes them; report_goal: the
+    fewest reports that a sum may hold, most_reports: the most; corrupt: how many keepers may work with the server and
+    learn nothing; keepers, boxes: their Ed25519 identities, and X25519 keys that boxes are sealed to; server: its own
+    X25519 key of this round; seed: public and random, of the polynomials a_j.
     Raises: InputError for settings that nobody can keep.
     """
 
     parameters: Bytes
     dimension: Count
-    bits: Index
     largest: Count
     report_goal: Count
     most_reports: Count
@@ -77,7 +76,7 @@ class SealedRound(Record):
     def slots(self) -> Slots:
         """Where coordinates lie in ciphertexts. Raises: InputError as `Slots` and `published` do."""
         known = published(self.parameters.decode(errors="replace"))
-        return Slots(known, self.dimension, self.bits, self.largest, self.most_reports)
+        return Slots(known, self.dimension, self.largest, self.most_reports)
 
     @cached_property
     def name(self) -> bytes:
@@ -122,10 +121,10 @@ class SealedRound(Record):
             raise InputError(f"this round's keeper {strange.hex()[:16]} is none of those that are trusted here.")
 
 
-def smallest_parameters(dimension: int, bits: int, largest: int, most_reports: int) -> bytes:
+def smallest_parameters(dimension: int, largest: int, most_reports: int) -> bytes:
     """The name of the published set whose ciphertexts are the shortest, as a SealedRound takes it."""
     sizes = {
-        name: Slots(each, dimension, bits, largest, most_reports).polynomials * packed_bytes(each.ring)
+        name: Slots(each, dimension, largest, most_reports).polynomials * packed_bytes(each.ring)
         for name, each in PUBLISHED.items()
     }
     return min(sizes, key=sizes.__getitem__).encode()

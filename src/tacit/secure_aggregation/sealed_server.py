@@ -128,7 +128,7 @@ class SealedServer:
         return Agreement(self._settings.name, tuple(self._votes), tuple(self._votes.values()))
 
     def opened(self) -> Vector:
-        """The sum (dimension,) uint32 modulo 2^bits of the vectors of the agreed set.
+        """The sum (dimension,) uint32 of the vectors of the agreed set.
 
         Raises: RoundAborted with the cause where too few keepers answered, their answers are no sum of keys, or the
         sum fails its checks: then there is no sum.

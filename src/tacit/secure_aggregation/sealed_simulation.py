@@ -38,7 +38,6 @@ class SealedParties:
         folder: Path,
         *,
         dimension: int,
-        bits: int,
         largest: int,
         seed: int,
         report_goal: int = 2,
@@ -55,9 +54,8 @@ class SealedParties:
         private = draw(secrets.KEY_BYTES)
         most = max(count, report_goal)
         settings = SealedRound(
-            parameters=smallest_parameters(dimension, bits, largest, most),
+            parameters=smallest_parameters(dimension, largest, most),
             dimension=dimension,
-            bits=bits,
             largest=largest,
             report_goal=report_goal,
             most_reports=most,

@@ -2,8 +2,8 @@
 
 A coefficient below t = 2^plain_bits is `per_coefficient` slots of `width` bits, the first in the lowest bits; bits that
 are left over are zero. The first `checks` slots of every polynomial hold 1 from each client, so that their sum is the
-number of clients; then come the coordinates in their order, and zeros behind the last. A coordinate v, a residue modulo
-2^bits that stands for a number from -largest to largest, is put in as v + largest.
+number of clients; then come the coordinates in their order, whole numbers from 0 to `largest`, and zeros behind the
+last. Sums are exact: no modulus is reduced by.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from tacit.secure_aggregation.lattice import Parameters, error_bound
 from tacit.secure_aggregation.ring import LIMBS, Residues
 
 CHECK_BITS = 128  # of check slots in every polynomial, at least
-MOST_WIDTH = 56  # bits of a slot, so that the smallest published t holds one
+WORD = 32  # bits of a coordinate of the sum
 
 Vector = npt.NDArray[np.uint32]
 
@@ -27,39 +27,31 @@ Vector = npt.NDArray[np.uint32]
 class Slots:
     """Where the coordinates lie.
 
-    dimension: of the vectors; bits: they are residues modulo 2^bits, at most 32; largest: what each stands for lies
-    between -largest and largest; reports: the most that a sum may hold.
+    dimension: of the vectors; largest: of what a client puts into a coordinate; reports: the most that a sum may hold.
     Raises: InputError for values that go together in no way.
     """
 
     parameters: Parameters
     dimension: int
-    bits: int
     largest: int
     reports: int
 
     def __post_init__(self) -> None:
-        if not 1 <= self.bits <= 32:
-            raise InputError(f"bits={self.bits} is no modulus that 32-bit words hold; give 1 to 32.")
-        if not 1 <= 2 * self.largest < 1 << self.bits:
+        for name in ("dimension", "largest", "reports"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name}={getattr(self, name)} must be at least 1.")
+        if self.width > WORD:
             raise InputError(
-                f"largest={self.largest} needs {(2 * self.largest).bit_length()} bits with its sign, and residues have "
-                f"{self.bits}; give at least 1, and at most {max(1, ((1 << self.bits) - 1) // 2)}."
-            )
-        if self.dimension < 1 or self.reports < 1:
-            raise InputError(f"dimension={self.dimension} and reports={self.reports} must both be at least 1.")
-        if self.width > MOST_WIDTH:
-            raise InputError(
-                f"{self.reports:,} reports of numbers to {self.largest} sum to {self.width} bits, and a slot has at "
-                f"most {MOST_WIDTH}; ask for fewer reports."
+                f"{self.reports:,} reports of numbers to {self.largest:,} sum to {self.width} bits, and words have "
+                f"{WORD}; ask for fewer reports."
             )
         if self.error_bound > self.parameters.most_error:
             raise InputError(f"{self.reports:,} reports are more than {self.parameters.name} can open; ask for fewer.")
 
     @property
     def width(self) -> int:
-        """Bits of a slot: the sum of `reports` values up to 2 largest fits."""
-        return (2 * self.largest * self.reports).bit_length()
+        """Bits of a slot: the sum of `reports` values up to `largest` fits."""
+        return (self.largest * self.reports).bit_length()
 
     @property
     def per_coefficient(self) -> int:
@@ -86,33 +78,24 @@ class Slots:
         """What a sum's errors stay within; `lattice.error_bound` for all of its coefficients."""
         return error_bound(self.reports, self.parameters.degree * self.polynomials)
 
-    def shifted(self, vector: Vector) -> npt.NDArray[np.uint64]:
-        """The coordinates plus `largest`, from 0 to 2 largest.
-
-        Raises: InputError for another length or type, and for a residue that stands for a number beyond `largest`.
-        """
+    def check(self, vector: Vector) -> None:
+        """Raises: InputError for another length or type, and for a coordinate beyond `largest`."""
         if vector.shape != (self.dimension,) or vector.dtype != np.uint32:
             raise InputError(
                 f"the vector is {vector.dtype}{list(vector.shape)}, and this round sums uint32[{self.dimension}]."
             )
-        if self.bits < 32 and int(vector.max()) >> self.bits:
-            raise InputError(
-                f"a coordinate is {int(vector.max())}, and residues of this round are below 2^{self.bits}."
-            )
-        shifted = (vector.astype(np.uint64) + np.uint64(self.largest)) & np.uint64((1 << self.bits) - 1)
-        if int(shifted.max()) > 2 * self.largest:
-            raise InputError(f"a coordinate stands for a number beyond {self.largest}, which this round promised.")
-        return shifted
+        if int(vector.max()) > self.largest:
+            raise InputError(f"a coordinate is {int(vector.max())}, and this round takes numbers up to {self.largest}.")
 
-    def plain(self, shifted: npt.NDArray[np.uint64], index: int) -> Residues:
-        """The coefficients of polynomial `index` as limbs (N, LIMBS), from what `shifted` gave."""
-        part = shifted[index * self.capacity : (index + 1) * self.capacity]
+    def plain(self, vector: Vector, index: int) -> Residues:
+        """The coefficients of polynomial `index` as limbs (N, LIMBS)."""
+        part = vector[index * self.capacity : (index + 1) * self.capacity]
         limbs = np.zeros((self.parameters.degree, LIMBS), np.uint64)
         _fill(limbs, part, self.per_coefficient, self.width, self.checks)
         return limbs
 
     def opened(self, limbs: Residues, index: int, reports: int) -> Vector:
-        """The coordinates of the sum that polynomial `index` holds, modulo 2^bits.
+        """The coordinates of the sum that polynomial `index` holds.
 
         limbs: its coefficients (N, LIMBS) between -q/2 and q/2; reports: how many the sum holds.
         Raises: RoundAborted where errors are too large or a check does not hold: then somebody spoilt the sum.
@@ -121,18 +104,16 @@ class Slots:
         sums = np.zeros(self.parameters.degree * self.per_coefficient, np.uint64)
         fits = _read(limbs, sums, self.width, self.parameters.plain_bits, self.error_bound)
         checks, coordinates, behind = np.split(sums, [self.checks, self.checks + count])
-        if not fits or np.any(checks != reports) or np.any(behind) or np.any(coordinates > 2 * self.largest * reports):
+        if not fits or np.any(checks != reports) or np.any(behind) or np.any(coordinates > self.largest * reports):
             raise RoundAborted(
                 f"the sum does not open: part {index + 1} of {self.polynomials} fails its checks. A client's shares "
                 "were not those of its key, or a client, a keeper or the server changed what it passed on."
             )
-        shift = self.largest * reports % (1 << self.bits)
-        modulus = np.uint64((1 << self.bits) - 1)
-        return ((coordinates + np.uint64((1 << self.bits) - shift)) & modulus).astype(np.uint32)
+        return coordinates.astype(np.uint32)
 
 
 @compiled
-def _fill(limbs: Residues, part: npt.NDArray[np.uint64], slots: int, width: int, checks: int) -> None:
+def _fill(limbs: Residues, part: Vector, slots: int, width: int, checks: int) -> None:
     number = 0
     for at in range(limbs.shape[0]):
         for slot in range(slots):
@@ -140,7 +121,7 @@ def _fill(limbs: Residues, part: npt.NDArray[np.uint64], slots: int, width: int,
             if number < checks:
                 value = np.uint64(1)
             elif number - checks < part.size:
-                value = part[number - checks]
+                value = np.uint64(part[number - checks])
             number += 1
             limb, shift = (slot * width) // 64, (slot * width) % 64
             limbs[at, limb] |= value << np.uint64(shift)
