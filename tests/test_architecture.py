@@ -37,7 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "discovery": {"privacy", "statements", "data", "randomizers", "secure_aggregation"},
     "evaluation": {"privacy", "statements", "keyboard", "data", "randomizers", "compute", "secure_aggregation"},
-    "recipe": {"privacy", "design", "keyboard", "population", "training", "compute"},
+    "recipe": {"privacy", "design", "keyboard", "population", "training", "compute", "secure_aggregation"},
     "planning": {"privacy", "design", "population", "recipe"},
     "reports": {"privacy", "statements", "runs", "keyboard", "evaluation", "planning", "population"},
     "secure_aggregation": {"privacy"},

@@ -33,7 +33,7 @@ from tacit.statements.accounts import accounts_of, trained
 from tacit.statements.ledger import Ledger
 from tacit.statements.run_facts import statement_of
 from tacit.statements.verify import verify
-from tacit.training import Collected, RoundPlan, TrainingTask
+from tacit.training import Collected, RoundPlan, TrainingTask, secure_sum
 from tacit.training.cohort import CohortSum, train_cohort
 from tacit.training.one_by_one import OneByOne
 from tacit.training.rounds import run_round
@@ -177,8 +177,71 @@ def test_a_run_that_was_interrupted_ends_in_the_same_bits(cache: Cache, tmp_path
     assert what_happened(tmp_path / "parts") == what_happened(tmp_path / "whole")
 
 
-def test_the_statement_and_the_report_say_what_was_done(cache: Cache, tmp_path: Path) -> None:
-    recipe = tiny_recipe(cache.path, privacy={"mechanism": {"name": "tree"}, "zcdp": 1.0}, **SECURE)
+@pytest.mark.parametrize("protocol", ["masks", "one-message"])
+def test_clients_that_play_a_whole_protocol_change_no_bit(cache: Cache, protocol: str) -> None:
+    learner, models = tiny_learner(cache), []
+    for played in ({}, {"protocol": protocol, "protocol_clients": 4}, {"protocol": protocol, "protocol_clients": 6}):
+        plan = plan_of(cache, aggregation={"kind": "secure", **played})
+        state, collector = first_state(learner, plan), collector_of(learner, plan, cores(), KEY)
+        state, outcome = run_round(state, 0, plan=plan, key=KEY, collector=collector)
+        assert outcome.release.reports == plan.report_goal
+        models.append(np.asarray(state.model))
+    np.testing.assert_array_equal(models[0], models[1])
+    np.testing.assert_array_equal(models[0], models[2])
+
+
+def test_the_sum_of_a_protocol_is_the_one_that_is_used(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    learner = tiny_learner(cache)
+    plan = plan_of(cache, aggregation={"kind": "secure", "protocol": "masks", "protocol_clients": 4})
+    state, collector = first_state(learner, plan), collector_of(learner, plan, cores(), KEY)
+    asked: list[int] = []
+
+    def spoilt(words: Any, bits: int, each: int) -> Any:
+        asked.append(len(words))
+        return sum(words) + np.uint32(1 << (bits - 1))
+
+    monkeypatch.setattr(secure_sum, "masked_total", spoilt)
+    with pytest.raises(InputError, match="spoilt"):
+        run_round(state, 0, plan=plan, key=KEY, collector=collector)
+    assert asked == [4]
+
+
+def test_too_few_that_play_hide_nothing_and_are_refused(cache: Cache) -> None:
+    learner = tiny_learner(cache, poisoned_loss)
+    section = {"kind": "secure", "threshold": 1, "protocol": "masks", "protocol_clients": 3}
+    plan = plan_of(cache, aggregation=section)
+    with pytest.raises(TrainingError, match=r"[0-2] of the clients that play the protocol sent anything usable"):
+        for round in range(3):
+            run_round(
+                first_state(learner, plan),
+                round,
+                plan=plan,
+                key=KEY,
+                collector=collector_of(learner, plan, cores(), bytes([round] * 16)),
+            )
+
+
+@pytest.mark.parametrize(
+    ("played", "stated", "reported"),
+    [
+        (
+            {},
+            "The protocol that would keep the summands from the server was not run",
+            "the protocol that hides the summands was not run",
+        ),
+        (
+            {"protocol": "masks", "protocol_clients": 3},
+            "Of each round 3 clients played the whole protocol that keeps the summands from the server, pairwise masks",
+            "3 clients of each round played the protocol 'masks'",
+        ),
+    ],
+    ids=["no protocol", "masks"],
+)
+def test_the_statement_and_the_report_say_what_was_done(
+    cache: Cache, tmp_path: Path, played: dict[str, Any], stated: str, reported: str
+) -> None:
+    section = {"kind": "secure", **played}
+    recipe = tiny_recipe(cache.path, privacy={"mechanism": {"name": "tree"}, "zcdp": 1.0}, aggregation=section)
     with begin(recipe, tmp_path / "run", anyway=True) as run:
         carry_on(run, hardware=ONE)
     with Run.open(tmp_path / "run") as run:
@@ -192,14 +255,14 @@ def test_the_statement_and_the_report_say_what_was_done(cache: Cache, tmp_path: 
         f"padded to {secure.dimension:,}, {secure.bits} bits each",
         "lengthens it by a factor of at most 1.01",
         "none of fewer than 3 reports",
-        "The protocol that would keep the summands from the server was not run",
+        stated,
         "at most 1.01 times that once encoded for secure aggregation",
     ):
         assert words in text, words
     assert all(line.holds for line in verify(found.to_record()))
     report(tmp_path / "run")
     page = (tmp_path / "run" / "report" / "report.md").read_text()
-    assert "sums of updates" in page and "the protocol that hides the summands was not run" in page
+    assert "sums of updates" in page and reported in page
 
 
 # -- what is refused -----------------------------------------------------------------------------------------------
@@ -229,6 +292,10 @@ def test_the_threshold_is_half_of_the_report_goal_by_default() -> None:
         ({"kind": "secure", "inflation": "1%"}, r"aggregation\.inflation"),
         ({"kind": "secure", "sigmas": 0.0}, r"aggregation\.sigmas"),
         ({"kind": "masked"}, r"aggregation\.kind"),
+        ({"kind": "secure", "protocol": "other"}, r"aggregation\.protocol"),
+        ({"kind": "secure", "protocol_clients": 3}, r"aggregation\.protocol_clients=3 are to play no protocol"),
+        ({"kind": "secure", "protocol": "masks", "protocol_clients": 2}, r"aggregation\.protocol_clients"),
+        ({"kind": "secure", "protocol": "masks", "protocol_clients": 7}, r"protocol_clients=7 are more than rounds"),
         ({"inflation": 1.1}, r"aggregation\.kind"),
         ({"kind": "secure", "scale": 3.0}, r"aggregation\.scale"),
     ],

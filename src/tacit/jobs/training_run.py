@@ -134,6 +134,8 @@ def _secured(secure: SecureUpdates, encoding: Encoding) -> SecureSumUsed:
         bits=encoding.bits,
         clipping_probability=encoding.clipping_probability,
         threshold=secure.least(encoding.report_goal),
+        protocol=None if secure.played is None else secure.played.protocol,
+        protocol_clients=0 if secure.played is None else secure.played.devices,
     )
 
 

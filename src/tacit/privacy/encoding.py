@@ -7,8 +7,6 @@ What is here are numbers; updates are encoded by them in `secure_aggregation.enc
 import math
 from dataclasses import dataclass, replace
 
-from scipy.special import ndtri
-
 from tacit.errors import InputError
 
 RETRY_PROBABILITY = math.exp(-0.5)  # alpha of arXiv:2305.18465, Algorithm 2, as used in production
@@ -162,6 +160,8 @@ class Encoding:
                 raise InputError(f"{name}={value!r} is no number of them; give a whole number above 0.")
         if not 0 < failure < 1:
             raise InputError(f"failure={failure} does not lie between 0 and 1; give 2**-40, say.")
+        from scipy.special import ndtri  # an account of an encoding by itself needs no SciPy
+
         farthest = -float(ndtri(failure / (2 * self.dimension * rounds)))
         margin = math.ceil(farthest * math.sqrt(keepers) * self.scale * deviation + keepers / 2)
         return replace(self, margin=margin).checked()

@@ -1,7 +1,7 @@
 """The sections of a recipe: every key, its default, and the reason for it."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import (
     BaseModel,
@@ -27,6 +27,7 @@ from tacit.privacy.encoding import SIGMAS
 from tacit.privacy.gaussian import zcdp_for_epsilon
 from tacit.privacy.participation import Clock
 from tacit.privacy.strategy import Dense, Matrix, Strategy
+from tacit.secure_aggregation.counts import FEWEST, Protocol, SecureSum
 from tacit.training import ClientTraining, ServerOptimizer
 from tacit.training.adaptive_clipping import AdaptiveClipping
 from tacit.training.client import MOST
@@ -274,9 +275,26 @@ class AggregationSection(Section):
     inflation: float = Field(default=INFLATION, gt=1, le=2)  # 1% more norm, 2% more zCDP: at some 20 bits a coordinate
     sigmas: float = Field(default=SIGMAS, gt=0, le=100)  # no coordinate of a billion is ever clipped at 10
     threshold: int | None = Field(default=None, ge=1)  # left out: half the report goal, rounded up
+    protocol: Protocol | None = None  # left out: integers are added without keys, as fast as can be
+    protocol_clients: int | None = Field(default=None, ge=FEWEST)  # of a round; left out: 8
+
+    @model_validator(mode="after")
+    def _names_what_is_played(self) -> Self:
+        if self.protocol is None and self.protocol_clients is not None:
+            raise ValueError(
+                f"aggregation.protocol_clients={self.protocol_clients} are to play no protocol; name one with "
+                f"aggregation.protocol ({' or '.join(get_args(Protocol))}), or drop it."
+            )
+        return self
 
     def settings(self) -> SecureUpdates:
-        return SecureUpdates(sigmas=self.sigmas, threshold=self.threshold)
+        return SecureUpdates(sigmas=self.sigmas, threshold=self.threshold, played=self._played())
+
+    def _played(self) -> SecureSum | None:
+        if self.protocol is None:
+            return None
+        few = {} if self.protocol_clients is None else {"devices": self.protocol_clients}
+        return SecureSum(protocol=self.protocol, **few)
 
 
 class PopulationSection(Section):

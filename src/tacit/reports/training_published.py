@@ -285,10 +285,15 @@ def _sums(secure: SecureSumUsed | None) -> tuple[tuple[str, str], ...]:
     """How updates were encoded for sums that nobody can open; the statement says the rest."""
     if secure is None:
         return ()
+    protocol = (
+        "the protocol that hides the summands was not run"
+        if secure.protocol is None
+        else f"{secure.protocol_clients:,} clients of each round played the protocol {secure.protocol!r}"
+    )
     said = (
         f"of integers, {secure.dimension:,} coordinates of {secure.bits} bits; encoding lengthens an update by a "
         f"factor of at most {rounded_up(secure.inflation, 6)}; no sum of fewer than {secure.threshold:,} reports is "
-        "decoded, and the protocol that hides the summands was not run"
+        f"decoded, and {protocol}"
     )
     return (("sums of updates", said),)
 

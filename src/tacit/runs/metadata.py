@@ -64,6 +64,8 @@ class SecureSumUsed:
     bits: int  # of a coordinate
     clipping_probability: float  # of an update, at most
     threshold: int  # no sum of fewer reports is opened
+    protocol: str | None = None  # that some clients of each round play; None: none
+    protocol_clients: int = 0  # how many
 
 
 @dataclass(frozen=True, kw_only=True)

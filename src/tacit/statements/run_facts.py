@@ -34,6 +34,7 @@ PUBLIC_DATA = {  # by the vocabulary's kind
 }
 
 IN_THE_CLEAR = "simulated in the clear"
+PROTOCOLS = {"masks": "pairwise masks", "one-message": "one encrypted message of each and keepers"}
 BUDGET = "budget"  # a note: the state of the population's after the run was settled
 EXACT_FIGURES = "the exact figures under `simulation` in the folder and in its report, counted in the clients' own text"
 
@@ -142,8 +143,18 @@ def _aggregation(run: Run) -> str:
         return IN_THE_CLEAR
     return (
         f"simulated; every update was {_encoded(secure)}, the integers were added modulo 2^{secure.bits}, and only "
-        f"sums were decoded, none of fewer than {secure.threshold:,} reports. The protocol that would keep the "
-        "summands from the server was not run, and the randomness of rounding follows from the run's key"
+        f"sums were decoded, none of fewer than {secure.threshold:,} reports. {_played(secure)}; the randomness of "
+        "rounding follows from the run's key"
+    )
+
+
+def _played(secure: SecureSumUsed) -> str:
+    if secure.protocol is None:
+        return "The protocol that would keep the summands from the server was not run"
+    return (
+        f"Of each round {secure.protocol_clients:,} clients played the whole protocol that keeps the summands from the "
+        f"server, {PROTOCOLS[secure.protocol]}, with fresh keys; the integers of the others were added without keys, "
+        "which gives the same sum"
     )
 
 
@@ -214,11 +225,10 @@ def _summed(secure: Mapping[str, Any] | None) -> str:
     """Who adds up the reports of a group, by its run's settings."""
     if secure is None:
         return IN_THE_CLEAR
-    names = {"masks": "pairwise masks", "one-message": "one encrypted message of each and keepers"}
     return (
-        f"simulated secure aggregation by {names[secure['protocol']]}: of each group {secure['devices']:,} devices, or "
-        "all of fewer, play the whole protocol, the reports of the others are added in the clear modulo the same power "
-        "of two, and the total is the plain sum to the bit"
+        f"simulated secure aggregation by {PROTOCOLS[secure['protocol']]}: of each group {secure['devices']:,} "
+        "devices, or all of fewer, play the whole protocol, the reports of the others are added in the clear modulo "
+        "the same power of two, and the total is the plain sum to the bit"
     )
 
 

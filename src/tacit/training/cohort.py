@@ -6,6 +6,7 @@ workers there are and however fast, and memory does not grow with the cohort.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
 import jax.numpy as jnp
@@ -76,15 +77,30 @@ def train_cohort(
     """The sum over a cohort of clipped updates; a client whose update is not finite adds nothing and is flagged.
 
     model: flat (d,) float32. clients: numbers in the cache. seed: of the clients' own randomness in this round.
-    secure: how each update is encoded before any is added; the sum is decoded at the end. None: in the clear.
+    secure: how each update is encoded before any is added; the sum is decoded at the end. None: in the clear. Where it
+    says so, the residues of the first clients are added by the protocol that they play.
     """
     total: NDArray[Any] = np.zeros(model.shape, np.float32) if secure is None else secure.nothing()
-    norms, finite, losses = [], [], []
-    for part in workers.shard_sums(work, model, shards_of(clients), seed=seed, clip_norm=clip_norm, secure=secure):
-        total += part.total
+    playing = 0 if secure is None or secure.played is None else secure.played.devices
+    norms: list[NDArray[np.float32]] = []
+    finite, losses = [], []
+    played: list[NDArray[np.uint32]] = []
+
+    def sums(shards: Sequence[NDArray[np.int64]]) -> Iterator[ShardSum]:
+        return workers.shard_sums(work, model, shards, seed=seed, clip_norm=clip_norm, secure=secure)
+
+    alone = (part for client in clients[:playing] for part in sums([client[None]]))  # a sum of one is what it sends
+    rest = sums(shards_of(clients[playing:])) if playing < len(clients) else ()
+    for part in chain(alone, rest):
+        if len(norms) >= playing:
+            total += part.total
+        elif part.finite[0]:
+            played.append(part.total.astype(np.uint32, copy=False))
         norms.append(part.norms)
         finite.append(part.finite)
         losses.append(part.losses)
+    if secure is not None and playing:
+        np.add(total, secure.total_of(played), out=total)
     everybody = slice(len(clients))  # nobody's places come last
     usable = np.concatenate(finite)[everybody]
     return CohortSum(

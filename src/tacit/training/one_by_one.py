@@ -78,7 +78,7 @@ class OneByOne:
 
 
 def _sum(reports: Sequence[DeviceReport], task: TrainingTask) -> NDArray[np.float32]:
-    """Of the updates (d,); one report after another, residues decoded at the end."""
+    """Of the updates (d,); one report after another, residues decoded at the end. No protocol: its sum is the same."""
     if task.secure is None:
         total = np.zeros(task.model.shape, np.float32)
         for report in reports:

@@ -194,9 +194,11 @@ def _round_encoding(
 ) -> RoundEncoding | None:
     """How the round's devices encode: scale times clip norm stays, whatever the clip norm in force."""
     encoding = plan.encoding(parameters)
-    if encoding is None:
+    if encoding is None or plan.secure is None:
         return None
-    return RoundEncoding(encoding=encoding.at(updates.clip_norm), signs=seed_for(key, "signs", round))
+    return RoundEncoding(
+        encoding=encoding.at(updates.clip_norm), signs=seed_for(key, "signs", round), played=plan.secure.played
+    )
 
 
 def _follow(
