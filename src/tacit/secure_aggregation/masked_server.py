@@ -112,7 +112,7 @@ class MaskedServer:
         if self.waiting_for is None:
             raise ProtocolError("the round is over.")
         try:
-            messages = {client: message.to_bytes() for client, message in closing[self._step]()}
+            messages = dict(closing[self._step]())
         except RoundAborted:
             self._step = len(STEPS) + 1
             self._sum = np.zeros(0, np.uint32)
@@ -127,12 +127,12 @@ class MaskedServer:
         secrets.check_signature(self.identities[sender], "advertise", data[:-SIGNATURE_BYTES], message.signature)
         self._advertised[sender] = message
 
-    def _keys(self) -> Iterator[tuple[int, Message]]:
+    def _keys(self) -> Iterator[tuple[int, bytes]]:
         self._must_be_enough(len(self._advertised), "advertised their keys")
         advertised = {client: message.to_bytes() for client, message in self._advertised.items()}
         for client in self._advertised:
             near = tuple(advertised[each] for each in self._neighbours[client] if each in advertised)
-            yield client, Keys(self._round, near)
+            yield client, Keys(self._round, near).to_bytes()
 
     def _share(self, message: Shares, data: bytes) -> None:
         self._must_be_new(message.sender, self._sent, self._shared)
@@ -142,12 +142,12 @@ class MaskedServer:
             raise ProtocolError(f"client {message.sender} made {len(message.boxes)} boxes for {len(near)} neighbours.")
         self._shared[message.sender] = dict(zip(near, message.boxes, strict=True))
 
-    def _boxes(self) -> Iterator[tuple[int, Message]]:
+    def _boxes(self) -> Iterator[tuple[int, bytes]]:
         self._sharers = set(self._shared)
         self._must_be_enough(len(self._sharers), "shared their secrets")
         for client in self._sharers:
             near = tuple(each for each in self._neighbours[client] if each in self._sharers)
-            yield client, Boxes(self._round, near, tuple(self._shared[each][client] for each in near))
+            yield client, Boxes(self._round, near, tuple(self._shared[each][client] for each in near)).to_bytes()
 
     def _add(self, message: MaskedVector, data: bytes) -> None:
         self._must_be_new(message.sender, self._sent, self._added)
@@ -158,14 +158,14 @@ class MaskedServer:
             raise ProtocolError(f"client {message.sender} sent no vector of this round: {error}") from None
         self._added.add(message.sender)
 
-    def _say_survivors(self) -> Iterator[tuple[int, Message]]:
+    def _say_survivors(self) -> Iterator[tuple[int, bytes]]:
         self._shared = {}
         self._must_be_enough(len(self._added), "sent their vectors")
         count = self.settings.clients
         message = Survivors(self._round, bits_of(self._sharers, count), bits_of(self._added, count))
         self._survivors = message.to_bytes()
         for client in self._added:
-            yield client, message
+            yield client, self._survivors
 
     def _consent(self, message: Consent) -> None:
         sender = message.sender
@@ -173,12 +173,12 @@ class MaskedServer:
         secrets.check_signature(self.identities[sender], "survivors", self._survivors, message.signature)
         self._consents[sender] = message.signature
 
-    def _say_consents(self) -> Iterator[tuple[int, Message]]:
+    def _say_consents(self) -> Iterator[tuple[int, bytes]]:
         self._must_be_enough(len(self._consents), "agreed on who is in the sum")
         signers = sorted(self._consents)[: self._plan.quorum]
-        message = Consents(self._round, tuple(signers), tuple(self._consents[each] for each in signers))
+        consents = Consents(self._round, tuple(signers), tuple(self._consents[each] for each in signers)).to_bytes()
         for client in self._consents:
-            yield client, message
+            yield client, consents
 
     def _unmask(self, message: Unmask, data: bytes) -> None:
         sender = message.sender
@@ -191,7 +191,7 @@ class MaskedServer:
             raise ProtocolError(f"client {sender} tells another number of shares than of neighbours.")
         self._unmasked[sender] = message
 
-    def _open(self) -> Iterator[tuple[int, Message]]:
+    def _open(self) -> Iterator[tuple[int, bytes]]:
         """Takes all masks off the sum."""
         selves: dict[int, dict[int, bytes]] = {client: {} for client in sorted(self._added)}
         keys: dict[int, dict[int, bytes]] = {client: {} for client in sorted(self._sharers - self._added)}
