@@ -26,6 +26,7 @@ def keeper(
     """
     desk = tacit.keeper(state, least_reports=least_reports, clients=clients)
     typer.echo(f"identity {desk.identity}\nbox {desk.box}", err=True)
+    sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr]  # what is no text is refused as no base64
     for answer in desk.answers(sys.stdin):
         typer.echo(answer)
         sys.stdout.flush()

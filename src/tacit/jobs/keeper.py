@@ -1,7 +1,6 @@
 """A keeper of rounds of one message, as a third party runs it: lines of messages in, lines of answers out."""
 
 import base64
-import binascii
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -47,10 +46,11 @@ class KeeperDesk:
         round = NO_ROUND
         try:
             data = base64.b64decode(line.strip(), validate=True)
+        except ValueError:
+            return Refusal(round, b"this line is no base64.").to_bytes()
+        try:
             _, round = opened(data)
             answer = self._keeper.receive(data)
-        except binascii.Error:
-            return Refusal(round, b"this line is no base64.").to_bytes()
         except (ProtocolError, InputError) as error:
             return Refusal(round, str(error).encode()).to_bytes()
         return b"" if answer is None else answer.to_bytes()
