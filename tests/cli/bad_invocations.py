@@ -316,7 +316,7 @@ def _of(name: str, command: Any) -> Iterator[Call]:
                 place = arguments.index(parameter)
                 if right[place] != wrong:
                     yield Call((*words, *right[:place], wrong, *right[place + 1 :]))
-            elif parameter.opts[0] not in right:
+            elif parameter.opts[0] not in right or parameter.is_flag:
                 yield Call((*words, *right, parameter.opts[0], wrong))
             elif (place := right.index(parameter.opts[0]) + 1) and right[place] != wrong:
                 yield Call((*words, *right[:place], wrong, *right[place + 1 :]))
