@@ -1,5 +1,6 @@
 """The masked protocol, step by step: what each party answers, refuses, and never tells."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -258,6 +259,16 @@ def test_the_server_refuses_what_is_not_of_its_clients() -> None:
     server.receive(answer)
     with pytest.raises(ProtocolError, match="client 0 has answered"):
         server.receive(answer)
+
+
+def test_a_key_with_which_nobody_agrees_does_not_reach_its_neighbours() -> None:
+    server, devices = parties(5)
+    honest = Advertise.from_bytes(devices[0].advertise())
+    for weak in (replace(honest, mask_key=bytes(32)), replace(honest, box_key=bytes(32))):
+        unsigned = weak.to_bytes()[:-64]
+        with pytest.raises(ProtocolError, match="Curve25519"):
+            server.receive(unsigned + devices[0]._identity.sign("advertise", unsigned))
+    server.receive(honest.to_bytes())
 
 
 def test_a_neighbour_that_lies_about_its_shares_is_left_out_of_the_rebuilding() -> None:

@@ -125,6 +125,8 @@ class MaskedServer:
         sender = message.sender
         self._must_be_new(sender, range(self.settings.clients), self._advertised)
         secrets.check_signature(self.identities[sender], "advertise", data[:-SIGNATURE_BYTES], message.signature)
+        for key in (message.mask_key, message.box_key):  # one with which nobody agrees would stop its neighbours
+            self._key.agreed(key, "check")
         self._advertised[sender] = message
 
     def _keys(self) -> Iterator[tuple[int, bytes]]:
