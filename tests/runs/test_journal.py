@@ -1,11 +1,15 @@
 """Attacks on what is written of a run: whatever is changed, removed, added, moved or cut off is found by its place."""
 
+import gc
 import json
 import os
 import shutil
+import sqlite3
 import stat
 import subprocess
 import sys
+import threading
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -41,6 +45,20 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def path(made: Path, tmp_path: Path) -> Path:
     """A copy of it."""
     return shutil.copytree(made, tmp_path / "run")
+
+
+def test_a_run_that_nobody_closed_is_closed_in_whichever_thread_collects_it(path: Path) -> None:
+    run: Any = Run.open(path)
+    run.itself = run  # so that only the collector finds it
+    journal = weakref.ref(run._journal)
+    database = run._journal._database
+    del run
+    collector = threading.Thread(target=gc.collect)
+    collector.start()
+    collector.join()
+    assert journal() is None
+    with pytest.raises(sqlite3.ProgrammingError, match="closed database"):
+        database.execute("SELECT 1")
 
 
 def read_all(path: Path) -> dict[str, Any]:

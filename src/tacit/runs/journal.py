@@ -15,7 +15,7 @@ import os
 import sqlite3
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -52,13 +52,13 @@ class Journal:
     def __init__(self, folder: Path, database: sqlite3.Connection, *, writable: bool) -> None:
         self.folder, self.writable = folder, writable
         self._database = database
-        weakref.finalize(self, _close, database)  # a run that nobody closed: from 3.13 on Python warns
+        weakref.finalize(self, database.close)  # a run that nobody closed: from 3.13 on Python warns
         self._written = Written()
 
     @classmethod
     def create(cls, folder: Path, begun: Begun) -> "Journal":
         """In a folder that has none, with its first entry; on disk when this returns."""
-        database = sqlite3.connect(folder / DATABASE, timeout=PATIENCE, isolation_level=None)
+        database = _connected(folder / DATABASE, writable=True)
         _make_durable(database)
         database.executescript(_SCHEMA)
         database.execute("INSERT INTO metadata VALUES ('format', ?)", (f'"{FORMAT}"',))
@@ -241,18 +241,16 @@ def _head(count: int, seal: str) -> str:
     return f"{count:020d} {seal}\n"
 
 
-def _close(database: sqlite3.Connection) -> None:
-    with suppress(sqlite3.ProgrammingError):  # in another thread, which may not; then it closes with the object
-        database.close()
-
-
 def _connected(path: Path, writable: bool) -> sqlite3.Connection:
-    """On media that cannot be written SQLite may not make the files it shares with writers: there are none."""
-    if writable:
-        return sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
-    alone = not path.with_name(f"{path.name}-wal").exists()
-    asked = f"{path.resolve().as_uri()}?{'immutable=1' if alone else 'mode=ro'}"
-    return sqlite3.connect(asked, uri=True, timeout=PATIENCE, isolation_level=None)
+    """On media that cannot be written SQLite may not make the files it shares with writers: there are none.
+
+    Any thread may close it: whichever collects garbage closes what nobody closed.
+    """
+    asked: str | Path = path
+    if not writable:
+        alone = not path.with_name(f"{path.name}-wal").exists()
+        asked = f"{path.resolve().as_uri()}?{'immutable=1' if alone else 'mode=ro'}"
+    return sqlite3.connect(asked, uri=not writable, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
 
 
 def _make_durable(database: sqlite3.Connection) -> None:
