@@ -100,6 +100,26 @@ def test_a_cache_of_something_else_is_replaced_with_a_warning(
     assert warned() == []  # a damaged one is mended by importing again
 
 
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (
+            {"a": ["the dog"]},
+            "1 client is too few to train a private model on, and none is in these splits: validation, t",
+        ),
+        ({"a": ["the dog"], "c": ["the cat"]}, "2 clients are too few"),
+        ({"a": ["the dog"], "b": ["the cat"], "c": ["the dog"]}, None),
+    ],
+)
+def test_clients_that_nobody_can_learn_from_are_warned_of(
+    typed: dict[str, list[str]], said: str | None, public: VocabularyChoice, tmp_path: Path
+) -> None:
+    seen: list[Event] = []
+    import_data(TextsOf(typed), tmp_path / "c", vocabulary=public, progress=seen.append)
+    warned = [event.message for event in seen if isinstance(event, Warned) and event.code == "few clients"]
+    assert len(warned) == (said is not None) and all(str(said) in each for each in warned)
+
+
 def test_lower_case(clients: str, public: VocabularyChoice, tmp_path: Path) -> None:
     cache = import_data(clients, tmp_path / "c", vocabulary=public, lowercase=True)
     assert cache.manifest.vocabulary.lowercase is True

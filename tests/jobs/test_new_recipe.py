@@ -91,6 +91,9 @@ def test_what_would_work_does() -> None:
     assert few.prospect == "cannot work" and few.working_epsilon and few.working_clients
     assert proposal(200, few.working_epsilon).prospect == "works"
     assert proposal(200, few.working_epsilon * 0.8).prospect != "works"
+    assert few.written_epsilon and few.written_epsilon < few.working_epsilon
+    assert proposal(200, few.written_epsilon).prospect == "costly"
+    assert proposal(200, few.written_epsilon * 0.9).prospect == "cannot work"
     assert proposal(few.working_clients, 2.0, delta=few.delta).prospect == "works"
     assert proposal(int(few.working_clients * 0.8), 2.0, delta=few.delta).prospect != "works"
 
@@ -159,7 +162,12 @@ def test_a_recipe_that_cannot_work_says_what_would(cache: Cache, tmp_path: Path)
     assert "a model of the 40 training clients" in said and "--anyway writes the recipe all the same" in said
     assert "a model of public text to begin from" in said
     said = refusal(cache, epsilon=8)
-    assert re.search(r"epsilon \d+ for these clients; [\d,]+ training clients at this epsilon", said)
+    found = re.search(
+        r"epsilon (\d+) for these clients \(from epsilon (\d+) on a recipe is written too, as costly\)", said
+    )
+    assert found and re.search(r"\); [\d,]+ training clients at this epsilon", said)
+    assert new_recipe(cache, epsilon=float(found[2])).proposal.prospect == "costly"
+    assert new_recipe(cache, epsilon=float(found[1])).proposal.prospect == "works"
     assert not list(tmp_path.iterdir())
 
 

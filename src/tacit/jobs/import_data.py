@@ -7,7 +7,7 @@ from typing import Any
 
 from tacit.data import Cache, Manifest, Source, TableOf, VocabularyChoice, VocabularyRecord, build_cache, open_source
 from tacit.data.batches import holds_rows
-from tacit.data.clients import split_of
+from tacit.data.clients import SPLITS, split_of
 from tacit.data.manuals import manuals
 from tacit.data.parquet import owner_column, read_texts
 from tacit.data.sources import SOURCES
@@ -25,6 +25,7 @@ from tacit.reports.page import Block
 FINDING = "looking for clients"  # the stage; what is installed on a machine is large
 COUNTING = "making the vocabulary"  # the stage; public text is read for it
 DEFAULT_SIZE = 10_000  # the papers' smallest keyboard
+FEW = 3  # clients: below it one of the three splits is empty
 MANY_UNKNOWN = 1 / 3  # of the words: of blogs, 10,000 words of a forum leave 11%, the manuals' 2,000 leave 41%
 
 
@@ -48,7 +49,8 @@ def import_data(
     once the new one is whole, with a warning where it held something else.
     vocabulary: None means the words of the manuals on this machine, which are public and in English.
     vocabulary_size: ids, the four special ones included; None means 10,000, or what there is. Warns where every third
-    word is unknown. client_id, text, timestamp: what these columns are called in Parquet or a table; None: just so.
+    word is unknown, and of fewer than three clients. client_id, text, timestamp: what these columns are called in
+    Parquet or a table; None: just so.
 
     Raises: SourceError, InputError (the vocabulary), CacheError (`out` is something else than a cache).
     """
@@ -92,12 +94,20 @@ def import_data(
 
 
 def _warnings(place: Path, before: Manifest | None, made: Manifest) -> Iterator[Warned]:
-    """What the new cache replaced, and whether its words are those of the clients."""
+    """What the new cache replaced, whether it has clients to learn from, and whether its words are theirs."""
     if before is not None and before.files != made.files:
         yield Warned(
             "cache replaced",
             f"'{place}' held another cache ({before.clients:,} clients of {before.source}), which this one "
             "replaces; runs that were begun on it go on only after the same import again.",
+        )
+    if made.clients < FEW:
+        empty = ", ".join(split for split in SPLITS if not made.splits.get(split))
+        those = "client is" if made.clients == 1 else "clients are"
+        yield Warned(
+            "few clients",
+            f"{made.clients} {those} too few to train a private model on, and none is in these splits: "
+            f"{empty}; if more people than that typed, client_id must tell who.",
         )
     if made.oov_rate > MANY_UNKNOWN:
         yield Warned(

@@ -181,7 +181,11 @@ def _refusal(made: "Proposal", cache: Path) -> str:
         why = f"would end with about {made.shape.expected:.0%} of what there is to learn, the commonest words"
     ways = []
     if (epsilon := made.working_epsilon) is not None:
-        ways.append(f"epsilon {rounded_up(epsilon)} for these clients")
+        least = made.written_epsilon
+        costly = (
+            f" (from epsilon {rounded_up(least)} on a recipe is written too, as costly)" if least != epsilon else ""
+        )
+        ways.append(f"epsilon {rounded_up(epsilon)} for these clients{costly if least is not None else ''}")
     if (clients := made.working_clients) is not None:
         ways.append(f"{clients:,} training clients at this epsilon")
     if not made.learning.start:

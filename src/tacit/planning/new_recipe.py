@@ -103,19 +103,24 @@ class Proposal:
         return _prospect(self.shape, self.best_without_noise)
 
     @property
+    def written_epsilon(self) -> float | None:
+        """The smallest epsilon at this delta that is costly at worst, to two digits; None where none of 1,000 is."""
+        return _least(lambda epsilon: self._at(epsilon, self.clients) != "cannot work", self.epsilon, 1000.0)
+
+    @property
     def working_epsilon(self) -> float | None:
         """The smallest epsilon at this delta with which it would work, to two digits; None where none of 1,000 does."""
-        return _least(lambda epsilon: self._works(epsilon, self.clients), self.epsilon, 1000.0)
+        return _least(lambda epsilon: self._at(epsilon, self.clients) == "works", self.epsilon, 1000.0)
 
     @property
     def working_clients(self) -> int | None:
         """How many training clients this epsilon needs, to two digits; None where 100 million are not enough."""
-        found = _least(lambda clients: self._works(self.epsilon, int(clients)), self.clients, 1e8)
+        found = _least(lambda clients: self._at(self.epsilon, int(clients)) == "works", self.clients, 1e8)
         return None if found is None else math.ceil(found)
 
-    def _works(self, epsilon: float, clients: int) -> bool:
+    def _at(self, epsilon: float, clients: int) -> Prospect:
         shape = shape_of_run(clients, zcdp_for_epsilon(epsilon, self.delta), self.learning)
-        return _prospect(shape, shape_of_run(clients, math.inf, self.learning).learnt) == "works"
+        return _prospect(shape, shape_of_run(clients, math.inf, self.learning).learnt)
 
     def to_toml(self) -> str:
         """The recipe as a file, a reason beside each value."""
