@@ -183,9 +183,11 @@ def _refusal(made: "Proposal", cache: Path) -> str:
     if (epsilon := made.working_epsilon) is not None:
         least = made.written_epsilon
         costly = (
-            f" (from epsilon {rounded_up(least)} on a recipe is written too, as costly)" if least != epsilon else ""
+            f" (from epsilon {rounded_up(least)} on a recipe is written too, as costly)"
+            if least is not None and least < epsilon
+            else ""
         )
-        ways.append(f"epsilon {rounded_up(epsilon)} for these clients{costly if least is not None else ''}")
+        ways.append(f"epsilon {rounded_up(epsilon)} for these clients{costly}")
     if (clients := made.working_clients) is not None:
         ways.append(f"{clients:,} training clients at this epsilon")
     if not made.learning.start:
