@@ -10,7 +10,7 @@ import pytest
 import tacit.privacy
 from tacit.errors import InputError
 from tacit.privacy import Guarantee, Independent, Participation, Tree
-from tacit.privacy.strategy import PUBLISHED_BLT, BandedInverse, Strategy
+from tacit.privacy.strategy import PUBLISHED_BLT, BandedInverse, Blt, Strategy
 
 COLAB = Participation.from_rounds_between(rounds=2000, rounds_between=313, max_participations=6)
 
@@ -25,6 +25,18 @@ def test_the_tree_colab_case() -> None:
     assert promise.mu == pytest.approx(math.sqrt(2 * promise.zcdp))
     assert promise.epsilon(1e-10) == pytest.approx(8.526, abs=5e-4)
     assert promise.seed_stddev == 35.0
+
+
+def test_what_is_promised_is_what_is_printed_and_shown() -> None:
+    promise = Guarantee(participation=COLAB, strategy=Tree(), clip_norm=5.0, noise_multiplier=7.0)
+    said = str(promise)
+    assert said.startswith("zCDP 0.8062, epsilon ") and "8.527 at delta 1e-10" in said  # 8.526 and more: rounded up
+    assert "at most 6 times, at least 314 rounds apart" in said and "upper bound" not in said
+    assert promise._repr_html_() == f"<p>{said}</p>"
+    assert str(Guarantee(participation=COLAB, strategy=None, clip_norm=1.0, noise_multiplier=0)).startswith("no noise")
+    rising = Blt(theta=(0.9,), omega=(1.5,))
+    unknown = Guarantee(participation=COLAB, strategy=rising, clip_norm=1.0, noise_multiplier=1.0)
+    assert str(unknown).startswith("no guarantee is known: ")
 
 
 @pytest.mark.parametrize("strategy", [Independent(), Tree(restarts=(700,)), PUBLISHED_BLT["b400"]], ids=repr)

@@ -2,13 +2,16 @@
 is computed.
 """
 
+import html
 import math
 from dataclasses import dataclass, replace
 from typing import Self
 
-from tacit.errors import InputError
+from tacit.errors import AccountingError, InputError
 from tacit.privacy import gaussian
+from tacit.privacy.delta import LARGEST, PAPERS_DELTA
 from tacit.privacy.participation import Participation
+from tacit.privacy.rounding import rounded_up
 from tacit.privacy.sensitivity import sensitivity_bound_squared
 from tacit.privacy.strategy import Independent, Strategy
 
@@ -73,6 +76,27 @@ class Guarantee:
             clip_inflation=clip_inflation,
         )
         return replace(loud, noise_multiplier=gaussian.noise_multiplier_for(zcdp, loud.sensitivity))
+
+    def __str__(self) -> str:
+        """What is promised, in a sentence; `repr` is what it was made of, and costs nothing to compute."""
+        if not self.private:
+            return "no noise, so nothing is promised"
+        try:
+            rho = self.zcdp
+        except AccountingError as error:
+            return f"no guarantee is known: {error}"
+        deltas = " or ".join(f"{rounded_up(self.epsilon(at))} at delta {at:g}" for at in (LARGEST, PAPERS_DELTA))
+        limits = self.participation
+        return (
+            f"zCDP {rounded_up(rho)}, epsilon {deltas} (any other: epsilon(delta)), of {limits.rounds:,} rounds with "
+            f"noise multiplier {self.noise_multiplier:.6g}, for clients that take part at most "
+            f"{limits.max_participations} times, at least {limits.min_separation} rounds apart"
+            + ("" if self.exact else "; a proved upper bound")
+        )
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it."""
+        return f"<p>{html.escape(str(self))}</p>"
 
     def checked(self) -> Self:
         """Itself; AccountingError where no sensitivity of its strategy is known, so that it would promise nothing."""
