@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 from tests.conftest import REPOSITORY
 
+import tacit
 from tacit.design.banded import design_banded
 from tacit.design.best import best_mechanism
 from tacit.design.catalogue import MECHANISMS
@@ -41,6 +42,30 @@ LEAST: dict[str, Any] = {
     "rounds": {"rounds": 20, "report_goal": 5, "min_separation": 4},
     "privacy": {"mechanism": {"name": "none"}},
 }
+
+
+def test_the_settings_of_a_run_are_told_from_a_recipe(tmp_path: Path) -> None:
+    settings = tmp_path / "settings.toml"
+    settings.write_text('kind = "train"\n' + (plain := Recipe.model_validate(LEAST).to_toml()), encoding="utf-8")
+    with pytest.raises(
+        RecipeError, match=r"settings.toml begins with kind = 'train': it is a run's record .* a copy without"
+    ):
+        Recipe.load(settings)
+    settings.write_text(plain, encoding="utf-8")  # the way out that it names
+    assert Recipe.load(settings) == Recipe.model_validate(LEAST)
+    with pytest.raises(RecipeError, match=r"a run's record .* was begun with.$"):
+        Recipe.from_toml('kind = "discover"\nusers = 3\n')
+
+
+def test_a_dictionary_is_told_how_to_become_a_recipe() -> None:
+    with pytest.raises(RecipeError, match=r"recipe is a dictionary; .* Recipe.model_validate"):
+        Recipe.given(LEAST)
+    assert Recipe.given(Recipe.model_validate(LEAST)) == Recipe.model_validate(LEAST)
+    assert Recipe.given("own-data").name
+    with pytest.raises(InputError, match="recipe=3 is no path"):
+        Recipe.given(3)
+    with pytest.raises(RecipeError, match="recipe is a dictionary"):
+        tacit.train(LEAST, "nowhere")  # type: ignore[arg-type]
 
 
 NEEDED = {  # of sections that may be left out

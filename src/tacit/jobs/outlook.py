@@ -200,7 +200,7 @@ def outlook(
     from tacit.keyboard.vocabulary import Vocabulary
     from tacit.recipe import Recipe
 
-    asked = recipe if isinstance(recipe, Recipe) else Recipe.load(as_path("recipe", recipe))
+    asked = Recipe.given(recipe)
     cache = open_cache(asked.data.cache if data is None else as_path("data", data))
     matrix, clients = asked.matrix(), len(cache.clients("train"))
     asked = asked.designed().at(asked.privacy.delta_for(clients))

@@ -237,7 +237,7 @@ def _changed(
     from tacit.recipe.model_section import section_for
 
     of_type("seed", seed, Integral, NoneType)
-    asked = recipe if isinstance(recipe, Recipe) else Recipe.load(as_path("recipe", recipe))
+    asked = Recipe.given(recipe)
     if seed is not None and seed < 0:
         raise RecipeError(f"--seed {seed} must be 0 or more.")
     if data is not None:

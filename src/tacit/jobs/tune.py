@@ -69,7 +69,7 @@ def tune(
     """
     of_type("settings", settings, TuningSettings)
     folder = as_path("out", out)
-    wanted = recipe if isinstance(recipe, Recipe) else Recipe.load(as_path("recipe", recipe))
+    wanted = Recipe.given(recipe)
     if population is not None:
         wanted = wanted.of(as_path("population", population))
     if wanted.privacy.epsilon is not None and wanted.privacy.delta is None:  # how much noise is that population's

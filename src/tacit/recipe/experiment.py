@@ -7,6 +7,7 @@ and `server` are their settings types, `privacy` and `rounds` become one Guarant
 
 import json
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,6 +16,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from tacit.design.catalogue import MECHANISMS
 from tacit.errors import AccountingError, RecipeError
+from tacit.files import as_path
 from tacit.privacy import Guarantee
 from tacit.privacy.delta import LARGEST
 from tacit.privacy.strategy import Matrix
@@ -104,6 +106,18 @@ class Recipe(Section):
         return self
 
     @classmethod
+    def given(cls, recipe: object) -> Self:
+        """A recipe as it is, or else the one that `load` finds. Raises: InputError for what is neither, RecipeError."""
+        if isinstance(recipe, cls):
+            return recipe
+        if isinstance(recipe, Mapping):
+            raise RecipeError(
+                "recipe is a dictionary; give the path of a recipe, the name of a shipped one, or a Recipe: "
+                "Recipe.model_validate of tacit.recipe makes one of a dictionary."
+            )
+        return cls.load(as_path("recipe", recipe))
+
+    @classmethod
     def load(cls, path: Path) -> Self:
         """A file, or else the shipped recipe of that name. Raises: RecipeError naming file, key and rule."""
         try:
@@ -130,6 +144,12 @@ class Recipe(Section):
             values = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise RecipeError(f"{where} is not TOML: {error}; mend that line.") from error
+        if isinstance(kind := values.get("kind"), str):
+            way_out = "; a copy without its first line is one" if kind == "train" else ""
+            raise RecipeError(
+                f"{where} begins with kind = {kind!r}: it is a run's record of what was asked, and no recipe; give the "
+                f"recipe that the run was begun with{way_out}."
+            )
         try:
             recipe = cls.model_validate(values)
             if not recipe.privacy.is_wish:  # at the largest of the deltas that a population may have: the least noise
