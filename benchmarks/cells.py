@@ -180,6 +180,25 @@ def paired(first: Sequence[float], second: Sequence[float]) -> Spread:
     return spread([b - a for a, b in zip(first, second, strict=True)])
 
 
+def compare(title: str, measure: str, first: tuple[str, Sequence[float]], second: tuple[str, Sequence[float]]) -> None:
+    """Print what two ways end with, seed by seed: the interval of each, and that of their paired difference."""
+    named = {name: _interval(spread(values)) for name, values in (first, second)}
+    (low, high), (lowest, highest) = named.values()
+    apart = _interval(paired(first[1], second[1]))
+    figure(
+        title,
+        measure=measure,
+        **named,
+        intervals_overlap=low <= highest and lowest <= high,
+        paired_difference=apart,
+        difference_may_be_zero=apart[0] <= 0 <= apart[1],
+    )
+
+
+def _interval(of: Spread) -> tuple[float, float]:
+    return round(of.low, 6), round(of.high, 6)
+
+
 def options(title: str, *, seeds: int, rounds: int) -> argparse.ArgumentParser:
     """What every experiment asks for; its own options are added to it."""
     parser = argparse.ArgumentParser(description=title, formatter_class=argparse.RawDescriptionHelpFormatter)

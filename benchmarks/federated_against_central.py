@@ -13,6 +13,7 @@ import json
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -101,12 +102,12 @@ def recipe_of(name: str, asked: argparse.Namespace) -> Path:
     shipped = RECIPES / f"blogs-{name}.toml"
     if asked.noise == 1 and asked.rounds is None:
         return shipped
-    values = Recipe.load(shipped).model_dump(mode="json", exclude_none=True)
+    values = tomllib.loads(shipped.read_text(encoding="utf-8"))
     rounds = values["rounds"]["rounds"] = asked.rounds or values["rounds"]["rounds"]
     tree = Recipe.load(RECIPES / "blogs-tree.toml").guarantee()
     served = Participation.worst_case(rounds=rounds, min_separation=tree.participation.min_separation)
     values["privacy"].pop("noise_multiplier", None)
-    if values["privacy"]["mechanism"] != "none":
+    if values["privacy"]["mechanism"] != {"name": "none"}:
         values["privacy"]["zcdp"] = tree.with_participation(served).zcdp / asked.noise**2
     values["name"] = folder_of(name, asked).name
     made = asked.runs / f"{values['name']}.toml"

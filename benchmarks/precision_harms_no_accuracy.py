@@ -13,9 +13,10 @@ Run folders that are there already are continued, or read if they are done.
 """
 
 import argparse
+import tomllib
 from pathlib import Path
 
-from cells import Cell, Played, Spread, figure, paired, play, spread
+from cells import Cell, Played, compare, figure, play
 
 from tacit.compute.precision import UNITS, processor_features
 from tacit.recipe import Recipe
@@ -43,16 +44,18 @@ def main() -> None:
             found[precision].append(measured(run))
             figure("run", seed=seed, precision=precision, **found[precision][-1])
     for name in MEASURES:
-        compare(name, *([run[name] for run in found[precision]] for precision in PRECISIONS))
+        one, other = ((precision, [run[name] for run in found[precision]]) for precision in PRECISIONS)
+        compare("precision_harms_no_accuracy", name, one, other)
     seconds = [sum(run["client_seconds"] for run in found[precision]) for precision in PRECISIONS]
     figure("rounds_are_times_as_fast_in_bfloat16", ratio=round(seconds[0] / seconds[1], 3))
 
 
 def trained(asked: argparse.Namespace, seed: int, precision: str) -> Cell:
     """The run of one precision and seed, on all cores."""
-    values = Recipe.load(asked.recipe).model_dump(mode="json", exclude_none=True)
+    values = tomllib.loads(asked.recipe.read_text(encoding="utf-8"))
     values["name"] = f"{precision}-{seed}"
-    values["data"]["cache"], values["run"]["seed"] = str(asked.cache), seed
+    values["data"] = {**values["data"], "cache": str(asked.cache)}
+    values["run"] = {**values.get("run", {}), "seed": seed}
     values["rounds"]["rounds"] = asked.rounds
     values["client"]["precision"] = precision
     return Cell(values["name"], Recipe.model_validate(values, strict=False))
@@ -61,24 +64,6 @@ def trained(asked: argparse.Namespace, seed: int, precision: str) -> Cell:
 def measured(run: Played) -> dict[str, float]:
     """The last figures of a run, and how long its rounds took."""
     return {name: round(run.last(name), 6) for name in MEASURES} | {"client_seconds": round(run.client_seconds, 2)}
-
-
-def compare(name: str, exact: list[float], rounded: list[float]) -> None:
-    one, other, apart = (interval(each) for each in (spread(exact), spread(rounded), paired(exact, rounded)))
-    figure(
-        "precision_harms_no_accuracy",
-        measure=name,
-        float32=one,
-        bfloat16=other,
-        intervals_overlap=one[0] <= other[1] and other[0] <= one[1],
-        paired_difference=apart,
-        difference_may_be_zero=apart[0] <= 0 <= apart[1],
-    )
-
-
-def interval(of: Spread) -> tuple[float, float]:
-    """Of the mean, at 95%."""
-    return round(of.low, 6), round(of.high, 6)
 
 
 if __name__ == "__main__":

@@ -108,6 +108,9 @@ def test_without_a_slice_there_is_one_histogram_of_everybody(deltas: Deltas) -> 
         ({"metrics": ("top3_accuracy",)}, "top1_accuracy is what policies"),
         ({"slices": ("baseline",)}, "goes by train tokens"),
         ({"strategies": ("B=5, L=0.1", "B=5, L=0.1")}, "two strategies have one name"),
+        ({"baseline": Buckets((0.1, 15.0))}, "the cut 15 of baseline parts nobody"),
+        ({"tokens": Buckets((-1.0, 1000.0))}, "the cut -1 of tokens parts nobody"),
+        ({"tokens": Buckets((1e23,))}, "above 0 and below 1,000,000,000"),
     ],
 )
 def test_what_cannot_be_asked_is_refused(changes: dict[str, object], complaint: str) -> None:

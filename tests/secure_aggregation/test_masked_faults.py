@@ -13,7 +13,7 @@ from tacit.secure_aggregation.secrets import Words
 from tacit.secure_aggregation.simulate import Faults, MaskedRound, run_masked_round
 
 STEPS = [Advertise, Shares, MaskedVector, Consent, Unmask]
-QUICK, LONG = range(40), range(1000)
+QUICK = range(40)
 
 
 @pytest.fixture(autouse=True)
@@ -64,8 +64,9 @@ def test_random_rounds_are_exact_or_say_why_not() -> None:
     assert {True, False} == set(ends)  # both are seen
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("hundred", range(len(LONG) // 100))
+@pytest.mark.parametrize(
+    "hundred", [pytest.param(n, marks=pytest.mark.long if n < 2 else pytest.mark.nightly) for n in range(10)]
+)
 def test_a_thousand_random_rounds_are_exact_or_say_why_not(hundred: int) -> None:
     ends = [must_be_exact_or_say_why(*one_round(1000 + 100 * hundred + seed, most=200)) for seed in range(100)]
     assert 10 <= sum(ends) <= 90

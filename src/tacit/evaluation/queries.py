@@ -22,6 +22,7 @@ SLICES = ("tokens", "baseline", "joint")
 EVERYBODY = "everybody"  # the only slice where none is asked for
 BASELINE = f"baseline {TOP1}"
 ACCURACY = Buckets.steps(0, 60, 100)
+MOST_TOKENS = 10**9  # more than anybody types
 TOKENS, BASELINES = Buckets((1000.0, 2000.0, 4000.0)), Buckets((0.1, 0.15, 0.2))
 Reals = NDArray[np.float64]
 
@@ -49,6 +50,9 @@ class Queries:
             unknown = [each for each in given if each not in known]
             if unknown:
                 raise InputError(f"the {name} {unknown[0]!r} is unknown; choose of {', '.join(known)}.")
+        for name, cuts, most in (("tokens", self.tokens.cuts, MOST_TOKENS), ("baseline", self.baseline.cuts, 1)):
+            if beyond := [cut for cut in cuts if not 0 < cut < most]:
+                raise InputError(f"the cut {beyond[0]:g} of {name} parts nobody; give cuts above 0 and below {most:,}.")
         if len(set(self.strategies)) < len(self.strategies):
             raise InputError("two strategies have one name, under which only one could be counted; name each once.")
         if TOP1 not in self.metrics:
