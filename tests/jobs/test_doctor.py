@@ -97,6 +97,7 @@ def test_folders_are_left_out_of_paths(complaint: str, shown: str) -> None:
 def test_the_command_shows_each_check_and_fails_with_them(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = Checked("noise", {}, "AES-128 does not give the published vector")
     seen = Diagnosis(versions={"tacit": "1"}, packages={}, extras={}, machine={}, checks=(broken, Checked("JAX", {})))
+    assert "1 of the checks FAIL." in seen._repr_html_()
     monkeypatch.setattr(job, "doctor", lambda progress: seen)
     result = CliRunner().invoke(app, ["doctor"])
     assert result.exit_code == 1

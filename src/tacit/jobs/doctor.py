@@ -100,6 +100,11 @@ class Diagnosis:
         verdict = "All that was tried works." if self.healthy else f"{len(self.failed)} of the checks FAIL."
         return (Table(rows=tuple(rows)), Paragraph(f"{verdict} Nothing here is private: it may go into a bug report."))
 
+    def _repr_html_(self) -> str:
+        from tacit.reports.page import to_html_fragment
+
+        return to_html_fragment(self.blocks())
+
 
 def doctor(*, progress: Progress = silent) -> Diagnosis:
     """What this machine has, and whether what tacit stands on works here; takes some seconds, the first time a minute.
