@@ -9,15 +9,15 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 from tacit.compiled import compiled
 from tacit.errors import InputError
 from tacit.privacy.encoding import ATTEMPTS, Encoding
 from tacit.secure_aggregation.hadamard import rotate
+from tacit.secure_aggregation.secrets import SECRET_BYTES, Draw, seeded
 
-SEED_BYTES = 32
+SEED_BYTES = SECRET_BYTES
 LANES = 16  # partial sums that are carried side by side
 BELOW = 1 - 1e-9  # of the clip norm, for what is rounded toward zero: more than a sum of squares in float64 errs
 
@@ -37,9 +37,9 @@ def encode(update: NDArray[np.float32], encoding: Encoding, *, signs: bytes, rou
     """
     rotated = _rotated(update, encoding.checked(), signs)
     whole = np.empty(encoding.dimension, np.int32)
-    stream = _stream(rounding, "rounding")
+    draw = _stream(rounding, "rounding")
     for _ in range(ATTEMPTS):
-        draws = np.frombuffer(stream.update(bytes(4 * encoding.dimension)), "<u4")
+        draws = np.frombuffer(draw(4 * encoding.dimension), "<u4")
         if _round(rotated, draws, whole) <= encoding.longest_squared:
             break
     else:
@@ -118,25 +118,15 @@ def _rotated(update: NDArray[np.float32], encoding: Encoding, signs: bytes) -> N
 
 def _sign_bits(signs: bytes, encoding: Encoding) -> NDArray[np.uint8]:
     """Eight signs a byte, the first in its lowest bit: (ceil(dimension / 8),); 1 changes a coordinate's sign."""
-    stream = _stream(signs, "signs")
-    return np.frombuffer(stream.update(bytes(-(-encoding.dimension // 8))), np.uint8)
+    draw = _stream(signs, "signs")
+    return np.frombuffer(draw(-(-encoding.dimension // 8)), np.uint8)
 
 
-def _stream(key: bytes, name: str) -> "_Keystream":
-    """AES-256 in counter mode under a seed. Raises: InputError for a seed that has not 32 bytes."""
+def _stream(key: bytes, name: str) -> Draw:
+    """`secrets.seeded`. Raises: InputError for a seed that has not 32 bytes."""
     if len(key) != SEED_BYTES:
         raise InputError(f"{name} has {len(key)} bytes, and a seed here has {SEED_BYTES}; give so many.")
-    return _Keystream(key)
-
-
-class _Keystream:
-    """Zeros encrypted: the bytes of the stream cipher itself, ever further ones."""
-
-    def __init__(self, key: bytes) -> None:
-        self._encryptor = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
-
-    def update(self, zeros: bytes) -> bytes:
-        return self._encryptor.update(zeros)
+    return seeded(key)
 
 
 # -- loops over vectors ------------------------------------------------------------------------------------------------

@@ -14,11 +14,11 @@ import numpy.typing as npt
 
 from tacit.compiled import compiled
 from tacit.errors import InputError, RoundAborted
+from tacit.privacy.encoding import WORD
 from tacit.secure_aggregation.lattice import Parameters, error_bound
 from tacit.secure_aggregation.ring import LIMBS, Residues
 
 CHECK_BITS = 128  # of check slots in every polynomial, at least
-WORD = 32  # bits of a coordinate of the sum
 
 Vector = npt.NDArray[np.uint32]
 
