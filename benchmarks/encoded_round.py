@@ -28,7 +28,7 @@ from tacit.compute.cores import Cores
 from tacit.privacy.encoding import Encoding
 from tacit.training import ClientTraining
 from tacit.training.cohort import train_cohort
-from tacit.training.secure_sum import RoundEncoding
+from tacit.training.secure_updates import RoundEncoding
 from tacit.training.workers_cores import CoreWorkers
 
 TARGET, GOAL = 1.5, 6500

@@ -16,7 +16,7 @@ from tacit.cli.verify import verify_statement
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.keyboard.vocabulary import Vocabulary
 from tacit.privacy.local_anonymity import Anonymity
-from tacit.secure_aggregation.counts import SecureSum
+from tacit.secure_aggregation.counts import SimulatedProtocol
 
 __all__ = ["clients"]  # the fixture
 
@@ -86,8 +86,8 @@ def test_from_clients_to_a_larger_vocabulary(clients: Path, tmp_path: Path) -> N
 def test_options_are_settings() -> None:
     few = SecureOptions(secure_sum="one-message", secure_devices=4).of()
     hidden = DiscoveryOptions(local_epsilon=4.0, users_per_layer=9).settings(few)
-    assert hidden.secure_sum == SecureSum(protocol="one-message", devices=4)
-    assert SecureOptions().of() is None and SecureOptions(secure_sum="masks").of() == SecureSum()
+    assert hidden.secure_sum == SimulatedProtocol(protocol="one-message", devices=4)
+    assert SecureOptions().of() is None and SecureOptions(secure_sum="masks").of() == SimulatedProtocol()
     assert DiscoveryOptions(local_epsilon=4.0, users_per_layer=9).settings() == DiscoverySettings(
         reports=LocalReportSettings(local_epsilon=4.0), users_per_layer=9, counting_users=9
     )

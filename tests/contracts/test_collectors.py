@@ -26,7 +26,7 @@ from tacit.training.client import Loss, Model, Step
 from tacit.training.cohort import Workers
 from tacit.training.one_by_one import OneByOne
 from tacit.training.rounds import initial_state, run_round
-from tacit.training.secure_sum import RoundEncoding
+from tacit.training.secure_updates import RoundEncoding
 from tacit.training.workers_accelerator import Accelerator
 
 KEY, SEED = bytes(range(16)), bytes(32)

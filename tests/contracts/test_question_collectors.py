@@ -18,7 +18,7 @@ from tacit.discovery.question import PrefixQuestion, WordQuestion
 from tacit.discovery.rounds import discover
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.randomizers.registry import RANDOMIZERS
-from tacit.secure_aggregation.counts import SecureSum, secure_total
+from tacit.secure_aggregation.counts import SimulatedProtocol, secure_total
 from tacit.statements.local_releases import LocalReports
 
 COLLECTORS: list[Any] = [AtOnce, OneByOne, SecurelySummed]
@@ -124,12 +124,12 @@ def test_a_secure_sum_is_the_plain_sum_of_the_same_votes(
     """Whatever devices drew: the protocol's total of their votes is, bit by bit, what adding them up gives."""
     asked, given = task(1.0, users=24, sampler="random", randomizer=randomizer), []
 
-    def told(secure: SecureSum, devices: list[Any], others: Any, **bounds: int) -> Any:
+    def told(secure: SimulatedProtocol, devices: list[Any], others: Any, **bounds: int) -> Any:
         given.append((np.sum(devices, axis=0) + others, len(devices)))
         return secure_total(secure, devices, others, **bounds)
 
     monkeypatch.setattr(collect, "secure_total", told)
-    made = SecurelySummed(typed=typed, assignment=2, seed=8, secure=SecureSum(devices=5))
+    made = SecurelySummed(typed=typed, assignment=2, seed=8, secure=SimulatedProtocol(devices=5))
     votes = made.collect(asked).votes
     [(plain, playing)] = given
     assert playing == 5 and np.array_equal(votes, plain)

@@ -21,7 +21,7 @@ from tacit.evaluation.release import (
 from tacit.privacy.local_guarantee import LocalGuarantee
 from tacit.privacy.participation import Participation
 from tacit.randomizers import KaryRandomizedResponse
-from tacit.secure_aggregation.counts import SecureSum
+from tacit.secure_aggregation.counts import SimulatedProtocol
 from tacit.statements import Ledger, LocalReports
 
 CELLS = Cells(slices=Buckets((10.0,)), bins=Buckets.steps(-5, 5, 100))
@@ -110,7 +110,7 @@ def test_queries_of_one_step_go_to_the_same_clients() -> None:
 
 @pytest.mark.parametrize("clients", [3, 5, 200])
 def test_counts_through_a_secure_sum_are_the_counts(clients: int) -> None:
-    asked, secure = queries(3, clients), SecureSum(devices=5)
+    asked, secure = queries(3, clients), SimulatedProtocol(devices=5)
     assert np.array_equal(summed(asked, secure), summed(asked))
     plain, hidden = (
         release(asked, guarantee_for(3, zcdp=1.0), step=0, add_noise=noise(2), secure=how) for how in (None, secure)
@@ -123,7 +123,7 @@ def test_local_reports_through_a_secure_sum_are_of_the_same_law() -> None:
     """Votes of devices that make their reports and of those that answer as one add up: unbiased, as spread as said."""
     skewed = np.minimum(np.random.default_rng(0).geometric(0.3, 400) - 1, CELLS.size - 1)
     asked = [HistogramQuery(name="a", cells=CELLS, chosen=skewed)]
-    found = [local(asked, seed, SecureSum(devices=5))[0]["a"] for seed in range(60)]
+    found = [local(asked, seed, SimulatedProtocol(devices=5))[0]["a"] for seed in range(60)]
     estimates, declared = np.array([each.counts for each in found]), np.sqrt(found[0].variance)
     error = (estimates.mean(axis=0) - exactly(asked)["a"].counts) / (declared / math.sqrt(len(found)))
     assert np.abs(error).max() < 4
@@ -132,7 +132,7 @@ def test_local_reports_through_a_secure_sum_are_of_the_same_law() -> None:
 
 
 def local(
-    asked: Sequence[HistogramQuery], seed: int, secure: SecureSum | None = None
+    asked: Sequence[HistogramQuery], seed: int, secure: SimulatedProtocol | None = None
 ) -> tuple[dict[str, Histogram], tuple[LocalReports, ...]]:
     return release_locally(
         asked,

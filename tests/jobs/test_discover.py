@@ -36,7 +36,7 @@ from tacit.privacy.local_anonymity import Anonymity
 from tacit.privacy.local_guarantee import LocalGuarantee
 from tacit.progress import Advanced, Event, Warned
 from tacit.runs import Run
-from tacit.secure_aggregation.counts import SecureSum
+from tacit.secure_aggregation.counts import SimulatedProtocol
 from tacit.statements import DiscoveryFacts
 from tacit.statements.run_facts import facts_of
 
@@ -216,17 +216,19 @@ def test_votes_summed_securely_are_the_same_and_the_statement_says_how(clients: 
         counting_users=0,
     )
     plain = asked(clients, tmp_path / "plain", settings)
-    secure = asked(clients, tmp_path / "secure", replace(settings, secure_sum=SecureSum(devices=6)))
+    secure = asked(clients, tmp_path / "secure", replace(settings, secure_sum=SimulatedProtocol(devices=6)))
     steps = {name: file for name, file in content(plain.run.path).items() if name.startswith("steps/")}
     assert steps == {name: file for name, file in content(secure.run.path).items() if name.startswith("steps/")}
-    assert settings_of(secure.run).secure_sum == SecureSum(devices=6) and settings_of(plain.run).secure_sum is None
+    assert (
+        settings_of(secure.run).secure_sum == SimulatedProtocol(devices=6) and settings_of(plain.run).secure_sum is None
+    )
     assert secure.statement.figures == plain.statement.figures
     hidden, clear = (folder / "report" / "statement.md" for folder in (secure.run.path, plain.run.path))
     assert "secure aggregation by pairwise masks: of each group 6 devices" in hidden.read_text()
     assert "simulated in the clear" in clear.read_text()
     assert verify(secure.run.path / "report" / "statement.json").holds
     with pytest.raises(RunError, match="secure_sum"):
-        asked(clients, tmp_path / "plain", replace(settings, secure_sum=SecureSum()))
+        asked(clients, tmp_path / "plain", replace(settings, secure_sum=SimulatedProtocol()))
 
 
 class TestGoingOn:

@@ -31,7 +31,7 @@ from tacit.privacy.local_guarantee import LocalGuarantee
 from tacit.privacy.participation import Participation
 from tacit.progress import Advanced, Event, silent
 from tacit.runs import Run
-from tacit.secure_aggregation.counts import SecureSum
+from tacit.secure_aggregation.counts import SimulatedProtocol
 from tacit.statements.ledger import Ledger, release_from
 
 ONE = Hardware(workers=1)
@@ -257,7 +257,7 @@ def test_reports_summed_securely_are_the_same_and_the_statement_says_how(
     cache, model, other = world
     given: dict[str, Any] = {"data": cache, "seed": 3, "clients": 40}
     plain = found_by(model, other, release=price, out=tmp_path / "plain", **given)
-    hidden = replace(price, secure_sum=SecureSum(devices=5))
+    hidden = replace(price, secure_sum=SimulatedProtocol(devices=5))
     secure = found_by(model, other, release=hidden, out=tmp_path / "secure", **given)
     assert secure.found["promise"] == plain.found["promise"]
     if price.local_epsilon is None:  # randomised reports are drawn in another order

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.errors import InputError
-from tacit.secure_aggregation.counts import CountEncoding, SecureSum, secure_total
+from tacit.secure_aggregation.counts import CountEncoding, SimulatedProtocol, secure_total
 
 
 @given(data=st.data(), cells=st.integers(1, 12), devices=st.integers(0, 8), most=st.integers(1, 2**31))
@@ -52,7 +52,7 @@ def test_a_protocols_total_is_the_plain_sum(
     counts = list(generator.integers(0, each, (devices, cells), endpoint=True))
     rest = generator.integers(0, others + 1, cells)
     total = secure_total(
-        SecureSum(protocol=protocol, devices=devices), counts, rest, most=each * devices + others, each=each
+        SimulatedProtocol(protocol=protocol, devices=devices), counts, rest, most=each * devices + others, each=each
     )
     assert total.dtype == np.int64 and np.array_equal(total, np.sum(counts, axis=0) + rest)
 
@@ -76,8 +76,8 @@ def test_what_no_sum_can_be_is_refused() -> None:
     with pytest.raises(InputError, match="count nothing"):
         CountEncoding(cells=0, most=1)
     with pytest.raises(InputError, match="masks, one-message"):
-        SecureSum(protocol="mask")  # type: ignore[arg-type]
+        SimulatedProtocol(protocol="mask")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="hide nothing"):
-        SecureSum(devices=2)
+        SimulatedProtocol(devices=2)
     with pytest.raises(InputError, match="group of 2"):
-        secure_total(SecureSum(), [np.array([1])] * 2, np.array([0]), most=2)
+        secure_total(SimulatedProtocol(), [np.array([1])] * 2, np.array([0]), most=2)

@@ -28,7 +28,7 @@ from tacit.training import workers_ray as cluster
 from tacit.training.cohort import CohortSum, Workers, train_cohort
 from tacit.training.ray_worker import NodeInfo, _work_of, job_of, versions
 from tacit.training.rounds import run_round
-from tacit.training.secure_sum import RoundEncoding
+from tacit.training.secure_updates import RoundEncoding
 from tacit.training.workers_ray import RayWorkers, _Member, open_cluster
 
 # Read when Ray is imported. With a token, as on a real cluster; this one is not written to anybody's home.

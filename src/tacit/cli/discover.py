@@ -14,7 +14,7 @@ from tacit.privacy.local_anonymity import Anonymity
 
 if TYPE_CHECKING:  # Numba would come with it
     from tacit.discovery.settings import DiscoverySettings
-    from tacit.secure_aggregation.counts import SecureSum
+    from tacit.secure_aggregation.counts import SimulatedProtocol
 
 PRINTABLE = "printable"
 
@@ -56,7 +56,7 @@ class DiscoveryOptions:
         int | None, typer.Option(help="Fix all randomness of a SIMULATION: whoever knows it can undo the protection.")
     ] = None
 
-    def settings(self, secure_sum: "SecureSum | None" = None) -> "DiscoverySettings":
+    def settings(self, secure_sum: "SimulatedProtocol | None" = None) -> "DiscoverySettings":
         """What was asked for. InputError names what cannot be."""
         from tacit.discovery.alphabet import Alphabet
         from tacit.discovery.settings import DiscoverySettings, LocalReportSettings

@@ -15,7 +15,7 @@ from tacit.errors import InputError, conceivable
 if TYPE_CHECKING:  # JAX would come with it
     from tacit.evaluation.settings import ReleasePrice
     from tacit.integrations import Logs
-    from tacit.secure_aggregation.counts import SecureSum
+    from tacit.secure_aggregation.counts import SimulatedProtocol
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 RunFolder = Annotated[Path, typer.Argument(help="A run folder, finished or not.")]
@@ -48,14 +48,14 @@ class SecureOptions:
         ),
     ] = None
 
-    def of(self) -> "SecureSum | None":
+    def of(self) -> "SimulatedProtocol | None":
         """None where none is asked for. Raises: InputError for an unknown protocol, or too few devices."""
-        from tacit.secure_aggregation.counts import SecureSum
+        from tacit.secure_aggregation.counts import SimulatedProtocol
 
         if self.secure_sum is None and self.secure_devices is not None:
             raise InputError("--secure-devices plays a protocol, and none is named; add --secure-sum masks.")
         given = {} if self.secure_devices is None else {"devices": self.secure_devices}
-        return None if self.secure_sum is None else SecureSum(protocol=self.secure_sum, **given)  # type: ignore[arg-type]
+        return None if self.secure_sum is None else SimulatedProtocol(protocol=self.secure_sum, **given)  # type: ignore[arg-type]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -69,7 +69,7 @@ class Price:
         float | None, typer.Option(help="Or let every device randomise its one report itself, with this epsilon.")
     ] = None
 
-    def release(self, secure_sum: "SecureSum | None") -> "ReleasePrice | None":
+    def release(self, secure_sum: "SimulatedProtocol | None") -> "ReleasePrice | None":
         """Raises: InputError for two prices, one that is none, or a secure sum of nothing that is released."""
         from tacit.evaluation.settings import ReleasePrice
 

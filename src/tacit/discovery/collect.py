@@ -22,7 +22,7 @@ from tacit.discovery.question import Question
 from tacit.discovery.settings import LocalReportSettings
 from tacit.discovery.trie import Tally
 from tacit.randomizers.device_randomness import device_generator
-from tacit.secure_aggregation.counts import SecureSum, secure_total
+from tacit.secure_aggregation.counts import SimulatedProtocol, secure_total
 
 Numbers = NDArray[np.int64]
 
@@ -148,7 +148,7 @@ class SecurelySummed(SimulatedCollector):
     What a device sends is how often its own reports support each answer, so a sum of them says as much as all reports.
     """
 
-    secure: SecureSum = field(default_factory=SecureSum)
+    secure: SimulatedProtocol = field(default_factory=SimulatedProtocol)
 
     def collect(self, task: QuestionTask) -> SummedReports:
         """The sum of all users' votes modulo 2^b, which is their plain sum. Raises: InputError for a group of two."""

@@ -9,7 +9,7 @@ from tacit.errors import InputError, ParticipationError
 from tacit.privacy.local_anonymity import MOST_CONTRIBUTORS, Anonymity
 from tacit.randomizers import Randomizer
 from tacit.randomizers.registry import RANDOMIZERS
-from tacit.secure_aggregation.counts import SecureSum
+from tacit.secure_aggregation.counts import SimulatedProtocol
 
 DEEPEST = 1_000  # layers; no word is longer
 
@@ -70,7 +70,7 @@ class DiscoverySettings:
     allocation: Allocation = "even"
     resample_users: bool = False
     seed: int | None = None
-    secure_sum: SecureSum | None = None
+    secure_sum: SimulatedProtocol | None = None
 
     def __post_init__(self) -> None:
         for name in ("users_per_layer", "passes", "prefixes"):

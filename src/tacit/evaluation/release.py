@@ -20,7 +20,7 @@ from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Independent
 from tacit.randomizers import Randomizer
-from tacit.secure_aggregation.counts import SecureSum, secure_total
+from tacit.secure_aggregation.counts import SimulatedProtocol, secure_total
 from tacit.statements import LocalReports, NoisedSum
 from tacit.statements.local_releases import EVALUATION_HISTOGRAM
 
@@ -75,7 +75,7 @@ def release(
     *,
     step: int,
     add_noise: AddNoise,
-    secure: SecureSum | None = None,
+    secure: SimulatedProtocol | None = None,
 ) -> tuple[dict[str, Histogram], NoisedSum]:
     """The histograms with Gaussian noise of `guarantee.seed_stddev` in every cell, and what the ledger must hold.
 
@@ -108,7 +108,7 @@ def release(
     )
 
 
-def summed(queries: Sequence[HistogramQuery], secure: SecureSum | None = None) -> Whole:
+def summed(queries: Sequence[HistogramQuery], secure: SimulatedProtocol | None = None) -> Whole:
     """The counts of all queries, one histogram after another: the sum of what each client adds, bit by bit."""
     if secure is None:
         return np.concatenate([each.counts for each in queries])
@@ -126,7 +126,7 @@ def release_locally(
     step: int,
     first_user: int,
     generator: np.random.Generator,
-    secure: SecureSum | None = None,
+    secure: SimulatedProtocol | None = None,
 ) -> tuple[dict[str, Histogram], tuple[LocalReports, ...]]:
     """The histograms from reports that every device randomised itself, so that nobody need be trusted, and what the
     ledger must hold.
@@ -168,7 +168,9 @@ def release_locally(
     return found, tuple(rows)
 
 
-def _votes(answers: Whole, randomizer: Randomizer, generator: np.random.Generator, secure: SecureSum | None) -> Whole:
+def _votes(
+    answers: Whole, randomizer: Randomizer, generator: np.random.Generator, secure: SimulatedProtocol | None
+) -> Whole:
     """The votes of the devices with these answers; with `secure` the first of them make reports and add them so."""
     playing = 0 if secure is None else secure.devices
     devices = [randomizer.votes(randomizer.encode(own, generator)) for own in answers[:playing, np.newaxis]]

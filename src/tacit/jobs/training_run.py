@@ -52,7 +52,7 @@ from tacit.training.loop import PeriodicEvaluation, record_evaluation, run_round
 from tacit.training.price import PriceSoFar
 from tacit.training.randomness import seed_for
 from tacit.training.sampling import Cohorts, CohortSampler, DeviceCohorts, UniformCohorts
-from tacit.training.secure_sum import SecureUpdates
+from tacit.training.secure_updates import SecureUpdates
 from tacit.training.workers_accelerator import Accelerator
 from tacit.training.workers_cores import CoreWorkers
 

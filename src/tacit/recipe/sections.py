@@ -27,12 +27,12 @@ from tacit.privacy.encoding import SIGMAS
 from tacit.privacy.gaussian import zcdp_for_epsilon
 from tacit.privacy.participation import Clock
 from tacit.privacy.strategy import Dense, Matrix, Strategy
-from tacit.secure_aggregation.counts import FEWEST, Protocol, SecureSum
+from tacit.secure_aggregation.counts import FEWEST, Protocol, SimulatedProtocol
 from tacit.training import ClientTraining, ServerOptimizer
 from tacit.training.adaptive_clipping import AdaptiveClipping
 from tacit.training.client import MOST
 from tacit.training.private_loss import PrivateLoss
-from tacit.training.secure_sum import SecureUpdates
+from tacit.training.secure_updates import SecureUpdates
 from tacit.training.server import Method
 
 LARGEST = 4096  # rounds of a full matrix: 128 MB
@@ -290,11 +290,11 @@ class AggregationSection(Section):
     def settings(self) -> SecureUpdates:
         return SecureUpdates(sigmas=self.sigmas, threshold=self.threshold, played=self._played())
 
-    def _played(self) -> SecureSum | None:
+    def _played(self) -> SimulatedProtocol | None:
         if self.protocol is None:
             return None
         few = {} if self.protocol_clients is None else {"devices": self.protocol_clients}
-        return SecureSum(protocol=self.protocol, **few)
+        return SimulatedProtocol(protocol=self.protocol, **few)
 
 
 class PopulationSection(Section):

@@ -28,8 +28,8 @@ FEWEST = 3  # devices of a protocol: of two, each knows the other's counts from 
 
 
 @dataclass(frozen=True, kw_only=True)
-class SecureSum:
-    """How a simulation adds counts securely: `devices` of each group play the whole protocol, from keys to the sum.
+class SimulatedProtocol:
+    """How a simulation sums securely: `devices` of each group play the whole protocol, from keys to the sum.
 
     What the others would send is added modulo the same 2^b without keys, which gives the same sum in less time.
     """
@@ -97,7 +97,9 @@ class CountEncoding:
         np.bitwise_and(total, np.uint32((1 << self.bits) - 1), out=total)
 
 
-def secure_total(secure: SecureSum, devices: Sequence[Whole], others: Whole, *, most: int, each: int = 1) -> Whole:
+def secure_total(
+    secure: SimulatedProtocol, devices: Sequence[Whole], others: Whole, *, most: int, each: int = 1
+) -> Whole:
     """The sum of the devices' counts, each (cells,), by the whole protocol, and of the others' summed counts (cells,).
 
     most: the largest that a cell of the sum can hold; each: that of one device. Equal to the plain sum, bit by bit.

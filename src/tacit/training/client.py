@@ -23,7 +23,7 @@ from tacit.aggregation import clip
 from tacit.compute.precision import Precision, usable_precision
 from tacit.data import Cache
 from tacit.errors import InputError
-from tacit.training.secure_sum import RoundEncoding
+from tacit.training.secure_updates import RoundEncoding
 
 Model = Any  # a pytree of float32 arrays
 Loss = Callable[[Model, Array], Array]  # (model, padded sentences (B, L+1)) -> mean loss, ()

@@ -15,7 +15,7 @@ from jax import Array
 from numpy.typing import NDArray
 
 from tacit.training.client import NOBODY, ClientWork, ShardSum
-from tacit.training.secure_sum import RoundEncoding
+from tacit.training.secure_updates import RoundEncoding
 
 # The rule is part of the result (the order of additions). About 32 shards, so that any few workers share them evenly;
 # not above 64 clients, so that a worker's memory and what is lost with it stay small.

@@ -20,7 +20,7 @@ from tacit.training.client import ClientAlgorithm, ClientTraining, ClientWork, L
 from tacit.training.cohort import Workers, train_cohort
 from tacit.training.private_loss import bounded_sum
 from tacit.training.sampling import Cohorts
-from tacit.training.secure_sum import RoundEncoding
+from tacit.training.secure_updates import RoundEncoding
 
 
 @dataclass(frozen=True, kw_only=True)

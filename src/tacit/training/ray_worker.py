@@ -25,7 +25,7 @@ from tacit.data import Cache
 from tacit.errors import CacheError, InputError
 from tacit.training.client import ClientWork, ShardSum, precision_of
 from tacit.training.cohort import Workers
-from tacit.training.secure_sum import RoundEncoding
+from tacit.training.secure_updates import RoundEncoding
 from tacit.training.workers_accelerator import Accelerator
 from tacit.training.workers_cores import CoreWorkers
 

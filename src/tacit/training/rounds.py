@@ -27,7 +27,7 @@ from tacit.training.client import ClientTraining
 from tacit.training.collect import Collected, Collector, TrainingTask, checked
 from tacit.training.private_loss import PrivateLoss, first_noise, release
 from tacit.training.randomness import seed_for
-from tacit.training.secure_sum import RoundEncoding, SecureUpdates
+from tacit.training.secure_updates import RoundEncoding, SecureUpdates
 from tacit.training.server import ServerOptimizer, server_step
 
 OwnOptimizer = Callable[[int], optax.GradientTransformation]  # of a run of so many rounds

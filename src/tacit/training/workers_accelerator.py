@@ -37,7 +37,7 @@ from tacit.training.client import (
     local_update,
     sgd_step,
 )
-from tacit.training.secure_sum import Residues, RoundEncoding
+from tacit.training.secure_updates import Residues, RoundEncoding
 
 PROBED = 8  # clients of the chunk whose need of memory is extrapolated
 LARGEST_CHUNK = 512  # about where launching kernels no longer costs; more only takes memory

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tacit.compute.cores import Cores
 from tacit.compute.profile import READING, TRAINING, beside
 from tacit.training.client import NOBODY, ClientWork, ShardSum, encoded_shard_sum, gather, shard_sum
-from tacit.training.secure_sum import RoundEncoding
+from tacit.training.secure_updates import RoundEncoding
 
 
 class CoreWorkers:

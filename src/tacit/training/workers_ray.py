@@ -31,7 +31,7 @@ from tacit.extras import of_extra
 from tacit.progress import Progress, Warned, silent
 from tacit.training.client import ClientWork, ShardSum
 from tacit.training.ray_worker import NodeInfo, Worker, job_of, versions
-from tacit.training.secure_sum import RoundEncoding
+from tacit.training.secure_updates import RoundEncoding
 
 ANSWERS_WITHIN = 30.0  # seconds for a cluster to answer; Ray by itself tries for minutes
 STARTS_WITHIN = 120.0  # seconds for the first worker to start

@@ -17,7 +17,7 @@ from tacit.errors import InputError, TrainingError
 from tacit.privacy import Guarantee
 from tacit.privacy.encoding import SIGMAS, Encoding
 from tacit.secure_aggregation import decode, encode
-from tacit.secure_aggregation.counts import FEWEST, SecureSum, masked_total, sealed_total
+from tacit.secure_aggregation.counts import FEWEST, SimulatedProtocol, masked_total, sealed_total
 
 Residues = NDArray[np.uint32]
 
@@ -28,7 +28,7 @@ class SecureUpdates:
 
     sigmas: float = SIGMAS  # a rotated coordinate is clipped at so many standard deviations
     threshold: int | None = None  # no sum of fewer reports is opened; None: half the report goal, rounded up
-    played: SecureSum | None = None  # the protocol, and how many clients of a round play it; None: none does
+    played: SimulatedProtocol | None = None  # the protocol, and how many clients of a round play it; None: none does
 
     def least(self, report_goal: int) -> int:
         """The threshold. Raises: InputError where no cohort of the report goal reaches it, or gives who is to play."""
@@ -62,7 +62,7 @@ class RoundEncoding:
 
     encoding: Encoding  # for the clip norm in force
     signs: bytes  # the 32 bytes that the rotation's random signs follow from
-    played: SecureSum | None = None  # in a simulation: how many clients play which protocol
+    played: SimulatedProtocol | None = None  # in a simulation: how many clients play which protocol
 
     def encoded(self, update: NDArray[np.float32], *, seed: bytes, client: int) -> Residues:
         """A simulated client's update (parameters,) as residues (dimension,) modulo 2^bits.

@@ -33,11 +33,11 @@ from tacit.statements.accounts import accounts_of, trained
 from tacit.statements.ledger import Ledger
 from tacit.statements.run_facts import statement_of
 from tacit.statements.verify import verify
-from tacit.training import Collected, RoundPlan, TrainingTask, secure_sum
+from tacit.training import Collected, RoundPlan, TrainingTask, secure_updates
 from tacit.training.cohort import CohortSum, train_cohort
 from tacit.training.one_by_one import OneByOne
 from tacit.training.rounds import run_round
-from tacit.training.secure_sum import RoundEncoding, SecureUpdates
+from tacit.training.secure_updates import RoundEncoding, SecureUpdates
 
 KEY = bytes(range(16))
 SECURE = {"aggregation": {"kind": "secure"}}
@@ -200,7 +200,7 @@ def test_the_sum_of_a_protocol_is_the_one_that_is_used(cache: Cache, monkeypatch
         asked.append(len(words))
         return sum(words) + np.uint32(1 << (bits - 1))
 
-    monkeypatch.setattr(secure_sum, "masked_total", spoilt)
+    monkeypatch.setattr(secure_updates, "masked_total", spoilt)
     with pytest.raises(InputError, match="spoilt"):
         run_round(state, 0, plan=plan, key=KEY, collector=collector)
     assert asked == [4]
