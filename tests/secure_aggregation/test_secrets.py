@@ -32,7 +32,9 @@ def slow_mask(seed: bytes, dimension: int) -> list[int]:
 
 @given(
     seed=st.binary(min_size=32, max_size=32),
-    dimension=st.sampled_from([1, 3, 4, 5, 100, secrets.BLOCK, secrets.BLOCK + 1, 2 * secrets.BLOCK + 7]),
+    dimension=st.sampled_from(
+        [1, 3, 4, 5, 7, 8, 9, 100, *(secrets.BLOCK + more for more in (0, 1, 7, 8, 9)), 2 * secrets.BLOCK + 7]
+    ),
     subtract=st.booleans(),
 )
 def test_masks_are_added_block_by_block_as_in_one_piece(seed: bytes, dimension: int, subtract: bool) -> None:
@@ -43,7 +45,15 @@ def test_masks_are_added_block_by_block_as_in_one_piece(seed: bytes, dimension: 
     near = dimension if dimension <= 200 else 20
     slow = slow_mask(seed, dimension)
     assert found[:near] == slow[:near] and found[-20:] == slow[-20:]
-    assert found[secrets.BLOCK - 3 : secrets.BLOCK + 3] == slow[secrets.BLOCK - 3 : secrets.BLOCK + 3]
+    edge = slice(secrets.BLOCK - 3, secrets.BLOCK + secrets.HEAD + 3)  # of blocks, with and without the head
+    assert found[edge] == slow[edge]
+
+
+def test_both_ways_to_make_a_mask_make_the_same() -> None:
+    """SP 800-38D, 7.1: with a nonce of 12 bytes, Galois counter mode encrypts from counter 2 on."""
+    size = 4 * secrets.BLOCK
+    made = secrets.counter_mode(NIST_KEY).update(bytes(4 * secrets.HEAD + size))
+    assert secrets.after_head(NIST_KEY).update(bytes(size)) == made[4 * secrets.HEAD :]
 
 
 def test_a_mask_added_and_subtracted_is_gone() -> None:

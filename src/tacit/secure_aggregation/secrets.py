@@ -13,9 +13,10 @@ so, and for test vectors. Python can neither compute in constant time nor erase 
 """
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import islice
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
 from cryptography.hazmat.primitives.ciphers.algorithms import AES256
-from cryptography.hazmat.primitives.ciphers.modes import CTR
+from cryptography.hazmat.primitives.ciphers.modes import CTR, GCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
@@ -43,6 +44,7 @@ BOX_BYTES = NONCE_BYTES + TAG_BYTES  # by which a box is longer than what is in 
 SEALED_BYTES = KEY_BYTES + TAG_BYTES  # and a sealed one
 BLOCK = 1 << 14  # words: 64 KiB, so that sum and streams stay in a core's second cache
 STREAMS, LANES = 32, 4  # masks made in turn for one block of a sum, and added in one go
+HEAD = 8  # words of a mask before those that Galois counter mode makes: the cipher's blocks of counter 0 and 1
 NEGATED = 0xFFFFFFFF
 _ZEROS = bytes(4 * BLOCK)  # what is encrypted
 _NO_NONCE = bytes(NONCE_BYTES)  # under a key that is used once
@@ -50,7 +52,7 @@ _NO_NONCE = bytes(NONCE_BYTES)  # under a key that is used once
 
 def seeded(seed: bytes) -> Draw:
     """Bytes that follow from 32 bytes: AES-256 in counter mode. For simulations that say so, and for test vectors."""
-    stream = _stream(seed)
+    stream = counter_mode(seed)
     return lambda size: stream.update(bytes(size))
 
 
@@ -173,8 +175,18 @@ def _labelled(purpose: str, message: bytes) -> bytes:
     return f"tacit secure aggregation 1 {purpose}".encode() + b"\0" + message
 
 
-def _stream(seed: bytes, first_word: int = 0) -> CipherContext:
-    return Cipher(AES256(seed), CTR((first_word // 4).to_bytes(16, "big"))).encryptor()
+def counter_mode(seed: bytes) -> CipherContext:
+    """AES-256 in counter mode under this key from counter 0: of zeros it makes the bytes of a mask."""
+    return Cipher(AES256(seed), CTR(bytes(16))).encryptor()
+
+
+def after_head(seed: bytes) -> CipherContext:
+    """The same bytes from the HEAD-th word on, up to 64 GiB.
+
+    Galois counter mode with a nonce of zeros encrypts by counter mode from counter 2 on (NIST SP 800-38D, 7.1). Its
+    tag is not asked for. OpenSSL computes it on a processor's widest vectors, and counter mode alone on narrow ones.
+    """
+    return Cipher(AES256(seed), GCM(_NO_NONCE)).encryptor()
 
 
 def add_masks(total: Words, masks: Iterable[tuple[bytes, bool]]) -> None:
@@ -186,18 +198,37 @@ def add_masks(total: Words, masks: Iterable[tuple[bytes, bool]]) -> None:
     """
     made = np.zeros((LANES, BLOCK + 4), np.uint32)  # one block of the cipher more, for which it asks
     rows = [row.data.cast("B") for row in made]
-    signs = np.zeros(LANES, np.uint32)
+    head, rest = total[:HEAD], total[HEAD:]
     waiting = iter(masks)
-    while streams := [(_stream(seed), subtract) for seed, subtract in islice(waiting, STREAMS)]:
-        for start in range(0, total.size, BLOCK):
-            part = total[start : start + BLOCK]
+    while some := list(islice(waiting, STREAMS)):
+        groups = [_Group.of(some[at : at + LANES]) for at in range(0, len(some), LANES)]
+        for group in groups:
+            _add_lanes(head, group.heads, group.signs)
+        for start in range(0, rest.size, BLOCK):
+            part = rest[start : start + BLOCK]
             nothing = memoryview(_ZEROS)[: 4 * part.size]
-            for lane in range(0, len(streams), LANES):
-                lanes = streams[lane : lane + LANES]
-                for row, (stream, _) in zip(rows, lanes, strict=False):
+            for group in groups:
+                for row, stream in zip(rows, group.streams, strict=False):
                     stream.update_into(nothing, row)
-                signs[: len(lanes)] = [NEGATED if subtract else 0 for _, subtract in lanes]
-                _add_lanes(part, made[: len(lanes)], signs)
+                _add_lanes(part, made[: len(group.streams)], group.signs)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """At most LANES masks that are added in one go."""
+
+    heads: Words  # (masks, HEAD)
+    streams: tuple[CipherContext, ...]  # of what comes behind the heads
+    signs: Words  # (masks,): all bits set where the mask is subtracted
+
+    @classmethod
+    def of(cls, masks: Sequence[tuple[bytes, bool]]) -> Self:
+        heads = b"".join(counter_mode(seed).update(bytes(4 * HEAD)) for seed, _ in masks)
+        return cls(
+            heads=np.frombuffer(heads, "<u4").astype(np.uint32).reshape(-1, HEAD),
+            streams=tuple(after_head(seed) for seed, _ in masks),
+            signs=np.array([NEGATED if subtract else 0 for _, subtract in masks], np.uint32),
+        )
 
 
 @compiled
