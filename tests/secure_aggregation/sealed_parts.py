@@ -80,8 +80,10 @@ def small_round(
     dimension: int = DIMENSION,
     parameters: bytes = b"willow-4096",
     seed: bytes = bytes(32),
+    contributors: int = 0,
+    margin: int = 0,
 ) -> Small:
-    """A round of small vectors; its keepers are those of the folder."""
+    """A round of small vectors; its keepers are those of the folder, the last clients contribute noise."""
     folders = [folder / str(index) for index in range(keepers)]
     for each in folders:
         make_keeper(each)
@@ -97,5 +99,7 @@ def small_round(
         tuple(each.box for each in made),
         secrets.public_key(SERVER),
         seed,
+        tuple(each.public for each in CLIENTS[len(CLIENTS) - contributors :]),
+        margin,
     )
     return Small(settings, SealedServer(settings, SERVER), made, folders)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.errors import InputError
-from tacit.secure_aggregation.counts import CountEncoding, SimulatedProtocol, secure_total
+from tacit.secure_aggregation.counts import CountEncoding, SimulatedProtocol, masked_total, sealed_total, secure_total
 
 
 @given(data=st.data(), cells=st.integers(1, 12), devices=st.integers(0, 8), most=st.integers(1, 2**31))
@@ -55,6 +55,39 @@ def test_a_protocols_total_is_the_plain_sum(
         SimulatedProtocol(protocol=protocol, devices=devices), counts, rest, most=each * devices + others, each=each
     )
     assert total.dtype == np.int64 and np.array_equal(total, np.sum(counts, axis=0) + rest)
+
+
+@settings(max_examples=8)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    devices=st.integers(3, 6),
+    contributors=st.integers(0, 4),
+    bits=st.integers(10, 26),
+    edge=st.booleans(),
+)
+def test_both_protocols_give_the_sum_with_noise(
+    seed: int, devices: int, contributors: int, bits: int, edge: bool
+) -> None:
+    """Modulo 2^bits, as plain integers say; `edge`: every number as far from 0 as it may be."""
+    draw, cells, each = np.random.default_rng(seed), 40, 100
+    most = (2**bits - 1 - each * devices) // 2
+    margin = int(draw.integers(1, min(most, 2**23) + 1))
+    own = draw.choice([0, each] if edge else np.arange(each + 1), (devices, cells)).astype(np.uint32)
+    ends = [-margin, margin]
+    noise = draw.choice(ends, (contributors, cells)) if edge else draw.integers(*ends, (contributors, cells))
+    words = [(one & (2**bits - 1)).astype(np.uint32) for one in noise]
+    expected = (own.sum(axis=0, dtype=np.int64) + noise.sum(axis=0)) % 2**bits
+    for total in (masked_total, sealed_total):
+        assert total(list(own), bits, each, words, margin).tolist() == expected.tolist()
+
+
+def test_noise_that_does_not_fit_is_refused() -> None:
+    own, noise = [np.ones(4, np.uint32)] * 3, [np.array([0, 1, 50, 2**16 - 51], np.uint32)]
+    with pytest.raises(InputError, match=r"noise beyond margin=50 does not fit.*a larger margin"):
+        sealed_total(own, 16, 1, noise, 50)
+    assert sealed_total(own, 16, 1, noise, 51).tolist() == [3, 4, 53, 2**16 - 48]
+    with pytest.raises(InputError, match=r"sum to 33 bits.*less noise"):
+        sealed_total(own, 32, 1, noise, 2**31)
 
 
 def test_what_no_sum_can_be_is_refused() -> None:

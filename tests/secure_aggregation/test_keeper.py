@@ -139,6 +139,45 @@ def test_what_it_refuses_to_sign(tmp_path: Path) -> None:
     assert picky.receive(Proposal(name, tuple(ascending[:3])).to_bytes()) is not None
 
 
+def test_it_signs_no_set_without_those_who_add_noise(tmp_path: Path) -> None:
+    """The last two of six do. One of them twice is no two; and the enrolled clients are not asked to hold them."""
+    small = small_round(tmp_path, report_goal=2, most_reports=3, contributors=2, margin=9)
+    keeper, name = small.keepers[0], small.settings.name
+    keeper.receive(small.server.opening().to_bytes())
+    for lacking in (CLIENTS[:2], CLIENTS[:5], [*CLIENTS[:3], CLIENTS[5]]):
+        with pytest.raises(InputError, match="lacks the contributor of noise"):
+            keeper.receive(proposal(small, lacking))
+    both = sorted(each.public for each in (*CLIENTS[:2], *CLIENTS[4:]))
+    with pytest.raises(ProtocolError, match="once, in ascending order"):
+        keeper.receive(Proposal(name, tuple(sorted([*both, CLIENTS[5].public]))).to_bytes())
+    for reports, reason in ((1, "a set of 1 clients"), (4, "a set of 4 clients")):
+        with pytest.raises(ProtocolError, match=reason):
+            keeper.receive(proposal(small, [*CLIENTS[:reports], *CLIENTS[4:]]))
+    assert not list((small.folders[0] / "rounds").iterdir()), "and it has signed none of them"
+    enrolled = frozenset(each.public for each in CLIENTS[:2])
+    picky = Keeper(small.folders[0], least_reports=2, clients=enrolled)
+    picky.receive(small.server.opening().to_bytes())
+    with pytest.raises(ProtocolError, match="is not enrolled"):
+        picky.receive(proposal(small, CLIENTS[1:]))
+    vote = picky.receive(proposal(small, [*CLIENTS[:2], *CLIENTS[4:]]))
+    assert isinstance(vote, Vote)
+    with pytest.raises(ProtocolError, match="has signed another set"):
+        answered(keeper, small, [*CLIENTS[1:3], *CLIENTS[4:]])
+
+
+def test_it_takes_no_part_in_a_round_without_the_noise_that_it_was_told_to_want(tmp_path: Path) -> None:
+    small = small_round(tmp_path, contributors=1, margin=9)
+    opening = small.server.opening().to_bytes()
+    for wanted in (4, 5):
+        keeper = Keeper(small.folders[0], least_reports=2, always=[CLIENTS[wanted].public])
+        for each in (keeper, keeper.restarted()):
+            if wanted == 5:
+                each.receive(opening)
+                continue
+            with pytest.raises(InputError, match=f"{CLIENTS[4].public.hex()[:16]}, whose noise is wanted in every sum"):
+                each.receive(opening)
+
+
 def test_rounds_in_which_it_takes_no_part(tmp_path: Path) -> None:
     small = small_round(tmp_path)
     settings = small.settings

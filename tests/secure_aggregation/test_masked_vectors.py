@@ -16,7 +16,7 @@ from tacit.secure_aggregation.masked_messages import MaskedVector, RoundSettings
 from tacit.secure_aggregation.masked_server import MaskedServer
 from tacit.secure_aggregation.packing import pack
 from tacit.secure_aggregation.secrets import Identity, KeyPair
-from tacit.secure_aggregation.wire import VERSION
+from tacit.secure_aggregation.wire import Message
 
 GOLDEN = REPOSITORY / "tests" / "golden" / "masked_protocol.json"
 BITS, CLIENTS, DIMENSION = 19, 4, 5
@@ -97,7 +97,7 @@ def _hex(messages: dict[int, bytes]) -> dict[str, str]:
 
 
 def everything() -> dict[str, Any]:
-    return {"protocol": "masked", "version": VERSION, "parts": parts(), "round": transcript()}
+    return {"protocol": "masked", "version": Message.version, "parts": parts(), "round": transcript()}
 
 
 def test_the_protocol_is_the_one_that_was_fixed() -> None:

@@ -18,6 +18,7 @@ from tacit.secure_aggregation.simulate import Faults
 DIMENSION = 40
 CAUSES = {
     "reports came": "too few reports",
+    "lacks the contributor": "noise is missing",
     "signed the set": "too few keepers signed",
     "keepers gave their sums": "too few keepers answered",
     "contradict": "a keeper lied",
@@ -29,8 +30,11 @@ DAMAGED = ("no message", "ends within", "signature", "tag", "bytes", "round", "k
 OUT_OF_STEP = ("was not opened", "before a quorum", "no set of this round", "has been added")  # sent again, or too soon
 
 
-def vectors(seed: int, count: int, largest: int) -> list[Words]:
-    return list(np.random.default_rng(seed).integers(0, largest, (count, DIMENSION), np.uint32, endpoint=True))
+def vectors(seed: int, count: int, largest: int, contributors: int = 0, margin: int = 0) -> list[Words]:
+    """Those of clients, and behind them contributors' noise + margin."""
+    draw = np.random.default_rng(seed)
+    each = [*[largest] * count, *[2 * margin] * contributors]
+    return [draw.integers(0, most, DIMENSION, np.uint32, endpoint=True) for most in each]
 
 
 def liars(folder: Path, lying: list[int], chance: random.Random) -> KeeperLie:
@@ -59,6 +63,8 @@ def one_round(seed: int, most: int, folder: Path) -> tuple[list[Words], SealedPa
     count = round(2 * math.exp(chance.random() * math.log(most / 2)))
     largest = 2 ** chance.randint(0, 24) - chance.choice([0, 0, 1]) or 1
     keepers = chance.randint(2, 7)
+    contributors = chance.choice([0, 0, 1, 3])
+    margin = chance.choice([1, largest, chance.randint(1, 2**25)]) if contributors else 0
     parties = SealedParties.of(
         count,
         folder,
@@ -68,6 +74,8 @@ def one_round(seed: int, most: int, folder: Path) -> tuple[list[Words], SealedPa
         report_goal=max(2, round(count * chance.choice([0.3, 0.6, 0.9]))),
         keepers=keepers,
         corrupt=chance.randint(1, keepers - 1),
+        contributors=contributors,
+        margin=margin,
     )
     worst = chance.choice([0.0, 0.01, 0.03, 0.1])
 
@@ -86,7 +94,7 @@ def one_round(seed: int, most: int, folder: Path) -> tuple[list[Words], SealedPa
     spare = keepers - parties.settings.quorum
     unwell = chance.sample(range(keepers), k=min(keepers, chance.choice([0, spare, spare + 1])))
     dead, lying = unwell[: len(unwell) // 2], unwell[len(unwell) // 2 :]
-    given = vectors(seed, count, largest)
+    given = vectors(seed, count, largest, contributors, margin)
     killed = chance.choice([0.0, 0.0, 0.3 / count])
     lie = liars(folder, lying, chance)
     return given, parties, run_sealed_round(parties, given, faults=faults, dead=dead, killed=killed, lie=lie)
@@ -98,9 +106,12 @@ def must_be_exact_or_say_why(given: list[Words], parties: SealedParties, done: S
         assert done.total is None
         (cause,) = [cause for said, cause in CAUSES.items() if said in str(done.aborted)]
         return cause
-    assert len(done.included) >= parties.settings.report_goal
-    exact = [sum(int(given[client][place]) for client in done.included) for place in range(DIMENSION)]
-    assert done.total is not None and done.total.tolist() == exact
+    many = len(parties.settings.contributors)
+    assert len(done.included) >= parties.settings.report_goal + many
+    assert set(range(len(given) - many, len(given))) <= set(done.included), "no sum without all the noise"
+    exact = [sum(int(given[party][place]) for party in done.included) for place in range(DIMENSION)]
+    assert done.total is not None
+    assert done.total.tolist() == [(each - many * parties.settings.margin) % 2**32 for each in exact]
     return "sum"
 
 

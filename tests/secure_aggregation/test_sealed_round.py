@@ -14,6 +14,7 @@ from tacit.secure_aggregation.residues import add_packed, packed_bytes
 from tacit.secure_aggregation.ring import Integers, Residues
 from tacit.secure_aggregation.sealed_client import sealed_report
 from tacit.secure_aggregation.sealed_messages import (
+    Deposit,
     KeySum,
     Report,
     SealedRound,
@@ -25,6 +26,7 @@ from tacit.secure_aggregation.sealed_messages import (
 from tacit.secure_aggregation.sealed_server import SealedServer
 from tacit.secure_aggregation.secrets import Identity, unsealed
 from tacit.secure_aggregation.shares import PRIME, Elements, elements, rebuilt
+from tacit.secure_aggregation.slots import Slots
 
 
 def ciphertext(settings: SealedRound, body: bytes) -> Residues:
@@ -198,6 +200,88 @@ class TestALyingClient:
             small.report(0, np.full(300, 101, np.uint32))
 
 
+class TestNoise:
+    """Clients 4 and 5 of six contribute noise from -900 to 900."""
+
+    def test_it_is_in_the_sum_and_its_margins_are_not(self, tmp_path: Path) -> None:
+        small, noise = noisy(tmp_path)
+        deposits = [*small.received(3), *contributed(small, noise)]
+        assert small.server.reports == 3, "noise is no report"
+        small.agree()
+        for index in range(3):
+            small.server.answer(small.summed_by(index, deposits).to_bytes())
+        exact = np.sum(vectors(3), axis=0, dtype=np.int64) + np.sum(noise, axis=0)
+        assert exact.min() < 0 and small.server.opened().tolist() == (exact % 2**32).tolist()
+
+    def test_no_set_without_a_contributor(self, tmp_path: Path) -> None:
+        small, noise = noisy(tmp_path)
+        small.received(3)
+        contributed(small, noise[:1])
+        with pytest.raises(RoundAborted, match=f"lacks the contributor of noise {CLIENTS[5].public.hex()[:16]}"):
+            small.server.propose()
+
+    def test_a_contributor_counts_once_and_as_no_report(self, tmp_path: Path) -> None:
+        small, noise = noisy(tmp_path, report_goal=2, most_reports=2)
+        contributed(small, noise)
+        with pytest.raises(ProtocolError, match="has reported already"):
+            contributed(small, noise[:1])
+        small.server.receive(small.report(0, vectors(1)[0]).to_bytes())
+        with pytest.raises(RoundAborted, match="1 reports came, and no sum of fewer than 2"):
+            small.server.propose()
+        small.server.receive(small.report(1, vectors(1)[0]).to_bytes())
+        with pytest.raises(ProtocolError, match="holds 2 reports"):
+            small.server.receive(small.report(2, vectors(1)[0]).to_bytes())
+
+    def test_noise_comes_after_the_last_report_too(self, tmp_path: Path) -> None:
+        small, noise = noisy(tmp_path, most_reports=2)
+        small.received(2)
+        contributed(small, noise)
+        assert len(small.server.propose().clients) == 4
+
+    def test_noise_beyond_the_margin_is_refused_where_it_is_made(self, tmp_path: Path) -> None:
+        small, _ = noisy(tmp_path)
+        with pytest.raises(InputError, match="numbers up to 1800"):
+            small.report(5, np.full(300, 1801, np.uint32))
+        with pytest.raises(InputError, match="numbers up to 100"):
+            small.report(0, np.full(300, 1800, np.uint32))
+
+    @pytest.mark.parametrize(("beyond", "opens"), [(100, True), (1800, False), (2300, True)])
+    def test_a_liar_is_noticed_where_the_sum_is_beyond_what_all_could_send(
+        self, tmp_path: Path, beyond: int, opens: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A contributor without the check on its own machine. In what the others left free it is any noise, and beyond
+        the slot it carries into the next one: a client can do the same, and the page says so.
+        """
+        small, noise = noisy(tmp_path)
+        deposits = [*small.received(3), *contributed(small, noise[:1])]
+        monkeypatch.setattr(Slots, "check", lambda *_, **__: None)
+        noise[1][:] = 900
+        noise[1][7] += beyond
+        deposits += contributed(small, noise[1:], first=5)
+        small.agree()
+        for index in range(3):
+            small.server.answer(small.summed_by(index, deposits).to_bytes())
+        exact = np.sum(vectors(3), axis=0, dtype=np.int64) + np.sum(noise, axis=0)
+        carry, rest = divmod(int(exact[7]) + 1800, 2**small.settings.slots.width)
+        assert (rest <= 3 * 100 + 4 * 900) == opens and carry == (beyond == 2300), "the rule, in numbers"
+        exact[7], exact[8] = rest - 1800, exact[8] + carry
+        if opens:
+            assert small.server.opened().tolist() == (exact % 2**32).tolist()
+        else:
+            with pytest.raises(RoundAborted, match="does not open"):
+                small.server.opened()
+
+
+def noisy(folder: Path, *, report_goal: int = 2, most_reports: int = 4) -> tuple[Small, list[Integers]]:
+    small = small_round(folder, report_goal=report_goal, most_reports=most_reports, contributors=2, margin=900)
+    return small, list(np.random.default_rng(2).integers(-900, 900, (2, 300), endpoint=True))
+
+
+def contributed(small: Small, noise: list[Integers], *, first: int = 4) -> list[tuple[Deposit, ...]]:
+    words = [(each + 900).astype(np.uint32) for each in noise]
+    return [small.server.receive(small.report(first + at, each).to_bytes()) for at, each in enumerate(words)]
+
+
 def _with_boxes_of(small: Small, identity: Identity, report: Report, other: Report) -> Report:
     digests = report_digests(other.boxes, report.ephemeral, report.tag)
     signature = identity.sign("report", signed_report(small.settings.name, identity.public, digests))
@@ -265,6 +349,9 @@ class TestSettings:
     def test_the_shortest_published_ciphertexts_are_chosen(self) -> None:
         assert smallest_parameters(300, 100, 6) == b"willow-4096"
         assert smallest_parameters(2_424_832, 72, 6_500) == b"willow-16384"
+        assert smallest_parameters(300, 100, 6, contributors=3, margin=2**20) == b"willow-4096"
+        with pytest.raises(InputError, match="less noise"):
+            smallest_parameters(300, 100, 6, contributors=3, margin=2**30)
 
     @pytest.mark.parametrize(
         ("change", "reason"),
@@ -278,6 +365,12 @@ class TestSettings:
             ({"boxes": (bytes(32),)}, "no other keeper"),
             ({"parameters": b"mine"}, "'mine'"),
             ({"largest": 2**30}, "33 bits"),
+            ({"contributors": (bytes(32),)}, "a margin of at least 1"),
+            ({"margin": 5}, "0 where there are none"),
+            ({"contributors": (bytes(32),) * 2, "margin": 5}, "name each once"),
+            ({"contributors": tuple(bytes(31) + bytes([at]) for at in range(101)), "margin": 5}, "no more than 100"),
+            ({"contributors": (bytes(32),), "margin": 2**31}, "noise of 1 parties to 2,147,483,648 each sum to 33"),
+            ({"contributors": (bytes(32),), "margin": 5, "most_reports": 12_201_611}, "noise included"),
         ],
     )
     def test_settings_that_nobody_can_keep(self, tmp_path: Path, change: dict[str, object], reason: str) -> None:
@@ -291,10 +384,18 @@ class TestSettings:
             settings.check(least_reports=100)
         with pytest.raises(InputError, match="none of those that are trusted"):
             settings.check(least_reports=2, keepers=settings.keepers[1:])
+        noisy = dataclasses.replace(settings, contributors=(CLIENTS[1].public, CLIENTS[2].public), margin=9)
+        noisy.check(least_reports=2, always=noisy.contributors[:1])
+        with pytest.raises(InputError, match=f"{CLIENTS[0].public.hex()[:16]}, whose noise is wanted"):
+            noisy.check(least_reports=2, always=(CLIENTS[0].public,))
 
     def test_their_bytes_are_read_back_and_name_the_round(self, tmp_path: Path) -> None:
         settings = small_round(tmp_path).settings
         assert SealedRound.from_bytes(settings.to_bytes()) == settings
-        assert dataclasses.replace(settings, seed=bytes(31) + b"1").name != settings.name
+        noisy = dataclasses.replace(settings, contributors=(CLIENTS[1].public,), margin=9)
+        assert SealedRound.from_bytes(noisy.to_bytes()) == noisy
+        for other in (noisy, dataclasses.replace(noisy, margin=8)):
+            assert other.name != dataclasses.replace(settings, seed=bytes(31) + b"1").name != settings.name
+        assert noisy.name != dataclasses.replace(noisy, margin=8).name
         assert isinstance(SealedServer(settings, SERVER).opening().settings, bytes)
         assert KeySum.kind == 39

@@ -1,7 +1,7 @@
 """Test vectors of rounds of one message: from which another program checks its own, byte for byte.
 
 tests/golden/one_message_protocol.json was written by `python -m tests.secure_aggregation.test_sealed_vectors` when
-version 1 of the messages was fixed. A change of it is another version of the protocol. What is long is given by its
+version 2 of the messages was fixed. A change of it is another version of the protocol. What is long is given by its
 SHA-256 and its first bytes.
 """
 
@@ -18,16 +18,17 @@ from tacit.secure_aggregation import secrets
 from tacit.secure_aggregation.discrete_gaussian import sample, thresholds
 from tacit.secure_aggregation.keeper import Keeper, make_keeper
 from tacit.secure_aggregation.lattice import PUBLISHED, public_polynomial
+from tacit.secure_aggregation.noise import contribution
 from tacit.secure_aggregation.residues import pack
 from tacit.secure_aggregation.ring import primitive_root
 from tacit.secure_aggregation.sealed_client import sealed_report
-from tacit.secure_aggregation.sealed_messages import SealedRound
+from tacit.secure_aggregation.sealed_messages import Report, SealedRound
 from tacit.secure_aggregation.sealed_server import SealedServer
 from tacit.secure_aggregation.secrets import Identity
-from tacit.secure_aggregation.wire import VERSION
 
 GOLDEN = REPOSITORY / "tests" / "golden" / "one_message_protocol.json"
 LARGEST, CLIENTS, DIMENSION, KEEPERS = 100, 3, 5, 4
+NOISE, MARGIN, BITS = ([-700, 3, 0, 700, -1], [50, -50, 1, -600, -1]), 700, 14  # of two contributors
 FIRST = 32
 
 
@@ -60,11 +61,12 @@ def parts() -> dict[str, Any]:
 
 
 def transcript(folder: Path) -> dict[str, Any]:
-    """A round of three clients and four keepers, of whom three answer."""
+    """A round of three clients, two contributors of noise, and four keepers, of whom three answer."""
     private, keepers = b"\x10" * 32, []
     for index in range(KEEPERS):
         make_keeper(folder / str(index), draw=secrets.seeded(bytes([0x40 + index]) * 32))
         keepers.append(Keeper(folder / str(index), least_reports=2))
+    identities = [Identity(bytes([0x20 + party]) * 32) for party in range(CLIENTS + len(NOISE))]
     settings = SealedRound(
         parameters=b"willow-4096",
         dimension=DIMENSION,
@@ -76,13 +78,17 @@ def transcript(folder: Path) -> dict[str, Any]:
         boxes=tuple(each.box for each in keepers),
         server=secrets.public_key(private),
         seed=b"\x11" * 32,
+        contributors=tuple(each.public for each in identities[CLIENTS:]),
+        margin=MARGIN,
     )
     server = SealedServer(settings, private)
-    vectors = [np.arange(DIMENSION) * (client + 7) + 20 for client in range(CLIENTS)]
+    vectors = [(np.arange(DIMENSION) * (client + 7) + 20).astype(np.uint32) for client in range(CLIENTS)]
+    words = [np.array(noise).astype(np.uint32) & np.uint32(2**BITS - 1) for noise in NOISE]
+    vectors += [contribution(each, bits=BITS, margin=MARGIN) for each in words]
     reports, deposits = [], []
-    for client, vector in enumerate(vectors):
-        draw = secrets.seeded(bytes([0x30 + client]) * 32)
-        report = sealed_report(settings, Identity(bytes([0x20 + client]) * 32), vector.astype(np.uint32), draw=draw)
+    for party, (identity, vector) in enumerate(zip(identities, vectors, strict=True)):
+        draw = secrets.seeded(bytes([0x30 + party]) * 32)
+        report = sealed_report(settings, identity, vector, draw=draw)
         reports.append(report.to_bytes())
         deposits.append(server.receive(reports[-1]))
     opening, proposal = server.opening().to_bytes(), server.propose().to_bytes()
@@ -101,8 +107,8 @@ def transcript(folder: Path) -> dict[str, Any]:
         server.answer(sums[-1])
     return {
         "server_private": private.hex(),
-        "identities": [(bytes([0x20 + client]) * 32).hex() for client in range(CLIENTS)],
-        "draws_are_seeded_by": [(bytes([0x30 + client]) * 32).hex() for client in range(CLIENTS)],
+        "identities": [(bytes([0x20 + party]) * 32).hex() for party in range(len(identities))],
+        "draws_are_seeded_by": [(bytes([0x30 + party]) * 32).hex() for party in range(len(identities))],
         "keepers_draws_are_seeded_by": [(bytes([0x40 + index]) * 32).hex() for index in range(KEEPERS)],
         "settings": settings.to_bytes().hex(),
         "round": settings.name.hex(),
@@ -120,7 +126,12 @@ def transcript(folder: Path) -> dict[str, Any]:
 
 def everything() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
-        return {"protocol": "one message", "version": VERSION, "parts": parts(), "round": transcript(Path(folder))}
+        return {
+            "protocol": "one message",
+            "version": Report.version,
+            "parts": parts(),
+            "round": transcript(Path(folder)),
+        }
 
 
 def test_the_protocol_is_the_one_that_was_fixed() -> None:
@@ -129,7 +140,9 @@ def test_the_protocol_is_the_one_that_was_fixed() -> None:
 
 def test_the_fixed_round_adds_up() -> None:
     fixed = json.loads(GOLDEN.read_text(encoding="utf-8"))["round"]
-    assert fixed["total"] == np.sum(fixed["vectors"], axis=0).tolist()
+    exact = np.sum(fixed["vectors"][:CLIENTS], axis=0) + np.sum(NOISE, axis=0)
+    assert fixed["total"] == (exact % 2**32).tolist()
+    assert fixed["vectors"][CLIENTS] == [0, MARGIN + 3, MARGIN, 2 * MARGIN, MARGIN - 1]
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import InputError, RoundAborted
 from tacit.privacy.encoding import WORD
+from tacit.secure_aggregation.noise import contribution
 from tacit.secure_aggregation.sealed_simulation import SealedParties, run_sealed_round
 from tacit.secure_aggregation.simulate import run_masked_round
 
@@ -119,16 +120,34 @@ def secure_total(
     return encoding.decode(total)
 
 
-def masked_total(words: Sequence[Words], bits: int, each: int) -> Words:
-    """The devices' words summed modulo 2^bits as the masked protocol gives it, from keys to the sum, without faults."""
-    played = run_masked_round(words, bits=bits, seed=int.from_bytes(os.urandom(16)), fewest=FEWEST)
+def masked_total(words: Sequence[Words], bits: int, each: int, noise: Sequence[Words] = (), margin: int = 0) -> Words:
+    """`sealed_total` by the masked protocol: the same sum, to the bit; there noise needs no margin.
+
+    Raises: RoundAborted where the round gives no sum.
+    """
+    played = run_masked_round(
+        [*words, *noise],
+        bits=bits,
+        seed=int.from_bytes(os.urandom(16)),
+        fewest=FEWEST + len(noise),
+        always=range(len(words), len(words) + len(noise)),
+    )
     if played.total is None:
         raise played.aborted or RoundAborted("the round ended without a sum.")
     return played.total
 
 
-def sealed_total(words: Sequence[Words], bits: int, each: int) -> Words:
-    """The same by one message of each device and KEEPERS keepers, whose keys are made for it and thrown away."""
+def sealed_total(words: Sequence[Words], bits: int, each: int, noise: Sequence[Words] = (), margin: int = 0) -> Words:
+    """The sum modulo 2^bits of devices' words and of keepers' noise by the whole one-message protocol, without faults.
+
+    words: of each device (dimension,), whole numbers from 0 to `each`, no residues. noise: of each contributor
+    (dimension,) modulo 2^bits, as `NoiseKeeper.noise` gives it. margin: the largest magnitude of one contributor's
+    noise; `Encoding.margin`, which holds the sum of all of them, will do. Who opens are KEEPERS keepers of shares of
+    keys that are made for it, with all other keys, and thrown away; they open no sum without all the noise.
+    Raises: InputError for noise beyond the margin, and where a slot of 32 bits is too narrow for the sum of all;
+    RoundAborted where the round gives no sum.
+    """
+    vectors = [*words, *(contribution(one, bits=bits, margin=margin) for one in noise)]
     with tempfile.TemporaryDirectory() as folder:
         parties = SealedParties.of(
             len(words),
@@ -138,8 +157,10 @@ def sealed_total(words: Sequence[Words], bits: int, each: int) -> Words:
             report_goal=FEWEST,
             keepers=KEEPERS,
             seed=int.from_bytes(os.urandom(16)),
+            contributors=len(noise),
+            margin=margin if noise else 0,
         )
-        played = run_sealed_round(parties, words)
+        played = run_sealed_round(parties, vectors)
     if played.total is None:
         raise played.aborted or RoundAborted("the round ended without a sum.")
     return played.total & np.uint32((1 << bits) - 1)

@@ -1,10 +1,10 @@
 """A keeper: it adds clients' shares of their keys for one set of clients a round, and gives that sum once.
 
 What it promises, whatever a server sends: it signs one set of clients in a round, of at least as many as its own
-threshold and the round's report goal, and gives the sum of its shares of that set alone, after a quorum of keepers has
-signed the same. Both answers are on disk before they are given, so that it keeps its word after it was killed, too;
-what it adds up is in memory, and is added up anew then. A message that comes again changes nothing. Its memory is one
-sum and the names of the set.
+threshold and the round's report goal and with everybody in it who is to add noise, and gives the sum of its shares of
+that set alone, after a quorum of keepers has signed the same. Both answers are on disk before they are given, so that
+it keeps its word after it was killed, too; what it adds up is in memory, and is added up anew then. A message that
+comes again changes nothing. Its memory is one sum and the names of the set.
 """
 
 import hashlib
@@ -58,12 +58,20 @@ class Keeper:
     sends everything of it again.
     """
 
-    def __init__(self, folder: Path, *, least_reports: int, clients: Collection[bytes] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        least_reports: int,
+        clients: Collection[bytes] | None = None,
+        always: Collection[bytes] = (),
+    ) -> None:
         """least_reports: the smallest report goal it accepts; clients: the identities that a set may hold, any if None.
 
-        Raises: InputError for a folder that `make_keeper` has not made.
+        always: those that must contribute noise to every round. Raises: InputError for a folder that `make_keeper` has
+        not made.
         """
-        self._folder, self._least, self._known = folder, least_reports, clients
+        self._folder, self._least, self._known, self._always = folder, least_reports, clients, always
         try:
             self._identity = Identity((folder / IDENTITY).read_bytes())
             self._box = (folder / BOX).read_bytes()
@@ -87,7 +95,7 @@ class Keeper:
 
     def restarted(self) -> "Keeper":
         """The same keeper as another process would begin it: with what is on disk, and nothing else."""
-        return Keeper(self._folder, least_reports=self._least, clients=self._known)
+        return Keeper(self._folder, least_reports=self._least, clients=self._known, always=self._always)
 
     def receive(self, data: bytes) -> Vote | KeySum | None:
         """What it answers to a message of the server's, if anything.
@@ -112,7 +120,7 @@ class Keeper:
         settings = SealedRound.from_bytes(message.settings)
         if settings.name != message.round:
             raise ProtocolError("these settings are not those of their round.")
-        settings.check(least_reports=self._least)
+        settings.check(least_reports=self._least, always=self._always)
         if (self.identity, self.box) not in zip(settings.keepers, settings.boxes, strict=True):
             raise ProtocolError("this keeper, with the key that its boxes are sealed to, has no part in the round.")
         if self._round is not None and self._round.settings.name == settings.name:
@@ -123,11 +131,12 @@ class Keeper:
         clients, settings = message.clients, now.settings
         if list(clients) != sorted(set(clients)):
             raise ProtocolError("a set names each of its clients once, in ascending order.")
-        if not settings.report_goal <= len(clients) <= settings.most_reports:
+        reports = settings.reports(frozenset(clients))
+        if not settings.report_goal <= reports <= settings.most_reports:
             raise ProtocolError(
-                f"a set of {len(clients)} clients is not one of {settings.report_goal} to {settings.most_reports}."
+                f"a set of {reports} clients is not one of {settings.report_goal} to {settings.most_reports}."
             )
-        if self._known is not None and (strange := next((each for each in clients if each not in self._known), None)):
+        if strange := self._stranger(clients, settings):
             raise ProtocolError(f"the client {strange.hex()[:16]} is not enrolled.")
         digest = set_digest(settings.name, clients)
         vote = Vote(settings.name, now.index, digest, self._identity.sign("set", digest))
@@ -137,6 +146,12 @@ class Keeper:
             raise ProtocolError("this keeper has signed another set of this round, and signs one alone.")
         now.clients, now.digest = clients, digest
         return vote
+
+    def _stranger(self, clients: tuple[bytes, ...], settings: SealedRound) -> bytes | None:
+        """A client that is neither enrolled nor a contributor of noise, where it matters who is."""
+        if self._known is None:
+            return None
+        return next((each for each in clients if each not in self._known and each not in settings.contributors), None)
 
     def _agreed(self, now: _Round, message: Agreement) -> KeySum | None:
         settings = now.settings

@@ -45,6 +45,21 @@ def residues(noise: NDArray[np.int64], encoding: Encoding) -> NDArray[np.uint32]
     return (noise & (encoding.modulus - 1)).astype(np.uint32)
 
 
+def contribution(words: NDArray[np.uint32], *, bits: int, margin: int) -> NDArray[np.uint32]:
+    """What a contributor puts into a round of one message: noise + margin, for its words (dimension,) modulo 2^bits.
+
+    margin: the round's, of which noise is within -margin..margin. Raises: InputError where it is not: then it takes no
+    part in the round, which is over without it.
+    """
+    found = (words + np.uint32(margin & ((1 << bits) - 1))) & np.uint32((1 << bits) - 1)
+    if found.size and int(found.max()) > 2 * margin:
+        raise InputError(
+            f"noise beyond margin={margin:,} does not fit this round's slots; the round is over, go on with the next, "
+            "and where it happens again ask for rounds with a larger margin (`Encoding.with_noise`)."
+        )
+    return found
+
+
 class NoiseKeeper:
     """One keeper's noise in a folder of its own: asked for a round, it gives that round's integers modulo 2^bits.
 

@@ -41,7 +41,8 @@ class SealedRound(Record):
     parameters: the name of a published set; dimension, largest: of the vectors, as `Slots` takes them; report_goal: the
     fewest reports that a sum may hold, most_reports: the most; corrupt: how many keepers may work with the server and
     learn nothing; keepers, boxes: their Ed25519 identities, and X25519 keys that boxes are sealed to; server: its own
-    X25519 key of this round; seed: public and random, of the polynomials a_j.
+    X25519 key of this round; seed: public and random, of the polynomials a_j; contributors: the identities of those who
+    add noise, without whom no sum is opened and who count as no reports; margin: the largest magnitude of one's noise.
     Raises: InputError for settings that nobody can keep.
     """
 
@@ -55,13 +56,15 @@ class SealedRound(Record):
     boxes: PublicKeys
     server: PublicKey
     seed: Digest
+    contributors: PublicKeys = ()
+    margin: Count = 0
 
     def __post_init__(self) -> None:
         count = len(self.keepers)
-        if not 2 <= self.report_goal <= self.most_reports <= MOST_REPORTS:
+        if not 2 <= self.report_goal <= self.most_reports <= MOST_REPORTS - len(self.contributors):
             raise InputError(
                 f"report_goal={self.report_goal} and most_reports={self.most_reports}: a sum holds from 2 to "
-                f"{MOST_REPORTS:,} reports, and the goal is not beyond the most."
+                f"{MOST_REPORTS:,} reports, noise included, and the goal is not beyond the most."
             )
         if len(set(self.keepers)) < count or len(self.boxes) != count or len(set(self.boxes)) < count:
             raise InputError("each keeper has one identity and one key for boxes, which no other keeper has.")
@@ -70,13 +73,18 @@ class SealedRound(Record):
                 f"corrupt={self.corrupt} of {count} keepers: give at least one, fewer than all, and no more than "
                 f"{MOST_KEEPERS} keepers."
             )
+        if len(set(self.contributors)) < len(self.contributors) or len(self.contributors) > MOST_KEEPERS:
+            raise InputError(
+                f"{len(self.contributors)} contributors of noise: name each once, and no more than {MOST_KEEPERS}."
+            )
         _ = self.slots
 
     @cached_property
     def slots(self) -> Slots:
         """Where coordinates lie in ciphertexts. Raises: InputError as `Slots` and `published` do."""
         known = published(self.parameters.decode(errors="replace"))
-        return Slots(known, self.dimension, self.largest, self.most_reports)
+        many, margin = len(self.contributors), self.margin
+        return Slots(known, self.dimension, self.largest, self.most_reports, many, margin)
 
     @cached_property
     def name(self) -> bytes:
@@ -106,10 +114,22 @@ class SealedRound(Record):
         """Bytes of a client's ciphertexts."""
         return self.slots.polynomials * packed_bytes(self.slots.parameters.ring)
 
-    def check(self, *, least_reports: int, keepers: Collection[bytes] | None = None) -> None:
+    def reports(self, clients: Collection[bytes]) -> int:
+        """How many reports a set holds: contributors of noise are none. Raises: InputError for a set without one."""
+        if missing := next((each for each in self.contributors if each not in clients), None):
+            raise InputError(
+                f"the set lacks the contributor of noise {missing.hex()[:16]}, without whom no sum of this round is "
+                "opened; wait for its report, or give the round up."
+            )
+        return len(clients) - len(self.contributors)
+
+    def check(
+        self, *, least_reports: int, keepers: Collection[bytes] | None = None, always: Collection[bytes] = ()
+    ) -> None:
         """What a client or a keeper asks of a round before it takes part, whatever the server says.
 
-        least_reports: the smallest report goal that it accepts; keepers: the identities that it trusts.
+        least_reports: the smallest report goal that it accepts; keepers: the identities that it trusts; always: those
+        whose noise it wants in every sum.
         Raises: InputError where the round is another.
         """
         if self.report_goal < least_reports:
@@ -119,19 +139,30 @@ class SealedRound(Record):
             )
         if keepers is not None and (strange := next((each for each in self.keepers if each not in keepers), None)):
             raise InputError(f"this round's keeper {strange.hex()[:16]} is none of those that are trusted here.")
+        if missing := next((each for each in always if each not in self.contributors), None):
+            raise InputError(f"{missing.hex()[:16]}, whose noise is wanted in every sum here, does not contribute.")
 
 
-def smallest_parameters(dimension: int, largest: int, most_reports: int) -> bytes:
+def smallest_parameters(
+    dimension: int, largest: int, most_reports: int, *, contributors: int = 0, margin: int = 0
+) -> bytes:
     """The name of the published set whose ciphertexts are the shortest, as a SealedRound takes it."""
     sizes = {
-        name: Slots(each, dimension, largest, most_reports).polynomials * packed_bytes(each.ring)
+        name: Slots(each, dimension, largest, most_reports, contributors, margin).polynomials * packed_bytes(each.ring)
         for name, each in PUBLISHED.items()
     }
     return min(sizes, key=sizes.__getitem__).encode()
 
 
 @dataclass(frozen=True)
-class Report(Message):
+class SealedMessage(Message):
+    """Version 1 knew no contributors of noise."""
+
+    version: ClassVar[int] = 2
+
+
+@dataclass(frozen=True)
+class Report(SealedMessage):
     """Client to server: everything that a client ever sends.
 
     boxes: its share for each keeper; ephemeral: its half of the key of `tag`, which is over the body; signature: over
@@ -148,7 +179,7 @@ class Report(Message):
 
 
 @dataclass(frozen=True)
-class Opening(Message):
+class Opening(SealedMessage):
     """Server to keeper: a round begins. settings: the bytes of a SealedRound."""
 
     kind: ClassVar[int] = 34
@@ -156,7 +187,7 @@ class Opening(Message):
 
 
 @dataclass(frozen=True)
-class Proposal(Message):
+class Proposal(SealedMessage):
     """Server to keeper: the clients whose sum it asks for, by their identities, in ascending order."""
 
     kind: ClassVar[int] = 35
@@ -164,7 +195,7 @@ class Proposal(Message):
 
 
 @dataclass(frozen=True)
-class Vote(Message):
+class Vote(SealedMessage):
     """Keeper to server: the one set that it answers for in this round. clients: the digest of the set."""
 
     kind: ClassVar[int] = 36
@@ -174,7 +205,7 @@ class Vote(Message):
 
 
 @dataclass(frozen=True)
-class Agreement(Message):
+class Agreement(SealedMessage):
     """Server to keeper: a quorum's signatures of the set."""
 
     kind: ClassVar[int] = 37
@@ -183,7 +214,7 @@ class Agreement(Message):
 
 
 @dataclass(frozen=True)
-class Deposit(Message):
+class Deposit(SealedMessage):
     """Server to keeper: a client's share for this keeper. digests: `report_digests`, which the signature is over."""
 
     kind: ClassVar[int] = 38
@@ -194,7 +225,7 @@ class Deposit(Message):
 
 
 @dataclass(frozen=True)
-class KeySum(Message):
+class KeySum(SealedMessage):
     """Keeper to server: the sum of its shares of the agreed set. clients: the digest of the set."""
 
     kind: ClassVar[int] = 39
@@ -205,7 +236,7 @@ class KeySum(Message):
 
 
 @dataclass(frozen=True)
-class Refusal(Message):
+class Refusal(SealedMessage):
     """Keeper to server: why a message was not followed, as UTF-8."""
 
     kind: ClassVar[int] = 40

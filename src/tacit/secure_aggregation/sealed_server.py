@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 
-from tacit.errors import ProtocolError, RoundAborted
+from tacit.errors import InputError, ProtocolError, RoundAborted
 from tacit.secure_aggregation.discrete_gaussian import TAIL
 from tacit.secure_aggregation.lattice import public_polynomial
 from tacit.secure_aggregation.residues import add_packed, packed_bytes
@@ -43,6 +43,7 @@ class SealedServer:
         self._settings, self._private = settings, private
         self._total = np.zeros((settings.slots.polynomials, len(ring.primes), ring.degree), np.uint64)
         self._clients: set[bytes] = set()
+        self._contributors = frozenset(settings.contributors)
         self._agreed: tuple[bytes, ...] | None = None  # the set, once it is proposed
         self._digest = b""
         self._votes: dict[int, bytes] = {}
@@ -50,8 +51,8 @@ class SealedServer:
 
     @property
     def reports(self) -> int:
-        """How many it has added."""
-        return len(self._clients)
+        """How many it has added; contributors' noise is none of them."""
+        return len(self._clients) - len(self._contributors & self._clients)
 
     def opening(self) -> Opening:
         """For every keeper, before anything else."""
@@ -69,7 +70,7 @@ class SealedServer:
             raise ProtocolError(f"the report of {_short(report.client)} is late: the set of this round is closed.")
         if report.client in self._clients:
             raise ProtocolError(f"the client {_short(report.client)} has reported already.")
-        if len(self._clients) == settings.most_reports:
+        if report.client not in self._contributors and self.reports == settings.most_reports:
             raise ProtocolError(f"this round holds {settings.most_reports:,} reports, as many as its sum can.")
         if len(report.body) != settings.body_bytes or len(report.boxes) != len(settings.keepers):
             raise ProtocolError(
@@ -88,10 +89,17 @@ class SealedServer:
         return tuple(Deposit(settings.name, report.client, digests, report.signature, box) for box in report.boxes)
 
     def propose(self) -> Proposal:
-        """Close the set: for every keeper. Raises: RoundAborted where fewer reports came than the report goal."""
-        if len(self._clients) < self._settings.report_goal:
+        """Close the set: for every keeper.
+
+        Raises: RoundAborted where fewer reports came than the report goal, or not all contributors' noise.
+        """
+        try:
+            reports = self._settings.reports(self._clients)
+        except InputError as error:
+            raise RoundAborted(str(error)) from None
+        if reports < self._settings.report_goal:
             raise RoundAborted(
-                f"{len(self._clients)} reports came, and no sum of fewer than {self._settings.report_goal} is opened."
+                f"{reports} reports came, and no sum of fewer than {self._settings.report_goal} is opened."
             )
         self._agreed = tuple(sorted(self._clients))
         self._digest = set_digest(self._settings.name, self._agreed)
@@ -128,7 +136,7 @@ class SealedServer:
         return Agreement(self._settings.name, tuple(self._votes), tuple(self._votes.values()))
 
     def opened(self) -> Vector:
-        """The sum (dimension,) uint32 of the vectors of the agreed set.
+        """The sum (dimension,) uint32 of the vectors of the agreed set, and of noise modulo 2^32, margins taken off.
 
         Raises: RoundAborted with the cause where too few keepers answered, their answers are no sum of keys, or the
         sum fails its checks: then there is no sum.
@@ -165,7 +173,7 @@ class SealedServer:
         residues = rebuilt(shares[:quorum], points[:quorum], packed=packed).ravel().astype(np.int64)
         signed = np.where(residues > PRIME // 2, residues - PRIME, residues)
         key, behind = np.split(signed, [self._settings.slots.parameters.degree])
-        if np.any(behind) or np.abs(key).max() > TAIL * self.reports:
+        if np.any(behind) or np.abs(key).max() > TAIL * len(self._clients):
             raise RoundAborted("what the keepers gave is no sum of clients' keys.")
         return key
 

@@ -27,7 +27,7 @@ class SealedParties:
 
     settings: SealedRound
     server: SealedServer
-    identities: list[Identity]  # of the clients
+    identities: list[Identity]  # of the clients, and of the contributors of noise behind them
     keepers: list[Keeper]
     chance: random.Random
 
@@ -43,18 +43,25 @@ class SealedParties:
         report_goal: int = 2,
         keepers: int = 4,
         corrupt: int = 1,
+        contributors: int = 0,
+        margin: int = 0,
     ) -> "SealedParties":
-        """`count` clients; keepers in folders below `folder`, made where they are not there."""
+        """`count` clients and so many contributors of noise from -margin to margin each.
+
+        Keepers are in folders below `folder`, made where they are not there.
+        """
         chance = random.Random(seed)
         draw = secrets.seeded(chance.randbytes(32))
         folders = [folder / f"keeper-{index}" for index in range(keepers)]
         for each in folders:
             make_keeper(each, draw=draw)
-        made = [Keeper(each, least_reports=2) for each in folders]
+        identities = [Identity(draw(secrets.KEY_BYTES)) for _ in range(count + contributors)]
+        noise = tuple(each.public for each in identities[count:])
+        made = [Keeper(each, least_reports=2, always=noise) for each in folders]
         private = draw(secrets.KEY_BYTES)
         most = max(count, report_goal)
         settings = SealedRound(
-            parameters=smallest_parameters(dimension, largest, most),
+            parameters=smallest_parameters(dimension, largest, most, contributors=contributors, margin=margin),
             dimension=dimension,
             largest=largest,
             report_goal=report_goal,
@@ -64,8 +71,9 @@ class SealedParties:
             boxes=tuple(each.box for each in made),
             server=secrets.public_key(private),
             seed=draw(32),
+            contributors=noise,
+            margin=margin,
         )
-        identities = [Identity(draw(32)) for _ in range(count)]
         return cls(settings, SealedServer(settings, private), identities, made, chance)
 
 
@@ -73,7 +81,7 @@ class SealedParties:
 class SealedOutcome:
     """What came of a round, and all that the server heard."""
 
-    included: list[int] = field(default_factory=list)  # clients in the sum, by their place
+    included: list[int] = field(default_factory=list)  # parties in the sum, by their place
     total: Words | None = None
     aborted: RoundAborted | None = None
     refused: list[str] = field(default_factory=list)  # why, message by message
@@ -89,7 +97,7 @@ def run_sealed_round(
     killed: float = 0.0,
     lie: KeeperLie | None = None,
 ) -> SealedOutcome:
-    """One round with a vector (dimension,) uint32 of each client.
+    """One round with a vector (dimension,) uint32 of each client, and of each contributor, its noise + margin.
 
     dead: keepers that answer nothing; killed: the chance that a keeper is, before a message, and starts again; lie:
     what keepers answer instead.

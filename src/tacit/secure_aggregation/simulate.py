@@ -4,13 +4,13 @@ What is drawn follows from a seed, so a round that went wrong can be run again; 
 """
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from tacit.errors import ProtocolError, RoundAborted
 from tacit.secure_aggregation import secrets
-from tacit.secure_aggregation.masked_client import MaskedClient
+from tacit.secure_aggregation.masked_client import DevicePolicy, MaskedClient
 from tacit.secure_aggregation.masked_messages import RoundSettings
 from tacit.secure_aggregation.masked_server import STEPS, MaskedServer
 from tacit.secure_aggregation.secrets import Identity, Words
@@ -105,11 +105,13 @@ def run_masked_round(
     faults: Faults | None = None,
     leaving: Sequence[tuple[int, type[Message]]] = (),
     lie: Lie | None = None,
+    always: Collection[int] = (),
 ) -> MaskedRound:
     """One round of the masked protocol with these vectors, each (dimension,) uint32 below 2^bits.
 
     `leaving`: clients that vanish before they send a message of this kind. `lie` changes what the server sends when it
-    has closed a step. The sum of `server.included` is in `total`, or `aborted` says why there is none.
+    has closed a step. `always`: clients without whom nobody unmasks a sum. The sum of `server.included` is in `total`,
+    or `aborted` says why there is none.
     Raises: InputError where the settings cannot be, as a server would.
     """
     chance = random.Random(seed)
@@ -128,8 +130,9 @@ def run_masked_round(
         seed=draw(32),
     )
     server = MaskedServer(settings, [each.public for each in identities], private)
+    policy = DevicePolicy(always=frozenset(identities[client].public for client in always))
     clients = [
-        MaskedClient(server.invitation, identity, vector, draw=draw)
+        MaskedClient(server.invitation, identity, vector, policy=policy, draw=draw)
         for identity, vector in zip(identities, vectors, strict=True)
     ]
     round_ = MaskedRound(settings, server, clients)

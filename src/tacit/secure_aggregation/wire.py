@@ -18,7 +18,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeAlias, TypeVar, get_type_
 from tacit.errors import ProtocolError
 
 MAGIC = b"tacitsum"
-VERSION = 1
+VERSIONS = (1, 2)  # that this program speaks: each protocol has one
 ROUND_BYTES = DIGEST_BYTES = 32
 LENGTH_BYTES = 4
 HEADER_BYTES = len(MAGIC) + 2 + 2 + ROUND_BYTES
@@ -162,12 +162,13 @@ class Message:
     """An envelope around fields. A subclass says its `kind`, a number of its own (`tests/secure_aggregation`)."""
 
     kind: ClassVar[int]
+    version: ClassVar[int] = 1  # of its protocol
 
     round: bytes  # 32 bytes: the digest of the round's public settings
 
     def to_bytes(self) -> bytes:
         """Raises: ProtocolError where a value does not fit its field."""
-        return header(self.kind, self.round) + _fields_to_bytes(self)
+        return header(self.kind, self.round, self.version) + _fields_to_bytes(self)
 
     @classmethod
     def from_bytes(cls, data: bytes, *, round: bytes | None = None) -> Self:
@@ -175,6 +176,8 @@ class Message:
         kind, of_round = opened(data)
         if kind != cls.kind:
             raise ProtocolError(f"a message of kind {kind} came where kind {cls.kind} ({cls.__name__}) is due.")
+        if (version := _version(data)) != cls.version:
+            raise ProtocolError(f"a {cls.__name__} has version {version}; this program speaks {cls.version} alone.")
         if round is not None and of_round != round:
             raise ProtocolError(f"a {cls.__name__} is of round {of_round.hex()[:16]}, not of {round.hex()[:16]}.")
         return cls(round=of_round, **_fields_from_bytes(cls, memoryview(data)[HEADER_BYTES:]))
@@ -183,19 +186,19 @@ class Message:
 Parsed = TypeVar("Parsed", bound=Message)
 
 
-def header(kind: int, round: bytes) -> bytes:
+def header(kind: int, round: bytes, version: int = Message.version) -> bytes:
     """The first HEADER_BYTES of a message."""
     _must_have(ROUND_BYTES, round)
-    return MAGIC + Number(2).to_bytes(VERSION) + Number(2).to_bytes(kind) + round
+    return MAGIC + Number(2).to_bytes(version) + Number(2).to_bytes(kind) + round
 
 
 def opened(data: bytes) -> tuple[int, bytes]:
     """(kind, round) of a message. Raises: ProtocolError where it is none, or of a version that is not ours."""
     if len(data) < HEADER_BYTES or data[: len(MAGIC)] != MAGIC:
         raise ProtocolError("these bytes are no message of secure aggregation.")
-    version, kind = (int.from_bytes(data[at : at + 2], "little") for at in (len(MAGIC), len(MAGIC) + 2))
-    if version != VERSION:
-        raise ProtocolError(f"a message has version {version}; this program speaks version {VERSION} alone.")
+    if (version := _version(data)) not in VERSIONS:
+        raise ProtocolError(f"a message has version {version}; this program speaks {VERSIONS[0]} and {VERSIONS[1]}.")
+    kind = int.from_bytes(data[len(MAGIC) + 2 : len(MAGIC) + 4], "little")
     return kind, data[len(MAGIC) + 4 : HEADER_BYTES]
 
 
@@ -206,6 +209,10 @@ def parsed(data: bytes, kinds: Sequence[type[Parsed]], *, round: bytes | None = 
         if each.kind == kind:
             return each.from_bytes(data, round=round)
     raise ProtocolError(f"a message has kind {kind}; only {', '.join(each.__name__ for each in kinds)} is due.")
+
+
+def _version(data: bytes) -> int:
+    return int.from_bytes(data[len(MAGIC) : len(MAGIC) + 2], "little")
 
 
 def _fields_to_bytes(record: Any) -> bytes:
