@@ -118,12 +118,26 @@ def test_only_enrolled_clients_count(tmp_path: Path) -> None:
     assert isinstance(read(vote), Vote)
 
 
+def test_whose_noise_it_wants(tmp_path: Path) -> None:
+    """A file of the contributor, and one of somebody who contributes none."""
+    small = small_round(tmp_path, contributors=1, margin=9)
+    opening = small.server.opening()
+    for name, wanted in (("right.txt", CLIENTS[5]), ("wrong.txt", CLIENTS[0])):
+        (tmp_path / name).write_text(f"{wanted.public.hex()}\n")
+    right = tacit.keeper(small.folders[0], least_reports=2, contributors=tmp_path / "right.txt")
+    opened, refusal = right.answers([line(opening), line(proposal(small, 3))])
+    assert read(opened) is None and "lacks the contributor of noise" in refused(refusal)
+    wrong = tacit.keeper(small.folders[0], least_reports=2, contributors=tmp_path / "wrong.txt")
+    (refusal,) = wrong.answers([line(opening)])
+    assert "whose noise is wanted in every sum" in refused(refusal)
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ("", "names no client"),
+        ("", "names nobody"),
         ("12\n", "line 1 .* has 2 digits"),
-        ("zz\n", "no file of clients"),
+        ("zz\n", "no file of identities"),
         (None, "cannot be read"),
     ],
 )
@@ -132,6 +146,8 @@ def test_a_list_of_clients_that_is_none(tmp_path: Path, content: str | None, rea
         (tmp_path / "clients.txt").write_text(content)
     with pytest.raises(InputError, match=reason):
         tacit.keeper(tmp_path / "new", least_reports=2, clients=tmp_path / "clients.txt")
+    with pytest.raises(InputError, match=reason):
+        tacit.keeper(tmp_path / "new", least_reports=2, contributors=tmp_path / "clients.txt")
     assert not (tmp_path / "new").exists()
 
 

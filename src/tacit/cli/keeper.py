@@ -18,13 +18,17 @@ def keeper(
         Path | None,
         typer.Option(help="A file with the identity of an enrolled client in each line; any client counts without it."),
     ] = None,
+    contributors: Annotated[
+        Path | None,
+        typer.Option(help="Such a file of those who must add noise; rounds without one of them are refused."),
+    ] = None,
 ) -> None:
     """Keep shares of clients' keys, and open the sum of one agreed set a round: base64 lines in, base64 lines out.
 
     Each line of standard input is a message, each line of standard output the answer to it, empty where there is none
     (docs/secure-aggregation-protocols.md). Its public keys are shown on standard error.
     """
-    desk = tacit.keeper(state, least_reports=least_reports, clients=clients)
+    desk = tacit.keeper(state, least_reports=least_reports, clients=clients, contributors=contributors)
     typer.echo(f"identity {desk.identity}\nbox {desk.box}", err=True)
     sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr]  # what is no text is refused as no base64
     for answer in desk.answers(sys.stdin):

@@ -56,12 +56,15 @@ class KeeperDesk:
         return b"" if answer is None else answer.to_bytes()
 
 
-def keeper(state: PathLike, *, least_reports: int, clients: PathLike | None = None) -> KeeperDesk:
+def keeper(
+    state: PathLike, *, least_reports: int, clients: PathLike | None = None, contributors: PathLike | None = None
+) -> KeeperDesk:
     """A keeper whose secret keys and whose answers are in the folder `state`, which is made where there is none.
 
     It opens no sum of fewer than `least_reports` reports, whatever a server asks. clients: a file with the identity
     of an enrolled client, 64 hexadecimal digits, in each line; a set with anybody else in it is refused. Without it a
     server can invent clients, and so learn the vector of a real one (docs/secure-aggregation-protocols.md).
+    contributors: such a file of those who must add noise to every round; a round without one of them is refused.
     Raises: InputError for values that are none, and for a folder or a file that is something else.
     """
     folder = as_path("state", state)
@@ -69,9 +72,10 @@ def keeper(state: PathLike, *, least_reports: int, clients: PathLike | None = No
     if least_reports < 2:
         raise InputError(f"least_reports={least_reports}: the sum of one is that one; give at least 2.")
     known = None if clients is None else _identities(as_path("clients", clients))
+    always = frozenset() if contributors is None else _identities(as_path("contributors", contributors))
     check_folder("state", folder)
     make_keeper(folder)
-    return KeeperDesk(folder, Keeper(folder, least_reports=least_reports, clients=known))
+    return KeeperDesk(folder, Keeper(folder, least_reports=least_reports, clients=known, always=always))
 
 
 def _identities(file: Path) -> frozenset[bytes]:
@@ -84,11 +88,11 @@ def _identities(file: Path) -> frozenset[bytes]:
                 raise InputError(f"line {number} of '{file}' has {len(line.strip())} digits; an identity has 64.")
             found.add(identity)
     except OSError as error:
-        raise InputError(f"'{file}' cannot be read ({error.strerror}); give a file of clients' identities.") from None
+        raise InputError(f"'{file}' cannot be read ({error.strerror}); give a file of identities.") from None
     except ValueError as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"'{file}' is no file of clients' identities, each 64 hexadecimal digits in a line.") from None
+        raise InputError(f"'{file}' is no file of identities, each 64 hexadecimal digits in a line.") from None
     if not found:
-        raise InputError(f"'{file}' names no client; without one there is nothing to keep.")
+        raise InputError(f"'{file}' names nobody; give an identity in each line, or leave the file out.")
     return frozenset(found)
