@@ -20,7 +20,7 @@ def test_packed_words_are_one_long_number(bits: int, seed: int, count: int) -> N
     np.testing.assert_array_equal(unpack(packed, bits, count), words)
 
 
-@given(bits=st.integers(1, 32), seed=st.integers(0, 2**32), count=st.integers(0, 200))
+@given(bits=st.integers(1, 32), seed=st.integers(0, 2**32), count=st.integers(0, 700))
 def test_packed_words_are_added_as_if_they_were_unpacked(bits: int, seed: int, count: int) -> None:
     chance = np.random.default_rng(seed)
     packed = pack(chance.integers(0, 1 << bits, count, dtype=np.uint32), bits)
