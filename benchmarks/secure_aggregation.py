@@ -8,10 +8,13 @@ cipher      the stream cipher that masks are made of, in blocks that stay in a c
 shares      a secret of 32 bytes for 50 neighbours, and rebuilt from 27 shares
 masked      the server of a round of n real clients, 10% of whom vanish after they shared their secrets, beside its
             floor (bytes of masks to take off / speed of the stream cipher), a client's part, what the server holds
-sealed      one message: a client's report, the server, a keeper, and what each holds, for n real clients
+sealed      one message: a client's report, the server, a keeper, and what each holds, for n real clients; with
+            `--contributors K` the noise of K keepers is in the sum, in slots that hold it
 noise       a keeper's noise of one round
 formula     both servers and a keeper at 6,500 clients, 10% of whom vanish, from n = the first two sizes, held against
             the third
+full        with `--full-round 6500`, and nothing else then: the row `sealed` at that size, where the formula's figures
+            are measured. Clients come one by one, 0.07 s each, so it takes eight minutes
 flower      SecAgg+ functions of Flower: the mask of one seed, shares of one secret. Its masks come from seeds that are
             folded to 32 bits and drawn by a Mersenne twister, which hides nothing from who can try 2^32 of them.
 
@@ -25,12 +28,14 @@ import argparse
 import json
 import os
 import platform
+import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -38,12 +43,14 @@ from typing import Any
 import numpy as np
 
 CLIP_NORM, REPORT_GOAL, VANISHED, KEEPERS = 5.0, 6_500, 0.1, 4
+NOISE, ROUNDS = 7, 2_000  # keepers' noise multiplier, and for how many rounds no coordinate leaves the modulus
 SHARES, THRESHOLD = 50, 27  # of one secret, as at 1,000 clients
 SIZES = (100, 500, 1_000)
 GOALS = {
     "encode": "encode_s and decode_s at most 0.15",
     "masked": "over_floor at most 1.5",
     "sealed": "client_s at most 0.3, client_bytes at most 1.3 times plain_bytes",
+    "full": "server_s at most 15, keeper_s at most 10, keeper_bytes at most 50 MB",
     "formula": "one message at most 15, a keeper at most 10, where masks have a floor of 87 and all pairs 5,782",
 }
 
@@ -222,69 +229,119 @@ def masked_row(parameters: int, turns: int, clients: int) -> dict[str, Any]:
     }
 
 
-def sealed_row(parameters: int, turns: int, clients: int) -> dict[str, Any]:
+def sealed_row(parameters: int, turns: int, clients: int, contributors: int = 0) -> dict[str, Any]:
+    """A whole round: of each client its own numbers, under keys of its own; one client at a time in memory.
+
+    What the server keeps for keepers until the set is agreed lies in a file for each of them. A client that vanishes
+    sends nothing, and costs nothing. The peak is of one process that is every client, the server and all keepers.
+    """
     from tacit.secure_aggregation import secrets
-    from tacit.secure_aggregation.keeper import Keeper, make_keeper
     from tacit.secure_aggregation.sealed_client import sealed_report
-    from tacit.secure_aggregation.sealed_messages import SealedRound, smallest_parameters
     from tacit.secure_aggregation.sealed_server import SealedServer
     from tacit.secure_aggregation.secrets import Identity
 
     encoding, spent, reports = encoding_of(parameters), Stopwatch(), clients - len(range(0, clients, 10))
-    vector = np.random.default_rng(0).integers(0, 2 * encoding.largest, encoding.dimension, dtype=np.uint32)
-    private = os.urandom(32)
+    if contributors:
+        encoding = encoding.with_noise(NOISE * CLIP_NORM, keepers=contributors, rounds=ROUNDS)
+    noise, private = [Identity(os.urandom(32)) for _ in range(contributors)], os.urandom(32)
     with tempfile.TemporaryDirectory() as folder:
-        keepers = []
-        for index in range(KEEPERS):
-            make_keeper(Path(folder) / str(index))
-            keepers.append(Keeper(Path(folder) / str(index), least_reports=2))
-        settings = SealedRound(
-            parameters=smallest_parameters(encoding.dimension, 2 * encoding.largest, REPORT_GOAL),
-            dimension=encoding.dimension,
-            largest=2 * encoding.largest,
-            report_goal=2,
-            most_reports=REPORT_GOAL,
-            corrupt=1,
-            keepers=tuple(each.identity for each in keepers),
-            boxes=tuple(each.box for each in keepers),
-            server=secrets.public_key(private),
-            seed=os.urandom(32),
-        )
-        server, deposits, sent = SealedServer(settings, private), [], 0
-        for _ in range(reports):
-            data = spent("client", sealed_report, settings, Identity(os.urandom(32)), vector).to_bytes()
-            sent = len(data)
-            deposits.append(spent("server", server.receive, data))
+        keepers = keepers_in(Path(folder), always=[each.public for each in noise])
+        settings = sealed_settings(encoding, keepers, noise, secrets.public_key(private))
+        server, expected, sent = SealedServer(settings, private), np.zeros(encoding.dimension, np.int64), 0
+        files = [Path(folder) / f"deposits-{index}" for index in range(KEEPERS)]
+        with ExitStack() as open_files:
+            kept = [open_files.enter_context(file.open("wb")) for file in files]
+            for party in range(reports + contributors):
+                own, vector = numbers_of(party, party >= reports, encoding)
+                expected += own
+                identity = noise[party - reports] if party >= reports else Identity(os.urandom(32))
+                data = spent("client", sealed_report, settings, identity, vector).to_bytes()
+                for file, deposit in zip(kept, spent("server", server.receive, data), strict=True):
+                    spent("deposits", lambda file, deposit: file.write(deposit.to_bytes()), file, deposit)
+                sent = len(data)
         opening, proposal = server.opening().to_bytes(), spent("server", server.propose).to_bytes()
         for index, keeper in enumerate(keepers):
             keeper.receive(opening)
             server.answer(spent(f"keeper {index}", keeper.receive, proposal).to_bytes())
-        agreement = server.agreement().to_bytes()
-        of_keeper, held = sum(len(each[0].to_bytes()) for each in deposits), 0
+        agreement, held = server.agreement().to_bytes(), 0
+        size = files[0].stat().st_size // (reports + contributors)
+        received = len(opening) + len(proposal) + len(agreement) + files[0].stat().st_size
         for index, keeper in enumerate(keepers):
             spent(f"keeper {index}", keeper.receive, agreement)
-            for each in deposits:
-                answer = spent(f"keeper {index}", keeper.receive, each[index].to_bytes())
+            held = max(held, held_by(keeper))  # it waits for all of the set
+            with files[index].open("rb") as file:
+                while deposit := spent("deposits", file.read, size):
+                    answer = spent(f"keeper {index}", keeper.receive, deposit)
             held = max(held, held_by(keeper))
             server.answer(answer.to_bytes())
         total = spent("open", server.opened)
-    expected = vector.astype(np.uint64) * reports & np.uint64(encoding.modulus - 1)
-    assert np.array_equal(total, expected), "the sum is not the sum"
+    assert np.array_equal(total, (expected % 2**32).astype(np.uint32)), "the sum is not the sum"
     return {
         "clients": clients,
         "reports": reports,
+        "contributors": contributors,
         "parameters_of": settings.parameters.decode(),
-        "client_s": spent.spent["client"] / reports,
+        "bits": encoding.bits,
+        "slot_bits": settings.slots.width,
+        "slots_of_a_coefficient": settings.slots.per_coefficient,
+        "polynomials": settings.slots.polynomials,
+        "client_s": spent.spent["client"] / (reports + contributors),
         "client_bytes": sent,
+        "bytes_a_coordinate": sent / encoding.dimension,
         "plain_bytes": -(-encoding.dimension * encoding.bits // 8),
-        "server_s": spent.spent["server"] + spent.spent["open"],
+        "server_s": spent.spent["server"] + spent.spent["deposits"] + spent.spent["open"],
+        "deposits_s": spent.spent["deposits"],
         "open_s": spent.spent["open"],
         "server_bytes": held_by(server),
         "keepers": KEEPERS,
-        "keeper_s": spent.spent["keeper 0"],
-        "keeper_received_bytes": of_keeper,
+        "keeper_s": max(spent.spent[f"keeper {index}"] for index in range(KEEPERS)),
+        "keepers_s": sum(spent.spent[f"keeper {index}"] for index in range(KEEPERS)),
+        "keeper_received_bytes": received,
         "keeper_bytes": held,
+        "peak_bytes": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,  # kilobytes, on Linux
     }
+
+
+def keepers_in(folder: Path, *, always: list[bytes]) -> list[Any]:
+    from tacit.secure_aggregation.keeper import Keeper, make_keeper
+
+    for index in range(KEEPERS):
+        make_keeper(folder / str(index))
+    return [Keeper(folder / str(index), least_reports=2, always=always) for index in range(KEEPERS)]
+
+
+def sealed_settings(encoding: Any, keepers: list[Any], noise: list[Any], server: bytes) -> Any:
+    """A round that could hold REPORT_GOAL reports, however many come."""
+    from tacit.secure_aggregation.sealed_messages import SealedRound, smallest_parameters
+
+    margin, sizes = encoding.margin_each, (encoding.dimension, 2 * encoding.largest, REPORT_GOAL)
+    return SealedRound(
+        parameters=smallest_parameters(*sizes, contributors=len(noise), margin=margin),
+        dimension=encoding.dimension,
+        largest=2 * encoding.largest,
+        report_goal=2,
+        most_reports=REPORT_GOAL,
+        corrupt=1,
+        keepers=tuple(each.identity for each in keepers),
+        boxes=tuple(each.box for each in keepers),
+        server=server,
+        seed=os.urandom(32),
+        contributors=tuple(each.public for each in noise),
+        margin=margin,
+    )
+
+
+def numbers_of(party: int, noise: bool, encoding: Any) -> tuple[Any, Any]:
+    """What a party adds, and the vector that it sends for it."""
+    from tacit.secure_aggregation.noise import contribution
+
+    draw = np.random.default_rng(party)
+    if not noise:
+        own = draw.integers(0, 2 * encoding.largest, encoding.dimension, np.uint16, endpoint=True)
+        return own, own.astype(np.uint32)
+    own = draw.integers(-encoding.margin_each, encoding.margin_each, encoding.dimension, np.int32, endpoint=True)
+    words = own.view(np.uint32) & np.uint32(encoding.modulus - 1)
+    return own, contribution(words, bits=encoding.bits, margin=encoding.margin_each)
 
 
 def noise_row(parameters: int, turns: int) -> dict[str, Any]:
@@ -293,9 +350,9 @@ def noise_row(parameters: int, turns: int) -> dict[str, Any]:
     from tacit.privacy.strategy import PUBLISHED_BLT
     from tacit.secure_aggregation.noise import NoiseKeeper
 
-    encoding = encoding_of(parameters).with_noise(7 * CLIP_NORM, keepers=3, rounds=2_000)
+    encoding = encoding_of(parameters).with_noise(NOISE * CLIP_NORM, keepers=3, rounds=ROUNDS)
     stream = stream_for(PUBLISHED_BLT["b400"])
-    own = KeeperStream(stream=stream, stddev=7 * CLIP_NORM * encoding.scale, dimension=encoding.dimension)
+    own = KeeperStream(stream=stream, stddev=NOISE * CLIP_NORM * encoding.scale, dimension=encoding.dimension)
     with tempfile.TemporaryDirectory() as folder:
         keeper = NoiseKeeper(Path(folder), own, encoding)
         rounds = iter(range(turns + 1))
@@ -334,6 +391,7 @@ ROWS: dict[str, Callable[..., dict[str, Any]]] = {
     "shares": shares_row,
     "masked": masked_row,
     "sealed": sealed_row,
+    "full": sealed_row,
     "noise": noise_row,
     "flower": flower_row,
 }
@@ -413,7 +471,7 @@ def row_of(name: str, options: argparse.Namespace, *, clients: int | None = None
     """A row, computed in a process of its own with one thread."""
     python = options.peer_python if name == "flower" else sys.executable
     command = [python, __file__, "--row", name, "--parameters", str(options.parameters), "--turns", str(options.turns)]
-    command += [] if clients is None else ["--clients", str(clients)]
+    command += [] if clients is None else ["--clients", str(clients), "--contributors", str(options.contributors)]
     one = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(command, env={**os.environ, **one}, capture_output=True, text=True)
     if done.returncode:
@@ -441,17 +499,23 @@ def main() -> None:
     parser.add_argument("--clients", type=int, nargs="+", default=SIZES)
     parser.add_argument("--turns", type=int, default=7)
     parser.add_argument("--peer-python", help="an interpreter that has flwr")
+    parser.add_argument("--contributors", type=int, default=0, help="of noise, in rounds of one message")
+    parser.add_argument("--full-round", type=int, metavar="CLIENTS", help="one round of one message in full, alone")
     parser.add_argument("--only", nargs="+", help="these rows alone")
     parser.add_argument("--row", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.row:
-        if options.row in ("masked", "sealed"):
-            ROWS[options.row](500, 1, clients=8)  # compiles
-        sizes = {"clients": options.clients[0]} if options.row in ("masked", "sealed") else {}
+        sizes = {"clients": options.clients[0]} if options.row in ("masked", "sealed", "full") else {}
+        sizes |= {"contributors": options.contributors} if options.row in ("sealed", "full") else {}
+        if sizes:
+            ROWS[options.row](500, 1, **{**sizes, "clients": 8})  # compiles
         print(json.dumps(ROWS[options.row](options.parameters, options.turns, **sizes)))
         return
+    if options.full_round:
+        told("full", row_of("full", options, clients=options.full_round), options)
+        return
     wanted = options.only or [*ROWS, "formula"]
-    for name in [each for each in ROWS if each in wanted]:
+    for name in [each for each in ROWS if each in wanted and each != "full"]:
         if name == "flower" and not options.peer_python:
             continue
         if name not in FORMULAS:

@@ -18,15 +18,19 @@ from tacit.errors import InputError, ProtocolError, RunError
 from tacit.files import held
 from tacit.mechanisms import whole
 from tacit.mechanisms.whole import KeeperStream, largest_deviation
+from tacit.privacy import encoding as privacy_encoding
 from tacit.privacy.encoding import Encoding
 from tacit.privacy.strategy import Strategy
 from tacit.secure_aggregation import noise, secrets
+from tacit.secure_aggregation.counts import masked_total, sealed_total
 from tacit.secure_aggregation.encoding import Turn, basis, decode, encode
+from tacit.secure_aggregation.lattice import published
 from tacit.secure_aggregation.masked_client import DevicePolicy, MaskedClient
 from tacit.secure_aggregation.masked_messages import RoundSettings
 from tacit.secure_aggregation.masked_server import MaskedServer
 from tacit.secure_aggregation.noise import NoiseKeeper, residues
 from tacit.secure_aggregation.secrets import Identity
+from tacit.secure_aggregation.slots import Slots
 
 PARAMETERS, REPORTS, CLIP_NORM, DEVIATION = 40, 6, 2.0, 3.0  # deviation of a seed, in the units of updates
 ROUNDS = 5
@@ -174,6 +178,22 @@ def test_devices_open_no_sum_without_the_keepers_that_they_know(tmp_path: Path) 
     assert isinstance(without, np.ndarray)
 
 
+@pytest.mark.parametrize("strategy", ["independent", "tree"])
+def test_one_message_gives_the_same_sum_as_masks(tmp_path: Path, strategy: str) -> None:
+    """Two rounds of five encoded updates and three keepers' streams, by both protocols."""
+    encoding = noisy(STRATEGIES[strategy], 3)
+    keepers = [NoiseKeeper(tmp_path / str(each), stream_of(STRATEGIES[strategy]), encoding) for each in range(3)]
+    for round in range(2):
+        signs, update = seed_of("signs", round), np.full(PARAMETERS, 0.01, np.float32)
+        words = [encode(update, encoding, signs=signs, rounding=seed_of(round, client)) for client in range(5)]
+        added = [keeper.noise(round, name=seed_of(round), signs=signs) for keeper in keepers]
+        arguments = (words, encoding.bits, 2 * encoding.largest, added, encoding.margin_each)
+        total = sealed_total(*arguments)
+        assert np.array_equal(total, masked_total(*arguments))
+        found = decode(total, encoding, signs=signs, reports=5)
+        assert 0.5 < (found - 0.05).std() / (3**0.5 * DEVIATION) < 2
+
+
 # -- the modulus -------------------------------------------------------------------------------------------------------
 
 
@@ -191,6 +211,18 @@ def test_the_margin_fails_as_rarely_as_it_says(keepers: int) -> None:
     assert (farthest > 0.85 * encoding.margin).mean() > 3 * failure
 
 
+def test_one_keepers_noise_is_beyond_its_own_margin_as_rarely_as_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loose probability, so that it can be counted; nine tenths of the margin are left far more often."""
+    monkeypatch.setattr(privacy_encoding, "UNSENT", 0.1)
+    keepers, rounds, trials = 3, 10, 400
+    encoding = ENCODING.with_noise(DEVIATION, keepers=keepers, rounds=rounds)
+    shape = (trials, keepers * rounds * encoding.dimension)
+    noise = np.floor(np.random.default_rng(3).normal(0, ENCODING.scale * DEVIATION, shape) + 0.5)
+    farthest = np.abs(noise).max(axis=1)
+    assert 0.1 / 3 < (farthest > encoding.margin_each).mean() < 0.1 + 3 * math.sqrt(0.1 / trials)
+    assert (farthest > 0.85 * encoding.margin_each).mean() > 0.3
+
+
 def test_production_takes_two_bits_more() -> None:
     """2.38 million parameters, 6,500 reports, noise multiplier 7, three keepers, 2,000 rounds."""
     plain = Encoding.within(2_380_000, 5.0, 6500)
@@ -198,6 +230,8 @@ def test_production_takes_two_bits_more() -> None:
     assert (plain.bits, encoding.bits) == (19, 21)
     assert encoding.most_reports >= 6500 and encoding.inflation == plain.inflation
     assert 2 * (encoding.largest * 6500 + encoding.margin) < encoding.modulus
+    slots = Slots(published("willow-16384"), encoding.dimension, 2 * encoding.largest, 6500, 3, encoding.margin_each)
+    assert (slots.width, slots.per_coefficient, slots.polynomials) == (22, 10, 15)  # of 14 without
     assert encoding.at(1.0).margin == encoding.margin, "noise follows the clip norm, as the scale does"
 
 
@@ -218,6 +252,8 @@ def test_numbers_that_are_none_are_refused(wrong: dict[str, Any], says: str) -> 
         ENCODING.with_noise(given.pop("deviation"), **given)
     with pytest.raises(InputError, match="margin=-1"):
         Encoding(parameters=1, dimension=1, clip_norm=1.0, scale=1.0, report_goal=1, margin=-1)
+    with pytest.raises(InputError, match=r"margin_each=0\.5"):
+        Encoding(parameters=1, dimension=1, clip_norm=1.0, scale=1.0, report_goal=1, margin_each=0.5)  # type: ignore[arg-type]
 
 
 # -- one round, one noise ----------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ ATTEMPTS = 64  # of rounding; all are too long with probability below alpha^64 =
 MOST = 1.01  # of the clip norm after rounding: 2% of zCDP, at about 20 bits a coordinate
 SIGMAS = 10.0  # a rotated coordinate is clipped at so many; no update of a billion coordinates ever is
 OVERFLOW = 2.0**-40  # probability that keepers' noise leaves the modulus in any round of a run
+UNSENT = 2.0**-80  # probability that a keeper has noise in any round of a run that is beyond `margin_each`
 WORD = 32  # bits of a coordinate at most
 
 
@@ -91,6 +92,7 @@ class Encoding:
     report_goal: int
     sigmas: float = SIGMAS
     margin: int = 0  # what keepers' noise may add to a coordinate of the sum, either way: see `with_noise`
+    margin_each: int = 0  # and one keeper's alone, where slots of whole numbers have to hold it
 
     def __post_init__(self) -> None:
         clip_inflation(self.clip_norm, self.dimension, self.scale)  # refuses what is none
@@ -104,8 +106,10 @@ class Encoding:
             )
         if not 0 < self.sigmas < math.inf:
             raise InputError(f"sigmas={self.sigmas} is not a finite number above 0; give {SIGMAS:g}.")
-        if isinstance(self.margin, bool) or not hasattr(self.margin, "__index__") or self.margin < 0:
-            raise InputError(f"margin={self.margin!r} is no whole number from 0 on; take that of `with_noise`.")
+        for name in ("margin", "margin_each"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not hasattr(value, "__index__") or value < 0:
+                raise InputError(f"{name}={value!r} is no whole number from 0 on; take that of `with_noise`.")
 
     @classmethod
     def within(
@@ -151,7 +155,9 @@ class Encoding:
         deviation: of one keeper's noise in a coordinate of its largest round, in the units of updates. In each of
         `rounds` rounds a coordinate of the keepers' sum is normal with deviation sqrt(keepers) * scale * deviation, and
         each integer is at most 1/2 beside its number; that any is beyond the margin has probability at most `failure`
-        (a union bound). Raises: InputError for numbers that are none, or where words of WORD bits are too short.
+        (a union bound). One keeper's is beyond `margin_each` in any of them, for any keeper, with at most UNSENT: noise
+        that a protocol without a modulus cannot send is so rare that no guarantee need count it. Raises: InputError for
+        numbers that are none, or where words of WORD bits are too short.
         """
         if not 0 < deviation < math.inf:
             raise InputError(f"deviation={deviation} is not a finite number above 0; give that of a keeper's noise.")
@@ -162,9 +168,12 @@ class Encoding:
             raise InputError(f"failure={failure} does not lie between 0 and 1; give 2**-40, say.")
         from scipy.special import ndtri  # an account of an encoding by itself needs no SciPy
 
-        farthest = -float(ndtri(failure / (2 * self.dimension * rounds)))
-        margin = math.ceil(farthest * math.sqrt(keepers) * self.scale * deviation + keepers / 2)
-        return replace(self, margin=margin).checked()
+        def farthest(often: float, added: int) -> int:
+            deviations = -float(ndtri(often / (2 * self.dimension * rounds)))
+            return math.ceil(deviations * math.sqrt(added) * self.scale * deviation + added / 2)
+
+        margin, each = farthest(failure, keepers), farthest(UNSENT / keepers, 1)
+        return replace(self, margin=margin, margin_each=each).checked()
 
     def at(self, clip_norm: float) -> "Encoding":
         """The same integers for updates of another clip norm: scale times clip norm stays, hence inflation and bits."""

@@ -142,8 +142,8 @@ def sealed_total(words: Sequence[Words], bits: int, each: int, noise: Sequence[W
 
     words: of each device (dimension,), whole numbers from 0 to `each`, no residues. noise: of each contributor
     (dimension,) modulo 2^bits, as `NoiseKeeper.noise` gives it. margin: the largest magnitude of one contributor's
-    noise; `Encoding.margin`, which holds the sum of all of them, will do. Who opens are KEEPERS keepers of shares of
-    keys that are made for it, with all other keys, and thrown away; they open no sum without all the noise.
+    noise: `Encoding.margin_each`. Who opens are KEEPERS keepers of shares of keys that are made for it, with all other
+    keys, and thrown away; they open no sum without all the noise.
     Raises: InputError for noise beyond the margin, and where a slot of 32 bits is too narrow for the sum of all;
     RoundAborted where the round gives no sum.
     """
