@@ -82,7 +82,10 @@ def task_of(learner: Learner, plan: RoundPlan, round: int = 0, **changes: Any) -
 def encoded(task: TrainingTask, learner: Learner) -> TrainingTask:
     """The same task, for updates that are encoded."""
     encoding = Encoding.within(len(learner.start), task.clip_norm, task.report_goal)
-    return replace(task, secure=RoundEncoding(encoding=encoding, signs=bytes(32)))
+    how = RoundEncoding(
+        encoding=encoding, signs=bytes(32), clip_estimate=task.clip_estimate, loss_bound=task.loss_bound
+    )
+    return replace(task, secure=how)
 
 
 def assert_alike(got: Collected, slow: Collected) -> None:

@@ -1,14 +1,23 @@
 """Counts summed as nobody can open them: equal to the plain sum, to the bit."""
 
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.errors import InputError
-from tacit.secure_aggregation.counts import CountEncoding, SimulatedProtocol, masked_total, sealed_total, secure_total
+from tacit.errors import InputError, RoundAborted
+from tacit.secure_aggregation.counts import (
+    FEWEST,
+    SENDS_VECTOR,
+    CountEncoding,
+    Protocol,
+    SimulatedProtocol,
+    play,
+    secure_total,
+)
+from tacit.secure_aggregation.graph import graph_plan
 
 
 @given(data=st.data(), cells=st.integers(1, 12), devices=st.integers(0, 8), most=st.integers(1, 2**31))
@@ -77,17 +86,43 @@ def test_both_protocols_give_the_sum_with_noise(
     noise = draw.choice(ends, (contributors, cells)) if edge else draw.integers(*ends, (contributors, cells))
     words = [(one & (2**bits - 1)).astype(np.uint32) for one in noise]
     expected = (own.sum(axis=0, dtype=np.int64) + noise.sum(axis=0)) % 2**bits
-    for total in (masked_total, sealed_total):
-        assert total(list(own), bits, each, words, margin).tolist() == expected.tolist()
+    for protocol in get_args(Protocol):
+        played = play(protocol, list(own), bits=bits, each=each, noise=words, margin=margin)
+        assert played.total.tolist() == expected.tolist()
+        assert played.included == tuple(range(devices))
+
+
+@settings(max_examples=10)
+@given(seed=st.integers(0, 2**32 - 1), devices=st.integers(3, 9), share=st.sampled_from([0.1, 0.3, 0.6]))
+def test_a_sum_is_of_those_who_reported_before_they_vanished(seed: int, devices: int, share: float) -> None:
+    """Or there is none, where too few are left."""
+    draw = np.random.default_rng(seed)
+    own = draw.integers(0, 5, (devices, 7)).astype(np.uint32)
+    vanishing = {place: int(draw.integers(5)) for place in range(devices) if draw.random() < share}
+    there = tuple(place for place in range(devices) if vanishing.get(place, 5) > SENDS_VECTOR)
+    staying = devices - len(vanishing)
+    enough = {
+        "masks": staying >= graph_plan(devices, dropout=100, corruption=100).quorum,
+        "one-message": len(there) >= FEWEST,
+    }
+    for protocol in get_args(Protocol):
+        if enough[protocol]:
+            played = play(protocol, list(own), bits=10, each=4, vanishing=vanishing)
+            assert played.included == there
+            assert played.total.tolist() == own[list(there)].sum(axis=0).tolist()
+        else:
+            with pytest.raises(RoundAborted, match=r"of .* clients|too many vanished|no sum of fewer than 3"):
+                play(protocol, list(own), bits=10, each=4, vanishing=vanishing)
 
 
 def test_noise_that_does_not_fit_is_refused() -> None:
     own, noise = [np.ones(4, np.uint32)] * 3, [np.array([0, 1, 50, 2**16 - 51], np.uint32)]
     with pytest.raises(InputError, match=r"noise beyond margin=50 does not fit.*a larger margin"):
-        sealed_total(own, 16, 1, noise, 50)
-    assert sealed_total(own, 16, 1, noise, 51).tolist() == [3, 4, 53, 2**16 - 48]
+        play("one-message", own, bits=16, each=1, noise=noise, margin=50)
+    found = play("one-message", own, bits=16, each=1, noise=noise, margin=51)
+    assert found.total.tolist() == [3, 4, 53, 2**16 - 48]
     with pytest.raises(InputError, match=r"sum to 33 bits.*less noise"):
-        sealed_total(own, 32, 1, noise, 2**31)
+        play("one-message", own, bits=32, each=1, noise=noise, margin=2**31)
 
 
 def test_what_no_sum_can_be_is_refused() -> None:

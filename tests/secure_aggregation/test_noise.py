@@ -4,7 +4,7 @@ import hashlib
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ from tacit.privacy import encoding as privacy_encoding
 from tacit.privacy.encoding import Encoding
 from tacit.privacy.strategy import Strategy
 from tacit.secure_aggregation import noise, secrets
-from tacit.secure_aggregation.counts import masked_total, sealed_total
+from tacit.secure_aggregation.counts import Protocol, play
 from tacit.secure_aggregation.encoding import Turn, basis, decode, encode
 from tacit.secure_aggregation.lattice import published
 from tacit.secure_aggregation.masked_client import DevicePolicy, MaskedClient
@@ -187,9 +187,18 @@ def test_one_message_gives_the_same_sum_as_masks(tmp_path: Path, strategy: str) 
         signs, update = seed_of("signs", round), np.full(PARAMETERS, 0.01, np.float32)
         words = [encode(update, encoding, signs=signs, rounding=seed_of(round, client)) for client in range(5)]
         added = [keeper.noise(round, name=seed_of(round), signs=signs) for keeper in keepers]
-        arguments = (words, encoding.bits, 2 * encoding.largest, added, encoding.margin_each)
-        total = sealed_total(*arguments)
-        assert np.array_equal(total, masked_total(*arguments))
+        total, other = (
+            play(
+                protocol,
+                words,
+                bits=encoding.bits,
+                each=2 * encoding.largest,
+                noise=added,
+                margin=encoding.margin_each,
+            ).total
+            for protocol in get_args(Protocol)
+        )
+        assert np.array_equal(total, other)
         found = decode(total, encoding, signs=signs, reports=5)
         assert 0.5 < (found - 0.05).std() / (3**0.5 * DEVIATION) < 2
 

@@ -264,7 +264,7 @@ def test_shards_are_of_one_size_and_lose_nobody(cache: Cache, one: CoreWorkers) 
     learner, settings = tiny_learner(cache), ClientTraining(batch_size=4, sentences=8, words=6)
     work, model, seed = learner.work(settings), jnp.asarray(learner.start), seed_for(KEY, "client")
     whole = train_cohort(work, model, clients, seed=seed, clip_norm=0.2, workers=one)
-    assert len(whole.norms) == len(whole.finite) == len(whole.losses) == 100 and whole.finite.all()
+    assert len(whole.norms) == len(whole.counted) == len(whole.losses) == 100 and whole.counted.all()
     slow = sum(
         shard_sum(
             work, model, gather(cache, clients[[i]], settings, seed), clip_norm=0.2, device=one.cores.devices[0]
@@ -322,7 +322,7 @@ def test_dropped_clients_are_counted_and_the_mean_still_divides_by_the_report_go
     )
     typed = [bool((sentences == POISON).any()) for sentences in data.sentences]
     assert 0 < outcome.release.dropped == sum(typed) < 6
-    np.testing.assert_array_equal(received.finite, ~np.array(typed))
+    np.testing.assert_array_equal(received.counted, ~np.array(typed))
     assert outcome.release.reports + outcome.release.dropped == plan.report_goal == 6
     assert np.isfinite(outcome.loss)
     np.testing.assert_allclose(states[1].model - states[0].model, np.asarray(received.total) / 6, atol=1e-6)

@@ -8,6 +8,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.training.test_rounds import poisoned_loss
 from tests.training.tiny import (
     MECHANISMS,
@@ -23,12 +25,14 @@ from tests.training.tiny import (
 
 from tacit.compute import Hardware
 from tacit.data import Cache
-from tacit.errors import InputError, RecipeError, TrainingError
+from tacit.errors import InputError, RecipeError, RoundAborted, TrainingError
 from tacit.jobs.report import report
 from tacit.jobs.training_run import begin, carry_on
 from tacit.privacy import Guarantee
-from tacit.privacy.encoding import clip_inflation
+from tacit.privacy.encoding import Encoding, clip_inflation
 from tacit.runs import Run
+from tacit.secure_aggregation import decode
+from tacit.secure_aggregation.counts import Played
 from tacit.statements.accounts import accounts_of, trained
 from tacit.statements.ledger import Ledger
 from tacit.statements.run_facts import statement_of
@@ -36,6 +40,7 @@ from tacit.statements.verify import verify
 from tacit.training import Collected, RoundPlan, TrainingTask, secure_updates
 from tacit.training.cohort import CohortSum, train_cohort
 from tacit.training.one_by_one import OneByOne
+from tacit.training.private_loss import bounded_loss, bounded_sum, whole_loss
 from tacit.training.rounds import run_round
 from tacit.training.secure_updates import RoundEncoding, SecureUpdates
 
@@ -84,10 +89,71 @@ def test_the_sum_has_the_same_bits_whoever_computes_it(cache: Cache) -> None:
         )
 
     one, two = cohort(1), cohort(2)
-    assert 0 < int((~one.finite).sum()) < len(clients)
+    assert 0 < int((~one.counted).sum()) < len(clients)
     np.testing.assert_array_equal(one.total, two.total)
     np.testing.assert_array_equal(one.norms, two.norms)
     np.testing.assert_array_equal(one.total, cohort(1, clients[::-1]).total)
+
+
+reports_of = st.lists(
+    st.tuples(st.floats(0, 4, width=32), st.floats(-1, 30, width=32) | st.just(math.nan)), min_size=1, max_size=9
+)
+
+
+@given(
+    said=reports_of,
+    estimate=st.none() | st.sampled_from([0.0, 1.0, 2.5]),
+    bound=st.none() | st.sampled_from([0.7, 10.0]),
+    inflation=st.sampled_from([1.001, 1.1, 2.0, 20.0]),
+)
+def test_one_sum_holds_all_that_the_server_learns(
+    said: list[tuple[float, float]], estimate: float | None, bound: float | None, inflation: float
+) -> None:
+    """Coarse encodings, whose coordinates hold little, take many digits for a loss."""
+    encoding = Encoding.within(5, clip_norm=1.0, report_goal=9, inflation=inflation, sigmas=1.0)
+    how = RoundEncoding(encoding=encoding, signs=bytes(32), clip_estimate=estimate, loss_bound=bound)
+    total, update = how.nothing(), np.full(5, 0.2, np.float32)
+    for client, (norm, loss) in enumerate(said):
+        report = how.encoded(update, norm=np.float32(norm), loss=np.float32(loss), seed=KEY, client=client)
+        assert report.shape == (how.length,) and report.max() <= 2 * encoding.largest
+        total += report
+    found = how.opened(total, len(said))
+    assert found.short_updates == (None if estimate is None else sum(norm <= estimate for norm, _ in said))
+    exact = bounded_sum(np.array([loss for _, loss in said], np.float32), bound)
+    if exact is None or bound is None:
+        assert found.losses is None
+    else:
+        assert found.losses is not None and abs(found.losses) <= len(said) * bound / 2
+        assert found.losses == pytest.approx(exact, abs=len(said) * bound / 2**16)
+    np.testing.assert_array_equal(found.total, decode_of(encoding, total, len(said)))
+
+
+def decode_of(encoding: Encoding, total: Any, reports: int) -> Any:
+    updates = total[: encoding.dimension] & np.uint32(encoding.modulus - 1)
+    return decode(updates, encoding, signs=bytes(32), reports=reports)
+
+
+@given(loss=st.floats(width=32), bound=st.sampled_from([0.7, 10.0]))
+def test_a_whole_loss_is_a_step_from_the_bounded_one_and_never_farther_from_the_middle(
+    loss: float, bound: float
+) -> None:
+    plain = bounded_sum(np.array([loss], np.float32), bound)
+    found = bounded_loss(whole_loss(np.float32(loss), bound), 1, bound)
+    assert plain is not None
+    assert abs(found) <= abs(plain) <= abs(found) + bound / 2**16 * (1 + 1e-9)
+
+
+def test_a_sum_of_other_reports_than_were_added_is_spoilt() -> None:
+    how = RoundEncoding(encoding=Encoding.within(5, 1.0, 9), signs=bytes(32), threshold=2)
+    update = np.zeros(5, np.float32)
+    one, other = (how.encoded(update, norm=np.float32(0), loss=np.float32(0), seed=KEY, client=i) for i in (0, 1))
+    assert how.opened(one + other, 2).total.shape == (5,)
+    twice = one + other
+    twice[how.encoding.dimension] += 1
+    with pytest.raises(InputError, match="says that it is of 3 reports, and 2 were added"):
+        how.opened(twice, 2)
+    with pytest.raises(RoundAborted, match="1 reports came, and no sum of fewer than 2"):
+        how.opened(one, 1)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -196,29 +262,14 @@ def test_the_sum_of_a_protocol_is_the_one_that_is_used(cache: Cache, monkeypatch
     state, collector = first_state(learner, plan), collector_of(learner, plan, cores(), KEY)
     asked: list[int] = []
 
-    def spoilt(words: Any, bits: int, each: int) -> Any:
+    def spoilt(protocol: str, words: Any, *, bits: int, **_: Any) -> Played:
         asked.append(len(words))
-        return sum(words) + np.uint32(1 << (bits - 1))
+        return Played(sum(words) + np.uint32(1 << (bits - 1)), tuple(range(len(words))))
 
-    monkeypatch.setattr(secure_updates, "masked_total", spoilt)
+    monkeypatch.setattr(secure_updates, "play", spoilt)
     with pytest.raises(InputError, match="spoilt"):
         run_round(state, 0, plan=plan, key=KEY, collector=collector)
     assert asked == [4]
-
-
-def test_too_few_that_play_hide_nothing_and_are_refused(cache: Cache) -> None:
-    learner = tiny_learner(cache, poisoned_loss)
-    section = {"kind": "secure", "threshold": 1, "protocol": "masks", "protocol_clients": 3}
-    plan = plan_of(cache, aggregation=section)
-    with pytest.raises(TrainingError, match=r"[0-2] of the clients that play the protocol sent anything usable"):
-        for round in range(3):
-            run_round(
-                first_state(learner, plan),
-                round,
-                plan=plan,
-                key=KEY,
-                collector=collector_of(learner, plan, cores(), bytes([round] * 16)),
-            )
 
 
 @pytest.mark.parametrize(
@@ -295,6 +346,12 @@ def test_the_threshold_is_half_of_the_report_goal_by_default() -> None:
         ({"kind": "secure", "protocol": "other"}, r"aggregation\.protocol"),
         ({"kind": "secure", "protocol_clients": 3}, r"aggregation\.protocol_clients=3 are to play no protocol"),
         ({"kind": "secure", "protocol": "masks", "protocol_clients": 2}, r"aggregation\.protocol_clients"),
+        (
+            {"kind": "secure", "protocol_dropout": 0.1},
+            r"protocol_dropout=0\.1 is the chance .* name one with aggregation",
+        ),
+        ({"kind": "secure", "protocol": "masks", "protocol_dropout": 0.31}, r"aggregation\.protocol_dropout"),
+        ({"kind": "secure", "protocol": "masks", "protocol_dropout": -0.1}, r"aggregation\.protocol_dropout"),
         ({"kind": "secure", "protocol": "masks", "protocol_clients": 7}, r"protocol_clients=7 are more than rounds"),
         ({"inflation": 1.1}, r"aggregation\.kind"),
         ({"kind": "secure", "scale": 3.0}, r"aggregation\.scale"),

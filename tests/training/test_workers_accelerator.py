@@ -63,7 +63,7 @@ def test_any_chunk_gives_the_sum_of_the_cores(learner: Learner, chunk: int, epoc
     assert np.linalg.norm(fast.total - slow.total) < 1e-5 * np.linalg.norm(slow.total)
     np.testing.assert_allclose(fast.norms, slow.norms, rtol=1e-5)
     np.testing.assert_allclose(fast.losses, slow.losses, rtol=1e-5)
-    assert fast.finite.all()
+    assert fast.counted.all()
     assert (slow.norms > CLIP).any() and (slow.norms < CLIP).any(), "both sides of the clip norm, or this tests less"
 
 
@@ -97,8 +97,8 @@ def test_a_diverged_client_is_flagged_in_its_place_and_not_summed(cache: Cache) 
     poisoned = tiny_learner(cache, poisoned_loss)
     slow = cohort_sum(poisoned, cores())
     fast = cohort_sum(poisoned, Accelerator(Hardware(chunk=7)))
-    assert 0 < (~slow.finite).sum() < len(slow.finite), f"the word {POISON} must be typed by some"
-    np.testing.assert_array_equal(fast.finite, slow.finite)
+    assert 0 < (~slow.counted).sum() < len(slow.counted), f"the word {POISON} must be typed by some"
+    np.testing.assert_array_equal(fast.counted, slow.counted)
     assert np.linalg.norm(fast.total - slow.total) < 1e-5 * np.linalg.norm(slow.total)
 
 

@@ -136,6 +136,7 @@ def _secured(secure: SecureUpdates, encoding: Encoding) -> SecureSumUsed:
         threshold=secure.least(encoding.report_goal),
         protocol=None if secure.played is None else secure.played.protocol,
         protocol_clients=0 if secure.played is None else secure.played.devices,
+        protocol_dropout=secure.dropout,
     )
 
 

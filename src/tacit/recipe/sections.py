@@ -35,6 +35,7 @@ from tacit.training.private_loss import PrivateLoss
 from tacit.training.secure_updates import SecureUpdates
 from tacit.training.server import Method
 
+MOST_DROPOUT = 0.3  # above, rounds are given up again and again: more than half of the clients must stay
 LARGEST = 4096  # rounds of a full matrix: 128 MB
 NONE = "none"  # the mechanism that adds no noise; it promises nothing
 THE_BEST = ChosenMechanism(mechanism=BEST, parameters=BestParameters())  # the one of least error for the participation
@@ -277,6 +278,7 @@ class AggregationSection(Section):
     threshold: int | None = Field(default=None, ge=1)  # left out: half the report goal, rounded up
     protocol: Protocol | None = None  # left out: integers are added without keys, as fast as can be
     protocol_clients: int | None = Field(default=None, ge=FEWEST)  # of a round; left out: 8
+    protocol_dropout: float = Field(default=0.0, ge=0, le=MOST_DROPOUT)  # the chance of each of them to vanish
 
     @model_validator(mode="after")
     def _names_what_is_played(self) -> Self:
@@ -285,10 +287,18 @@ class AggregationSection(Section):
                 f"aggregation.protocol_clients={self.protocol_clients} are to play no protocol; name one with "
                 f"aggregation.protocol ({' or '.join(get_args(Protocol))}), or drop it."
             )
+        if self.protocol is None and self.protocol_dropout:
+            raise ValueError(
+                f"aggregation.protocol_dropout={self.protocol_dropout:g} is the chance that a client vanishes from the "
+                f"protocol that it plays, and none does; name one with aggregation.protocol "
+                f"({' or '.join(get_args(Protocol))}), or drop it."
+            )
         return self
 
     def settings(self) -> SecureUpdates:
-        return SecureUpdates(sigmas=self.sigmas, threshold=self.threshold, played=self._played())
+        return SecureUpdates(
+            sigmas=self.sigmas, threshold=self.threshold, played=self._played(), dropout=self.protocol_dropout
+        )
 
     def _played(self) -> SimulatedProtocol | None:
         if self.protocol is None:

@@ -184,7 +184,7 @@ def _rounds(summary: RunSummary) -> list[Block]:
         ("clients per second", f"{totals['clients_per_second']:,.1f}"),
         ("time in rounds", _duration(totals["training_seconds"])),
         ("participations", f"{totals['participations']:,.0f}"),
-        ("clients dropped (no finite update)", f"{totals['dropped_clients']:,.0f}"),
+        ("clients dropped (no finite update, or vanished)", f"{totals['dropped_clients']:,.0f}"),
         ("training loss, first round → last", _from_to(totals, "loss", ".3f")),
         ("updates clipped, first round → last", _from_to(totals, "clipped", ".0%")),
     )

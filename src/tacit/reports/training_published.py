@@ -289,6 +289,7 @@ def _sums(secure: SecureSumUsed | None) -> tuple[tuple[str, str], ...]:
         "the protocol that hides the summands was not run"
         if secure.protocol is None
         else f"{secure.protocol_clients:,} clients of each round played the protocol {secure.protocol!r}"
+        + (f", each vanishing with a chance of {secure.protocol_dropout:g}" if secure.protocol_dropout else "")
     )
     said = (
         f"of integers, {secure.dimension:,} coordinates of {secure.bits} bits; encoding lengthens an update by a "

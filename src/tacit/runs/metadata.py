@@ -66,6 +66,7 @@ class SecureSumUsed:
     threshold: int  # no sum of fewer reports is opened
     protocol: str | None = None  # that some clients of each round play; None: none
     protocol_clients: int = 0  # how many
+    protocol_dropout: float = 0.0  # with which chance each of them vanished
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,16 +6,18 @@ and the sum is the plain sum to the bit.
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InputError, RoundAborted
 from tacit.privacy.encoding import WORD
+from tacit.secure_aggregation.masked_messages import MaskedVector
+from tacit.secure_aggregation.masked_server import STEPS
 from tacit.secure_aggregation.noise import contribution
 from tacit.secure_aggregation.sealed_simulation import SealedParties, run_sealed_round
 from tacit.secure_aggregation.simulate import run_masked_round
@@ -26,6 +28,7 @@ Protocol = Literal["masks", "one-message"]
 
 KEEPERS = 4  # of one message, of whom one may work with the server
 FEWEST = 3  # devices of a protocol: of two, each knows the other's counts from the sum
+SENDS_VECTOR = STEPS.index(MaskedVector)  # messages of the masked protocol that a device sends before its vector
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,39 +118,68 @@ def secure_total(
             )
         one = CountEncoding(cells=others.size, most=min(each, most))
         words = [one.encode(counts) for counts in devices]
-        played = masked_total if secure.protocol == "masks" else sealed_total
-        encoding.add(total, played(words, encoding.bits, each))
+        encoding.add(total, play(secure.protocol, words, bits=encoding.bits, each=each).total)
     return encoding.decode(total)
 
 
-def masked_total(words: Sequence[Words], bits: int, each: int, noise: Sequence[Words] = (), margin: int = 0) -> Words:
-    """`sealed_total` by the masked protocol: the same sum, to the bit; there noise needs no margin.
+class Played(NamedTuple):
+    """What came of a protocol that was played: what its server learns, and no more."""
 
-    Raises: RoundAborted where the round gives no sum.
+    total: Words  # (cells,) modulo 2^bits, of those in it and of the noise
+    included: tuple[int, ...]  # the places of the devices whose words are in it
+
+
+def play(
+    protocol: Protocol,
+    words: Sequence[Words],
+    *,
+    bits: int,
+    each: int,
+    noise: Sequence[Words] = (),
+    margin: int = 0,
+    vanishing: Mapping[int, int] | None = None,
+    dropout: float = 0.1,
+) -> Played:
+    """The sum modulo 2^bits of devices' words and of keepers' noise by the whole protocol, from keys to the sum.
+
+    words: of each device (cells,), whole numbers from 0 to `each`, no residues. noise: of each contributor (cells,)
+    modulo 2^bits, as `NoiseKeeper.noise` gives it; no sum without all of it is opened. margin: the largest magnitude of
+    one contributor's noise, for one message: `Encoding.margin_each`.
+    vanishing: the places of devices that leave, and after how many messages of the masked protocol's STEPS; one that
+    sends at most SENDS_VECTOR is not in the sum. By one message it sends none then, and leaves no trace afterwards.
+    dropout: the share of devices that masks are made to lose. All keys are fresh, and the sum follows from words,
+    noise and places alone. Raises: InputError for noise beyond the margin, and where a slot of one message is too
+    narrow for the sum; RoundAborted, naming the cause, where too few are left.
     """
+    leaves = vanishing or {}
+    if protocol == "masks":
+        return _masks(words, noise, bits, leaves, dropout)
+    return _one_message(
+        words, [contribution(one, bits=bits, margin=margin) for one in noise], bits, each, margin, leaves
+    )
+
+
+def _masks(
+    words: Sequence[Words], noise: Sequence[Words], bits: int, leaves: Mapping[int, int], dropout: float
+) -> Played:
     played = run_masked_round(
         [*words, *noise],
         bits=bits,
         seed=int.from_bytes(os.urandom(16)),
         fewest=FEWEST + len(noise),
+        dropout=dropout,
+        leaving=[(place, STEPS[sent]) for place, sent in leaves.items()],
         always=range(len(words), len(words) + len(noise)),
     )
     if played.total is None:
         raise played.aborted or RoundAborted("the round ended without a sum.")
-    return played.total
+    return Played(played.total, tuple(place for place in played.server.included if place < len(words)))
 
 
-def sealed_total(words: Sequence[Words], bits: int, each: int, noise: Sequence[Words] = (), margin: int = 0) -> Words:
-    """The sum modulo 2^bits of devices' words and of keepers' noise by the whole one-message protocol, without faults.
-
-    words: of each device (dimension,), whole numbers from 0 to `each`, no residues. noise: of each contributor
-    (dimension,) modulo 2^bits, as `NoiseKeeper.noise` gives it. margin: the largest magnitude of one contributor's
-    noise: `Encoding.margin_each`. Who opens are KEEPERS keepers of shares of keys that are made for it, with all other
-    keys, and thrown away; they open no sum without all the noise.
-    Raises: InputError for noise beyond the margin, and where a slot of 32 bits is too narrow for the sum of all;
-    RoundAborted where the round gives no sum.
-    """
-    vectors = [*words, *(contribution(one, bits=bits, margin=margin) for one in noise)]
+def _one_message(
+    words: Sequence[Words], noise: Sequence[Words], bits: int, each: int, margin: int, leaves: Mapping[int, int]
+) -> Played:
+    """With KEEPERS keepers of shares of the devices' keys, whose own are made for it and thrown away."""
     with tempfile.TemporaryDirectory() as folder:
         parties = SealedParties.of(
             len(words),
@@ -160,7 +192,9 @@ def sealed_total(words: Sequence[Words], bits: int, each: int, noise: Sequence[W
             contributors=len(noise),
             margin=margin if noise else 0,
         )
-        played = run_sealed_round(parties, vectors)
+        silent = [place for place, sent in leaves.items() if sent <= SENDS_VECTOR]
+        played = run_sealed_round(parties, [*words, *noise], leaving=silent)
     if played.total is None:
         raise played.aborted or RoundAborted("the round ended without a sum.")
-    return played.total & np.uint32((1 << bits) - 1)
+    included = tuple(place for place in played.included if place < len(words))
+    return Played(played.total & np.uint32((1 << bits) - 1), included)

@@ -93,17 +93,18 @@ def run_sealed_round(
     vectors: Sequence[Words],
     *,
     faults: Faults | None = None,
+    leaving: Collection[int] = (),
     dead: Sequence[int] = (),
     killed: float = 0.0,
     lie: KeeperLie | None = None,
 ) -> SealedOutcome:
     """One round with a vector (dimension,) uint32 of each client, and of each contributor, its noise + margin.
 
-    dead: keepers that answer nothing; killed: the chance that a keeper is, before a message, and starts again; lie:
-    what keepers answer instead.
+    leaving: clients that vanish before they send anything. dead: keepers that answer nothing; killed: the chance that
+    a keeper is, before a message, and starts again; lie: what keepers answer instead.
     """
     outcome, post = SealedOutcome(), Post(faults or Faults(), parties.chance)
-    waiting = _reports(parties, vectors, post, outcome)
+    waiting = _reports(parties, vectors, post, outcome, leaving)
     desk = _Desk(parties, post, outcome, killed, lie)
     try:
         proposal = parties.server.propose().to_bytes()
@@ -123,15 +124,15 @@ def run_sealed_round(
 
 
 def _reports(
-    parties: SealedParties, vectors: Sequence[Words], post: Post, outcome: SealedOutcome
+    parties: SealedParties, vectors: Sequence[Words], post: Post, outcome: SealedOutcome, leaving: Collection[int]
 ) -> dict[int, tuple[Deposit, ...]]:
     """What each client that was added has for the keepers."""
     places = {identity.public: index for index, identity in enumerate(parties.identities)}
     draw = secrets.seeded(parties.chance.randbytes(32))
     sent = [
         sealed_report(parties.settings, identity, vector, draw=draw).to_bytes()
-        for identity, vector in zip(parties.identities, vectors, strict=True)
-        if not post.happens(post.faults.vanishes)
+        for place, (identity, vector) in enumerate(zip(parties.identities, vectors, strict=True))
+        if place not in leaving and not post.happens(post.faults.vanishes)
     ]
     waiting: dict[int, tuple[Deposit, ...]] = {}
     for data in [*post.delivered("server", sent), *post.delivered("server", [])]:

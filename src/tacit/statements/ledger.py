@@ -34,9 +34,10 @@ class NoisedSum:
     """One noised sum that left the aggregator.
 
     `round` counts from 0; `what` names the sequence it belongs to; `strategy_record` is what `ledger_record`
-    says of a strategy, or None where no noise was added; `reports` clients were summed and `dropped` ones sent
-    nothing usable. Each client's summand has norm at most `clip_norm`, or `clip_inflation` times that where
-    summands were encoded; the noise is `C^{-1} Z`, seeds of standard deviation `noise_multiplier * clip_norm`,
+    says of a strategy, or None where no noise was added; `reports` clients were summed and `dropped` ones took
+    part without being in the sum: they sent nothing usable, vanished, or were of a cohort that was given up. Each
+    client's summand has norm at most `clip_norm`, or `clip_inflation` times that where summands were encoded; the
+    noise is `C^{-1} Z`, seeds of standard deviation `noise_multiplier * clip_norm`,
     one row of C^{-1} for each release of the sequence in turn.
     """
 

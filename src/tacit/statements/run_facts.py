@@ -153,8 +153,18 @@ def _played(secure: SecureSumUsed) -> str:
         return "The protocol that would keep the summands from the server was not run"
     return (
         f"Of each round {secure.protocol_clients:,} clients played the whole protocol that keeps the summands from the "
-        f"server, {PROTOCOLS[secure.protocol]}, with fresh keys; the integers of the others were added without keys, "
-        "which gives the same sum"
+        f"server, {PROTOCOLS[secure.protocol]}, with fresh keys{_vanished(secure)}; the integers of the others were "
+        "added without keys, which gives the same sum"
+    )
+
+
+def _vanished(secure: SecureSumUsed) -> str:
+    if not secure.protocol_dropout:
+        return ""
+    return (
+        f", and each vanished on the way with a chance of {secure.protocol_dropout:g}; one that vanished before it "
+        "reported is in no sum and in the log all the same, and where too few were left nothing was released and "
+        "another cohort was asked; the log has both"
     )
 
 

@@ -89,7 +89,7 @@ class ClientData(NamedTuple):
 class ShardSum(NamedTuple):
     """What a worker returns of its clients, as host arrays."""
 
-    # (d,) float32: the sum of the clipped updates; or (dimension,) uint32: that of their residues
+    # (d,) float32: the sum of the clipped updates; or (length,) uint32: that of the encoded reports
     total: NDArray[np.float32] | NDArray[np.uint32]
     norms: NDArray[np.float32]  # (clients,) before clipping
     finite: NDArray[np.bool_]  # (clients,): False were dropped
@@ -271,7 +271,9 @@ def encoded_shard_sum(
     for i in np.flatnonzero(clients != NOBODY):
         update, norms[i], finite[i], losses[i] = part(model, data.sentences[i], data.batches[i], np.float32(clip_norm))
         if finite[i]:
-            total += secure.encoded(np.asarray(update), seed=seed, client=int(clients[i]))
+            total += secure.encoded(
+                np.asarray(update), norm=norms[i], loss=losses[i], seed=seed, client=int(clients[i])
+            )
     return ShardSum(total, norms, finite, losses)
 
 

@@ -15,7 +15,7 @@ from jax import Array
 from numpy.typing import NDArray
 
 from tacit.training.client import NOBODY, ClientWork, ShardSum
-from tacit.training.secure_updates import RoundEncoding
+from tacit.training.secure_updates import OpenedSum, Residues, RoundEncoding
 
 # The rule is part of the result (the order of additions). About 32 shards, so that any few workers share them evenly;
 # not above 64 clients, so that a worker's memory and what is lost with it stay small.
@@ -27,8 +27,9 @@ class CohortSum(NamedTuple):
 
     total: Array  # (d,) float32: the sum of the clipped updates
     norms: NDArray[np.float32]  # (clients,) before clipping
-    finite: NDArray[np.bool_]  # (clients,): False were dropped
+    counted: NDArray[np.bool_]  # (clients,): False are not in the sum: not finite, or vanished before they reported
     losses: NDArray[np.float32]  # (clients,) mean training loss over the client's batches
+    opened: OpenedSum | None = None  # all that a server of encoded reports learns; None: they came in the clear
 
 
 class Workers(Protocol):
@@ -74,17 +75,18 @@ def train_cohort(
     workers: Workers,
     secure: RoundEncoding | None = None,
 ) -> CohortSum:
-    """The sum over a cohort of clipped updates; a client whose update is not finite adds nothing and is flagged.
+    """The sum over a cohort of clipped updates; a client whose update is not finite adds nothing and is not counted.
 
     model: flat (d,) float32. clients: numbers in the cache. seed: of the clients' own randomness in this round.
-    secure: how each update is encoded before any is added; the sum is decoded at the end. None: in the clear. Where it
-    says so, the residues of the first clients are added by the protocol that they play.
+    secure: how each report is encoded before any is added; the sum is opened at the end. None: in the clear. Where it
+    says so, the reports of the first clients are added by the protocol that they play, and some of them vanish.
+    Raises: RoundAborted where the protocol is, and where fewer reports came than the threshold.
     """
     total: NDArray[Any] = np.zeros(model.shape, np.float32) if secure is None else secure.nothing()
-    playing = 0 if secure is None or secure.played is None else secure.played.devices
+    playing = 0 if secure is None or secure.played is None else min(secure.played.devices, len(clients))
     norms: list[NDArray[np.float32]] = []
     finite, losses = [], []
-    played: list[NDArray[np.uint32]] = []
+    reports: list[Residues] = []  # of those who play
 
     def sums(shards: Sequence[NDArray[np.int64]]) -> Iterator[ShardSum]:
         return workers.shard_sums(work, model, shards, seed=seed, clip_norm=clip_norm, secure=secure)
@@ -92,20 +94,40 @@ def train_cohort(
     alone = (part for client in clients[:playing] for part in sums([client[None]]))  # a sum of one is what it sends
     rest = sums(shards_of(clients[playing:])) if playing < len(clients) else ()
     for part in chain(alone, rest):
-        if len(norms) >= playing:
+        if len(reports) < playing:
+            reports.append(part.total.astype(np.uint32, copy=False))
+        else:
             total += part.total
-        elif part.finite[0]:
-            played.append(part.total.astype(np.uint32, copy=False))
         norms.append(part.norms)
         finite.append(part.finite)
         losses.append(part.losses)
-    if secure is not None and playing:
-        np.add(total, secure.total_of(played), out=total)
     everybody = slice(len(clients))  # nobody's places come last
-    usable = np.concatenate(finite)[everybody]
-    return CohortSum(
-        jnp.asarray(total if secure is None else secure.decoded(total, int(usable.sum()))),
-        np.concatenate(norms)[everybody],
-        usable,
-        np.concatenate(losses)[everybody],
-    )
+    seen = np.concatenate(norms)[everybody], np.concatenate(finite)[everybody], np.concatenate(losses)[everybody]
+    if secure is None:
+        return CohortSum(jnp.asarray(total), *seen)
+    opened, counted = opened_sum(secure, total, reports, seen[1], seed=seed)
+    return CohortSum(jnp.asarray(opened.total), seen[0], counted, seen[2], opened)
+
+
+def opened_sum(
+    secure: RoundEncoding,
+    others: Residues,
+    reports: Sequence[Residues],
+    finite: NDArray[np.bool_],
+    *,
+    seed: bytes,
+) -> tuple[OpenedSum, NDArray[np.bool_]]:
+    """(what the server learns, who of the cohort is in the sum): `reports` of the first clients and the others' sum.
+
+    The first play their protocol, where any do. finite: (clients,); who has nothing to report sends no message, and is
+    missed as one that vanished. seed: of the round; who else vanishes follows from it. Raises: RoundAborted.
+    """
+    if not finite.any():
+        return secure.unopened(), finite
+    counted = finite.copy()
+    if reports:
+        silent = dict.fromkeys(np.flatnonzero(~finite[: len(reports)]).tolist(), 0)
+        played, included = secure.play(reports, secure.vanishing(seed) | silent)
+        others = others + played
+        counted[: len(reports)] = included
+    return secure.opened(others, int(counted.sum())), counted

@@ -4,6 +4,7 @@
 it. A server with real devices is another `Collector`, and so is anything that takes a task and brings a bounded sum.
 """
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from tacit.compute.profile import phase
 from tacit.data import Cache
-from tacit.errors import TrainingError
+from tacit.errors import ParticipationError, RoundAborted, TrainingError
 from tacit.training.client import ClientAlgorithm, ClientTraining, ClientWork, Loss
 from tacit.training.cohort import Workers, train_cohort
 from tacit.training.private_loss import bounded_sum
@@ -35,14 +36,26 @@ class TrainingTask:
     report_goal: int  # how many reports are wanted
     loss_bound: float | None = None  # each sends its training loss, clipped to [0, this]; None: not asked
     secure: RoundEncoding | None = None  # each encodes its update so, for a sum modulo 2^b; None: updates in the clear
-    least: int = 1  # no sum of fewer reports may be opened
+
+    @property
+    def least(self) -> int:
+        """No sum of fewer reports may be opened."""
+        return 1 if self.secure is None else self.secure.threshold
+
+
+ATTEMPTS = 10  # cohorts that are asked in a round whose protocols are aborted
+WAY_OUT = "Look at why so many sent nothing usable, or begin a new run with a lower aggregation.threshold."
+WAY_OUT_PLAYED = (
+    "Look at whether updates are finite, or begin a new run with more aggregation.protocol_clients, a lower "
+    "aggregation.protocol_dropout or a lower aggregation.threshold."
+)
 
 
 class Diagnostics(NamedTuple):
-    """What a simulation sees of single clients, and no server of real devices."""
+    """What a simulation sees of single clients of the cohort in the sum, and no server of real devices."""
 
     norms: NDArray[np.float32]  # (clients,) of the updates before clipping
-    finite: NDArray[np.bool_]  # (clients,): False were dropped
+    counted: NDArray[np.bool_]  # (clients,): False were dropped
     losses: NDArray[np.float32]  # (clients,) mean training loss over the client's batches
 
 
@@ -51,7 +64,7 @@ class Collected(NamedTuple):
 
     total: Array  # (d,) float32: the sum of clipped updates, in the clear or decoded from a secure sum
     reports: int  # updates in the sum
-    dropped: int  # devices that sent nothing usable
+    dropped: int  # devices that took part and are not in the sum: what they sent was not usable, or they vanished
     short_updates: int | None  # how many said that their update was no longer than the estimate; None: not asked
     clients: NDArray[np.int64]  # who took part, for the log: each once; pseudonyms where devices are real
     diagnostics: Diagnostics | None = None  # simulations only
@@ -144,9 +157,10 @@ class SimulatedCollector:
         return self._cohorts.init()
 
     def collect(self, state: Any, task: TrainingTask, *, seed: bytes) -> tuple[Collected, Any]:
-        """See Collector. Raises: ParticipationError when too few clients are free."""
-        with phase("cohort"):
-            clients, after = self._cohorts.draw(state, task.round)
+        """See Collector. Raises: as `from_cohorts`."""
+        return from_cohorts(self._cohorts, state, task, self._trained, seed=seed)
+
+    def _trained(self, clients: NDArray[np.int64], task: TrainingTask, seed: bytes) -> Collected:
         with phase("training"):
             received = train_cohort(
                 self._learner.work(task.client),
@@ -157,17 +171,82 @@ class SimulatedCollector:
                 workers=self._workers,
                 secure=task.secure,
             )
-        reports = int(received.finite.sum())
-        collected = Collected(
+        reports, counted = int(received.counted.sum()), received.counted
+        if received.opened is None:
+            short = shorter(received.norms[counted], task.clip_estimate)
+            losses = bounded_sum(received.losses[counted], task.loss_bound)
+        else:
+            short, losses = received.opened.short_updates, received.opened.losses
+        return Collected(
             total=received.total,
             reports=reports,
             dropped=len(clients) - reports,
-            short_updates=shorter(received.norms[received.finite], task.clip_estimate),
+            short_updates=short,
             clients=clients,
-            diagnostics=Diagnostics(received.norms, received.finite, received.losses),
-            losses=bounded_sum(received.losses[received.finite], task.loss_bound, whole=task.secure is not None),
+            diagnostics=Diagnostics(received.norms, counted, received.losses),
+            losses=losses,
         )
-        return collected, after
+
+
+def from_cohorts(
+    cohorts: Cohorts,
+    state: Any,
+    task: TrainingTask,
+    ask: Callable[[NDArray[np.int64], TrainingTask, bytes], Collected],
+    *,
+    seed: bytes,
+) -> tuple[Collected, Any]:
+    """What the round's cohort answers, and the cohorts' state after it.
+
+    Where clients play a protocol, it may be aborted: nothing was released then, and another cohort is asked, up to
+    ATTEMPTS in a round. Whoever trained took part, and may not come again before its time: the log has the clients of
+    abandoned cohorts too, as dropped ones. Raises: ParticipationError when too few clients are free; TrainingError,
+    with the cause, when no sum was opened.
+    """
+    played = task.secure is not None and task.secure.played is not None
+    attempts = ATTEMPTS if played else 1
+    asked: list[NDArray[np.int64]] = []
+    cause: RoundAborted | None = None
+    for attempt in range(attempts):
+        with phase("cohort"):
+            clients, state = _drawn(cohorts, state, task, attempt, cause)
+        asked.append(clients)
+        try:
+            found = ask(clients, task, seed_of_attempt(seed, attempt))
+        except RoundAborted as aborted:
+            cause = aborted
+            continue
+        everybody = _once(asked)
+        return found._replace(clients=everybody, dropped=len(everybody) - found.reports), state
+    tried = "" if attempts == 1 else f"So it went with {attempts} cohorts, the last of which is told of here. "
+    raise TrainingError(
+        f"round {task.round}: {cause} {tried}Nothing was released. {WAY_OUT_PLAYED if played else WAY_OUT} The run "
+        "folder keeps the round before."
+    )
+
+
+def seed_of_attempt(seed: bytes, attempt: int) -> bytes:
+    """Of the devices' own randomness in a round's first, second, ... cohort."""
+    return seed if not attempt else hashlib.sha256(f"attempt {attempt} ".encode() + seed).digest()
+
+
+def _drawn(
+    cohorts: Cohorts, state: Any, task: TrainingTask, attempt: int, cause: RoundAborted | None
+) -> tuple[NDArray[np.int64], Any]:
+    try:
+        return cohorts.draw(state, task.round)
+    except ParticipationError as error:
+        if not attempt:
+            raise
+        raise ParticipationError(
+            f"{error} Before that, {attempt} cohorts of this round were given up, the last because: {cause}"
+        ) from error
+
+
+def _once(cohorts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """The clients of all cohorts, each once, in the order in which they came."""
+    clients = np.concatenate(cohorts)
+    return clients[np.sort(np.unique(clients, return_index=True)[1])]
 
 
 def shorter(norms: NDArray[np.float32], estimate: float | None) -> int | None:

@@ -14,19 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.training.client import ClientWork, gather, one_client, precision_of
-from tacit.training.collect import Collected, Diagnostics, Learner, TrainingTask, shorter
+from tacit.training.cohort import opened_sum
+from tacit.training.collect import Collected, Diagnostics, Learner, TrainingTask, from_cohorts, shorter
 from tacit.training.private_loss import bounded_sum
 from tacit.training.sampling import Cohorts
+from tacit.training.secure_updates import OpenedSum, RoundEncoding
 
 
 class DeviceReport(NamedTuple):
     """What a device sends: the first four to the aggregator; the last two stay in a simulation."""
 
-    # (d,) float32, clipped; or its residues (dimension,) uint32, where the task says how to encode
+    # (d,) float32, clipped; or all that it reports (length,) uint32, encoded, where the task says how
     update: NDArray[np.float32] | NDArray[np.uint32]
     usable: bool  # False: the update was not finite, and adds nothing
-    short: bool | None  # whether it was no longer than the estimate before clipping; None: not asked
-    bounded_loss: float | None  # its training loss, clipped to [0, bound], minus half the bound; None: not asked
+    short: bool | None  # whether it was no longer than the estimate before clipping; None: not asked, or encoded
+    bounded_loss: float | None  # its training loss, clipped to [0, bound], minus half the bound; None: the same
     norm: np.float32  # before clipping
     loss: np.float32  # mean training loss over the device's batches
 
@@ -38,11 +40,14 @@ def report_of(work: ClientWork, task: TrainingTask, client: int, *, seed: bytes)
     part = one_client(work.loss, work.unravel, task.client, work.algorithm, precision)
     update, norm, finite, loss = part(task.model, data.sentences[0], data.batches[0], np.float32(task.clip_norm))
     sent = np.asarray(update)
+    seen = np.float32(norm), np.float32(loss)
     if task.secure is not None:
-        sent = task.secure.encoded(sent, seed=seed, client=client) if finite else task.secure.nothing()
+        sent = task.secure.nothing()
+        if finite:
+            sent = task.secure.encoded(np.asarray(update), norm=seen[0], loss=seen[1], seed=seed, client=client)
+        return DeviceReport(sent, bool(finite), None, None, *seen)
     short = bool(shorter(np.asarray(norm)[None], task.clip_estimate)) if task.clip_estimate is not None else None
-    bounded = bounded_sum(np.asarray(loss)[None], task.loss_bound, whole=task.secure is not None)
-    return DeviceReport(sent, bool(finite), short, bounded, np.float32(norm), np.float32(loss))
+    return DeviceReport(sent, bool(finite), short, bounded_sum(np.asarray(loss)[None], task.loss_bound), *seen)
 
 
 class OneByOne:
@@ -56,35 +61,42 @@ class OneByOne:
         return self._cohorts.init()
 
     def collect(self, state: Any, task: TrainingTask, *, seed: bytes) -> tuple[Collected, Any]:
-        """See Collector."""
-        clients, after = self._cohorts.draw(state, task.round)
+        """See Collector. Raises: as `from_cohorts`."""
+        return from_cohorts(self._cohorts, state, task, self._asked, seed=seed)
+
+    def _asked(self, clients: NDArray[np.int64], task: TrainingTask, seed: bytes) -> Collected:
         work = self._learner.work(task.client)
         reports = [report_of(work, task, int(client), seed=seed) for client in clients]
-        usable = [report for report in reports if report.usable]
-        collected = Collected(
-            total=jnp.asarray(_sum(reports, task)),
-            reports=len(usable),
-            dropped=len(reports) - len(usable),
-            short_updates=None if task.clip_estimate is None else sum(bool(report.short) for report in usable),
+        finite = np.array([report.usable for report in reports])
+        seen = np.array([report.norm for report in reports]), np.array([report.loss for report in reports])
+        if task.secure is not None:
+            opened, counted = _opened(task.secure, reports, finite, seed)
+            total, short, losses = opened
+        else:
+            counted, usable = finite, [report for report in reports if report.usable]
+            total = np.zeros(task.model.shape, np.float32)
+            for report in usable:
+                total += report.update
+            short = None if task.clip_estimate is None else sum(bool(report.short) for report in usable)
+            losses = None if task.loss_bound is None else sum(report.bounded_loss or 0.0 for report in usable)
+        return Collected(
+            total=jnp.asarray(total),
+            reports=int(counted.sum()),
+            dropped=len(reports) - int(counted.sum()),
+            short_updates=short,
             clients=clients,
-            diagnostics=Diagnostics(
-                np.array([report.norm for report in reports]),
-                np.array([report.usable for report in reports]),
-                np.array([report.loss for report in reports]),
-            ),
-            losses=None if task.loss_bound is None else sum(report.bounded_loss or 0.0 for report in usable),
+            diagnostics=Diagnostics(seen[0], counted, seen[1]),
+            losses=losses,
         )
-        return collected, after
 
 
-def _sum(reports: Sequence[DeviceReport], task: TrainingTask) -> NDArray[np.float32]:
-    """Of the updates (d,); one report after another, residues decoded at the end. No protocol: its sum is the same."""
-    if task.secure is None:
-        total = np.zeros(task.model.shape, np.float32)
-        for report in reports:
-            total += report.update
-        return total
-    residues = task.secure.nothing()
-    for report in reports:
-        residues += report.update.astype(np.uint32, copy=False)
-    return task.secure.decoded(residues, sum(report.usable for report in reports))
+def _opened(
+    secure: RoundEncoding, reports: Sequence[DeviceReport], finite: NDArray[np.bool_], seed: bytes
+) -> tuple[OpenedSum, NDArray[np.bool_]]:
+    """What the sum of encoded reports holds, one added after another, and who is in it.
+
+    Where nobody vanishes no protocol is played: its sum is the same.
+    """
+    playing = secure.played.devices if secure.played is not None and secure.dropout else 0
+    residues = [report.update.astype(np.uint32, copy=False) for report in reports]
+    return opened_sum(secure, sum(residues[playing:], secure.nothing()), residues[:playing], finite, seed=seed)

@@ -161,8 +161,7 @@ def run_round(
         clip_estimate=None if clip is None else float(clip.estimate),
         report_goal=plan.report_goal,
         loss_bound=None if plan.loss is None else plan.loss.bound,
-        secure=_round_encoding(plan, len(state.model), updates, key, round),
-        least=1 if plan.secure is None else plan.secure.least(plan.report_goal),
+        secure=_round_encoding(plan, state, updates, clip, key, round),
     )
     received, clock = collector.collect(state.clock, task, seed=seed_for(key, "client", round))
     received = checked(received, task)
@@ -190,14 +189,20 @@ def _active_clip(plan: RoundPlan, clip: ClipState | None, round: int) -> tuple[G
 
 
 def _round_encoding(
-    plan: RoundPlan, parameters: int, updates: Guarantee, key: bytes, round: int
+    plan: RoundPlan, state: TrainingState, updates: Guarantee, clip: ClipState | None, key: bytes, round: int
 ) -> RoundEncoding | None:
     """How the round's devices encode: scale times clip norm stays, whatever the clip norm in force."""
-    encoding = plan.encoding(parameters)
+    encoding = plan.encoding(len(state.model))
     if encoding is None or plan.secure is None:
         return None
     return RoundEncoding(
-        encoding=encoding.at(updates.clip_norm), signs=seed_for(key, "signs", round), played=plan.secure.played
+        encoding=encoding.at(updates.clip_norm),
+        signs=seed_for(key, "signs", round),
+        clip_estimate=None if clip is None else float(clip.estimate),
+        loss_bound=None if plan.loss is None else plan.loss.bound,
+        threshold=plan.secure.least(plan.report_goal),
+        played=plan.secure.played,
+        dropout=plan.secure.dropout,
     )
 
 
@@ -273,7 +278,7 @@ def _outcome(
         clients=received.clients,
         release=updated,
         seconds=seconds,
-        loss=None if seen is None else float(seen.losses[seen.finite].mean()),
-        clipped=None if seen is None else float((seen.norms[seen.finite] > updates.clip_norm).mean()),
+        loss=None if seen is None else float(seen.losses[seen.counted].mean()),
+        clipped=None if seen is None else float((seen.norms[seen.counted] > updates.clip_norm).mean()),
         clip_estimate=None if clip is None else float(clip.estimate),
     )

@@ -1,25 +1,35 @@
-"""Sums that are made of integers: how the devices of a round encode their updates, and what the server decodes.
+"""Sums that are made of integers: how the devices of a round encode what they report, and what the server decodes.
 
 In a simulation every client's update is encoded by the functions that a device has, the residues are added modulo 2^b
 as any protocol of secure aggregation would, and the sum alone is decoded, once. Integers have no order of addition: the
-sum has the same bits however many workers made it. Of each round a few clients may play the whole protocol that hides
-the summands from a server, which gives the same sum again.
+sum has the same bits however many workers made it. What else a device reports (that it is there, whether its update is
+short, its training loss) goes in coordinates behind the update's, so that one sum holds all that a round's server
+learns. Of each round a few clients may play the whole protocol that hides the summands from a server, which gives the
+same sum again; some of them may vanish on the way.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import InputError, TrainingError
+from tacit.errors import InputError, RoundAborted
 from tacit.privacy import Guarantee
 from tacit.privacy.encoding import SIGMAS, Encoding
 from tacit.secure_aggregation import decode, encode
-from tacit.secure_aggregation.counts import FEWEST, SimulatedProtocol, masked_total, sealed_total
+from tacit.secure_aggregation.counts import SimulatedProtocol, play
+from tacit.secure_aggregation.masked_server import STEPS
+from tacit.training.private_loss import STEPS as LOSS_STEPS
+from tacit.training.private_loss import bounded_loss, whole_loss
 
 Residues = NDArray[np.uint32]
+
+# Of the clients that a protocol is made to lose, whatever is drawn: more than vanish on average, and no more than leave
+# enough for its quorum, which is above half.
+LEAST_PLANNED, MOST_PLANNED = 0.1, 0.4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +39,7 @@ class SecureUpdates:
     sigmas: float = SIGMAS  # a rotated coordinate is clipped at so many standard deviations
     threshold: int | None = None  # no sum of fewer reports is opened; None: half the report goal, rounded up
     played: SimulatedProtocol | None = None  # the protocol, and how many clients of a round play it; None: none does
+    dropout: float = 0.0  # the chance that one of them vanishes before the protocol ends
 
     def least(self, report_goal: int) -> int:
         """The threshold. Raises: InputError where no cohort of the report goal reaches it, or gives who is to play."""
@@ -56,44 +67,126 @@ class SecureUpdates:
         )
 
 
+class OpenedSum(NamedTuple):
+    """All that the server learns of a round's reports, beside whose they are: decoded from one sum of integers."""
+
+    total: NDArray[np.float32]  # (parameters,) of the updates
+    short_updates: int | None  # how many were no longer than the clip estimate; None: not asked
+    losses: float | None  # sum of the clipped losses, each minus half the bound; None: not asked
+
+
 @dataclass(frozen=True, kw_only=True)
 class RoundEncoding:
-    """How every device of a round encodes its update: public, and the same for all."""
+    """How every device of a round encodes its report: public, and the same for all.
+
+    Behind the coordinates of the update stand: 1, for the report; 1 or 0, for an update no longer than `clip_estimate`;
+    the digits of the loss in whole steps. Digits are to the base 2 C_inf + 1, so that they are as small as the update's
+    own coordinates, and no sum of so many reports leaves the modulus.
+    """
 
     encoding: Encoding  # for the clip norm in force
     signs: bytes  # the 32 bytes that the rotation's random signs follow from
+    clip_estimate: float | None = None  # each says whether its update is no longer than this; None: not asked
+    loss_bound: float | None = None  # each adds its training loss, clipped to [0, this]; None: not asked
+    threshold: int = 1  # no sum of fewer reports is opened
     played: SimulatedProtocol | None = None  # in a simulation: how many clients play which protocol
+    dropout: float = 0.0  # and with which chance each of them vanishes before its end
 
-    def encoded(self, update: NDArray[np.float32], *, seed: bytes, client: int) -> Residues:
-        """A simulated client's update (parameters,) as residues (dimension,) modulo 2^bits.
+    @property
+    def length(self) -> int:
+        """Coordinates of a report: the encoded update's, and those behind them."""
+        return self.encoding.dimension + 1 + (self.clip_estimate is not None) + self._loss_digits
+
+    def encoded(
+        self, update: NDArray[np.float32], *, norm: np.float32, loss: np.float32, seed: bytes, client: int
+    ) -> Residues:
+        """A simulated client's report (length,), residues modulo 2^bits: of its clipped update (parameters,), what that
+        was long before, and its mean training loss.
 
         The rounding is drawn from the round's seed and the client, so that a run can be resumed to the bit; a device
         gives `secure_aggregation.encode` 32 bytes of its operating system.
         """
         private = hashlib.sha256(b"rounding " + seed + client.to_bytes(8, "little")).digest()
-        return encode(update, self.encoding, signs=self.signs, rounding=private)
+        behind = [1]
+        if self.clip_estimate is not None:
+            behind.append(int(norm <= np.float64(self.clip_estimate)))
+        if self.loss_bound is not None:
+            whole = whole_loss(loss, self.loss_bound)
+            behind += [whole // self._base**place % self._base for place in range(self._loss_digits)]
+        residues = encode(update, self.encoding, signs=self.signs, rounding=private)
+        return np.concatenate([residues, np.array(behind, np.uint32)])
 
     def nothing(self) -> Residues:
-        """The sum of no updates."""
-        return np.zeros(self.encoding.dimension, np.uint32)
+        """The sum of no reports."""
+        return np.zeros(self.length, np.uint32)
 
-    def total_of(self, played: Sequence[Residues]) -> Residues:
-        """The sum modulo 2^bits of clients' residues, as the whole protocol gives it, from keys to the sum.
+    def vanishing(self, seed: bytes) -> dict[int, int]:
+        """Which of the clients that play vanish, by their place, and after how many messages: drawn from the seed."""
+        if self.played is None or not self.dropout:
+            return {}
+        digest = hashlib.sha256(b"vanishing " + seed).digest()
+        draw = np.random.Generator(np.random.PCG64(int.from_bytes(digest, "little")))
+        gone = draw.random(self.played.devices) < self.dropout
+        sent = draw.integers(len(STEPS), size=self.played.devices)
+        return {int(place): int(sent[place]) for place in np.flatnonzero(gone)}
 
-        Raises: TrainingError for so few that nothing is hidden in their sum.
+    def play(self, reports: Sequence[Residues], vanishing: Mapping[int, int]) -> tuple[Residues, NDArray[np.bool_]]:
+        """(sum modulo 2^bits of these clients' reports, who of them is in it), as the whole protocol gives it.
+
+        Raises: RoundAborted, naming the cause, where too few are left.
         """
-        if self.played is None or len(played) < FEWEST:
-            raise TrainingError(
-                f"{len(played)} of the clients that play the protocol sent anything usable, and a sum of fewer than "
-                f"{FEWEST} hides nothing; raise aggregation.protocol_clients, or look at why so many were dropped."
+        assert self.played is not None  # nobody plays else
+        found = play(
+            self.played.protocol,
+            reports,
+            bits=self.encoding.bits,
+            each=2 * self.encoding.largest,
+            vanishing=vanishing,
+            dropout=min(max(LEAST_PLANNED, 2 * self.dropout), MOST_PLANNED),
+        )
+        included = np.zeros(len(reports), np.bool_)
+        included[list(found.included)] = True
+        return found.total, included
+
+    def opened(self, total: Residues, reports: int) -> OpenedSum:
+        """What so many reports sum up to; total: (length,) the sum of their residues, modulo 2^32 or less.
+
+        Raises: RoundAborted for fewer reports than the threshold; InputError for more than the modulus holds, and for a
+        total that no such sum can be.
+        """
+        if reports < self.threshold:
+            raise RoundAborted(
+                f"{reports} reports came, and no sum of fewer than {self.threshold} is opened (aggregation.threshold)."
             )
-        add = masked_total if self.played.protocol == "masks" else sealed_total
-        return add(played, self.encoding.bits, 2 * self.encoding.largest)
-
-    def decoded(self, total: Residues, reports: int) -> NDArray[np.float32]:
-        """The sum (parameters,) of so many updates; total: (dimension,) that of their residues, modulo 2^32 or less.
-
-        Raises: InputError for more reports than the modulus holds, and for a total that no such sum can be.
-        """
         within = total & np.uint32(self.encoding.modulus - 1)  # 2^bits divides 2^32
-        return decode(within, self.encoding, signs=self.signs, reports=reports)
+        dimension = self.encoding.dimension
+        update = decode(within[:dimension], self.encoding, signs=self.signs, reports=reports)
+        counted, *behind = (int(each) for each in within[dimension:])
+        if counted != reports:
+            raise InputError(
+                f"the sum says that it is of {counted} reports, and {reports} were added; the sum was spoilt."
+            )
+        short = None if self.clip_estimate is None else behind.pop(0)
+        if self.loss_bound is None:
+            return OpenedSum(update, short, None)
+        whole = sum(digit * self._base**place for place, digit in enumerate(behind))
+        return OpenedSum(update, short, bounded_loss(whole, reports, self.loss_bound))
+
+    def unopened(self) -> OpenedSum:
+        """What there is where nobody has anything to report."""
+        short, losses = 0 if self.clip_estimate is not None else None, 0.0 if self.loss_bound is not None else None
+        return OpenedSum(np.zeros(self.encoding.parameters, np.float32), short, losses)
+
+    @property
+    def _base(self) -> int:
+        return 2 * self.encoding.largest + 1
+
+    @property
+    def _loss_digits(self) -> int:
+        """Digits of the largest loss."""
+        if self.loss_bound is None:
+            return 0
+        digits, rest = 0, 2 * LOSS_STEPS
+        while rest:
+            digits, rest = digits + 1, rest // self._base
+        return digits

@@ -157,7 +157,8 @@ class Accelerator:
             on_host = np.asarray(updates)
 
             def encoded(row: np.int64) -> Residues:
-                return secure.encoded(on_host[row], seed=seed, client=int(clients[places[row]]))
+                at = places[row]
+                return secure.encoded(on_host[row], norm=norms[at], loss=losses[at], seed=seed, client=int(clients[at]))
 
             for residues in pool.map(encoded, np.flatnonzero(finite[places])):
                 np.add(total, residues, out=total)
