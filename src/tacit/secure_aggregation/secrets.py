@@ -43,7 +43,7 @@ TAG_BYTES = 16
 BOX_BYTES = NONCE_BYTES + TAG_BYTES  # by which a box is longer than what is in it
 SEALED_BYTES = KEY_BYTES + TAG_BYTES  # and a sealed one
 BLOCK = 1 << 14  # words: 64 KiB, so that sum and streams stay in a core's second cache
-STREAMS, LANES = 32, 4  # masks made in turn for one block of a sum, and added in one go
+STREAMS, LANES = 32, 8  # masks made in turn for one block of a sum, and added in one go
 HEAD = 8  # words of a mask before those that Galois counter mode makes: the cipher's blocks of counter 0 and 1
 NEGATED = 0xFFFFFFFF
 _ZEROS = bytes(4 * BLOCK)  # what is encrypted
@@ -237,16 +237,13 @@ def _add_lanes(total: Words, made: Words, signs: Words) -> None:
     ones = np.uint32(0)
     for row in range(made.shape[0]):
         ones -= signs[row]
-    if made.shape[0] == 4:
-        first, second, third, fourth = made[0], made[1], made[2], made[3]
-        for index in range(total.size):
-            total[index] += (
-                (first[index] ^ signs[0])
-                + (second[index] ^ signs[1])
-                + (third[index] ^ signs[2])
-                + (fourth[index] ^ signs[3])
-                + ones
-            )
+    if made.shape[0] == 8:
+        m0, m1, m2, m3, m4, m5, m6, m7 = made[0], made[1], made[2], made[3], made[4], made[5], made[6], made[7]
+        s0, s1, s2, s3, s4, s5, s6, s7 = signs[0], signs[1], signs[2], signs[3], signs[4], signs[5], signs[6], signs[7]
+        for at in range(total.size):
+            some = (m0[at] ^ s0) + (m1[at] ^ s1) + (m2[at] ^ s2) + (m3[at] ^ s3)
+            more = (m4[at] ^ s4) + (m5[at] ^ s5) + (m6[at] ^ s6) + (m7[at] ^ s7)
+            total[at] += some + more + ones
     else:
         for row in range(made.shape[0]):
             for index in range(total.size):
