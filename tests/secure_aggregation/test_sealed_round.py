@@ -386,6 +386,9 @@ class TestSettings:
             settings.check(least_reports=2, keepers=settings.keepers[1:])
         noisy = dataclasses.replace(settings, contributors=(CLIENTS[1].public, CLIENTS[2].public), margin=9)
         noisy.check(least_reports=2, always=noisy.contributors[:1])
+        noisy.check(least_reports=2, margin=9)
+        with pytest.raises(InputError, match="margin=9 is below the 10 that this contributor's noise takes"):
+            noisy.check(least_reports=2, margin=10)
         with pytest.raises(InputError, match=f"{CLIENTS[0].public.hex()[:16]}, whose noise is wanted"):
             noisy.check(least_reports=2, always=(CLIENTS[0].public,))
 

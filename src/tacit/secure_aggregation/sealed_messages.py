@@ -124,12 +124,17 @@ class SealedRound(Record):
         return len(clients) - len(self.contributors)
 
     def check(
-        self, *, least_reports: int, keepers: Collection[bytes] | None = None, always: Collection[bytes] = ()
+        self,
+        *,
+        least_reports: int,
+        keepers: Collection[bytes] | None = None,
+        always: Collection[bytes] = (),
+        margin: int = 0,
     ) -> None:
         """What a client or a keeper asks of a round before it takes part, whatever the server says.
 
         least_reports: the smallest report goal that it accepts; keepers: the identities that it trusts; always: those
-        whose noise it wants in every sum.
+        whose noise it wants in every sum; margin: a contributor's own, `Encoding.margin_each`.
         Raises: InputError where the round is another.
         """
         if self.report_goal < least_reports:
@@ -141,6 +146,11 @@ class SealedRound(Record):
             raise InputError(f"this round's keeper {strange.hex()[:16]} is none of those that are trusted here.")
         if missing := next((each for each in always if each not in self.contributors), None):
             raise InputError(f"{missing.hex()[:16]}, whose noise is wanted in every sum here, does not contribute.")
+        if self.margin < margin:
+            raise InputError(
+                f"this round's margin={self.margin:,} is below the {margin:,} that this contributor's noise takes: it "
+                "would send noise only where that is small, and say so by it; ask for rounds with this margin."
+            )
 
 
 def smallest_parameters(
