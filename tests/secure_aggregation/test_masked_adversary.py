@@ -9,8 +9,9 @@ from scipy.stats import chisquare
 
 from tacit.errors import ProtocolError
 from tacit.secure_aggregation import masked_client, secrets, shares
-from tacit.secure_aggregation.masked_client import MaskedClient
+from tacit.secure_aggregation.masked_client import MaskedClient, mask_seed
 from tacit.secure_aggregation.masked_messages import (
+    Advertise,
     Boxes,
     Consents,
     Invitation,
@@ -114,13 +115,33 @@ def seeds_of_pairs(clients: int, seed: int) -> dict[tuple[int, int], bytes]:
     aborted = run_masked_round(constant(clients), bits=BITS, seed=seed, lie=lambda step, _: {})
     advertised = {each.index: each for each in aborted.clients}
     return {
-        (one, other): advertised[one]._mask_key.agreed(
-            advertised[other]._mask_key.public, "mask", aborted.settings.name
+        (one, other): mask_seed(
+            advertised[one]._mask_key, advertised[other]._mask_key.public, aborted.settings.name, (one, other)
         )
         for one in advertised
         for other in advertised
         if one != other
     }
+
+
+def test_a_client_that_copies_a_key_takes_no_mask_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of three, client 2 advertises client 0's mask key: client 1 adds for the one what it subtracts for the other.
+
+    If both were one mask, the server would read client 1's vector as soon as it has taken its own mask off.
+    """
+    advertise, public = MaskedClient.advertise, dict[int, bytes]()
+
+    def copying(self: MaskedClient) -> bytes:
+        public[self.index] = self._mask_key.public
+        if self.index == 2:
+            self._mask_key.public = public[0]
+        return advertise(self)
+
+    monkeypatch.setattr(MaskedClient, "advertise", copying)
+    done = run_masked_round(constant(3), bits=BITS, seed=1)
+    keys = {client: each.mask_key for client, each in heard(done, Advertise).items()}  # type: ignore[attr-defined]
+    assert done.aborted is None and keys[0] == keys[2]
+    assert all(looks_uniform(words) for words in without_self_masks(done).values())
 
 
 def colluding(done: MaskedRound, clients: Iterable[int], victim: int) -> list[tuple[int, bytes, bytes]]:
@@ -259,8 +280,8 @@ def test_every_seed_is_of_one_round_and_one_pair() -> None:
         name = done.settings.name
         assert Invitation.from_bytes(done.server.invitation).round == name
         for one, other in itertools.combinations(done.clients, 2):
-            seed = one._mask_key.agreed(other._mask_key.public, "mask", name)
-            assert seed == other._mask_key.agreed(one._mask_key.public, "mask", name) and len(seed) == 32
+            seed = mask_seed(one._mask_key, other._mask_key.public, name, (one.index, other.index))
+            assert seed == mask_seed(other._mask_key, one._mask_key.public, name, (other.index, one.index))
             seeds.add(seed)
         seeds |= {secrets.derived(each._self_seed, "self mask", name) for each in done.clients}
     assert len(seeds) == 2 * (3 + 3)

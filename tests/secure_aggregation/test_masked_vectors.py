@@ -1,6 +1,6 @@
 """Test vectors: one small round, byte for byte, from which another program checks its own.
 
-tests/golden/masked_protocol.json was written by `python -m tests.secure_aggregation.test_masked_vectors` when version 1
+tests/golden/masked_protocol.json was written by `python -m tests.secure_aggregation.test_masked_vectors` when version 3
 of the messages was fixed. A change of it is another version of the protocol.
 """
 

@@ -189,7 +189,7 @@ class MaskedClient:
         masked = self._vector.copy()
         own = secrets.derived(self._self_seed, "self mask", self._round)
         pairs = (
-            (self._mask_key.agreed(self._peers[peer].mask_key, "mask", self._round), peer < self.index)
+            (mask_seed(self._mask_key, self._peers[peer].mask_key, self._round, (self.index, peer)), peer < self.index)
             for peer in boxes.senders
         )
         secrets.add_masks(masked, [(own, False), *pairs])
@@ -273,6 +273,11 @@ class MaskedClient:
 def self_commitment(seed: bytes) -> bytes:
     """What a client says of the seed of its own mask before it shares it."""
     return secrets.commitment("self mask", seed)
+
+
+def mask_seed(mine: KeyPair, public: bytes, round: bytes, of: tuple[int, int]) -> bytes:
+    """The seed of the mask of two clients: bound to both numbers, for who copies a key is not to copy a mask."""
+    return mine.agreed(public, "mask", round, pair(min(of), max(of)))
 
 
 def tag_key(mine: KeyPair, public: bytes, message: Message) -> bytes:

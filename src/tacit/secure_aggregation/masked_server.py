@@ -13,7 +13,7 @@ import numpy as np
 
 from tacit.errors import InputError, ProtocolError, RoundAborted
 from tacit.secure_aggregation import secrets, shares
-from tacit.secure_aggregation.masked_client import self_commitment, tag_key
+from tacit.secure_aggregation.masked_client import mask_seed, self_commitment, tag_key
 from tacit.secure_aggregation.masked_messages import (
     Advertise,
     Boxes,
@@ -223,7 +223,7 @@ class MaskedServer:
             public = self._advertised[gone].mask_key
             key = KeyPair(self._rebuilt(gone, told, secrets.public_key, public))
             for client in near:
-                seed = key.agreed(self._advertised[client].mask_key, "mask", self._round)
+                seed = mask_seed(key, self._advertised[client].mask_key, self._round, (gone, client))
                 yield seed, gone > client
 
     def _rebuilt(self, client: int, told: dict[int, bytes], of: Callable[[bytes], bytes], said: bytes) -> bytes:
