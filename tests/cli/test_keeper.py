@@ -84,7 +84,7 @@ def test_its_public_keys_are_shown_and_stay(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "tacit", "keeper", "--state", str(tmp_path / "new"), "--least-reports", "2"]
     done = subprocess.run(words, input=b"\xff\xfe\n", capture_output=True, check=True)
     desk = tacit.keeper(tmp_path / "new", least_reports=2)
-    assert done.stderr.decode() == f"identity {desk.identity}\nbox {desk.box}\n"
+    assert done.stderr.decode().splitlines()[:2] == [f"identity {desk.identity}", f"box {desk.box}"]
     assert refused(done.stdout.decode()) == "this line is no base64."
     assert len(desk.identity) == len(desk.box) == 64
 
@@ -102,7 +102,9 @@ def test_two_processes_do_not_run_one_keeper(tmp_path: Path) -> None:
     running = desk.answers(["", ""])
     next(running)
     with pytest.raises(InputError, match="another process runs the keeper"):
-        next(tacit.keeper(tmp_path / "new", least_reports=2).answers([""]))
+        tacit.keeper(tmp_path / "new", least_reports=2)
+    with pytest.raises(InputError, match="another process runs the keeper"):
+        next(desk.answers([""]))
     running.close()
     assert list(desk.answers([])) == []
 
@@ -136,8 +138,9 @@ def test_whose_noise_it_wants(tmp_path: Path) -> None:
     ("content", "reason"),
     [
         ("", "names nobody"),
-        ("12\n", "line 1 .* has 2 digits"),
-        ("zz\n", "no file of identities"),
+        ("12\n", "line 1 of .* is no identity; give 64"),
+        ("zz\n", "line 1 of .* is no identity"),
+        ("ab" * 32 + "\nä\n", "line 2 of .* is no identity"),
         (None, "cannot be read"),
     ],
 )
@@ -157,3 +160,31 @@ def test_a_folder_that_is_something_else(tmp_path: Path) -> None:
         tacit.keeper(tmp_path, least_reports=2)
     with pytest.raises(InputError, match="least_reports=1: the sum of one"):
         tacit.keeper(tmp_path / "new", least_reports=1)
+
+
+def test_what_is_refused_stands_on_standard_error_too(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "tacit", "keeper", "--state", str(tmp_path / "new"), "--least-reports", "2"]
+    done = subprocess.run(words, input="no base64\n", capture_output=True, text=True, check=True)
+    assert refused(done.stdout) in done.stderr.splitlines()[-1] == "refused: this line is no base64."
+
+
+@pytest.mark.parametrize("name", ["identity", "box"])
+@pytest.mark.parametrize("content", [b"", b"short", None])
+def test_a_keeper_whose_key_is_damaged(tmp_path: Path, name: str, content: bytes | None) -> None:
+    tacit.keeper(tmp_path / "new", least_reports=2)
+    key = tmp_path / "new" / name
+    key.unlink()
+    key.mkdir() if content is None else key.write_bytes(content)
+    with pytest.raises(InputError, match=f"{name}' .*make another in a new folder"):
+        tacit.keeper(tmp_path / "new", least_reports=2)
+
+
+def test_an_answer_that_is_damaged_is_not_given_another_time(tmp_path: Path) -> None:
+    small = small_round(tmp_path)
+    messages = [line(small.server.opening()), line(proposal(small, 3))]
+    *_, vote = tacit.keeper(small.folders[0], least_reports=2).answers(messages)
+    assert isinstance(read(vote), Vote)
+    (kept,) = (small.folders[0] / "rounds").iterdir()
+    kept.write_bytes(kept.read_bytes()[:-1])
+    *_, refusal = tacit.keeper(small.folders[0], least_reports=2).answers(messages)
+    assert "is damaged" in refused(refusal) and "begin another round" in refused(refusal)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 import tacit
+from tacit.cli.console import complaints
 from tacit.cli.options import command
 
 
@@ -26,11 +27,13 @@ def keeper(
     """Keep shares of clients' keys, and open the sum of one agreed set a round: base64 lines in, base64 lines out.
 
     Each line of standard input is a message, each line of standard output the answer to it, empty where there is none
-    (docs/secure-aggregation-protocols.md). Its public keys are shown on standard error.
+    (docs/secure-aggregation-protocols.md). Standard error shows its public keys, and why it refused what it did.
     """
     desk = tacit.keeper(state, least_reports=least_reports, clients=clients, contributors=contributors)
     typer.echo(f"identity {desk.identity}\nbox {desk.box}", err=True)
     sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr]  # what is no text is refused as no base64
-    for answer in desk.answers(sys.stdin):
+    if sys.stdin.isatty():
+        complaints.print("waiting for messages in base64, one in a line; Ctrl-D ends it", style="dim")
+    for answer in desk.answers(sys.stdin, refused=lambda why: complaints.print("refused:", why)):
         typer.echo(answer)
         sys.stdout.flush()

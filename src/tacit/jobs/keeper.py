@@ -1,7 +1,9 @@
 """A keeper of rounds of one message, as a third party runs it: lines of messages in, lines of answers out."""
 
 import base64
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tacit.errors import InputError, ProtocolError, of_type
@@ -10,6 +12,7 @@ from tacit.secure_aggregation.keeper import Keeper, make_keeper
 from tacit.secure_aggregation.sealed_messages import Refusal
 from tacit.secure_aggregation.wire import ROUND_BYTES, opened
 
+IDENTITY = re.compile(r"[0-9a-fA-F]{64}")
 NO_ROUND = bytes(ROUND_BYTES)  # of a refusal of what is no message
 
 
@@ -29,29 +32,24 @@ class KeeperDesk:
         """The X25519 public key that clients seal its shares to, 64 hexadecimal digits."""
         return self._keeper.box.hex()
 
-    def answers(self, lines: Iterable[str]) -> Iterator[str]:
+    def answers(self, lines: Iterable[str], *, refused: Callable[[str], None] = lambda why: None) -> Iterator[str]:
         """For each line, a message in base64, one line: the answer in base64, empty where there is none to give.
 
-        What is not followed is answered by a `Refusal` that says why; it has changed nothing. An answer is on disk
-        before it is given. Raises: InputError where another process runs this keeper.
+        What is not followed is answered by a `Refusal` that says why, which `refused` is told too; it has changed
+        nothing. An answer is on disk before it is given. Raises: InputError where another process runs this keeper.
         """
-        try:
-            with held(self._state):
-                for line in lines:
-                    yield base64.b64encode(self._answer(line)).decode()
-        except BlockingIOError:
-            raise InputError(f"another process runs the keeper of '{self._state}'; end that one first.") from None
+        with _alone(self._state):
+            for line in lines:
+                yield base64.b64encode(self._answer(line, refused)).decode()
 
-    def _answer(self, line: str) -> bytes:
+    def _answer(self, line: str, refused: Callable[[str], None]) -> bytes:
         round = NO_ROUND
         try:
-            data = base64.b64decode(line.strip(), validate=True)
-        except ValueError:
-            return Refusal(round, b"this line is no base64.").to_bytes()
-        try:
+            data = _decoded(line)
             _, round = opened(data)
             answer = self._keeper.receive(data)
         except (ProtocolError, InputError) as error:
+            refused(str(error))
             return Refusal(round, str(error).encode()).to_bytes()
         return b"" if answer is None else answer.to_bytes()
 
@@ -65,7 +63,8 @@ def keeper(
     of an enrolled client, 64 hexadecimal digits, in each line; a set with anybody else in it is refused. Without it a
     server can invent clients, and so learn the vector of a real one (docs/secure-aggregation-protocols.md).
     contributors: such a file of those who must add noise to every round; a round without one of them is refused.
-    Raises: InputError for values that are none, and for a folder or a file that is something else.
+    Raises: InputError for values that are none, for a folder or a file that is something else or damaged, and where
+    another process runs this keeper.
     """
     folder = as_path("state", state)
     of_type("least_reports", least_reports, int)
@@ -75,24 +74,43 @@ def keeper(
     always = frozenset() if contributors is None else _identities(as_path("contributors", contributors))
     check_folder("state", folder)
     make_keeper(folder)
+    with _alone(folder):  # found out before anybody is told its keys
+        pass
     return KeeperDesk(folder, Keeper(folder, least_reports=least_reports, clients=known, always=always))
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Nobody else runs this keeper meanwhile. Raises: InputError where somebody does."""
+    try:
+        with held(folder):
+            yield
+    except BlockingIOError:
+        raise InputError(f"another process runs the keeper of '{folder}'; end that one first.") from None
+
+
+def _decoded(line: str) -> bytes:
+    """Raises: ProtocolError for a line that is no base64."""
+    try:
+        return base64.b64decode(line.strip(), validate=True)
+    except ValueError:
+        raise ProtocolError("this line is no base64.") from None
 
 
 def _identities(file: Path) -> frozenset[bytes]:
     """Those of a file, one in each line. Raises: InputError for a file that is something else."""
     found = set()
     try:
-        for number, line in enumerate(file.read_text(encoding="ascii").splitlines(), 1):
-            identity = bytes.fromhex(line)
-            if len(identity) != ROUND_BYTES:
-                raise InputError(f"line {number} of '{file}' has {len(line.strip())} digits; an identity has 64.")
-            found.add(identity)
+        lines = file.read_text(encoding="ascii", errors="replace").splitlines()
     except OSError as error:
         raise InputError(f"'{file}' cannot be read ({error.strerror}); give a file of identities.") from None
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"'{file}' is no file of identities, each 64 hexadecimal digits in a line.") from None
+    for number, line in enumerate(lines, 1):
+        if IDENTITY.fullmatch(line.strip()) is None:
+            raise InputError(
+                f"line {number} of '{file}' is no identity; give 64 hexadecimal digits in each line, as `tacit keeper` "
+                "shows its own."
+            )
+        found.add(bytes.fromhex(line))
     if not found:
         raise InputError(f"'{file}' names nobody; give an identity in each line, or leave the file out.")
     return frozenset(found)

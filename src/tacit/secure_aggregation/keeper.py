@@ -36,6 +36,7 @@ from tacit.secure_aggregation.shares import PRIME, Elements, elements
 from tacit.secure_aggregation.wire import Message, parsed
 
 IDENTITY, BOX, ROUNDS = "identity", "box", "rounds"  # in its folder
+NO_OTHER = "a keeper without its keys cannot go on: make another in a new folder, for rounds to come."
 Answer = TypeVar("Answer", Vote, KeySum)
 
 
@@ -69,17 +70,14 @@ class Keeper:
         """least_reports: the smallest report goal it accepts; clients: the identities that a set may hold, any if None.
 
         always: those that must contribute noise to every round. Raises: InputError for a folder that `make_keeper` has
-        not made.
+        not made, or in which a key is damaged.
         """
         self._folder, self._least, self._known, self._always = folder, least_reports, clients, always
-        try:
-            self._identity = Identity((folder / IDENTITY).read_bytes())
-            self._box = (folder / BOX).read_bytes()
-        except FileNotFoundError as error:
-            raise InputError(f"{folder} is no keeper's folder: it lacks '{Path(error.filename).name}'.") from None
+        self._identity, self._box = Identity(_key(folder / IDENTITY)), _key(folder / BOX)
         if not (folder / ROUNDS).is_dir():
             raise InputError(
-                f"{folder} lacks '{ROUNDS}', where it is written what this keeper has signed; make another."
+                f"'{folder}' lacks '{ROUNDS}', where it is written what this keeper has signed: it could sign a second "
+                "set of a round; make another keeper in a new folder."
             )
         self._round: _Round | None = None
 
@@ -201,7 +199,13 @@ class Keeper:
 
     def _kept(self, kind: type[Answer], round: bytes) -> Answer | None:
         file = self._file(kind, round)
-        return kind.from_bytes(file.read_bytes(), round=round) if file.exists() else None
+        try:
+            return kind.from_bytes(file.read_bytes(), round=round) if file.exists() else None
+        except ProtocolError as error:
+            raise ProtocolError(
+                f"'{file.name}', which says what this keeper answered in the round, is damaged ({error}) It answers "
+                "nothing more of it; begin another round."
+            ) from None
 
     def _file(self, kind: type[Message], round: bytes) -> Path:
         return self._folder / ROUNDS / f"{round.hex()}.{kind.__name__.lower()}"
@@ -222,6 +226,17 @@ def make_keeper(folder: Path, *, draw: Draw = os.urandom) -> None:
             write_whole(draft / name, draw(KEY_BYTES))
         draft.replace(folder)
     sync_folder(folder.parent)
+
+
+def _key(file: Path) -> bytes:
+    """A secret key of a keeper. Raises: InputError where the file is gone or damaged."""
+    try:
+        key = file.read_bytes()
+    except OSError as error:
+        raise InputError(f"'{file}' cannot be read ({error.strerror}); {NO_OTHER}") from None
+    if len(key) != KEY_BYTES:
+        raise InputError(f"'{file}' is damaged: it has {len(key)} bytes, and a key has {KEY_BYTES}; {NO_OTHER}")
+    return key
 
 
 def _add(total: Elements, share: Elements) -> None:
