@@ -1,5 +1,6 @@
 """Counts summed as nobody can open them: equal to the plain sum, to the bit."""
 
+import re
 from typing import Any, get_args
 
 import numpy as np
@@ -7,7 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.errors import InputError, RoundAborted
+from tacit.evaluation.settings import ReleasePrice
 from tacit.secure_aggregation.counts import (
     FEWEST,
     SENDS_VECTOR,
@@ -123,6 +126,32 @@ def test_noise_that_does_not_fit_is_refused() -> None:
     assert found.total.tolist() == [3, 4, 53, 2**16 - 48]
     with pytest.raises(InputError, match=r"sum to 33 bits.*less noise"):
         play("one-message", own, bits=32, each=1, noise=noise, margin=2**31)
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (lambda: SimulatedProtocol(devices="8"), "devices='8' is of the type str; give int"),  # type: ignore[arg-type]
+        (lambda: SimulatedProtocol(devices=8.5), "devices=8.5 is of the type float; give int"),  # type: ignore[arg-type]
+        (lambda: ReleasePrice(zcdp=1.0, secure_sum="one-message"), "give SimulatedProtocol(protocol='one-message') of"),  # type: ignore[arg-type]
+        (
+            lambda: asking(secure_sum="masks"),
+            "secure_sum='masks' is of the type str; give SimulatedProtocol(protocol='masks'",
+        ),
+        (
+            lambda: asking(secure_sum={"protocol": "masks"}),
+            "is of the type dict; give SimulatedProtocol(protocol='masks')",
+        ),
+        (lambda: asking(secure_sum=True), "secure_sum=True is of the type bool; give"),
+    ],
+)
+def test_a_protocol_that_is_none_says_what_to_give(made: Any, said: str) -> None:
+    with pytest.raises(InputError, match=re.escape(said)):
+        made()
+
+
+def asking(**settings: Any) -> DiscoverySettings:
+    return DiscoverySettings(reports=LocalReportSettings(local_epsilon=8.0), users_per_layer=100, **settings)
 
 
 def test_what_no_sum_can_be_is_refused() -> None:

@@ -9,7 +9,7 @@ from tacit.errors import InputError, ParticipationError
 from tacit.privacy.local_anonymity import MOST_CONTRIBUTORS, Anonymity
 from tacit.randomizers import Randomizer
 from tacit.randomizers.registry import RANDOMIZERS
-from tacit.secure_aggregation.counts import SimulatedProtocol
+from tacit.secure_aggregation.counts import SimulatedProtocol, check_protocol
 
 DEEPEST = 1_000  # layers; no word is longer
 
@@ -73,6 +73,7 @@ class DiscoverySettings:
     secure_sum: SimulatedProtocol | None = None
 
     def __post_init__(self) -> None:
+        check_protocol("secure_sum", self.secure_sum)
         for name in ("users_per_layer", "passes", "prefixes"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name}={getattr(self, name)} must be 1 or more.")

@@ -17,7 +17,7 @@ from tacit.keyboard.metrics import TOP1
 from tacit.privacy import gaussian
 from tacit.privacy.delta import default_delta
 from tacit.records import from_plain, to_plain
-from tacit.secure_aggregation.counts import SimulatedProtocol
+from tacit.secure_aggregation.counts import SimulatedProtocol, check_protocol
 
 # Paper 5, Table 1.
 GRID = tuple(FineTuning(batch_size=size, learning_rate=rate) for size, rate in product((5, 10, 20), (0.01, 0.1, 1.0)))
@@ -108,6 +108,7 @@ class ReleasePrice:
     secure_sum: SimulatedProtocol | None = None
 
     def __post_init__(self) -> None:
+        check_protocol("secure_sum", self.secure_sum)
         given = [each for each in (self.zcdp, self.epsilon, self.local_epsilon) if each is not None]
         if len(given) != 1:
             raise InputError("zcdp, epsilon and local_epsilon each say the whole price; give one.")

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import InputError, RoundAborted
+from tacit.errors import InputError, RoundAborted, of_type
 from tacit.privacy.encoding import WORD
 from tacit.secure_aggregation.masked_messages import MaskedVector
 from tacit.secure_aggregation.masked_server import STEPS
@@ -46,10 +46,21 @@ class SimulatedProtocol:
             raise InputError(
                 f"the protocol {self.protocol!r} is unknown; it is one of {', '.join(get_args(Protocol))}."
             )
+        of_type("devices", self.devices, int)
         if self.devices < FEWEST:
             raise InputError(
                 f"{self.devices} devices hide nothing in their sum; let {FEWEST} or more play the protocol."
             )
+
+
+def check_protocol(name: str, value: object) -> None:
+    """Raises: InputError unless the argument called `name` is a SimulatedProtocol, or None."""
+    if value is not None and not isinstance(value, SimulatedProtocol):
+        known = value if value in get_args(Protocol) else get_args(Protocol)[0]
+        raise InputError(
+            f"{name}={value!r} is of the type {type(value).__name__}; give SimulatedProtocol(protocol={known!r}) of "
+            "tacit.secure_aggregation.counts, or None for a sum in the clear."
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
