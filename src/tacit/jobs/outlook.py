@@ -1,5 +1,6 @@
 """What the noise of a recipe will leave of its model: told before training, and refused where that is nothing."""
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -57,8 +58,9 @@ class OutlookResult(Shown):
         if not found.noise:
             return "no noise is added, so none costs accuracy"
         low, high = found.interval
+        noise = f"the noise of {found.noises} keepers" if found.noises > 1 else "the noise"
         return (
-            f"the noise is {found.ratio:.2g} of the signal: about {found.kept:.0%} of the accuracy without noise will "
+            f"{noise} is {found.ratio:.2g} of the signal: about {found.kept:.0%} of the accuracy without noise will "
             f"be kept ({low:.0%} to {high:.0%} in measured runs)" + self._beside_public(found)
         )
 
@@ -89,6 +91,10 @@ class OutlookResult(Shown):
             f"{found.working_population(self.clients):,} clients in place of {self.clients:,}, with "
             f"{times:.2g} times the report goal",
         ]
+        if times <= math.sqrt(found.noises):
+            ways.append(
+                f"a server that adds the noise in place of {found.noises} keepers, and is trusted with the sums"
+            )
         if times < SMALLER:
             ways.append(f"a network of {found.working_parameters:,} parameters in place of {found.parameters:,}")
         if not self.public:
@@ -107,7 +113,7 @@ class OutlookResult(Shown):
         served = found.guarantee.participation
         training = Training(rounds=served.rounds, parameters=found.parameters, step=found.step)
         best = affordable(Clients(devices=self.clients), training, mechanism_named("blt"), delta=self.delta)
-        then = replace(best.at(epsilon(found.guarantee.zcdp, self.delta)), public=self.public)
+        then = replace(best.at(epsilon(found.guarantee.zcdp, self.delta)), public=self.public, noises=found.noises)
         if best.report_goal <= found.report_goal or then.ratio > WORTH * found.ratio:
             return []
         apart = then.guarantee.participation.min_separation
@@ -242,6 +248,7 @@ def foreseen(
         gain=carried or 1.0,
         parameters=parameter_count(network),
         public=public,
+        noises=max(1, plan.keepers),
     )
     return OutlookResult(
         outlook=None if unknown else known,

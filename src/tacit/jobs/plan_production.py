@@ -5,6 +5,7 @@ recipe with a reason beside each value, the planned statement, the simulated rou
 `planning/production.py`.
 """
 
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -30,6 +31,7 @@ from tacit.reports.figure import Figure
 from tacit.reports.page import Block, Paragraph, to_json
 from tacit.reports.plan import goals_figure, step_blocks
 from tacit.statements.statement import Statement
+from tacit.training.keepers import with_noise_of
 
 AUTO = ("tree-variance-reduced", "blt")  # those of the papers' production runs
 SHOWN = (*AUTO, "lambda-cgd", "banded-toeplitz")  # beside the chosen one, with their memory
@@ -151,20 +153,23 @@ def plan_production(
     of_type("settings", settings, ProductionSettings)
     folder = as_path("out", out)
     tuned = None if settings.tuning is None else Tuned.read(settings.tuning)
-    scenario, noise_from = _with_noise(scenario, settings.noise_from, tuned)
     origin = _origin(settings, tuned)
     base = origin.with_what_is_known(origin.base())
     files.vocabulary_of(base.data.cache)  # refuses what is no cache before the work
     if settings.secure_sums and base.aggregation is None:
         base = base.model_copy(update={"aggregation": AggregationSection(kind="secure")})
-    encoding = _encoding(base)
+    encoding, noises = _encoding(base), max(1, (base.aggregation and base.aggregation.keepers) or 0)
+    scenario, noise_from = _with_noise(scenario, settings.noise_from, tuned, noises)
     if base.aggregation is not None:
-        scenario = replace(scenario, clip_inflation=base.aggregation.inflation)
+        scenario = replace(scenario, clip_inflation=base.aggregation.inflation, noises=noises)
     simulator = _simulator(scenario, goal, settings, progress)
     check_folder("out", folder)  # before the work
     production = _planned(scenario, goal, settings, simulator)
     if encoding is not None:
         encoding = replace(encoding, report_goal=production.plan.report_goal).checked()
+        if noises > 1:
+            updates = replace(production.plan.guarantee, clip_norm=base.privacy.clip_norm)
+            encoding = with_noise_of(noises, encoding, updates)
     notes = ProductionNotes(
         model=base.model.init,
         recipe=settings.recipe,
@@ -209,13 +214,14 @@ def _origin(settings: ProductionSettings, tuned: Tuned | None) -> files.Origin:
     )
 
 
-def _with_noise(scenario: Scenario, noise_from: NoiseFrom, tuned: Tuned | None) -> tuple[Scenario, str]:
-    """The scenario with the noise that the model bears, and where that was seen."""
+def _with_noise(scenario: Scenario, noise_from: NoiseFrom, tuned: Tuned | None, noises: int) -> tuple[Scenario, str]:
+    """The scenario with the noise that the model bears, and where that was seen; noises: keepers of the trials."""
     if noise_from == "given":
         return scenario, "as given"
     if noise_from == "paper" or tuned is None or not tuned.noise_multiplier > 0:
         return scenario, PAPER
-    utility = replace(scenario.utility, report_goal=tuned.report_goal, noise_multiplier=tuned.noise_multiplier)
+    borne = tuned.noise_multiplier * math.sqrt(noises)
+    utility = replace(scenario.utility, report_goal=tuned.report_goal, noise_multiplier=borne)
     return replace(scenario, utility=utility), f"what the trials in {tuned.folder} bore"
 
 

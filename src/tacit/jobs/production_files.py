@@ -192,6 +192,7 @@ def statement_of_plan(
             if encoding is None
             else f"secure aggregation, scale {encoding.scale:.6g} before rounding, {encoding.dimension:,} coordinates"
         ),
+        keepers=0 if recipe.aggregation is None else recipe.aggregation.keepers or 0,
     )
     simulation = (
         f"{production.scenario.clients.devices:,} simulated devices, timer of {seen.timer_hours:g} hours, "

@@ -85,6 +85,7 @@ def begin(
     plan = recipe.plan(matrix)
     plan.guarantee.checked()
     _check_held_out(cache)
+    _check_keepers(plan, hooks)
     if hooks.collector is None:  # refuses here what would fail in a later round
         _sampler(recipe, plan, len(clients), key, hooks).init(len(clients), report_goal=plan.report_goal)
     network = recipe.model.settings(vocabulary.size)
@@ -137,6 +138,7 @@ def _secured(secure: SecureUpdates, encoding: Encoding) -> SecureSumUsed:
         protocol=None if secure.played is None else secure.played.protocol,
         protocol_clients=0 if secure.played is None else secure.played.devices,
         protocol_dropout=secure.dropout,
+        keepers=secure.keepers,
     )
 
 
@@ -305,6 +307,16 @@ def _check_held_out(cache: Cache) -> None:
                 f"the cache '{cache.path}' has {cache.manifest.clients} clients and none of them is in the {split} "
                 "split, which is a tenth of many; import more clients."
             )
+
+
+def _check_keepers(plan: RoundPlan, hooks: Hooks) -> None:
+    """Refuse noise that would be added to sums which somebody else makes, and has seen."""
+    if plan.keepers and hooks.collector is not None:
+        raise InputError(
+            f"aggregation.keepers={plan.keepers} are simulated and add noise to the sums of a simulation, and "
+            "collector= brings sums that are opened already; drop aggregation.keepers (the server adds the noise "
+            "then), or the collector."
+        )
 
 
 def _begun(recipe: Recipe, out: Path, hooks: Hooks) -> Run:

@@ -6,7 +6,7 @@ normal as Z: the integer is then that nearest to the real number a Z' + b with b
 decided exactly (`grid.nearest`), as for noise that a server adds. docs/secure-aggregation.md has the proof.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,11 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.errors import InputError
-from tacit.mechanisms.keys import fresh_key
+from tacit.mechanisms.banded_inverse import BandedInverseStream
+from tacit.mechanisms.keys import RoundKey, fresh_key
+from tacit.mechanisms.registry import stream_for
 from tacit.mechanisms.seeds import SeedVector, standard_normal_seeds
 from tacit.mechanisms.step import NoiseStep
 from tacit.mechanisms.step_cpu import released
 from tacit.mechanisms.stream import NoiseState, NoiseStream
+from tacit.privacy.strategy import BandedInverse, Strategy
 
 Reals = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -34,6 +37,13 @@ class Basis(NamedTuple):
     back: Callable[[Reals], Reals]
 
 
+def carrying_stream(strategy: Strategy) -> NoiseStream:
+    """The stream of a strategy that draws no seeds again, as keepers need it: what it would draw again it carries."""
+    if isinstance(strategy, BandedInverse):
+        return BandedInverseStream(strategy, draws_again=False)
+    return stream_for(strategy)
+
+
 def whole_noise(
     stream: NoiseStream, state: NoiseState, *, stddev: float, key: bytes, bound_to: bytes, basis: Basis
 ) -> tuple[Integers, NoiseState]:
@@ -46,13 +56,13 @@ def whole_noise(
     if stream.draws_back:
         raise InputError(
             f"the {stream.strategy.kind} stream draws seeds of earlier rounds again, and those were drawn in another "
-            "basis: take BandedInverseStream(strategy, draws_again=False)."
+            "basis: take carrying_stream(strategy), or BandedInverseStream(strategy, draws_again=False)."
         )
     round, dimension = int(state.round), state.buffers.shape[1]
     about = np.frombuffer(bound_to, np.uint8)
     of_round = stream.round_keys(state, about, stddev=stddev, key=key, purpose=PURPOSE)[0]
     step, own = stream.step(round), stream.seeds_in(round)
-    seeds = [basis.back(turned) for turned in standard_normal_seeds(of_round.seeds, own, dimension)]
+    seeds = _seeds(stream, state, of_round, basis)
     noise, after = stream.next(state, seeds)
     fresh = step.fresh(own)
     rest = basis.turn(noise - step.seeds[fresh] * seeds[fresh])
@@ -65,13 +75,52 @@ def whole_noise(
         stddev,
         grid=1.0,
     )
-    kept = np.array([list(of_round.whole)], np.uint8)
-    return integers.astype(np.int64), after._replace(keys=kept)
+    return integers.astype(np.int64), after._replace(keys=_kept(of_round))
+
+
+def whole_again(
+    stream: NoiseStream, state: NoiseState, keys: npt.NDArray[np.uint8], bases: Sequence[Basis]
+) -> NoiseState:
+    """The state after rounds that were played from `state` on: what `whole_noise` gave back after them, to the bit.
+
+    keys: (rounds, 32), those rounds' keys, the last first; bases: theirs, in their order. See `NoiseStream.again`.
+    """
+    for row, basis in zip(np.asarray(keys, np.uint8)[::-1], bases, strict=True):
+        of_round = RoundKey(bytes(row))
+        _, state = stream.next(state, _seeds(stream, state, of_round, basis))
+        state = state._replace(keys=_kept(of_round))
+    return state
+
+
+def _seeds(stream: NoiseStream, state: NoiseState, of_round: RoundKey, basis: Basis) -> list[Reals]:
+    """The seeds of round `state.round` in the model's own basis: drawn in the round's, and turned back."""
+    own, dimension = stream.seeds_in(int(state.round)), state.buffers.shape[1]
+    return [basis.back(turned) for turned in standard_normal_seeds(of_round.seeds, own, dimension)]
+
+
+def _kept(of_round: RoundKey) -> npt.NDArray[np.uint8]:
+    return np.array([list(of_round.whole)], np.uint8)
 
 
 def largest_deviation(stream: NoiseStream, rounds: int) -> float:
-    """The largest standard deviation of the noise of one of so many rounds, in seeds: the longest row of C^{-1}."""
-    return float(np.linalg.norm(stream.dense(rounds), axis=1).max())
+    """The largest standard deviation of the noise of one of so many rounds, in seeds: the longest row of C^{-1}.
+
+    The stream itself is played, each seed a coordinate of its own, so that no matrix of all rounds is made.
+    """
+    first = np.cumsum([0, *map(stream.seeds_in, range(rounds))])
+    state, longest = stream.init(int(first[-1])), 0.0
+    for round in range(rounds):
+        drawn = [seed for each in stream.rounds_drawn(round) for seed in range(first[each], first[each + 1])]
+        noise, state = stream.next(state, _unit(drawn, int(first[-1])))
+        longest = max(longest, float(np.linalg.norm(noise)))
+    return longest
+
+
+def _unit(ones: Sequence[int], size: int) -> Reals:
+    """Unit vectors (len(ones), size)."""
+    vectors = np.zeros((len(ones), size))
+    vectors[np.arange(len(ones)), list(ones)] = 1.0
+    return vectors
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -76,6 +76,7 @@ class Outlook:
 
     guarantee: of the model updates, whose clip norm and noise multiplier these are. gain: of the server's optimizer
     over the rounds, `training.server.gain`. parameters: of the network. public: it begins from a model of public text.
+    noises: how many parties each add the noise that the guarantee accounts; the model gets that of all.
     """
 
     guarantee: Guarantee
@@ -83,6 +84,7 @@ class Outlook:
     gain: float
     parameters: int
     public: bool = False
+    noises: int = 1
 
     @property
     def step(self) -> float:
@@ -93,7 +95,8 @@ class Outlook:
     def noise(self) -> float:
         """The standard deviation of the noise in one weight, root mean square over the rounds; 0 without noise."""
         error = noise_of_sums(self.guarantee.strategy, self.guarantee.participation.rounds)
-        return self.step * error * self.guarantee.noise_multiplier / self.report_goal
+        multiplier = math.sqrt(self.noises) * self.guarantee.noise_multiplier
+        return self.step * error * multiplier / self.report_goal
 
     @property
     def ratio(self) -> float:

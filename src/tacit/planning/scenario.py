@@ -169,12 +169,14 @@ class Scenario:
     """What is to be learnt from whom: `rounds` rounds with `clients`, at a noise that `utility` bears.
 
     `clip_inflation` is the factor by which encoding for secure aggregation lengthens a clipped update, 1 without.
+    `noises` parties each add the noise that is accounted, and the model bears that of all: 1 where the server adds it.
     """
 
     clients: Clients
     rounds: int
     utility: Utility
     clip_inflation: float = 1.0
+    noises: int = 1
 
     def participation(self, report_goal: int) -> Participation:
         """Who may come how often, at this report goal."""
@@ -188,7 +190,7 @@ class Scenario:
         """
         participation = self.participation(report_goal)
         strategy = mechanism.strategy(participation, self.utility.objective)
-        error = self.utility.error(strategy, self.rounds)
+        error = self.utility.error(strategy, self.rounds) * math.sqrt(self.noises)
         if noise_multiplier is None:
             noise_multiplier = self.utility.noise_of_mean(participation) * report_goal / error
         guarantee = Guarantee(

@@ -155,7 +155,8 @@ class PlanSteps:
     def _noise(self) -> StepContent:
         utility, plan = self.scenario.utility, self.plan
         borne = utility.noise_of_mean(plan.guarantee.participation)
-        own = plan.guarantee.noise_multiplier / self.reached.noisier / plan.report_goal * utility.report_goal
+        of_all = plan.guarantee.noise_multiplier * math.sqrt(self.scenario.noises) / self.reached.noisier
+        own = of_all / plan.report_goal * utility.report_goal
         return [
             f"Noise multiplier {utility.noise_multiplier:g} at {utility.report_goal} reports with "
             f"{utility.mechanism.name}: {self.noise_from}.",
@@ -374,6 +375,11 @@ class PlanSteps:
                 f"and no privacy. No sum of up to {encoding.most_reports:,} reports overflows.",
                 "production.toml has it as [aggregation]: a simulated run encodes every update for real.",
             ]
+            if (keepers := self.scenario.noises) > 1:
+                said.append(
+                    f"{keepers} keepers each add the noise that is accounted, so that no server does; the model gets "
+                    f"{math.sqrt(keepers):.3g} times its standard deviation, which all figures here count."
+                )
         elif factor > 1:
             said = [f"The figures above count a clip norm inflated by {factor:.6g}, as encoding for secure sums does."]
         else:

@@ -96,6 +96,24 @@ class Recipe(Section):
         return self
 
     @model_validator(mode="after")
+    def _keeps_every_sum_from_the_server(self) -> Self:
+        """Of keepers who add the noise, no release may be left to a server that adds it."""
+        keepers = None if self.aggregation is None else self.aggregation.keepers
+        if keepers is not None and self.privacy.mechanism is None:
+            raise ValueError(
+                f"aggregation.keepers={keepers} add the noise of the mechanism, and privacy.mechanism='none' has none; "
+                "drop aggregation.keepers, or name a mechanism below [privacy.mechanism]."
+            )
+        for name in ("clipping", "training_loss"):
+            if keepers is not None and getattr(self, name) is not None:
+                raise ValueError(
+                    f"[{name}] releases sums of its own to which the server adds noise, so that it knows them without, "
+                    f"and aggregation.keepers={keepers} are there that it knows none; drop [{name}] or "
+                    "aggregation.keepers."
+                )
+        return self
+
+    @model_validator(mode="after")
     def _stands_in_for_more(self) -> Self:
         larger, goal = self.privacy.stands_in_for, self.rounds.report_goal
         if larger is not None and larger <= goal:

@@ -279,6 +279,17 @@ class AggregationSection(Section):
     protocol: Protocol | None = None  # left out: integers are added without keys, as fast as can be
     protocol_clients: int | None = Field(default=None, ge=FEWEST)  # of a round; left out: 8
     protocol_dropout: float = Field(default=0.0, ge=0, le=MOST_DROPOUT)  # the chance of each of them to vanish
+    keepers: int | None = Field(default=None, ge=2)  # one would know all noise, as a server does; left out: the server
+
+    @model_validator(mode="after")
+    def _asks_keepers_once(self) -> Self:
+        if self.keepers is not None and self.protocol_dropout:
+            raise ValueError(
+                f"aggregation.protocol_dropout={self.protocol_dropout:g} may abort a round's protocol, which then is "
+                f"begun again with another cohort, and aggregation.keepers={self.keepers} give a round's noise once; "
+                "drop one of the two keys."
+            )
+        return self
 
     @model_validator(mode="after")
     def _names_what_is_played(self) -> Self:
@@ -297,7 +308,11 @@ class AggregationSection(Section):
 
     def settings(self) -> SecureUpdates:
         return SecureUpdates(
-            sigmas=self.sigmas, threshold=self.threshold, played=self._played(), dropout=self.protocol_dropout
+            sigmas=self.sigmas,
+            threshold=self.threshold,
+            played=self._played(),
+            dropout=self.protocol_dropout,
+            keepers=self.keepers or 0,
         )
 
     def _played(self) -> SimulatedProtocol | None:

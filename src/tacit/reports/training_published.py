@@ -296,7 +296,13 @@ def _sums(secure: SecureSumUsed | None) -> tuple[tuple[str, str], ...]:
         f"factor of at most {rounded_up(secure.inflation, 6)}; no sum of fewer than {secure.threshold:,} reports is "
         f"decoded, and {protocol}"
     )
-    return (("sums of updates", said),)
+    if not secure.keepers:
+        return (("sums of updates", said),)
+    noise = (
+        f"{secure.keepers:,} keepers, simulated; each adds the noise that is accounted, and the model has that of all, "
+        f"{secure.keepers**0.5:.3g} times the standard deviation"
+    )
+    return (("sums of updates", said), ("noise added by", noise))
 
 
 # -- figures -----------------------------------------------------------------------------------------------------------

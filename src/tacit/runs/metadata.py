@@ -67,6 +67,7 @@ class SecureSumUsed:
     protocol: str | None = None  # that some clients of each round play; None: none
     protocol_clients: int = 0  # how many
     protocol_dropout: float = 0.0  # with which chance each of them vanished
+    keepers: int = 0  # parties that each added the noise that is accounted, in the server's place; 0: it added it
 
 
 @dataclass(frozen=True, kw_only=True)

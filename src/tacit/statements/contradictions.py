@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from tacit.errors import InputError
+from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Participation
 from tacit.statements.local_releases import PREFIX_VOTES, LocalReports
 
@@ -64,6 +65,43 @@ def check_cohort(goal: int, population: int, rounds: int, planned: Participation
         raise InputError(
             f"{rounds:,} rounds of {goal:,} reports take {goal * rounds:,} participations, and {population:,} clients "
             f"that come {planned.effective.max_participations} times at most give fewer; {ASK}."
+        )
+
+
+def check_keepers(keepers: int, planned: Guarantee, *, beside: int) -> None:
+    """InputError for keepers of noise that there is not, or that was added to what nobody encoded; beside: how many
+    sequences were released beside the model updates.
+    """
+    if keepers == 0:
+        return
+    check_count("keepers", keepers, least=2)
+    if not planned.private or planned.clip_inflation <= 1 or beside:
+        raise InputError(
+            f"{keepers} keepers add noise to encoded model updates, and here is no noise, no encoding, or a sequence "
+            f"beside the updates, whose noise is nobody's but the server's; {ASK}."
+        )
+
+
+def check_clip_norms(held: tuple[tuple[int, float], ...], planned: Guarantee, realised: Guarantee) -> None:
+    """InputError unless they begin with the planned one and change only where `Ledger.composition` allows it."""
+    begins = [at for at, _ in held]
+    for _, norm in held:
+        if not (math.isfinite(norm) and norm > 0):
+            raise InputError(f"clip_norms has {norm}, which bounds nothing; {ASK}.")
+    if held[0] != (0, planned.clip_norm):
+        raise InputError(
+            f"clip_norms begin with {held[0]}, and the run began with clip norm {planned.clip_norm}; begin with that."
+        )
+    if begins != sorted(set(begins)) or begins[-1] >= realised.participation.rounds:
+        raise InputError(
+            f"clip_norms hold from the rounds {begins}, which are not increasing rounds of the "
+            f"{realised.participation.rounds} released; name each once."
+        )
+    early = [at for at in begins[1:] if not planned.starts_afresh(at)]
+    if early:
+        raise InputError(
+            f"clip_norms change in round {early[0]}, where the noise does not start afresh, and the rounds before and "
+            "after have no guarantee together; a clip norm changes at a restart only."
         )
 
 

@@ -4,7 +4,6 @@
 vocabulary, where keys came from) arrives here as plain values.
 """
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
@@ -16,7 +15,16 @@ from tacit.privacy.guarantee import OPERATING_SYSTEM, Guarantee
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Record, Strategy, strategy_from_record
 from tacit.records import from_plain, json_ready, to_plain
-from tacit.statements.contradictions import ASK, LARGEST, check_came, check_cohort, check_limits, check_seal
+from tacit.statements.contradictions import (
+    ASK,
+    LARGEST,
+    check_came,
+    check_clip_norms,
+    check_cohort,
+    check_keepers,
+    check_limits,
+    check_seal,
+)
 from tacit.statements.ledger import CLIP_ESTIMATE, EVERY_ROUND, MODEL_UPDATE, accountable
 from tacit.statements.population import PopulationSpent
 
@@ -42,6 +50,8 @@ ADJACENCIES = {
     ),
 }
 VOCABULARIES = ("public", "word list", "discovered", "private")
+# What stands in the record of some runs only: those of adaptive clipping, of a simulation, with keepers.
+_ABSENT = {"clip_norms": (), "simulated": None, "simulation": "", "keepers": 0}
 ROUNDED_MULTIPLIERS = 0.02  # papers print 0.54 at 500 reports for 7, not 7.02, at 6,500
 
 
@@ -82,7 +92,8 @@ class TrainingFacts:
     `released` names what leaves the server; `looked_at` each other use of clients' text, which has no
     guarantee; `public_data` what was used besides. `key_source` is "operating system" or "fixed seed N".
     `verify_command` re-derives the figures from the run itself. Of a planned run, `simulated` is what a simulation,
-    described in words by `simulation`, saw its devices do. InputError where the facts contradict each other.
+    described in words by `simulation`, saw its devices do. `keepers` parties each added the noise that is accounted
+    to the sums of updates, in the server's place; 0: the server did. InputError where the facts contradict each other.
     """
 
     format: ClassVar[str] = "tacit statement 1"
@@ -111,6 +122,7 @@ class TrainingFacts:
     clip_norms: tuple[tuple[int, float], ...] = ()
     simulated: Participation | None = None
     simulation: str = ""
+    keepers: int = 0
 
     def __post_init__(self) -> None:
         choose("unit", self.unit, tuple(UNITS))
@@ -120,7 +132,7 @@ class TrainingFacts:
         check_probability("delta", self.delta)
         last = self.planned
         if self.clip_norms and self.realised:
-            _check_clip_norms(self.clip_norms, self.planned, self.realised)
+            check_clip_norms(self.clip_norms, self.planned, self.realised)
             last = replace(self.planned, clip_norm=self.clip_norms[-1][1])
         sides = [(each.planned, each.realised) for each in self.also_released]
         for planned, realised in [(last, self.realised), *sides]:
@@ -138,6 +150,7 @@ class TrainingFacts:
         if self.budget and self.realised_in_all:
             self.budget.check_covers(zcdp=self.realised_in_all.zcdp)
         _check_sides(self.also_released, self.realised)
+        check_keepers(self.keepers, self.planned, beside=len(self.also_released))
         self._check_simulation()
 
     def _check_who_came(self) -> None:
@@ -210,8 +223,8 @@ class TrainingFacts:
         """Plain values for JSON, all that `from_record` needs; a mechanism stands once for planned and realised."""
         sequences = ("planned", "realised", "also_released")
         rest = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in sequences}
-        for name, absent in (("clip_norms", ()), ("simulated", None), ("simulation", "")):
-            if rest[name] == absent:  # of adaptive clipping, or of a simulation, alone
+        for name, absent in _ABSENT.items():
+            if rest[name] == absent:
                 del rest[name]
         also = [{"what": each.what, **_sums_record(each.planned, each.realised)} for each in self.also_released]
         extrapolation = rest.pop("extrapolation")
@@ -230,7 +243,7 @@ class TrainingFacts:
         if values.get("clip_norms") and realised:
             realised = replace(realised, clip_norm=_last_of(values["clip_norms"]))
         guarantees = {"planned": planned, "realised": realised, "also_released": tuple(map(_side_from, also))}
-        return all_of(cls, {**values, **guarantees}, may_lack=("clip_norms", "simulated", "simulation"))
+        return all_of(cls, {**values, **guarantees}, may_lack=tuple(_ABSENT))
 
 
 # -- records -----------------------------------------------------------------------------------------------------------
@@ -356,29 +369,6 @@ def _check_sides(sides: tuple[SideRelease, ...], realised: Guarantee | None) -> 
         came, own = realised.participation, each.realised.participation
         if own.rounds > came.rounds or (each.what in EVERY_ROUND and own != came):
             raise InputError(f"{each.what!r} was released with {own}, beside model updates with {came}; {ASK}.")
-
-
-def _check_clip_norms(held: tuple[tuple[int, float], ...], planned: Guarantee, realised: Guarantee) -> None:
-    """InputError unless they begin with the planned one and change only where `Ledger.composition` allows it."""
-    begins = [at for at, _ in held]
-    for _, norm in held:
-        if not (math.isfinite(norm) and norm > 0):
-            raise InputError(f"clip_norms has {norm}, which bounds nothing; {ASK}.")
-    if held[0] != (0, planned.clip_norm):
-        raise InputError(
-            f"clip_norms begin with {held[0]}, and the run began with clip norm {planned.clip_norm}; begin with that."
-        )
-    if begins != sorted(set(begins)) or begins[-1] >= realised.participation.rounds:
-        raise InputError(
-            f"clip_norms hold from the rounds {begins}, which are not increasing rounds of the "
-            f"{realised.participation.rounds} released; name each once."
-        )
-    early = [at for at in begins[1:] if not planned.starts_afresh(at)]
-    if early:
-        raise InputError(
-            f"clip_norms change in round {early[0]}, where the noise does not start afresh, and the rounds before and "
-            "after have no guarantee together; a clip norm changes at a restart only."
-        )
 
 
 def _check_extrapolation(larger: Extrapolation, guarantee: Guarantee, report_goal: int) -> None:

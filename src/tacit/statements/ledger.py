@@ -25,6 +25,9 @@ MODEL_UPDATE = "model update"
 CLIP_ESTIMATE = "clip estimate"  # the count of updates shorter than the estimate, each bit minus 1/2
 TRAINING_LOSS = "training loss"  # the sum of bounded losses, each minus half the bound
 GAUSSIAN_SUM = "gaussian sum: "  # and any name: a sum that its releaser declares to be as a NoisedSum says
+MAY_LACK = (
+    "keepers",
+)  # of ledgers before there were any: what is promised does not depend on it. No other gap is filled
 EVERY_ROUND = (MODEL_UPDATE, CLIP_ESTIMATE, TRAINING_LOSS)
 CENTRAL_DELTA = 1e-10  # where nobody says at which delta local reports are to be accounted centrally
 
@@ -38,7 +41,8 @@ class NoisedSum:
     part without being in the sum: they sent nothing usable, vanished, or were of a cohort that was given up. Each
     client's summand has norm at most `clip_norm`, or `clip_inflation` times that where summands were encoded; the
     noise is `C^{-1} Z`, seeds of standard deviation `noise_multiplier * clip_norm`,
-    one row of C^{-1} for each release of the sequence in turn.
+    one row of C^{-1} for each release of the sequence in turn. `keepers`
+    parties each added such noise before anybody saw the sum; 0: whoever summed added it, once.
     """
 
     kind: ClassVar[str] = "noised sum"
@@ -51,6 +55,7 @@ class NoisedSum:
     reports: int
     dropped: int
     clip_inflation: float = 1.0
+    keepers: int = 0
 
 
 Release = NoisedSum | LocalReports
@@ -67,7 +72,7 @@ def release_from(record: Any) -> Release:
             "account it with the version that wrote it."
         )
     kind = kinds[found]
-    missing = [field.name for field in fields(kind) if field.name not in record]  # a default must not fill a gap
+    missing = [field.name for field in fields(kind) if field.name not in (*record, *MAY_LACK)]
     if missing:
         raise UnknownRelease(
             f"a {found} in the ledger lacks '{missing[0]}'; account it with the version that wrote it."
@@ -211,7 +216,7 @@ def _account(
                 f"{release.clip_inflation}, and a bound is above 0, times 1 or more; look at who wrote the ledger."
             )
     for release in releases[1:]:
-        for name in ("strategy_record", "noise_multiplier"):
+        for name in ("strategy_record", "noise_multiplier", "keepers"):
             if getattr(release, name) != getattr(first, name):
                 raise _changed(name, release, first)
     guarantee = Guarantee(

@@ -105,6 +105,7 @@ def training_facts(run: Run, accounts: Accounts) -> TrainingFacts:
         participations=accounts.client_of.size if happened else None,
         seal=run.seals[accounts.released] if happened else None,
         budget=budget_of(run),
+        keepers=0 if training.secure is None else training.secure.keepers,
     )
 
 
@@ -143,18 +144,29 @@ def _aggregation(run: Run) -> str:
         return IN_THE_CLEAR
     return (
         f"simulated; every update was {_encoded(secure)}, the integers were added modulo 2^{secure.bits}, and only "
-        f"sums were decoded, none of fewer than {secure.threshold:,} reports. {_played(secure)}; the randomness of "
-        "rounding follows from the run's key"
+        f"sums were decoded, none of fewer than {secure.threshold:,} reports{_kept(secure)}. {_played(secure)}; the "
+        "randomness of rounding follows from the run's key"
+    )
+
+
+def _kept(secure: SecureSumUsed) -> str:
+    """Who the keepers of a simulation were."""
+    if not secure.keepers:
+        return ""
+    return (
+        f" and none without the noise of all {secure.keepers:,} keepers, which were simulated: they and the server "
+        "were one process, with keys that follow from the run's, so that whoever ran it could know everything"
     )
 
 
 def _played(secure: SecureSumUsed) -> str:
     if secure.protocol is None:
         return "The protocol that would keep the summands from the server was not run"
+    beside = ", the keepers among them, without whom none of them opens a sum" if secure.keepers else ""
     return (
         f"Of each round {secure.protocol_clients:,} clients played the whole protocol that keeps the summands from the "
-        f"server, {PROTOCOLS[secure.protocol]}, with fresh keys{_vanished(secure)}; the integers of the others were "
-        "added without keys, which gives the same sum"
+        f"server, {PROTOCOLS[secure.protocol]}, with fresh keys{beside}{_vanished(secure)}; the integers of the others "
+        "were added without keys, which gives the same sum"
     )
 
 

@@ -20,12 +20,23 @@ CLIP_NORMS_SHOWN = 12  # of more, only the first, the last and the extremes
 
 def setting(facts: TrainingFacts) -> str:
     """Item 1."""
-    kind = (
-        "A central guarantee: the server is trusted to run the mechanism as described."
-        if facts.planned.private
-        else "None: no noise was added. A central guarantee would be the setting."
-    )
+    if facts.keepers:
+        kind = trusted_keepers(facts.keepers)
+    elif facts.planned.private:
+        kind = "A central guarantee: the server is trusted to run the mechanism as described."
+    else:
+        kind = "None: no noise was added. A central guarantee would be the setting."
     return f"{kind} Aggregation of clients' updates: {facts.aggregation}."
+
+
+def trusted_keepers(keepers: int) -> str:
+    """Whom a guarantee trusts whose noise so many keepers add."""
+    return (
+        f"A central guarantee that needs no trusted server: {keepers:,} keepers each add the whole noise of the "
+        "mechanism to every sum before anybody opens it, and one keeper's noise is what is accounted. It holds against "
+        "the server and all keepers but one, if one keeper is honest and no sum is opened without it. The model has "
+        f"the noise of all, {keepers**0.5:.3g} times the standard deviation that is accounted."
+    )
 
 
 def accesses(facts: TrainingFacts) -> str:
@@ -93,8 +104,9 @@ def assumptions(facts: TrainingFacts) -> str:
         else ""
     )
     norm = "the clip norm in force" if facts.clip_norms else f"{guarantee.clip_norm:.6g}"
+    each = f", of each of {facts.keepers:,} keepers" if facts.keepers else ""
     noise = (
-        f"Gaussian seeds of standard deviation {guarantee.noise_multiplier:.6g} x {norm}, with "
+        f"Gaussian seeds of standard deviation {guarantee.noise_multiplier:.6g} x {norm}{each}, with "
         f"keys from {facts.key_source}; {FLOATING_POINT}"
         if guarantee.private
         else f"No noise; randomness of the simulation came from {facts.key_source}."

@@ -25,7 +25,7 @@ SHARDS, LARGEST_SHARD = 32, 64
 class CohortSum(NamedTuple):
     """What the server receives of a cohort, and what a simulation may look at besides."""
 
-    total: Array  # (d,) float32: the sum of the clipped updates
+    total: Array  # (d,) float32: the sum of the clipped updates, and of keepers' noise
     norms: NDArray[np.float32]  # (clients,) before clipping
     counted: NDArray[np.bool_]  # (clients,): False are not in the sum: not finite, or vanished before they reported
     losses: NDArray[np.float32]  # (clients,) mean training loss over the client's batches
@@ -74,12 +74,14 @@ def train_cohort(
     clip_norm: float,
     workers: Workers,
     secure: RoundEncoding | None = None,
+    noise: Sequence[Residues] = (),
 ) -> CohortSum:
     """The sum over a cohort of clipped updates; a client whose update is not finite adds nothing and is not counted.
 
     model: flat (d,) float32. clients: numbers in the cache. seed: of the clients' own randomness in this round.
     secure: how each report is encoded before any is added; the sum is opened at the end. None: in the clear. Where it
     says so, the reports of the first clients are added by the protocol that they play, and some of them vanish.
+    noise: the words of each keeper for a sum of encoded updates.
     Raises: RoundAborted where the protocol is, and where fewer reports came than the threshold.
     """
     total: NDArray[Any] = np.zeros(model.shape, np.float32) if secure is None else secure.nothing()
@@ -105,7 +107,7 @@ def train_cohort(
     seen = np.concatenate(norms)[everybody], np.concatenate(finite)[everybody], np.concatenate(losses)[everybody]
     if secure is None:
         return CohortSum(jnp.asarray(total), *seen)
-    opened, counted = opened_sum(secure, total, reports, seen[1], seed=seed)
+    opened, counted = opened_sum(secure, total, reports, seen[1], noise=noise, seed=seed)
     return CohortSum(jnp.asarray(opened.total), seen[0], counted, seen[2], opened)
 
 
@@ -115,19 +117,23 @@ def opened_sum(
     reports: Sequence[Residues],
     finite: NDArray[np.bool_],
     *,
+    noise: Sequence[Residues] = (),
     seed: bytes,
 ) -> tuple[OpenedSum, NDArray[np.bool_]]:
     """(what the server learns, who of the cohort is in the sum): `reports` of the first clients and the others' sum.
 
     The first play their protocol, where any do. finite: (clients,); who has nothing to report sends no message, and is
-    missed as one that vanished. seed: of the round; who else vanishes follows from it. Raises: RoundAborted.
+    missed as one that vanished. noise: each keeper's words, in the protocol where one is played; no sum is opened
+    without. seed: of the round; who else vanishes follows from it. Raises: RoundAborted.
     """
     if not finite.any():
         return secure.unopened(), finite
-    counted = finite.copy()
+    counted, words = finite.copy(), [secure.noise(each) for each in noise]
     if reports:
         silent = dict.fromkeys(np.flatnonzero(~finite[: len(reports)]).tolist(), 0)
-        played, included = secure.play(reports, secure.vanishing(seed) | silent)
+        played, included = secure.play(reports, secure.vanishing(seed) | silent, words)
         others = others + played
         counted[: len(reports)] = included
+    else:
+        others = sum(words, others)
     return secure.opened(others, int(counted.sum())), counted

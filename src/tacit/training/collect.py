@@ -21,7 +21,7 @@ from tacit.training.client import ClientAlgorithm, ClientTraining, ClientWork, L
 from tacit.training.cohort import Workers, train_cohort
 from tacit.training.private_loss import bounded_sum
 from tacit.training.sampling import Cohorts
-from tacit.training.secure_updates import RoundEncoding
+from tacit.training.secure_updates import Residues, RoundEncoding
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +36,7 @@ class TrainingTask:
     report_goal: int  # how many reports are wanted
     loss_bound: float | None = None  # each sends its training loss, clipped to [0, this]; None: not asked
     secure: RoundEncoding | None = None  # each encodes its update so, for a sum modulo 2^b; None: updates in the clear
+    noise: tuple[Residues, ...] = ()  # of a simulation's keepers: what each sends, of which no sum is without
 
     @property
     def least(self) -> int:
@@ -62,7 +63,7 @@ class Diagnostics(NamedTuple):
 class Collected(NamedTuple):
     """What comes back of a round's devices."""
 
-    total: Array  # (d,) float32: the sum of clipped updates, in the clear or decoded from a secure sum
+    total: Array  # (d,) float32: the sum of clipped updates, in the clear or decoded from a secure sum (with its noise)
     reports: int  # updates in the sum
     dropped: int  # devices that took part and are not in the sum: what they sent was not usable, or they vanished
     short_updates: int | None  # how many said that their update was no longer than the estimate; None: not asked
@@ -170,6 +171,7 @@ class SimulatedCollector:
                 clip_norm=task.clip_norm,
                 workers=self._workers,
                 secure=task.secure,
+                noise=task.noise,
             )
         reports, counted = int(received.counted.sum()), received.counted
         if received.opened is None:
@@ -199,12 +201,12 @@ def from_cohorts(
     """What the round's cohort answers, and the cohorts' state after it.
 
     Where clients play a protocol, it may be aborted: nothing was released then, and another cohort is asked, up to
-    ATTEMPTS in a round. Whoever trained took part, and may not come again before its time: the log has the clients of
-    abandoned cohorts too, as dropped ones. Raises: ParticipationError when too few clients are free; TrainingError,
-    with the cause, when no sum was opened.
+    ATTEMPTS in a round, but not where keepers gave their noise, which is for one cohort. Whoever trained took part, and
+    may not come again before its time: the log has the clients of abandoned cohorts too, as dropped ones. Raises:
+    ParticipationError when too few clients are free; TrainingError, with the cause, when no sum was opened.
     """
     played = task.secure is not None and task.secure.played is not None
-    attempts = ATTEMPTS if played else 1
+    attempts = ATTEMPTS if played and not task.noise else 1
     asked: list[NDArray[np.int64]] = []
     cause: RoundAborted | None = None
     for attempt in range(attempts):

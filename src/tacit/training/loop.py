@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
+import numpy as np
 from jax import Array
 from numpy.typing import ArrayLike
 
 from tacit.compute.profile import WRITING, beside, phase
 from tacit.errors import TrainingError
-from tacit.mechanisms import stream_for
 from tacit.progress import Advanced, Evaluated, Progress, StageBegan, StageEnded, Warned, silent
 from tacit.records import to_plain
 from tacit.runs import Metric, Run, Step
@@ -25,7 +25,7 @@ from tacit.runs.diagnostics import clipping_failure
 from tacit.training.checkpoint import save_checkpoint
 from tacit.training.collect import Collector
 from tacit.training.price import PriceSoFar
-from tacit.training.rounds import RoundOutcome, RoundPlan, TrainingState, initial_state, run_round
+from tacit.training.rounds import RoundOutcome, RoundPlan, TrainingState, initial_state, noise_again, run_round
 from tacit.training.states import KEPT, States
 
 STAGE = "training"
@@ -115,8 +115,7 @@ def run_rounds(
     """
     key, done = run.noise_key, run.steps_done
     watching = _Watching(run, plan.rounds, progress, price, opening)
-    strategy = plan.updates.strategy
-    states = States(run, None if strategy is None else stream_for(strategy))
+    states = States(run, noise_again(plan, len(np.asarray(start)), key))
     state = _found(run, states, start, plan, collector, evaluation)
     with ThreadPoolExecutor(1, thread_name_prefix="disk") as disk:
         pending: _Pending | None = None

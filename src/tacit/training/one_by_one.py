@@ -18,7 +18,7 @@ from tacit.training.cohort import opened_sum
 from tacit.training.collect import Collected, Diagnostics, Learner, TrainingTask, from_cohorts, shorter
 from tacit.training.private_loss import bounded_sum
 from tacit.training.sampling import Cohorts
-from tacit.training.secure_updates import OpenedSum, RoundEncoding
+from tacit.training.secure_updates import OpenedSum, Residues, RoundEncoding
 
 
 class DeviceReport(NamedTuple):
@@ -70,7 +70,7 @@ class OneByOne:
         finite = np.array([report.usable for report in reports])
         seen = np.array([report.norm for report in reports]), np.array([report.loss for report in reports])
         if task.secure is not None:
-            opened, counted = _opened(task.secure, reports, finite, seed)
+            opened, counted = _opened(task.secure, reports, finite, task.noise, seed)
             total, short, losses = opened
         else:
             counted, usable = finite, [report for report in reports if report.usable]
@@ -91,7 +91,11 @@ class OneByOne:
 
 
 def _opened(
-    secure: RoundEncoding, reports: Sequence[DeviceReport], finite: NDArray[np.bool_], seed: bytes
+    secure: RoundEncoding,
+    reports: Sequence[DeviceReport],
+    finite: NDArray[np.bool_],
+    noise: Sequence[Residues],
+    seed: bytes,
 ) -> tuple[OpenedSum, NDArray[np.bool_]]:
     """What the sum of encoded reports holds, one added after another, and who is in it.
 
@@ -99,4 +103,5 @@ def _opened(
     """
     playing = secure.played.devices if secure.played is not None and secure.dropout else 0
     residues = [report.update.astype(np.uint32, copy=False) for report in reports]
-    return opened_sum(secure, sum(residues[playing:], secure.nothing()), residues[:playing], finite, seed=seed)
+    others = sum(residues[playing:], secure.nothing())
+    return opened_sum(secure, others, residues[:playing], finite, noise=noise, seed=seed)

@@ -25,11 +25,13 @@ from tacit.statements.ledger import CLIP_ESTIMATE, TRAINING_LOSS, ledger_record
 from tacit.training.adaptive_clipping import AdaptiveClipping, ClipState, clip_of_round, first_clip, follow
 from tacit.training.client import ClientTraining
 from tacit.training.collect import Collected, Collector, TrainingTask, checked
+from tacit.training.keepers import first_states, noise_words, state_again, with_noise_of
 from tacit.training.private_loss import PrivateLoss, first_noise, release
 from tacit.training.randomness import seed_for
-from tacit.training.secure_updates import RoundEncoding, SecureUpdates
+from tacit.training.secure_updates import Residues, RoundEncoding, SecureUpdates, round_signs
 from tacit.training.server import ServerOptimizer, server_step
 
+Again = Callable[[NoiseState, NDArray[np.uint8]], NoiseState]  # as `NoiseStream.again`
 OwnOptimizer = Callable[[int], optax.GradientTransformation]  # of a run of so many rounds
 
 
@@ -71,7 +73,15 @@ class RoundPlan:
 
         Raises: InputError for a report goal beyond the modulus, or below the threshold.
         """
-        return None if self.secure is None else self.secure.encoding(parameters, self.updates, self.report_goal)
+        if self.secure is None:
+            return None
+        encoding = self.secure.encoding(parameters, self.updates, self.report_goal)
+        return with_noise_of(self.keepers, encoding, self.updates) if self.keepers else encoding
+
+    @property
+    def keepers(self) -> int:
+        """How many parties each add the noise that is accounted, in the server's place; 0: the server adds it."""
+        return 0 if self.secure is None else self.secure.keepers
 
     @property
     def beside(self) -> dict[str, Guarantee]:
@@ -98,6 +108,7 @@ class TrainingState(NamedTuple):
     clock: Any  # the collector's: who may take part when
     clip: ClipState | None = None  # None: the clip norm is fixed
     loss: NoiseState | None = None  # of the losses' noise; None: none are released, or the run is not private
+    keepers: tuple[NoiseState, ...] = ()  # of each keeper's noise, where there are keepers; `noise` is None then
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,16 +143,30 @@ def initial_state(start: ArrayLike, plan: RoundPlan, collector: Collector) -> Tr
     that no words hold.
     """
     model = jnp.asarray(start)
-    plan.encoding(len(model))
-    strategy = plan.guarantee.strategy
+    encoding, strategy = plan.encoding(len(model)), plan.guarantee.strategy
+    kept = first_states(plan.keepers, strategy, encoding.dimension) if strategy and encoding else ()
     return TrainingState(
         model=model,
         optimizer=plan.transformation().init(model),
-        noise=None if strategy is None else stream_for(strategy).init(len(model)),
+        noise=None if strategy is None or kept else stream_for(strategy).init(len(model)),
         clock=collector.init(),
         clip=None if plan.clipping is None or plan.counts is None else first_clip(plan.clipping, plan.counts),
         loss=None if plan.losses is None else first_noise(plan.losses),
+        keepers=kept,
     )
+
+
+def noise_again(plan: RoundPlan, parameters: int, key: bytes) -> Again | None:
+    """How rounds of the model updates' noise are played again from their keys; None: there is no noise.
+
+    key: the run's, from which the bases of rounds follow, in which keepers draw.
+    """
+    strategy, encoding = plan.updates.strategy, plan.encoding(parameters)
+    if strategy is None:
+        return None
+    if not plan.keepers or encoding is None:
+        return stream_for(strategy).again
+    return lambda state, keys: state_again(strategy, encoding, state, keys, key=key)
 
 
 def run_round(
@@ -153,6 +178,9 @@ def run_round(
     """
     began = time.perf_counter()
     updates, clip = _active_clip(plan, state.clip, round)
+    secure = _round_encoding(plan, state, updates, clip, key, round)
+    with phase("noise"):
+        words, kept = _noise_of_keepers(state, updates, secure, key)
     task = TrainingTask(
         round=round,
         model=state.model,
@@ -161,7 +189,8 @@ def run_round(
         clip_estimate=None if clip is None else float(clip.estimate),
         report_goal=plan.report_goal,
         loss_bound=None if plan.loss is None else plan.loss.bound,
-        secure=_round_encoding(plan, state, updates, clip, key, round),
+        secure=secure,
+        noise=words,
     )
     received, clock = collector.collect(state.clock, task, seed=seed_for(key, "client", round))
     received = checked(received, task)
@@ -173,11 +202,11 @@ def run_round(
         model, optimizer = server_step(plan.transformation(), state.model, state.optimizer, total / plan.report_goal)
         jax.block_until_ready(model)  # type: ignore[no-untyped-call]
     outcome = replace(
-        _outcome(round, received, updates, clip, time.perf_counter() - began),
+        _outcome(round, received, updates, plan.keepers, clip, time.perf_counter() - began),
         also=(*counted, *summed),
         private_loss=private_loss,
     )
-    return TrainingState(model, optimizer, noise, clock, clip, loss), outcome
+    return TrainingState(model, optimizer, noise, clock, clip, loss, kept), outcome
 
 
 def _active_clip(plan: RoundPlan, clip: ClipState | None, round: int) -> tuple[Guarantee, ClipState | None]:
@@ -197,13 +226,22 @@ def _round_encoding(
         return None
     return RoundEncoding(
         encoding=encoding.at(updates.clip_norm),
-        signs=seed_for(key, "signs", round),
+        signs=round_signs(key, round),
         clip_estimate=None if clip is None else float(clip.estimate),
         loss_bound=None if plan.loss is None else plan.loss.bound,
         threshold=plan.secure.least(plan.report_goal),
         played=plan.secure.played,
         dropout=plan.secure.dropout,
     )
+
+
+def _noise_of_keepers(
+    state: TrainingState, updates: Guarantee, secure: RoundEncoding | None, key: bytes
+) -> tuple[tuple[Residues, ...], tuple[NoiseState, ...]]:
+    """(what each keeper adds to the round's sum, before anybody decodes it; what it carries then)."""
+    if secure is None or not state.keepers:
+        return (), ()
+    return noise_words(state.keepers, updates, secure, model=state.model, key=key)
 
 
 def _follow(
@@ -248,7 +286,9 @@ def _release_loss(
 def _add_noise(
     total: Array, noise: NoiseState | None, updates: Guarantee, key: bytes
 ) -> tuple[Array, NoiseState | None]:
-    """The privatised sum of the round, (d,): total + seed_stddev * (row `noise.round` of C^{-1} Z)."""
+    """The privatised sum of the round, (d,): total + seed_stddev * (row `noise.round` of C^{-1} Z); the total as it is,
+    where no noise is the server's to add.
+    """
     if updates.strategy is None or noise is None:
         return total, None
     stream = stream_for(updates.strategy)
@@ -259,6 +299,7 @@ def _outcome(
     round: int,
     received: Collected,
     updates: Guarantee,
+    keepers: int,
     clip: ClipState | None,
     seconds: float,
 ) -> RoundOutcome:
@@ -271,6 +312,7 @@ def _outcome(
         reports=received.reports,
         dropped=received.dropped,
         clip_inflation=updates.clip_inflation,
+        keepers=keepers,
     )
     seen = received.diagnostics
     return RoundOutcome(

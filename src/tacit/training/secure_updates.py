@@ -24,6 +24,7 @@ from tacit.secure_aggregation.counts import SimulatedProtocol, play
 from tacit.secure_aggregation.masked_server import STEPS
 from tacit.training.private_loss import STEPS as LOSS_STEPS
 from tacit.training.private_loss import bounded_loss, whole_loss
+from tacit.training.randomness import seed_for
 
 Residues = NDArray[np.uint32]
 
@@ -40,6 +41,7 @@ class SecureUpdates:
     threshold: int | None = None  # no sum of fewer reports is opened; None: half the report goal, rounded up
     played: SimulatedProtocol | None = None  # the protocol, and how many clients of a round play it; None: none does
     dropout: float = 0.0  # the chance that one of them vanishes before the protocol ends
+    keepers: int = 0  # parties that each add noise to every sum, in the server's place; 0: the server adds it
 
     def least(self, report_goal: int) -> int:
         """The threshold. Raises: InputError where no cohort of the report goal reaches it, or gives who is to play."""
@@ -57,7 +59,8 @@ class SecureUpdates:
         return found
 
     def encoding(self, parameters: int, updates: Guarantee, report_goal: int) -> Encoding:
-        """That of the updates, for the clip norm of their guarantee and the inflation that it counts.
+        """That of the updates, for the clip norm of their guarantee and the inflation that it counts; without room for
+        keepers' noise.
 
         Raises: InputError for a guarantee that counts none, and a report goal beyond the modulus.
         """
@@ -73,6 +76,11 @@ class OpenedSum(NamedTuple):
     total: NDArray[np.float32]  # (parameters,) of the updates
     short_updates: int | None  # how many were no longer than the clip estimate; None: not asked
     losses: float | None  # sum of the clipped losses, each minus half the bound; None: not asked
+
+
+def round_signs(key: bytes, round: int) -> bytes:
+    """The public seed, 32 bytes, of a round's rotation."""
+    return seed_for(key, "signs", round)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +128,10 @@ class RoundEncoding:
         """The sum of no reports."""
         return np.zeros(self.length, np.uint32)
 
+    def noise(self, words: Residues) -> Residues:
+        """A keeper's words (dimension,) as a report (length,): it adds nothing behind the update, where no noise is."""
+        return np.concatenate([words, np.zeros(self.length - self.encoding.dimension, np.uint32)])
+
     def vanishing(self, seed: bytes) -> dict[int, int]:
         """Which of the clients that play vanish, by their place, and after how many messages: drawn from the seed."""
         if self.played is None or not self.dropout:
@@ -130,9 +142,12 @@ class RoundEncoding:
         sent = draw.integers(len(STEPS), size=self.played.devices)
         return {int(place): int(sent[place]) for place in np.flatnonzero(gone)}
 
-    def play(self, reports: Sequence[Residues], vanishing: Mapping[int, int]) -> tuple[Residues, NDArray[np.bool_]]:
+    def play(
+        self, reports: Sequence[Residues], vanishing: Mapping[int, int], noise: Sequence[Residues] = ()
+    ) -> tuple[Residues, NDArray[np.bool_]]:
         """(sum modulo 2^bits of these clients' reports, who of them is in it), as the whole protocol gives it.
 
+        noise: what each keeper sends (length,); they take part as the clients do, and nobody opens a sum without them.
         Raises: RoundAborted, naming the cause, where too few are left.
         """
         assert self.played is not None  # nobody plays else
@@ -141,6 +156,8 @@ class RoundEncoding:
             reports,
             bits=self.encoding.bits,
             each=2 * self.encoding.largest,
+            noise=noise,
+            margin=self.encoding.margin_each,
             vanishing=vanishing,
             dropout=min(max(LEAST_PLANNED, 2 * self.dropout), MOST_PLANNED),
         )

@@ -5,8 +5,9 @@ from the seeds, so whoever goes on from a short one draws the seeds of a few rou
 """
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,10 +15,10 @@ from jax import Array
 from numpy.typing import NDArray
 
 from tacit.errors import RunError
-from tacit.mechanisms import NoiseState, NoiseStream
+from tacit.mechanisms import NoiseState
 from tacit.runs import Run, Step
 from tacit.training.checkpoint import Arrays, as_state, forget_old_checkpoints, leaves, read_checkpoint
-from tacit.training.rounds import TrainingState
+from tacit.training.rounds import Again, TrainingState
 
 KEPT = 2  # checkpoints: the last, and the one before, whose model may still be under evaluation
 EVERY = 8  # rounds to a whole checkpoint: drawing again at most 7 rounds' seeds takes less time than one round trains
@@ -41,26 +42,33 @@ class States:
     so that a run that was killed has the files of one that was not.
     """
 
-    def __init__(self, run: Run, stream: NoiseStream | None) -> None:
-        """stream: of the model updates' noise; None: there is none."""
-        self._run, self._stream = run, stream
+    def __init__(self, run: Run, again: Again | None) -> None:
+        """again: plays rounds of the model updates' noise from their keys, be it the server's or a keeper's; None:
+        there is no noise.
+        """
+        self._run, self._again = run, again
         self._whole: Step | None = None  # the last with all buffers
-        self._keys: list[bytes] = []  # of the rounds since, the last first
+        self._keys: list[list[bytes]] = []  # of each noise: of the rounds since, the last first
 
     def taken(self, state: TrainingState, round: int) -> Arrays:
         """What is to be written of the state after a round, as it is now. The round before has been `committed`."""
-        noise = state.noise
-        if noise is None or self._whole is None or round % EVERY == 0 or not noise.buffers.size:
-            self._whole, self._keys = None, []
+        noises = _noises(state)
+        if self._whole is None or round % EVERY == 0 or not any(noise.buffers.size for noise in noises):
+            self._whole, self._keys = None, [[] for _ in noises]
             return leaves(state)
-        self._keys.insert(0, bytes(noise.keys[0]))
-        short = Short(
-            round=noise.round,
-            whole=np.frombuffer(bytes.fromhex(self._whole.digest), np.uint8),
-            keys=np.frombuffer(b"".join(self._keys), np.uint8).reshape(-1, 32),
-            first=_first(noise),
-        )
-        return leaves(_with_noise(state, short))
+        for keys, noise in zip(self._keys, noises, strict=True):
+            keys.insert(0, bytes(noise.keys[0]))
+        whole = np.frombuffer(bytes.fromhex(self._whole.digest), np.uint8)
+        shorts = [
+            Short(
+                round=noise.round,
+                whole=whole,
+                keys=np.frombuffer(b"".join(keys), np.uint8).reshape(-1, 32),
+                first=_first(noise),
+            )
+            for keys, noise in zip(self._keys, noises, strict=True)
+        ]
+        return leaves(_with_noises(state, shorts))
 
     def committed(self, row: Step) -> None:
         """The step of the state taken last is in the journal; what nobody needs any more goes."""
@@ -77,23 +85,27 @@ class States:
         that a short one goes on from; or where the buffers came out otherwise than they were.
         """
         path = self._run.path / "steps" / row.file
-        arrays, shortened = read_checkpoint(path, row.digest), _with_noise(like, LIKE)
-        if self._stream is None or set(arrays) != set(leaves(shortened)):
-            self._whole, self._keys = row, []
+        arrays, noises = read_checkpoint(path, row.digest), _noises(like)
+        shortened = _with_noises(like, [LIKE] * len(noises))
+        if self._again is None or not noises or set(arrays) != set(leaves(shortened)):
+            self._whole, self._keys = row, [[] for _ in noises]
             found: TrainingState = as_state(arrays, like, path)
             return found
         found = as_state(arrays, shortened, path)
-        short: Any = found.noise
-        self._whole, self._keys = self._before(short, path), [bytes(key) for key in short.keys]
+        shorts: Any = _noises(found)
+        self._whole = self._before(shorts[0], path)
+        self._keys = [[bytes(key) for key in short.keys] for short in shorts]
         whole = self._run.path / "steps" / self._whole.file
-        then: NoiseState = as_state(read_checkpoint(whole, self._whole.digest), like, whole).noise
-        noise = self._stream.again(then, short.keys)
-        if noise.round != short.round or bytes(_first(noise)) != bytes(short.first):
-            raise RunError(
-                f"the noise of '{path}' does not come out as it was, drawn again from '{whole}': go on on a machine "
-                "and with versions like those that the run began with, or restore the run folder from a copy."
-            )
-        return found._replace(noise=noise)
+        then = _noises(as_state(read_checkpoint(whole, self._whole.digest), like, whole))
+        again = [self._again(noise, short.keys) for noise, short in zip(then, shorts, strict=True)]
+        for noise, short in zip(again, shorts, strict=True):
+            if noise.round != short.round or bytes(_first(noise)) != bytes(short.first):
+                raise RunError(
+                    f"the noise of '{path}' does not come out as it was, drawn again from '{whole}': go on on a "
+                    "machine and with versions like those that the run began with, or restore the run folder from a "
+                    "copy."
+                )
+        return cast(TrainingState, _with_noises(found, again))
 
     def _before(self, short: Short, path: Path) -> Step:
         digest = bytes(short.whole).hex()
@@ -103,8 +115,14 @@ class States:
         raise RunError(f"the checkpoint '{path}' goes on from one that is no step of its run; restore it from a copy.")
 
 
-def _with_noise(state: TrainingState, noise: Any) -> Any:
-    return state._replace(noise=noise)
+def _noises(state: TrainingState) -> Sequence[NoiseState]:
+    """The states of the model updates' noise: the server's one, or each keeper's, or none."""
+    return state.keepers if state.noise is None else [state.noise]
+
+
+def _with_noises(state: TrainingState, noises: Sequence[Any]) -> Any:
+    """The state with as many others in their places."""
+    return state._replace(keepers=tuple(noises)) if state.noise is None else state._replace(noise=noises[0])
 
 
 def _first(noise: NoiseState) -> NDArray[np.uint8]:

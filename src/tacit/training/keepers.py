@@ -1,0 +1,93 @@
+"""Keepers of a simulation: parties of which each adds noise of its own to every sum of updates, so that no server does.
+
+What one adds in a round is a round of its own stream of the run's mechanism, turned, scaled and rounded as an update is
+(`mechanisms.whole`; docs/secure-aggregation.md, "Noise that no server knows"). In a simulation their keys follow from
+the run's key, as all that is drawn, and what their streams carry stands in the run's checkpoints: a run that is resumed
+has the same noise.
+"""
+
+import hashlib
+from functools import lru_cache
+
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+
+from tacit.mechanisms import NoiseState
+from tacit.mechanisms.keys import KEY_BYTES
+from tacit.mechanisms.whole import Basis, carrying_stream, largest_deviation, whole_again, whole_noise
+from tacit.privacy import Guarantee
+from tacit.privacy.encoding import Encoding
+from tacit.privacy.strategy import Strategy
+from tacit.secure_aggregation.encoding import basis
+from tacit.secure_aggregation.noise import residues
+from tacit.training.randomness import seed_for
+from tacit.training.secure_updates import Residues, RoundEncoding, round_signs
+
+States = tuple[NoiseState, ...]  # of each keeper
+
+
+def with_noise_of(keepers: int, encoding: Encoding, updates: Guarantee) -> Encoding:
+    """The same for sums that hold the noise of so many keepers, too, in every round of these updates.
+
+    Raises: InputError where words are too short for both.
+    """
+    if updates.strategy is None:
+        return encoding
+    rounds = updates.participation.rounds
+    deviation = updates.seed_stddev * _largest_deviation(updates.strategy, rounds)
+    return encoding.with_noise(deviation, keepers=keepers, rounds=rounds)
+
+
+@lru_cache(maxsize=64)
+def _largest_deviation(strategy: Strategy, rounds: int) -> float:
+    return largest_deviation(carrying_stream(strategy), rounds)
+
+
+def first_states(keepers: int, strategy: Strategy, dimension: int) -> States:
+    """What each of so many carries before round 0, for sums of `dimension` integers."""
+    return tuple(carrying_stream(strategy).init(dimension) for _ in range(keepers))
+
+
+def noise_words(
+    states: States, updates: Guarantee, how: RoundEncoding, *, model: Array, key: bytes
+) -> tuple[tuple[Residues, ...], States]:
+    """The words (dimension,) modulo 2^bits that each keeper adds in its next round, and what it carries after it.
+
+    updates, how: with the clip norm in force; scale times clip norm stays, so the deviation in integers does, too.
+    model: what is broadcast. key: the run's. Equal arguments, equal bits; the old states are spent.
+    """
+    assert updates.strategy is not None  # a recipe without noise has no keepers
+    stream, turned = carrying_stream(updates.strategy), Basis(*basis(how.encoding, how.signs))
+    name = _round_name(int(states[0].round), how, model)
+    drawn = [
+        whole_noise(
+            stream,
+            state,
+            stddev=how.encoding.scale * updates.seed_stddev,
+            key=seed_for(key, f"noise of keeper {keeper}")[:KEY_BYTES],
+            bound_to=name + how.signs,
+            basis=turned,
+        )
+        for keeper, state in enumerate(states)
+    ]
+    return tuple(residues(noise, how.encoding) for noise, _ in drawn), tuple(after for _, after in drawn)
+
+
+def state_again(
+    strategy: Strategy, encoding: Encoding, state: NoiseState, keys: NDArray[np.uint8], *, key: bytes
+) -> NoiseState:
+    """What a keeper carries after rounds that it gave noise in from `state` on, to the bit; see `whole_again`."""
+    first = int(state.round)
+    bases = [Basis(*basis(encoding, round_signs(key, round))) for round in range(first, first + len(keys))]
+    return whole_again(carrying_stream(strategy), state, keys, bases)
+
+
+def _round_name(round: int, how: RoundEncoding, model: Array) -> bytes:
+    """32 bytes: a hash of all that is public of a round before its devices answer.
+
+    What was released until then is in the model. So a round that is played again after a kill has the same name, and
+    one that is played on from anything else has another, and with it other noise from then on.
+    """
+    public = f"round {round} of keepers' noise: {how.encoding}".encode()
+    return hashlib.sha256(public + how.signs + np.asarray(model).tobytes()).digest()
