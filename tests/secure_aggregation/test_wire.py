@@ -1,5 +1,6 @@
 """Messages: what is written is read back, and nothing else is read."""
 
+import tracemalloc
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -65,6 +66,18 @@ def test_the_bytes_are_those_of_the_page() -> None:
     assert Little(ROUND, 258).to_bytes() == (
         b"tacitsum" + b"\x03\x00" + (60_002).to_bytes(2, "little") + ROUND + b"\x04\x00\x00\x00" + b"\x02\x01\x00\x00"
     )
+
+
+def test_bytes_without_meaning_take_no_memory() -> None:
+    """A million empty fields, of anybody who can send: they are not all listed to say that there are too many."""
+    data = MESSAGE.to_bytes()[: wire.HEADER_BYTES] + bytes(4_000_000)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ProtocolError, match="7 fields; these bytes have 8 or more"):
+            Everything.from_bytes(data)
+        assert tracemalloc.get_traced_memory()[1] < len(data)
+    finally:
+        tracemalloc.stop()
 
 
 @given(message=EVERYTHING, cut=st.integers(0, 10**6))

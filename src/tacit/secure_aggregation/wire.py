@@ -13,6 +13,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
+from itertools import islice
 from typing import Annotated, Any, ClassVar, Self, TypeAlias, TypeVar, get_type_hints
 
 from tacit.errors import ProtocolError
@@ -221,9 +222,11 @@ def _fields_to_bytes(record: Any) -> bytes:
 
 
 def _fields_from_bytes(record: type, data: Buffer) -> dict[str, Any]:
-    layout, parts = _layout(record), list(_parts(data))
+    layout = _layout(record)
+    parts = list(islice(_parts(data), len(layout) + 1))  # no more: an empty field takes 4 bytes, and 200 in memory
     if len(parts) != len(layout):
-        raise ProtocolError(f"a {record.__name__} has {len(layout)} fields; these bytes have {len(parts)}.")
+        many = f"{len(parts)} or more" if len(parts) > len(layout) else len(parts)
+        raise ProtocolError(f"a {record.__name__} has {len(layout)} fields; these bytes have {many}.")
     values = {}
     for (name, field), part in zip(layout, parts, strict=True):
         try:
