@@ -384,6 +384,9 @@ class TestSettings:
             settings.check(least_reports=100)
         with pytest.raises(InputError, match="none of those that are trusted"):
             settings.check(least_reports=2, keepers=settings.keepers[1:])
+        settings.check(least_reports=2, corrupt=1, joined=(bytes(32),))
+        with pytest.raises(InputError, match="has reported in the round"):
+            settings.check(least_reports=2, joined=(settings.name,))
         noisy = dataclasses.replace(settings, contributors=(CLIENTS[1].public, CLIENTS[2].public), margin=9)
         noisy.check(least_reports=2, always=noisy.contributors[:1])
         noisy.check(least_reports=2, margin=9)
@@ -391,6 +394,16 @@ class TestSettings:
             noisy.check(least_reports=2, margin=10)
         with pytest.raises(InputError, match=f"{CLIENTS[0].public.hex()[:16]}, whose noise is wanted"):
             noisy.check(least_reports=2, always=(CLIENTS[0].public,))
+
+    def test_a_server_may_not_ask_just_the_keepers_that_work_with_it(self, tmp_path: Path) -> None:
+        """Of four keepers whom a device trusts two may be corrupt. They alone are a quorum of a round of themselves."""
+        settings = small_round(tmp_path).settings
+        friends = dataclasses.replace(settings, keepers=settings.keepers[:2], boxes=settings.boxes[:2])
+        assert friends.quorum == 2
+        friends.check(least_reports=2, keepers=settings.keepers)
+        with pytest.raises(InputError, match="safe where 1 of its 2 keepers work with the server"):
+            friends.check(least_reports=2, keepers=settings.keepers, corrupt=2)
+        dataclasses.replace(settings, corrupt=2).check(least_reports=2, keepers=settings.keepers, corrupt=2)
 
     def test_their_bytes_are_read_back_and_name_the_round(self, tmp_path: Path) -> None:
         settings = small_round(tmp_path).settings

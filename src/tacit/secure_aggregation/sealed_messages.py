@@ -130,11 +130,15 @@ class SealedRound(Record):
         keepers: Collection[bytes] | None = None,
         always: Collection[bytes] = (),
         margin: int = 0,
+        corrupt: int = 1,
+        joined: Collection[bytes] = (),
     ) -> None:
         """What a client or a keeper asks of a round before it takes part, whatever the server says.
 
         least_reports: the smallest report goal that it accepts; keepers: the identities that it trusts; always: those
-        whose noise it wants in every sum; margin: a contributor's own, `Encoding.margin_each`.
+        whose noise it wants in every sum; margin: a contributor's own, `Encoding.margin_each`; corrupt: how many of the
+        keepers may work with the server, as far as it knows; joined: names of rounds that it has reported in, kept
+        through restarts. Without `corrupt` a server asks just those few keepers that work with it.
         Raises: InputError where the round is another.
         """
         if self.report_goal < least_reports:
@@ -144,6 +148,16 @@ class SealedRound(Record):
             )
         if keepers is not None and (strange := next((each for each in self.keepers if each not in keepers), None)):
             raise InputError(f"this round's keeper {strange.hex()[:16]} is none of those that are trusted here.")
+        if self.corrupt < corrupt:
+            raise InputError(
+                f"this round is safe where {self.corrupt} of its {len(self.keepers)} keepers work with the server, and "
+                f"here it is to be where {corrupt} do; ask for rounds with as many, or more keepers."
+            )
+        if self.name in joined:
+            raise InputError(
+                "this device has reported in the round: a second report would have its keepers add shares of two keys. "
+                "Send the first again, byte for byte."
+            )
         if missing := next((each for each in always if each not in self.contributors), None):
             raise InputError(f"{missing.hex()[:16]}, whose noise is wanted in every sum here, does not contribute.")
         if self.margin < margin:
