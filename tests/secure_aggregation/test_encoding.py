@@ -109,6 +109,18 @@ def decoded_often(encoding: Encoding, update: NDArray[np.float32], *, as_if: Enc
     )
 
 
+def test_encodings_finer_than_their_arithmetic_are_refused() -> None:
+    """What float32 cannot clip at `largest` would be beyond it; a squared norm of 64 bits would pass as a small one."""
+    fine = Encoding(parameters=1, dimension=1, clip_norm=1.0, scale=2.0**25 + 6, report_goal=1, sigmas=0.5)
+    assert fine.largest == 2**24 + 3
+    with pytest.raises(InputError, match="finer than float32"):
+        encode(np.ones(1, np.float32), fine, signs=bytes(32), rounding=bytes(32))
+    with pytest.raises(InputError, match="64 bits tell; allow a larger inflation"):
+        Encoding.within(3 * 2**20, 1.0, 60, inflation=1 + 1e-10)
+    finest = Encoding.within(3 * 2**20, 1.0, 60, inflation=1 + 1e-9)
+    assert finest.longest_squared < 2**62 and finest.largest <= 2**24
+
+
 def test_rounding_is_unbiased_and_a_wrong_scale_is_seen() -> None:
     encoding = Encoding.within(150, 1.0, 1, inflation=1.2)
     update = update_of(150, 1.0, seed=3)

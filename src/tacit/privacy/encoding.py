@@ -16,6 +16,8 @@ SIGMAS = 10.0  # a rotated coordinate is clipped at so many; no update of a bill
 OVERFLOW = 2.0**-40  # probability that keepers' noise leaves the modulus in any round of a run
 UNSENT = 2.0**-80  # probability that a keeper has noise in any round of a run that is beyond `margin_each`
 WORD = 32  # bits of a coordinate at most
+EXACT = 1 << 24  # whole numbers that float32, in which an update is rotated, has all of
+EXACT_SQUARED = 1 << 62  # a squared norm, and what rounding may add to it before it is measured, in 64 bits with sign
 
 
 def _paley_orders(largest: int) -> tuple[int, ...]:
@@ -139,13 +141,18 @@ class Encoding:
         ).checked()
 
     def checked(self) -> "Encoding":
-        """Itself. Raises: InputError where a coordinate of a sum needs more than WORD bits."""
+        """Itself. Raises: InputError where a coordinate of a sum needs more than WORD bits, or is finer than EXACT."""
         if self.bits > WORD:
             noise = f" and noise up to {self.margin:,}" if self.margin else ""
             raise InputError(
                 f"sums of report_goal={self.report_goal:,} reports with coordinates up to {self.largest:,}{noise} need "
                 f"{self.bits} bits a coordinate, and words have {WORD}; ask for fewer reports, or allow a larger "
                 "inflation."
+            )
+        if self.largest > EXACT or self.longest_squared > EXACT_SQUARED:
+            raise InputError(
+                f"coordinates up to {self.largest:,} of updates {math.isqrt(self.longest_squared):,} long are finer "
+                f"than float32 and sums of squares in 64 bits tell; allow a larger inflation than {self.inflation!r}."
             )
         return self
 
