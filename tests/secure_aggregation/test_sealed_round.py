@@ -194,6 +194,18 @@ class TestALyingClient:
         with pytest.raises(ProtocolError, match=f"client {liar.public.hex()[:16]} has spoilt the round"):
             small.summed_by(0, deposits)
 
+    @pytest.mark.parametrize("box", [b"", bytes(31), bytes(2**20)])
+    def test_a_box_that_no_keeper_could_add_is_refused_before_it_spoils_the_round(
+        self, tmp_path: Path, box: bytes
+    ) -> None:
+        small = small_round(tmp_path)
+        honest = small.report(0, vectors(1)[0])
+        assert {len(each) for each in honest.boxes} == {small.settings.box_bytes}
+        broken = dataclasses.replace(honest, boxes=(*honest.boxes[:-1], box))
+        with pytest.raises(ProtocolError, match=f"has {len(box)} bytes and not {small.settings.box_bytes}"):
+            small.server.receive(_with_boxes_of(small, CLIENTS[0], honest, broken).to_bytes())
+        assert small.server.reports == 0
+
     def test_a_vector_that_was_not_promised_is_refused_on_the_device(self, tmp_path: Path) -> None:
         small = small_round(tmp_path)
         with pytest.raises(InputError, match="numbers up to 100"):

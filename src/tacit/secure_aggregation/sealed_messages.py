@@ -18,7 +18,7 @@ from tacit.secure_aggregation import wire
 from tacit.secure_aggregation.discrete_gaussian import TAIL
 from tacit.secure_aggregation.lattice import PUBLISHED, published
 from tacit.secure_aggregation.residues import packed_bytes
-from tacit.secure_aggregation.secrets import KEY_BYTES, SIGNATURE_BYTES, TAG_BYTES
+from tacit.secure_aggregation.secrets import KEY_BYTES, SEALED_BYTES, SIGNATURE_BYTES, TAG_BYTES
 from tacit.secure_aggregation.shares import PRIME
 from tacit.secure_aggregation.slots import Slots
 from tacit.secure_aggregation.wire import Bytes, Count, Digest, Index, Indices, ManyBytes, Message, Record
@@ -113,6 +113,11 @@ class SealedRound(Record):
     def body_bytes(self) -> int:
         """Bytes of a client's ciphertexts."""
         return self.slots.polynomials * packed_bytes(self.slots.parameters.ring)
+
+    @property
+    def box_bytes(self) -> int:
+        """Bytes of a client's box for one keeper."""
+        return SEALED_BYTES + 4 * self.columns
 
     def reports(self, clients: Collection[bytes]) -> int:
         """How many reports a set holds: contributors of noise are none. Raises: InputError for a set without one."""

@@ -77,6 +77,11 @@ class SealedServer:
                 f"the report of {_short(report.client)} has {len(report.body)} bytes of ciphertext and "
                 f"{len(report.boxes)} boxes; this round takes {settings.body_bytes} and {len(settings.keepers)}."
             )
+        if wrong := {len(box) for box in report.boxes} - {settings.box_bytes}:
+            raise ProtocolError(
+                f"a box of {_short(report.client)} has {min(wrong)} bytes and not {settings.box_bytes}: no keeper could"
+                " add what is in it, and the round would be void."
+            )
         digests = report_digests(report.boxes, report.ephemeral, report.tag)
         signed = signed_report(settings.name, report.client, digests)
         check_signature(report.client, "report", signed, report.signature)
