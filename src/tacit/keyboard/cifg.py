@@ -9,6 +9,7 @@ The slow, obvious twin is `tests/keyboard/numpy_model.py`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import jax
@@ -48,6 +49,7 @@ class Cifg:
                 f"model.vocabulary={self.vocabulary} must be at least 5: four special tokens and one word."
             )
 
+    @partial(jax.jit, static_argnames="self")  # one program, where each step would be compiled by itself
     def init(self, key: Array) -> CifgParameters:
         """Fresh parameters, drawn so that plain SGD moves from the first round.
 
