@@ -34,6 +34,7 @@ from tacit.errors import RunError, TacitError
 from tacit.evaluation.fine_tuning import FineTuning
 from tacit.evaluation.settings import EvaluationSettings, PersonalizationSettings, ReleasePrice
 from tacit.evaluation.splits import TemporalSplit
+from tacit.jobs.machine_checks import CHECKS
 from tacit.keyboard.model_folder import write_model
 from tacit.keyboard.vocabulary import Provenance, Vocabulary
 from tacit.planning import Clients, Scenario, Utility
@@ -144,13 +145,21 @@ RUNS = {
 }
 every_run = pytest.mark.parametrize("job", RUNS.values(), ids=RUNS)
 
+
+def diagnosis(progress: Progress) -> Any:
+    """With one of its checks, each of which is a process; tests/jobs/test_doctor.py has them all."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tacit.jobs.doctor.CHECKS", {"BLAS": CHECKS["BLAS"]})
+        return tacit.doctor(progress=progress)
+
+
 SERVED = Participation(rounds=60, min_separation=20, max_participations=3)
 SCENARIO = Scenario(clients=Clients(devices=10**6), rounds=700, utility=Utility())
 ANSWERS: dict[str, Callable[[Progress], Any]] = {
     "design": lambda progress: tacit.design_mechanism("blt", SERVED, buffers=2, progress=progress),
     "compare_mechanisms": lambda progress: tacit.compare_mechanisms(SERVED, progress=progress),
     "plan": lambda progress: tacit.plan(SCENARIO, "tree", Goal(zcdp=1.0, delta=1e-10), progress=progress),
-    "doctor": lambda progress: tacit.doctor(progress=progress),
+    "doctor": diagnosis,
     "simulate": lambda progress: tacit.simulate(
         SimulationSettings(
             population=Population(devices=2_000), rules=RoundRules(report_goal=10, timer_hours=12), rounds=40

@@ -5,9 +5,7 @@ A new mechanism adds one line to STRATEGIES. Its slow twin is `dense`, here appl
 
 import hashlib
 import io
-import os
-import subprocess
-import sys
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import jax
@@ -21,6 +19,7 @@ from scipy.stats import kstest
 
 from tacit.errors import InputError
 from tacit.mechanisms import NoiseState, NoiseStream, fresh_key, standard_normal_seeds, stream_for
+from tacit.mechanisms import seeds as seeds_module
 from tacit.mechanisms.banded_inverse import BandedInverseStream
 from tacit.mechanisms.grid import grid_for
 from tacit.mechanisms.keys import PURPOSES, round_key
@@ -393,31 +392,30 @@ def test_seeds_that_are_drawn_again_are_those_that_were_kept() -> None:
     np.testing.assert_allclose(streamed(keeps, seeds), streamed(draws, seeds), rtol=0, atol=1e-14)
 
 
-DIGEST = """
-import hashlib, os, sys
-import jax.numpy as jnp
-os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(sys.argv[1])])
-from tacit.mechanisms import stream_for
-from tacit.privacy.strategy import PUBLISHED_BLT, BandedInverse, BandedToeplitz, Tree
-digest, key, dimension = hashlib.sha256(), bytes(16), 600_001
-four = (PUBLISHED_BLT["b400"], Tree(variance_reduced=True), BandedToeplitz((1.0, 0.5, 0.3)), BandedInverse((1.0, -0.9)))
-for stream in map(stream_for, four):
-    state, total = stream.init(dimension), jnp.ones(dimension)
-    for round in range(4):
-        noisy, state = stream.add_noise(state, total, stddev=0.3, key=key, purpose="model update")
-        digest.update(bytes(noisy))
-    digest.update(state.buffers.tobytes() + state.keys.tobytes())
-print(digest.hexdigest())
-"""
+FOUR = (PUBLISHED_BLT["b400"], Tree(variance_reduced=True), BandedToeplitz((1.0, 0.5, 0.3)), BandedInverse((1.0, -0.9)))
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system cannot pin a process to a core")
-def test_bits_do_not_depend_on_the_number_of_threads() -> None:
-    def digest(cores: int) -> str:
-        command = [sys.executable, "-c", DIGEST, str(cores)]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+@pytest.mark.parametrize("strategy", FOUR, ids=lambda strategy: strategy.kind)
+def test_bits_do_not_depend_on_the_number_of_threads(strategy: Strategy, monkeypatch: pytest.MonkeyPatch) -> None:
+    dimension, stream = 2 * BLOCK + 1, stream_for(strategy)
 
-    assert digest(1) == digest(os.cpu_count() or 1)
+    def digest(threads: int) -> str:
+        opened: list[int] = []
+
+        def pool() -> ThreadPoolExecutor:
+            opened.append(threads)
+            return ThreadPoolExecutor(threads)
+
+        monkeypatch.setattr(seeds_module, "ThreadPoolExecutor", pool)
+        found, state, total = hashlib.sha256(), stream.init(dimension), jnp.ones(dimension)
+        for _ in range(3):
+            noisy, state = stream.add_noise(state, total, stddev=0.3, key=bytes(16), purpose="model update")
+            found.update(bytes(noisy))
+        found.update(state.buffers.tobytes() + state.keys.tobytes())
+        assert opened, "three blocks need no threads"
+        return found.hexdigest()
+
+    assert digest(1) == digest(3)
 
 
 # -- refusals ------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.errors import InputError
 from tacit.evaluation.accuracy import GROUP, Evaluation, HeldOut, evaluate
-from tacit.keyboard.cifg import Cifg
+from tacit.keyboard.cifg import Cifg, CifgParameters
 from tacit.keyboard.language_model import count
 from tacit.keyboard.metrics import Counts
 
@@ -25,28 +25,32 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
 
 
 NETWORK = Cifg(vocabulary=60, embedding=6, units=8)
-PARAMETERS = NETWORK.init(jax.random.key(2))
 
 
-def test_every_client_counts_its_own_sentences(cache: Cache) -> None:
+@pytest.fixture(scope="module")
+def parameters() -> CifgParameters:
+    return NETWORK.init(jax.random.key(2))
+
+
+def test_every_client_counts_its_own_sentences(cache: Cache, parameters: CifgParameters) -> None:
     clients = cache.clients("validation")
     assert len(clients) % GROUP, "the last group has empty places"
     held_out = HeldOut.read(cache, clients, sentences=3, words=6)
     of_one = jax.jit(partial(count, NETWORK))  # one compilation for all sentences
-    found = evaluate(NETWORK, PARAMETERS, held_out, cores=Cores(Hardware(workers=1)))
+    found = evaluate(NETWORK, parameters, held_out, cores=Cores(Hardware(workers=1)))
     assert len(found.clients) == len(clients)
     for padded, counts in zip(held_out.sentences, found.clients, strict=True):
         slow = Counts()
         for sentence in padded:
-            slow = slow + of_one(PARAMETERS, jnp.asarray(sentence[None])).host()
+            slow = slow + of_one(parameters, jnp.asarray(sentence[None])).host()
         assert whole(counts) == whole(slow)
         assert nats(counts) == pytest.approx(nats(slow), rel=1e-5)
     assert found.total.words == sum(counts.words for counts in found.clients) > 0
 
 
-def test_workers_change_nothing(cache: Cache) -> None:
+def test_workers_change_nothing(cache: Cache, parameters: CifgParameters) -> None:
     held_out = HeldOut.read(cache, cache.clients("validation"), sentences=3, words=6)
-    one, two = (evaluate(NETWORK, PARAMETERS, held_out, cores=Cores(Hardware(workers=n))) for n in (1, 2))
+    one, two = (evaluate(NETWORK, parameters, held_out, cores=Cores(Hardware(workers=n))) for n in (1, 2))
     assert one == two
 
 

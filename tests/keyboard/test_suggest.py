@@ -1,5 +1,6 @@
 """Next words for what was typed: those of the model's full softmax, by whatever way its network reads."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from tacit.keyboard.language_model import LanguageModel
 from tacit.keyboard.model_folder import TrainedModel, load_model, write_model
 from tacit.keyboard.suggest import Suggestion, TypingSession
 from tacit.keyboard.tokens import Tokenizer
-from tacit.keyboard.vocabulary import BOS, SPECIALS, Provenance, Vocabulary
+from tacit.keyboard.vocabulary import BOS, PAD, SPECIALS, Provenance, Vocabulary
 
 WORDS = tuple(f"w{number}" for number in range(56))
 PUBLIC = Provenance(kind="public", description="for tests")
@@ -36,14 +37,27 @@ def model_of(network: LanguageModel, seed: int = 0, vocabulary: Vocabulary = VOC
     )
 
 
-MODELS = {str(network): model_of(network) for network in NETWORKS}
+PLACES = 16  # more than a sentence of a test has words: one program for each network
+
+
+@cache
+def made(network: LanguageModel) -> TrainedModel:
+    """A model with this network, once; not when tests are collected, for that every process does."""
+    return model_of(network)
+
+
+@cache
+def scores_of(network: LanguageModel) -> Any:
+    return jax.jit(network.logits)
 
 
 def slowly(model: TrainedModel, prompt: str, k: int) -> list[tuple[str, float]]:
     """By the scores of the last sentence at once, the softmax over all ids, and all words in order."""
     encoded = Tokenizer(model.vocabulary).encode([prompt + " W0"])  # so that an ended sentence has a next one
     last = encoded.ids[len(encoded.ids) - encoded.lengths[-1] : -2]  # without that word and the end
-    scores = np.asarray(model.network.logits(model.parameters, last[None])[0, -1], np.float64)
+    padded = np.full((1, PLACES), PAD, np.int32)  # no word's scores depend on what comes behind it
+    padded[0, : len(last)] = last
+    scores = np.asarray(scores_of(model.network)(model.parameters, padded)[0, len(last) - 1], np.float64)
     shares = numpy_model.softmax(scores)
     order = sorted(range(SPECIALS, 60), key=lambda id: (-scores[id], id))
     return [(model.vocabulary.word_of(id), shares[id]) for id in order[:k]]
@@ -55,7 +69,7 @@ PIECES = st.sampled_from([*WORDS[:8], "W3", "unheard", "don't", "12:30", "<url>"
 @pytest.mark.parametrize("network", NETWORKS, ids=str)
 @given(typed=st.lists(PIECES, max_size=7), k=st.integers(1, 56))
 def test_suggestions_are_the_best_of_the_full_softmax(network: LanguageModel, typed: list[str], k: int) -> None:
-    prompt, model = " ".join(typed), MODELS[str(network)]
+    prompt, model = " ".join(typed), made(network)
     found, wanted = model.next_words(prompt, k), slowly(model, prompt, k)
     assert [each.word for each in found] == [word for word, _ in wanted]
     assert [each.probability for each in found] == pytest.approx([share for _, share in wanted], rel=1e-4)
@@ -64,7 +78,7 @@ def test_suggestions_are_the_best_of_the_full_softmax(network: LanguageModel, ty
 @given(st.lists(PIECES.filter(lambda piece: piece != "…"), max_size=6))  # it ends a sentence by what follows it
 def test_committed_word_by_word_it_is_the_same(typed: list[str]) -> None:
     """One session for all words, and another beside it, which moves nothing in the first."""
-    model = MODELS[str(NETWORKS[0])]
+    model = made(NETWORKS[0])
     session, other = model.typing(), model.typing()
     for word in typed:
         session.commit(f"{word} ")
@@ -106,7 +120,7 @@ def test_specials_are_never_suggested_and_ties_go_by_rank() -> None:
 
 
 def test_from_a_folder(tmp_path: Path) -> None:
-    model = MODELS[str(NETWORKS[1])]
+    model = made(NETWORKS[1])
     write_model(tmp_path / "model", model.network, model.parameters, VOCABULARY.to_json().encode())
     found = load_model(tmp_path).next_words("w1 w2")
     assert found == model.next_words("w1 w2", 3) and isinstance(found[0], Suggestion)
@@ -124,7 +138,7 @@ def test_from_a_folder(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_asked_is_refused(prompt: Any, k: Any, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
-        MODELS[str(NETWORKS[0])].next_words(prompt, k)
+        made(NETWORKS[0]).next_words(prompt, k)
 
 
 def test_a_model_of_no_numbers_suggests_nothing() -> None:
