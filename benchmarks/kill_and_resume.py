@@ -29,6 +29,7 @@ WORDS = [a + b for a in "bcdfgklm" for b in ("a", "at", "en", "ing", "o", "ur", 
 CLIENTS = 90
 PRELOADED = ["tacit.cli", "matplotlib.backends.backend_agg", "matplotlib.font_manager", "matplotlib.figure"]
 ROUNDS = 16
+SECURE = '[aggregation]\nkind = "secure"\nprotocol = "{}"\nprotocol_clients = 6\nprotocol_dropout = 0.15\nthreshold = 3'
 MECHANISMS = {
     "none": 'mechanism = { name = "none" }',
     "independent": 'noise_multiplier = 0.3\nmechanism = { name = "independent" }',
@@ -38,6 +39,11 @@ MECHANISMS = {
     "banded-inverse": 'noise_multiplier = 0.3\nmechanism = { name = "banded-inverse", coefficients = [1.0, -0.5] }',
     "tree with adaptive clipping": (
         'noise_multiplier = 0.3\nmechanism = { name = "tree", restarts = [5, 10] }\n[clipping]\ninitial = 0.2'
+    ),
+    "secure sums by masks": 'noise_multiplier = 0.3\nmechanism = { name = "blt-b400" }\n' + SECURE.format("masks"),
+    "secure sums by one message": (
+        'noise_multiplier = 0.3\nmechanism = { name = "tree", restarts = [5, 10] }\n[clipping]\ninitial = 0.2\n'
+        "[training_loss]\nbound = 8.0\n" + SECURE.format("one-message")
     ),
 }
 RECIPE = """
@@ -184,8 +190,8 @@ def cycle(folder: Path, number: int, recipe: Path, draw: random.Random, usual: f
     return run, stages
 
 
-def measure(cycles: int, seed: int, progress: Callable[[str], None]) -> dict[str, Any]:
-    """Run the cycles; {"cycles", "kills", "identical", "different": [...], "stages", "seconds"}."""
+def measure(cycles: int, seed: int, mechanisms: list[str], progress: Callable[[str], None]) -> dict[str, Any]:
+    """Run the cycles: {"cycles", "kills", "identical", "different": [...], "stages", "seconds"}."""
     draw = random.Random(seed)
     began = time.monotonic()
     stages: Counter[str] = Counter()
@@ -198,7 +204,7 @@ def measure(cycles: int, seed: int, progress: Callable[[str], None]) -> dict[str
         multiprocessing.get_context("forkserver").set_forkserver_preload(PRELOADED)
         recipes = make_world(folder)
         wanted, usual = {}, 0.0
-        for mechanism in list(MECHANISMS)[: max(cycles, 1)]:
+        for mechanism in mechanisms[: max(cycles, 1)]:
             usual = complete(folder / mechanism, recipes[mechanism])
             wanted[mechanism] = what_happened(folder / mechanism)
         for number in range(cycles):
@@ -228,9 +234,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cycles", type=int, default=50)
     parser.add_argument("--seed", type=int, default=None, help="of the instants; left out, from the clock")
+    parser.add_argument("--mechanisms", default="", help="only those whose name begins so; left out, all")
     options = parser.parse_args()
     seed = time.time_ns() % 2**32 if options.seed is None else options.seed
-    result = measure(options.cycles, seed, lambda line: print(line, file=sys.stderr, flush=True))
+    mechanisms = [name for name in MECHANISMS if name.startswith(options.mechanisms)]
+    if not mechanisms:
+        parser.error(f"no mechanism begins with '{options.mechanisms}'; there are {', '.join(MECHANISMS)}")
+    result = measure(options.cycles, seed, mechanisms, lambda line: print(line, file=sys.stderr, flush=True))
     print(json.dumps(result))
     sys.exit(1 if result["different"] else 0)
 

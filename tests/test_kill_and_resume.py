@@ -9,9 +9,11 @@ from tests.conftest import REPOSITORY
 
 
 @pytest.mark.long
-def test_killed_runs_resume_to_the_same_bits() -> None:
+@pytest.mark.parametrize(("mechanisms", "seed"), [("", "5"), ("secure sums", "19")], ids=["first four", "secure sums"])
+def test_killed_runs_resume_to_the_same_bits(mechanisms: str, seed: str) -> None:
     script = REPOSITORY / "benchmarks" / "kill_and_resume.py"
-    done = subprocess.run([sys.executable, script, "--cycles", "4", "--seed", "5"], capture_output=True, text=True)
+    asked = ("--cycles", "4", "--seed", seed, "--mechanisms", mechanisms)
+    done = subprocess.run([sys.executable, script, *asked], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert result["identical"] == result["cycles"] == 4 and result["different"] == []
