@@ -167,7 +167,7 @@ def cipher_speed(cipher: Callable[[bytes], Any], turns: int) -> float:
 def masked_row(parameters: int, turns: int, clients: int) -> dict[str, Any]:
     from tacit.secure_aggregation import secrets
     from tacit.secure_aggregation.masked_client import MaskedClient
-    from tacit.secure_aggregation.masked_messages import RoundSettings
+    from tacit.secure_aggregation.masked_messages import Advertise, RoundSettings
     from tacit.secure_aggregation.masked_server import MaskedServer
     from tacit.secure_aggregation.secrets import Identity
 
@@ -180,7 +180,7 @@ def masked_row(parameters: int, turns: int, clients: int) -> dict[str, Any]:
         most_reports=encoding.most_reports,
         fewest=2,
         server_key=secrets.public_key(private),
-        seed=os.urandom(32),
+        nonce=os.urandom(32),
         dropout=VANISHED,
     )
     server = spent("open", MaskedServer, settings, [each.public for each in identities], private)
@@ -194,7 +194,8 @@ def masked_row(parameters: int, turns: int, clients: int) -> dict[str, Any]:
         for client, data in sent.items():
             yield spent("clients", devices[client].receive, data)
 
-    waiting: Iterator[bytes] = (spent("clients", device.advertise) for device in devices)
+    advertised = [spent("clients", device.advertise) for device in devices]
+    waiting: Iterator[bytes] = iter(advertised)
     for step in ("advertise", "share", "add", "consent", "unmask"):
         for message in waiting:
             spent(step, server.receive, message)
@@ -204,8 +205,10 @@ def masked_row(parameters: int, turns: int, clients: int) -> dict[str, Any]:
     survivors = clients - len(vanished)
     expected = vector.astype(np.uint64) * survivors & np.uint64(encoding.modulus - 1)
     assert np.array_equal(server.total, expected), "the sum is not the sum"
-    near = settings.neighbours()
-    masks = survivors + sum(len(set(near[gone]) - vanished) for gone in vanished)
+    choices = [Advertise.from_bytes(device).choice for device in advertised]
+    chosen = [set(settings.chosen(client, choice)) for client, choice in enumerate(choices)]
+    stayed = set(range(clients)) - vanished
+    masks = survivors + sum(other in chosen[gone] or gone in chosen[other] for gone in vanished for other in stayed)
     floors = [
         masks * 4 * encoding.dimension / cipher_speed(cipher, turns)
         for cipher in (secrets.after_head, secrets.counter_mode)
@@ -214,7 +217,8 @@ def masked_row(parameters: int, turns: int, clients: int) -> dict[str, Any]:
     return {
         "clients": clients,
         "vanished": len(vanished),
-        "neighbours": settings.plan().degree,
+        "chosen": settings.plan().degree,
+        "neighbours": round(settings.plan().mean_neighbours, 1),
         "masks": masks,
         "server_s": of_server,
         "floor_s": floors[0],
@@ -437,22 +441,23 @@ def masked_formula(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
     of_report = statistics.fmean(before(row) / (row["clients"] - row["vanished"]) for row in rows[:2])
     of_mask = statistics.fmean(row["by_step_s"]["open"] / row["masks"] for row in rows[:2])
-    degree = graph_plan(REPORT_GOAL, dropout=round(1000 * VANISHED), corruption=100).degree
+    plan = graph_plan(REPORT_GOAL, dropout=round(1000 * VANISHED), corruption=100)
     gone = round(VANISHED * REPORT_GOAL)
-    masks = REPORT_GOAL - gone + gone * degree * (1 - VANISHED)
+    masks = REPORT_GOAL - gone + gone * plan.mean_neighbours * (1 - VANISHED)
     found = {
         "protocol": "masks",
         "from_clients": [row["clients"] for row in rows[:2]],
         "report_s": of_report,
         "mask_s": of_mask,
         "clients": REPORT_GOAL,
-        "neighbours": degree,
+        "chosen": plan.degree,
+        "neighbours": round(plan.mean_neighbours, 1),
         "server_s": of_report * (REPORT_GOAL - gone) + of_mask * masks,
         "all_pairs_masks": REPORT_GOAL - gone + gone * (REPORT_GOAL - gone),
     }
-    edges = [row["clients"] * row["neighbours"] for row in rows[:2]]  # a box for each, until they are passed on
+    edges = [row["clients"] * row["chosen"] for row in rows[:2]]  # a box for each, until they are passed on
     a_box = (rows[1]["server_bytes"] - rows[0]["server_bytes"]) / (edges[1] - edges[0])
-    found["server_bytes"] = rows[0]["server_bytes"] + a_box * (REPORT_GOAL * degree - edges[0])
+    found["server_bytes"] = rows[0]["server_bytes"] + a_box * (REPORT_GOAL * plan.degree - edges[0])
     found["all_pairs_s"] = of_report * (REPORT_GOAL - gone) + of_mask * found["all_pairs_masks"]
     if len(rows) > 2:
         found["checked_at"] = rows[2]["clients"]

@@ -30,6 +30,7 @@ from tacit.secure_aggregation.simulate import MaskedRound, run_masked_round
 from tacit.secure_aggregation.wire import Message, opened
 
 BITS = 19
+COPIED = ("dimension", "bits", "most_reports", "fewest", "server_key", "nonce")
 
 
 def vectors(clients: int, dimension: int = 20, bits: int = BITS) -> list[Words]:
@@ -46,7 +47,7 @@ def parties(clients: int = 5, **settings: Any) -> tuple[MaskedServer, list[Maske
     draw = secrets.seeded(bytes(32))
     identities = [Identity(draw(32)) for _ in range(clients)]
     public, private = [each.public for each in identities], draw(32)
-    usual = dict(dimension=20, bits=BITS, most_reports=clients, fewest=2, seed=draw(32)) | settings
+    usual = dict(dimension=20, bits=BITS, most_reports=clients, fewest=2, nonce=draw(32)) | settings
     server = MaskedServer(RoundSettings.of(public, server_key=secrets.public_key(private), **usual), public, private)
     sent = zip(identities, vectors(clients), strict=True)
     return server, [MaskedClient(server.invitation, identity, vector, draw=draw) for identity, vector in sent]
@@ -181,13 +182,15 @@ def test_a_device_tells_no_share_without_a_quorum_of_signatures_of_what_it_signe
     assert len(consents.signers) == quorum == 4
     signers, signatures = consents.signers, consents.signatures
     for wrong, said in [
-        (Consents(consents.round, signers[:3], signatures[:3]), "3 clients signed"),
-        (Consents(consents.round, signers, signatures[:3]), "4 clients signed"),
-        (Consents(consents.round, (0, 0, 1, 2), signatures), "ascending"),
-        (Consents(consents.round, (0, 1, 2, 5), signatures), "ascending"),
-        (Consents(consents.round, signers, (signatures[1], *signatures[1:])), "signature"),
-        (Consents(consents.round, signers, (bytes(64), *signatures[1:])), "signature"),
-        (Consents(bytes(32), signers, signatures), "round"),
+        (replace(consents, signers=signers[:3], signatures=signatures[:3]), "3 clients signed"),
+        (replace(consents, signatures=signatures[:3]), "4 clients signed"),
+        (replace(consents, signers=(0, 0, 1, 2)), "ascending"),
+        (replace(consents, signers=(0, 1, 2, 5)), "ascending"),
+        (replace(consents, signatures=(signatures[1], *signatures[1:])), "signature"),
+        (replace(consents, signatures=(bytes(64), *signatures[1:])), "signature"),
+        (replace(consents, round=bytes(32)), "round"),
+        (replace(consents, boxes=consents.boxes[:3]), "3 boxes came of 4"),
+        (replace(consents, senders=(0, 1, 2, 3)), "ascending"),  # itself
     ]:
         with pytest.raises(ProtocolError, match=said):
             devices[0].receive(wrong.to_bytes())
@@ -202,21 +205,21 @@ def test_keys_are_believed_where_their_owner_signed_them() -> None:
     for wrong, said in [
         ((changed, *keys[1:]), "signature"),
         ((keys[0], keys[0], *keys[1:]), "ascending"),
-        (keys[:1], "1 neighbours advertised; fewer than 3"),
+        (keys[:1], "1 chosen neighbours advertised; fewer than 3"),
         (keys[::-1], "ascending"),
         ((keys[0][:-1], *keys[1:]), "ends within a field"),
     ]:
         with pytest.raises(ProtocolError, match=said):
             devices[0].receive(Keys(stranger.round, wrong).to_bytes())
-    with pytest.raises(ProtocolError, match="ascending"):  # its own
-        devices[0].receive(Keys(stranger.round, (devices[0].advertise(), *keys[1:])).to_bytes())
+    with pytest.raises(ProtocolError, match="client 0 is no neighbour"):  # of its own
+        devices[0].receive(Keys(stranger.round, (devices[0].advertise(), *keys)).to_bytes())
 
 
 def test_boxes_come_from_who_advertised_and_each_once() -> None:
     _, devices, sent = until(Boxes)
     boxes = Boxes.from_bytes(sent[0])
     for senders, content, said in [
-        (boxes.senders[:2], boxes.boxes[:2], "2 neighbours shared"),
+        (boxes.senders[:2], boxes.boxes[:2], "2 chosen neighbours shared"),
         ((1, 1, 2, 3), boxes.boxes, "ascending"),
         ((1, 2, 3, 5), boxes.boxes, "ascending"),
         (boxes.senders, boxes.boxes[:3], "3 boxes came of 4"),
@@ -240,7 +243,7 @@ def test_a_box_that_does_not_open_costs_its_maker_one_share() -> None:
                 server.receive(answer)
         else:
             server.receive(answer)
-    assert set(devices[1]._held) == {2, 3, 4} and set(devices[3]._held) == {0, 1, 2, 4}
+    assert set(devices[1]._key_shares) == {2, 3, 4} and set(devices[3]._key_shares) == {0, 1, 2, 4}
 
 
 def test_the_server_refuses_what_is_not_of_its_clients() -> None:
@@ -249,9 +252,9 @@ def test_the_server_refuses_what_is_not_of_its_clients() -> None:
     for wrong, said in [
         (answer[:-1] + bytes([answer[-1] ^ 1]), "tag"),
         (answer[:100] + bytes([answer[100] ^ 1]) + answer[101:], "tag|length|bytes"),
-        (MaskedVector(server.settings.name, 7, bytes(32), b"", bytes(16)).to_bytes(), "client 7 was not asked"),
-        (MaskedVector(server.settings.name, 1, bytes(32), b"", bytes(16)).to_bytes(), "tag"),
-        (MaskedVector(bytes(32), 1, bytes(32), b"", bytes(16)).to_bytes(), "round"),
+        (MaskedVector(server.settings.name, 7, bytes(32), (), b"", bytes(16)).to_bytes(), "client 7 was not asked"),
+        (MaskedVector(server.settings.name, 1, bytes(32), (), b"", bytes(16)).to_bytes(), "tag"),
+        (MaskedVector(bytes(32), 1, bytes(32), (), b"", bytes(16)).to_bytes(), "round"),
         (devices[1].advertise(), "only MaskedVector is due"),
     ]:
         with pytest.raises(ProtocolError, match=said):
@@ -271,12 +274,11 @@ def test_a_key_with_which_nobody_agrees_does_not_reach_its_neighbours() -> None:
     server.receive(honest.to_bytes())
 
 
-def test_a_neighbour_that_lies_about_its_shares_is_left_out_of_the_rebuilding() -> None:
+def test_a_neighbour_that_lies_about_its_shares_is_left_out_of_the_rebuilding(monkeypatch: pytest.MonkeyPatch) -> None:
     server, devices, sent = until(Consents, clients=12)
     for client, data in sent.items():
         if client == 0:
-            held = devices[0]._held
-            devices[0]._held = {peer: type(content)(bytes(36), bytes(36)) for peer, content in held.items()}
+            monkeypatch.setattr(devices[0], "_unboxed", lambda senders, *_: dict.fromkeys(senders, bytes(36)))
         server.receive(devices[client].receive(data))
     server.advance()
     assert server.total.tolist() == summed(vectors(12), server.included)
@@ -319,7 +321,7 @@ def test_rounds_that_cannot_be_are_refused_before_they_begin(changed: dict[str, 
 def test_a_client_invited_twice_and_a_foreign_key_are_refused() -> None:
     public = [Identity(bytes([each]) * 32).public for each in (1, 2, 2)]
     usual = dict(
-        dimension=2, bits=8, most_reports=3, fewest=2, seed=bytes(32), server_key=secrets.public_key(bytes(32))
+        dimension=2, bits=8, most_reports=3, fewest=2, nonce=bytes(32), server_key=secrets.public_key(bytes(32))
     )
     with pytest.raises(InputError, match="twice"):
         RoundSettings.of(public, **usual)  # type: ignore[arg-type]
@@ -353,9 +355,18 @@ def test_a_device_follows_no_invitation_below_its_policy_or_that_contradicts_its
     for policy in (DevicePolicy(fewest=5), DevicePolicy(corruption=0.2)):
         with pytest.raises(ProtocolError, match="this device asks for"):
             invited(server.invitation, policy)
-    assert invited(server.invitation, DevicePolicy(always=frozenset(identities[:2]))) == settings
-    with pytest.raises(ProtocolError, match="is not invited, and this device opens no sum without it"):
-        invited(server.invitation, DevicePolicy(always=frozenset([bytes(32)])))
+    for always in (frozenset(identities[:1]), frozenset([bytes(32)])):
+        with pytest.raises(ProtocolError, match="the round opens sums without"):
+            invited(server.invitation, DevicePolicy(always=always))
+    other = RoundSettings.of(identities, **{key: getattr(settings, key) for key in COPIED}, always=identities[3:0:-2])
+    assert other.always == (1, 3)
+    said = Invitation(other.name, other.to_bytes(), identities).to_bytes()
+    assert invited(said, DevicePolicy(always=frozenset(identities[1:2]))) == other
+    with pytest.raises(InputError, match="is to be in every sum, and is not invited"):
+        RoundSettings.of(identities, **{key: getattr(settings, key) for key in COPIED}, always=[bytes(32)])
+    for wrong in ((3, 1), (1, 1), (5,)):
+        with pytest.raises(InputError, match="in ascending order"):
+            replace(settings, always=wrong).check(identities)
     with pytest.raises(ProtocolError, match="has taken part in the round"):
         invited(server.invitation, DevicePolicy(joined=frozenset([settings.name])))
     for wrong, said in [
@@ -373,7 +384,7 @@ def test_a_device_follows_no_invitation_below_its_policy_or_that_contradicts_its
 def test_a_device_forgets_its_secrets_when_it_has_told_its_shares() -> None:
     _, devices, sent = until(Consents)
     devices[0].receive(sent[0])
-    assert not devices[0]._held and not devices[0]._self_seed and devices[0]._vector is None
+    assert not devices[0]._key_shares and not devices[0]._self_seed and devices[0]._vector is None
     assert not hasattr(devices[0], "_mask_key") and not hasattr(devices[0], "_box_key")
 
 

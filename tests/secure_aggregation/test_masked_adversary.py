@@ -1,5 +1,6 @@
 """Attacks on the masked protocol: what a server holds, what it learns by lying, what colluding clients add."""
 
+import dataclasses
 import itertools
 from collections.abc import Iterable
 
@@ -13,8 +14,10 @@ from tacit.secure_aggregation.masked_client import MaskedClient, mask_seed
 from tacit.secure_aggregation.masked_messages import (
     Advertise,
     Boxes,
+    Consent,
     Consents,
     Invitation,
+    Keys,
     MaskedVector,
     Shares,
     Survivors,
@@ -144,26 +147,31 @@ def test_a_client_that_copies_a_key_takes_no_mask_away(monkeypatch: pytest.Monke
     assert all(looks_uniform(words) for words in without_self_masks(done).values())
 
 
-def colluding(done: MaskedRound, clients: Iterable[int], victim: int) -> list[tuple[int, bytes, bytes]]:
-    """(point, share of the own mask's seed, share of the mask key) that colluding neighbours hold of a victim."""
-    held = ((each + 1, done.clients[each]._held[victim]) for each in clients)
-    return [(point, content.self_share, content.key_share) for point, content in held]
-
-
 def test_fewer_than_the_threshold_rebuild_nothing() -> None:
     """Neighbours pool what they hold before anything is unmasked: t of them have both secrets, t - 1 neither."""
-    done = run_masked_round(constant(8), bits=BITS, seed=1, leaving=[(each, Unmask) for each in range(8)])
+    passed_on: dict[int, bytes] = {}
+
+    def keep(step: type[Message], sent: dict[int, bytes]) -> dict[int, bytes]:
+        if step is not Consent:
+            return sent
+        passed_on.update(sent)
+        return {}
+
+    done = run_masked_round(constant(8), bits=BITS, seed=1, lie=keep)
     victim, threshold = done.clients[0], done.settings.plan().threshold
     wanted = {victim._self_seed, victim._mask_key.private}
     assert done.aborted is not None and threshold == 4
+    held = {}  # by each neighbour: a share of the own mask's seed, and one of the mask key
+    for each in range(1, 8):
+        message, device = Consents.from_bytes(passed_on[each]), done.clients[each]
+        held[each] = device._unboxed(message.senders, message.boxes, "self box")[0], device._key_shares[0]
     for size in (1, threshold - 1, threshold):
         for some in itertools.combinations(range(1, 8), size):
-            pooled = colluding(done, some, victim=0)
-            points = [point for point, _, _ in pooled]
             rebuilt = set()
-            for which in (1, 2):
+            for which in (0, 1):
                 try:
-                    rebuilt.add(shares.rebuilt_secret([each[which] for each in pooled], points))  # type: ignore[misc]
+                    parts = [held[each][which] for each in some]
+                    rebuilt.add(shares.rebuilt_secret(parts, [each + 1 for each in some]))
                 except ProtocolError:
                     continue
             assert (rebuilt == wanted) if size == threshold else not rebuilt & wanted
@@ -285,3 +293,133 @@ def test_every_seed_is_of_one_round_and_one_pair() -> None:
             seeds.add(seed)
         seeds |= {secrets.derived(each._self_seed, "self mask", name) for each in done.clients}
     assert len(seeds) == 2 * (3 + 3)
+
+
+class TestAServerThatWouldChooseTheGraph:
+    """Above 64 clients everybody draws its own neighbours: 100 clients choose 32 each, of whom 22 rebuild a secret."""
+
+    CLIENTS, VICTIM = 100, 0
+
+    def at(self, step: type[Message]) -> tuple[MaskedRound, dict[int, bytes]]:
+        """A round in which the server stops at this step's messages: nobody has had them."""
+        last: dict[int, bytes] = {}
+
+        def stop(_: type[Message], sent: dict[int, bytes]) -> dict[int, bytes]:
+            if {opened(data)[0] for data in sent.values()} != {step.kind}:
+                return sent
+            last.update(sent)
+            return {}
+
+        return run_masked_round([np.zeros(4, np.uint32)] * self.CLIENTS, bits=BITS, seed=1, lie=stop), last
+
+    def test_keys_of_clients_that_nobody_chose_are_refused(self) -> None:
+        done, sent = self.at(Keys)
+        victim, keys = done.clients[self.VICTIM], Keys.from_bytes(sent[self.VICTIM])
+        near = {Advertise.from_bytes(data).sender for data in keys.advertised}
+        assert near > set(victim._chosen) and len(victim._chosen) == 32
+        stranger = next(each for each in range(1, self.CLIENTS) if each not in near)
+        told = [*keys.advertised, done.clients[stranger].advertise()]
+        wrong = sorted(told, key=lambda data: Advertise.from_bytes(data).sender)
+        with pytest.raises(ProtocolError, match=f"client {stranger} is no neighbour: neither has chosen the other"):
+            victim.receive(Keys(keys.round, tuple(wrong)).to_bytes())
+
+    def test_another_choice_than_was_signed_is_refused(self) -> None:
+        """Neither may a server say that somebody chose the victim who did not, nor that it chose others itself."""
+        done, sent = self.at(Keys)
+        keys = Keys.from_bytes(sent[self.VICTIM])
+        first = Advertise.from_bytes(keys.advertised[0])
+        changed = dataclasses.replace(first, choice=bytes(32)).to_bytes()
+        with pytest.raises(ProtocolError, match=r"signature \(advertise\)"):
+            done.clients[self.VICTIM].receive(Keys(keys.round, (changed, *keys.advertised[1:])).to_bytes())
+
+    @pytest.mark.parametrize(("kept", "taken"), [(22, True), (21, False)])
+    def test_who_chose_a_victim_does_not_count_for_those_whom_it_chose(self, kept: int, taken: bool) -> None:
+        """The server shows it all who chose it, its own for example, and of those whom it chose as few as it can."""
+        done, sent = self.at(Keys)
+        victim, keys = done.clients[self.VICTIM], Keys.from_bytes(sent[self.VICTIM])
+        left = set(victim._chosen[kept:])
+        shown = tuple(data for data in keys.advertised if Advertise.from_bytes(data).sender not in left)
+        assert len(shown) > 22 + 5
+        if taken:
+            answer = Shares.from_bytes(victim.receive(Keys(keys.round, shown).to_bytes()))
+            assert len(answer.boxes) == 22  # and who chose it gets none
+            return
+        with pytest.raises(ProtocolError, match="21 chosen neighbours advertised; fewer than 22"):
+            victim.receive(Keys(keys.round, shown).to_bytes())
+
+    def test_the_setting_that_the_server_draws_has_no_part_in_it(self) -> None:
+        done, _ = self.at(Keys)
+        other = dataclasses.replace(done.settings, nonce=bytes(32))
+        assert other.name != done.settings.name
+        for client in done.clients:
+            assert other.chosen(client.index, client._choice) == client._chosen
+        assert len({tuple(client._chosen) for client in done.clients}) == self.CLIENTS
+
+    @pytest.mark.parametrize("shares_with_all_chosen", [False, True])
+    def test_a_victim_that_is_told_of_few_is_opened_by_no_others(
+        self, shares_with_all_chosen: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """15 of those whom the victim chose collude. It is told that they and 7 more shared, and nobody else; those 7
+        are then said to have vanished, so all its pairwise masks are known. Its own mask is what is left, and of that
+        only those 22 got shares: 15 do not rebuild it. If all whom it chose had got one, the 10 others would
+        help in good faith, and its vector were open.
+        """
+        done, sent = self.at(Boxes)
+        victim, boxes = done.clients[self.VICTIM], Boxes.from_bytes(sent[self.VICTIM])
+        chosen = [each for each in boxes.senders if each in victim._chosen]
+        threshold = done.settings.plan().threshold
+        told, colluders = set(chosen[:threshold]), set(chosen[:15])
+        makers = [each for each in boxes.senders if each in victim._choosers]
+        passed_on = tuple(box for maker, box in zip(makers, boxes.boxes, strict=True) if maker in told)
+        if shares_with_all_chosen:
+            monkeypatch.setattr(victim, "_of_chosen", lambda _: chosen)
+        shown = Boxes(boxes.round, tuple(sorted(told)), passed_on).to_bytes()
+        answer = MaskedVector.from_bytes(victim.receive(shown))
+        receivers = chosen if shares_with_all_chosen else sorted(told)
+        helping = colluders | set(chosen[threshold:])  # who is in the sum, and answers
+        held = [
+            (each + 1, done.clients[each]._unboxed([self.VICTIM], [box], "self box")[self.VICTIM])
+            for each, box in zip(receivers, answer.boxes, strict=True)
+            if each in helping
+        ]
+        assert len(held) == (25 if shares_with_all_chosen else 15)
+        used = held[:threshold]
+        try:
+            seed = shares.rebuilt_secret([part for _, part in used], [point for point, _ in used])
+        except ProtocolError:
+            seed = b""
+        assert (seed == victim._self_seed) == shares_with_all_chosen
+
+    def test_a_share_of_the_one_kind_is_not_taken_for_the_other(self) -> None:
+        """A server that passes the box of a mask key on as that of an own mask would get both shares of one client."""
+        done, sent = self.at(Consents)
+        message = Consents.from_bytes(sent[self.VICTIM])
+        first = {data.sender: data for data in heard(done, Shares).values()}  # type: ignore[attr-defined]
+        device = done.clients[self.VICTIM]
+        swapped = tuple(
+            first[sender].boxes[done.clients[sender]._chosen.index(self.VICTIM)]  # type: ignore[attr-defined]
+            for sender in message.senders
+        )
+        answer = Unmask.from_bytes(device.receive(dataclasses.replace(message, boxes=swapped).to_bytes()))
+        assert message.senders and answer.survivors == ()
+
+
+def test_a_client_that_every_sum_must_hold_has_a_mask_with_everybody() -> None:
+    """So that no sum over others can be opened: each of them who signs has added a mask that only it takes away."""
+    vectors = [np.full(4, client, np.uint32) for client in range(70)]
+    done = run_masked_round(vectors, bits=BITS, seed=1, always=[69])
+    assert done.total is not None and done.total.tolist() == [sum(range(70))] * 4
+    for client in done.clients[:69]:
+        assert 69 in client._sharers and len(client._sharers) < 60
+    assert done.clients[69]._sharers == tuple(range(69))
+    done = run_masked_round(vectors, bits=BITS, seed=1, always=[69], leaving=[(69, MaskedVector)])
+    assert "client 69, without whom no sum is opened" in str(done.aborted)
+
+    def without(step: type[Message], sent: dict[int, bytes]) -> dict[int, bytes]:
+        if step is not MaskedVector:
+            return sent
+        said = Survivors.from_bytes(sent[0])
+        return dict.fromkeys(sent, Survivors(said.round, said.sharers, bits_of(range(69), 70)).to_bytes())
+
+    done = run_masked_round(vectors, bits=BITS, seed=1, always=[69], lie=without)
+    assert not heard(done, Consent) and "the sum lacks client 69" in " ".join(done.refused)

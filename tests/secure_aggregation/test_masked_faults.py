@@ -77,7 +77,7 @@ def test_a_thousand_random_rounds_are_exact_or_say_why_not(hundred: int) -> None
     [
         ("corrupted", 0.03, ("no message", "ends within", "signature", "tag", "bytes", "round", "kind", "version")),
         ("forged", 0.05, ("ends within", "signature", "tag", "bit", "has answered", "another", "is due", "of round")),
-        ("replayed", 0.2, ("is due", "has answered", "all that it tells")),
+        ("replayed", 0.2, ("is due", "has answered", "all that it tells", "boxed a share")),
         ("delayed", 0.02, ("is due", "all that it tells")),
         ("twice", 0.2, ("has answered",)),
     ],

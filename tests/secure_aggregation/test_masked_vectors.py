@@ -1,6 +1,6 @@
 """Test vectors: one small round, byte for byte, from which another program checks its own.
 
-tests/golden/masked_protocol.json was written by `python -m tests.secure_aggregation.test_masked_vectors` when version 3
+tests/golden/masked_protocol.json was written by `python -m tests.secure_aggregation.test_masked_vectors` when version 4
 of the messages was fixed. A change of it is another version of the protocol.
 """
 
@@ -30,7 +30,7 @@ def parts() -> dict[str, Any]:
     secrets.add_masks(words, [(seed, False)])
     drawn = secrets.seeded(seed)
     plan = graph.graph_plan(66, dropout=100, corruption=100)
-    tagged = MaskedVector(bytes(32), 1, bytes(32), b"vector", bytes(16))
+    tagged = MaskedVector(bytes(32), 1, bytes(32), (b"box",), b"vector", bytes(16))
     return {
         "agreed": one.agreed(other.public, "mask", seed).hex(),
         "derived": secrets.derived(seed, "self mask", bytes(32)).hex(),
@@ -42,7 +42,7 @@ def parts() -> dict[str, Any]:
         "shares": [each.hex() for each in shares.split_secret(seed, [1, 2, 5], 3, secrets.seeded(seed))],
         "packed": pack(np.array([1, 2, 524287, 3, 4], np.uint32), 19).hex(),
         "degree_and_threshold_of_66": [plan.degree, plan.threshold],
-        "neighbours_of_0": graph.neighbours(plan, seed)[0],
+        "chosen_by_7": graph.chosen(plan, 7, seed),
     }
 
 
@@ -58,7 +58,7 @@ def transcript() -> dict[str, Any]:
         most_reports=100,
         fewest=3,
         server_key=secrets.public_key(private),
-        seed=b"\x11" * 32,
+        nonce=b"\x11" * 32,
     )
     server = MaskedServer(settings, public, private)
     vectors = [np.arange(DIMENSION, dtype=np.uint32) + 524_000 * client % 524_288 for client in range(CLIENTS)]

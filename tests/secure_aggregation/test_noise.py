@@ -138,7 +138,8 @@ def played(folder: Path, *, lacks: int | None = None, careful: bool = True) -> N
         most_reports=encoding.most_reports,
         fewest=2,
         server_key=secrets.public_key(private),
-        seed=draw(32),
+        nonce=draw(32),
+        always=public[5:] if careful else (),
         dropout=0.2,
     )
     server = MaskedServer(settings, public, private)
@@ -173,7 +174,7 @@ def test_keepers_add_their_noise_as_devices_add_updates(tmp_path: Path) -> None:
 
 
 def test_devices_open_no_sum_without_the_keepers_that_they_know(tmp_path: Path) -> None:
-    assert "the sum lacks client 6" in str(played(tmp_path / "a", lacks=6))
+    assert "client 6, without whom no sum is opened" in str(played(tmp_path / "a", lacks=6))
     without = played(tmp_path / "b", lacks=6, careful=False)  # what the policy is for: half of the noise is gone
     assert isinstance(without, np.ndarray)
 

@@ -64,7 +64,7 @@ def test_what_is_written_is_read(message: Everything) -> None:
 
 def test_the_bytes_are_those_of_the_page() -> None:
     assert Little(ROUND, 258).to_bytes() == (
-        b"tacitsum" + b"\x03\x00" + (60_002).to_bytes(2, "little") + ROUND + b"\x04\x00\x00\x00" + b"\x02\x01\x00\x00"
+        b"tacitsum" + b"\x04\x00" + (60_002).to_bytes(2, "little") + ROUND + b"\x04\x00\x00\x00" + b"\x02\x01\x00\x00"
     )
 
 
@@ -111,7 +111,7 @@ def test_noise_is_no_message(data: bytes) -> None:
         (b"", "no message"),
         (b"tacitsun" + MESSAGE.to_bytes()[8:], "no message"),
         (MESSAGE.to_bytes()[:8] + b"\x02\x00" + MESSAGE.to_bytes()[10:], "Everything has version 2"),
-        (MESSAGE.to_bytes()[:8] + b"\x01\x00" + MESSAGE.to_bytes()[10:], "version 1; this program speaks 2 and 3"),
+        (MESSAGE.to_bytes()[:8] + b"\x01\x00" + MESSAGE.to_bytes()[10:], "version 1; this program speaks 2 and 4"),
         (Little(ROUND, 1).to_bytes(), "kind 60002"),
         (MESSAGE.to_bytes() + b"\0", "ends within a field"),
         (MESSAGE.to_bytes() + bytes(4), "7 fields; these bytes have 8"),

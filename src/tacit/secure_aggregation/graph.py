@@ -1,11 +1,10 @@
-"""Who masks with whom: everybody with everybody in small cohorts, a random ring of neighbours in large ones.
+"""Who masks with whom: everybody with everybody in small cohorts, neighbours that each client draws in large ones.
 
-Bell, Bonawitz, Gascón, Lepoint and Raykova, "Secure single-server aggregation with (poly)logarithmic overhead", 2020
-(ePrint 2020/704), section 3: a Harary graph, in which everybody has the k / 2 nearest on both sides of a ring for
-neighbours, over a random order of the clients. Bonawitz et al. 2017 is all pairs.
+After Bell, Bonawitz, Gascón, Lepoint and Raykova, "Secure single-server aggregation with (poly)logarithmic overhead",
+2020 (ePrint 2020/704), whose clients choose their neighbours where the server may lie; the bounds are derived in
+docs/secure-aggregation-protocols.md. Bonawitz et al. 2017 is all pairs.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from math import comb
@@ -15,9 +14,10 @@ from tacit.secure_aggregation.secrets import seeded
 
 ALL_PAIRS = 64  # clients up to which everybody is everybody's neighbour
 MOST_CLIENTS = 100_000
-SECURITY_BITS = 40  # a round's graph is unsafe with probability 2^-40 at most
-SUCCESS_BITS = 30  # and a round that loses no more clients than planned fails with 2^-30 at most
-ORDER_BYTES = 16  # by which a client is sorted
+SECURITY_BITS = 40  # a round opens more than one large sum with probability 2^-40 at most
+SUCCESS_BITS = 20  # and a round that loses no more clients than planned fails with 2^-20 at most
+LISTED = 128  # sizes of a group that are looked at one by one
+WORD_BYTES = 4  # of the stream of a choice, for each draw
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class GraphPlan:
     clients: int
     dropped: int  # D, the most that vanish before the end
     corrupted: int  # C, the most that tell the server all they know
-    degree: int  # k, neighbours of each
-    threshold: int  # t, shares that rebuild a secret of a neighbour
+    degree: int  # k, neighbours that each chooses; as many choose it, on average
+    threshold: int  # t, chosen neighbours whose shares rebuild a secret
 
     @property
     def quorum(self) -> int:
@@ -39,21 +39,26 @@ class GraphPlan:
         """
         return (self.clients + self.corrupted) // 2 + 1
 
+    @property
+    def mean_neighbours(self) -> float:
+        """Whom it chose and who chose it, each once: a client masks with so many, on average."""
+        return self.degree * (2 - self.degree / (self.clients - 1))
+
 
 @cache
 def graph_plan(clients: int, *, dropout: int, corruption: int) -> GraphPlan:
     """Degree and threshold for a cohort of 2 to 100,000; `dropout` and `corruption` are in thousandths of it.
 
     Up to 64 clients all pairs, and the threshold quorum - 1: what suffices to agree suffices to open the sum. Above,
-    the smallest even degree for which some threshold (the smallest such is taken) leaves a chance of at most
+    the smallest degree for which the largest threshold with a chance of at most
 
-    - 2^-40 that an honest client has `threshold` corrupted neighbours, or that honest clients who stay fall into parts
-      that share no mask (then the server learns the sum of each part), and
-    - 2^-30 that, with no more than `dropped` gone, somebody has fewer than `threshold` neighbours left, and the
-      round fails.
+    - 2^-20 that, with no more than `dropped` gone, somebody has fewer than `threshold` of its chosen left, and the
+      round fails, has one of at most
+    - 2^-40 that there is a group of at most half of the honest clients in which everybody chose `threshold` among the
+      group and the corrupted, so that the sum over that group could be opened; one honest client is such a group too.
 
-    Both are union bounds over clients of exact hypergeometric tails, computed in whole numbers, so that a server and
-    a phone cannot differ: ePrint 2020/704, section 3, with corrupted and dropped clients chosen before the order is.
+    Both are union bounds, over clients and over groups, of exact hypergeometric tails, computed in whole numbers, so
+    that a server and a phone cannot differ. Who vanishes and what the server says may depend on all choices.
     Raises: InputError where no degree is enough.
     """
     if not 2 <= clients <= MOST_CLIENTS:
@@ -61,70 +66,90 @@ def graph_plan(clients: int, *, dropout: int, corruption: int) -> GraphPlan:
     if not (0 <= dropout < 1000 and 0 <= corruption < 1000):
         raise InputError(f"dropout={dropout} and corruption={corruption} are thousandths; give 0 to 999.")
     dropped, corrupted = -(-clients * dropout // 1000), -(-clients * corruption // 1000)
-    for degree, threshold in _candidates(clients, dropped, corrupted):
-        plan = GraphPlan(clients, dropped, corrupted, degree, threshold)
-        if threshold and plan.quorum <= clients:
-            return plan
+    quorum = (clients + corrupted) // 2 + 1
+    if clients <= ALL_PAIRS and quorum <= clients:
+        return GraphPlan(clients, dropped, corrupted, clients - 1, quorum - 1)
+    if clients - dropped >= quorum:
+        for degree in range(1, clients):
+            threshold = _largest_threshold(clients, dropped, degree)
+            plan = GraphPlan(clients, dropped, corrupted, degree, threshold)
+            if threshold and is_safe(plan):
+                return plan
     raise InputError(
         f"{dropped} of {clients} clients may vanish and {corrupted} collude: no graph is safe then; "
         "expect fewer of either, or take more clients."
     )
 
 
-def _candidates(clients: int, dropped: int, corrupted: int) -> Iterator[tuple[int, int]]:
-    """(degree, threshold), the sparsest graph first; threshold 0 where none will do."""
-    if clients <= ALL_PAIRS:
-        yield clients - 1, (clients + corrupted) // 2
-        return
-    for degree in range(2, clients, 2):
-        yield degree, _threshold(clients, dropped, corrupted, degree)
-
-
-def _threshold(clients: int, dropped: int, corrupted: int, degree: int) -> int:
-    """The smallest threshold that is safe with this degree, where it also lets rounds succeed; else 0."""
-    # Somebody's neighbours on one side of the ring are all gone: P <= clients * parted / orders.
-    parted, orders = clients * comb(corrupted + dropped, degree // 2), comb(clients, degree // 2)
-    ways, surrounded = comb(clients - 1, degree), _tail(clients - 1, corrupted, degree)
-    for threshold in range(1, degree + 1):
-        # P = (clients - corrupted) * surrounded / ways + parted / orders <= 2^-40, brought to one denominator
-        unsafe = (clients - corrupted) * surrounded[threshold] * orders + parted * ways
-        if unsafe << SECURITY_BITS <= ways * orders:
-            break
-    else:
-        return 0
+def _largest_threshold(clients: int, dropped: int, degree: int) -> int:
+    """The largest number of chosen neighbours that everybody keeps, but for a chance of 2^-20; 0 where that is none."""
+    ways = comb(clients - 1, degree)
     # Of the others, as many stay as `dropped` leaves: of those of one who stays itself, and of one who vanishes.
-    stay, gone = (_tail(clients - 1, max(0, min(clients - 1, clients - dropped - own)), degree) for own in (1, 0))
-    failed = (clients - dropped) * (ways - stay[threshold]) + dropped * (ways - gone[threshold])
-    return threshold if failed << SUCCESS_BITS <= ways else 0
+    stay, gone = (_tail(clients - 1, min(clients - 1, clients - dropped - own), degree) for own in (1, 0))
+    for threshold in range(degree, 0, -1):
+        failed = (clients - dropped) * (ways - stay[threshold]) + dropped * (ways - gone[threshold])
+        if failed << SUCCESS_BITS <= ways:
+            return threshold
+    return 0
+
+
+def is_safe(plan: GraphPlan) -> bool:
+    """Whether the sum over sizes s of C(h, s) T(s)^s is at most 2^-40, by bounds on each of its terms.
+
+    h = clients - corrupted are honest, s is 1 to half of them, and T(s) the chance that `threshold` of those whom one
+    of a group of s chose are of the group or corrupted. With b = 40 + log2(h / 2), rounded up, each term is at most
+    2^-b where e h T(s) <= max(s 2^-ceil(b / s), s - 0.7 b): C(h, s) <= (e h / s)^s and (1 - 0.7 b / s)^s <= 2^-b.
+    T is convex in s up to where threshold - 1 of degree - 1 drawn are to be expected, so above LISTED it stays under
+    that line if it does so at both ends.
+    """
+    honest = plan.clients - plan.corrupted
+    largest = max(1, honest // 2)
+    bits = SECURITY_BITS + largest.bit_length()
+    ways = comb(plan.clients - 1, plan.degree)
+
+    def bounded(size: int, *, by_the_line: bool = False) -> bool:
+        tail = _tail(plan.clients - 1, plan.corrupted + size - 1, plan.degree)[plan.threshold]
+        scaled = 27_183 * honest * tail  # 10,000 e h T(s), in units of 1 / ways
+        if scaled <= 1000 * (10 * size - 7 * bits) * ways:
+            return True
+        return not by_the_line and scaled << -(-bits // size) <= 10_000 * size * ways
+
+    if not bounded(1) or not bounded(largest):
+        return False
+    if largest > LISTED:
+        marked = plan.corrupted + largest - 1
+        convex = (plan.threshold - 1) * (plan.clients - marked) >= (plan.degree - plan.threshold) * marked
+        if not (convex and all(bounded(size, by_the_line=True) for size in (LISTED, largest))):
+            return False
+    return all(bounded(size) for size in range(2, min(largest, LISTED)))
 
 
 def _tail(population: int, marked: int, drawn: int) -> list[int]:
     """tail[x]: in how many of the comb(population, drawn) ways at least x of those drawn are marked; x to drawn + 1."""
-    counts = [comb(marked, x) * comb(population - marked, drawn - x) for x in range(drawn + 1)]
+    least, most = max(0, drawn - (population - marked)), min(drawn, marked)
+    counts = [0] * (drawn + 1)
+    count = comb(marked, least) * comb(population - marked, drawn - least)
+    for found in range(least, most + 1):
+        counts[found] = count
+        count = count * (marked - found) * (drawn - found) // ((found + 1) * (population - marked - drawn + found + 1))
     tail = [0]
     for count in reversed(counts):
         tail.append(tail[-1] + count)
     return tail[::-1]
 
 
-def neighbours(plan: GraphPlan, seed: bytes) -> list[list[int]]:
-    """The neighbours of each client, in ascending order; who is whose neighbour follows from 32 public bytes.
+def chosen(plan: GraphPlan, client: int, choice: bytes) -> list[int]:
+    """The neighbours, in ascending order, that follow from 32 bytes that a client drew: `degree` of the others.
 
-    Clients are sorted by 16 bytes each of the stream of the seed (`secrets.seeded`), client 0 taking the first; a
-    client's neighbours are the degree / 2 before it and behind it in that ring.
+    Words of 4 bytes of the stream of the choice (`secrets.seeded`), of which the lowest bits count, as many as
+    clients - 1 has; what is no other client, or was drawn before, is left out.
     """
     if plan.degree == plan.clients - 1:
-        return [[other for other in range(plan.clients) if other != client] for client in range(plan.clients)]
-    draw = seeded(seed)
-    ring = [client for _, client in sorted((draw(ORDER_BYTES), client) for client in range(plan.clients))]
-    found: list[list[int]] = [[] for _ in ring]
-    for one, other in _edges(ring, plan.degree):
-        found[one].append(other)
-        found[other].append(one)
-    return [sorted(each) for each in found]
-
-
-def _edges(ring: list[int], degree: int) -> Iterator[tuple[int, int]]:
-    for place, client in enumerate(ring):
-        for step in range(1, degree // 2 + 1):
-            yield client, ring[(place + step) % len(ring)]
+        return [other for other in range(plan.clients) if other != client]
+    draw, lowest = seeded(choice), (1 << (plan.clients - 1).bit_length()) - 1
+    found: set[int] = set()
+    while len(found) < plan.degree:
+        other = int.from_bytes(draw(WORD_BYTES), "little") & lowest
+        if other < plan.clients and other != client:
+            found.add(other)
+    return sorted(found)

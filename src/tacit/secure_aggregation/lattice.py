@@ -76,8 +76,8 @@ def reduced_width(width: float = float(WIDTH), honest: int = 2) -> float:
     """The width of the keys of a problem without hints that is as hard as one client's, when the sum is revealed.
 
     The hint is the sum with the keys of `honest - 1` others, each of width sigma and unknown to whoever attacks:
-    `1/sigma_0^2 = 2 (1/sigma^2 + 1/((honest - 1) sigma^2))`. For errors it is the same. Source: Kim, Lee, Seo, Song,
-    CRYPTO 2023, Theorem 1, and the page's derivation.
+    `1/sigma_0^2 = 2 (1/sigma^2 + 1/((honest - 1) sigma^2))`. For errors it is the same. After Kim, Lee, Seo and
+    Song, CRYPTO 2023, in the form of Espitau, Niot and Prest, CRYPTO 2024, and the page's derivation.
     """
     return 1 / math.sqrt(2 * (1 / width**2 + 1 / ((honest - 1) * width**2)))
 

@@ -6,7 +6,7 @@ last one that was answered, come again byte for byte, gets the same bytes again.
 
 import hashlib
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from tacit.errors import InputError, ProtocolError
@@ -15,7 +15,6 @@ from tacit.secure_aggregation.masked_messages import (
     NO_SIGNATURE,
     NO_TAG,
     Advertise,
-    BoxContent,
     Boxes,
     Consent,
     Consents,
@@ -72,9 +71,9 @@ def _accepted(invitation: Invitation, policy: DevicePolicy) -> RoundSettings:
             f"the round opens sums of {settings.fewest} and withstands {settings.corruption / 10:g}% who collude; this "
             f"device asks for {policy.fewest} and {100 * policy.corruption:g}%."
         )
-    if missing := policy.always - set(invitation.identities):
+    if missing := policy.always - {invitation.identities[each] for each in settings.always}:
         raise ProtocolError(
-            f"{min(missing).hex()[:16]} is not invited, and this device opens no sum without it (a keeper of noise?)."
+            f"the round opens sums without {min(missing).hex()[:16]}, and this device none (a keeper of noise?)."
         )
     return settings
 
@@ -110,15 +109,16 @@ class MaskedClient:
         if identity.public not in opened.identities:
             raise InputError("this device is not among those invited; wait for an invitation of its own.")
         self._roster, self._identity, self._draw = opened.identities, identity, draw
-        self._always = {opened.identities.index(each) for each in policy.always}
         self._plan, self._round = self.settings.plan(), opened.round
         self.index = opened.identities.index(identity.public)
-        self._neighbours = self.settings.neighbours()[self.index]
         self._vector: Words | None = vector
         self._self_seed = draw(KEY_BYTES)
         self._mask_key, self._box_key = KeyPair(draw(KEY_BYTES)), KeyPair(draw(KEY_BYTES))
+        self._choice = draw(KEY_BYTES)
+        self._chosen = self.settings.chosen(self.index, self._choice)
         self._peers: dict[int, Advertise] = {}  # neighbours, from `Keys`
-        self._held: dict[int, BoxContent] = {}  # by whose secrets they are shares of
+        self._choosers: set[int] = set()  # those among them who chose this one, and share with it
+        self._key_shares: dict[int, bytes] = {}  # of the mask keys of who chose it, from `Boxes`
         self._sharers: tuple[int, ...] = ()  # neighbours, from `Boxes`
         self._survivors: tuple[set[int], set[int]] = set(), set()  # clients that shared, and those in the sum
         self._signed = b""
@@ -133,6 +133,7 @@ class MaskedClient:
             mask_key=self._mask_key.public,
             box_key=self._box_key.public,
             self_commitment=self_commitment(self._self_seed),
+            choice=self._choice,
             signature=NO_SIGNATURE,
         )
         unsigned = message.to_bytes()[:-SIGNATURE_BYTES]
@@ -158,34 +159,33 @@ class MaskedClient:
         return answer
 
     def _share(self, keys: Keys, seen: bytes) -> bytes:
-        """Shares of both secrets for the neighbours that advertised."""
+        """Shares of the mask key for those whom this device chose."""
         peers: dict[int, Advertise] = {}
         for data in keys.advertised:
             peer = Advertise.from_bytes(data, round=self._round)
-            ascending([*peers, peer.sender], self._neighbours, "those who advertised")
+            ascending([*peers, peer.sender], range(self.settings.clients), "those who advertised")
             public = self._roster[peer.sender]
             secrets.check_signature(public, "advertise", data[:-SIGNATURE_BYTES], peer.signature)
             peers[peer.sender] = peer
-        self._must_be_enough(peers, "advertised")
-        points = [peer + 1 for peer in peers]
-        selves = shares.split_secret(self._self_seed, points, self._plan.threshold, self._draw)
-        mask_keys = shares.split_secret(self._mask_key.private, points, self._plan.threshold, self._draw)
-        boxes = []
-        for peer, self_share, key_share in zip(peers.values(), selves, mask_keys, strict=True):
-            between = pair(self.index, peer.sender)
-            key = self._box_key.agreed(peer.box_key, "box", self._round, between)
-            content = BoxContent(self_share, key_share).to_bytes()
-            boxes.append(secrets.boxed(key, content, self._round + between, self._draw))
-        answer = self._tagged(Shares(self._round, self.index, tuple(boxes), seen, NO_TAG))
-        self._peers = peers
-        return answer
+        choosers = {peer for peer in peers if self.index in self.settings.chosen(peer, peers[peer].choice)}
+        if strangers := set(peers) - choosers.union(self._chosen, self.settings.always_near(self.index)):
+            raise ProtocolError(f"client {min(strangers)} is no neighbour: neither has chosen the other.")
+        self._must_be_enough(chosen := self._of_chosen(peers), "advertised")
+        self._peers, self._choosers = peers, choosers
+        boxes = self._boxed(self._mask_key.private, chosen, "key box")
+        return self._tagged(Shares(self._round, self.index, boxes, seen, NO_TAG))
 
     def _mask(self, boxes: Boxes, seen: bytes) -> bytes:
-        """The vector under its own mask and one for each neighbour that shared, who takes away what this one adds."""
+        """The vector under its own mask and one for each neighbour that shared, who takes away what this one adds.
+
+        Those whom it chose and has a mask with get shares of its own mask's seed, and nobody else does: so whoever
+        helps to take the one mask off is one whose other mask then stays on (docs/secure-aggregation-protocols.md).
+        """
         ascending(boxes.senders, self._peers, "those who shared")
-        self._must_be_enough(boxes.senders, "shared")
-        if len(boxes.boxes) != len(boxes.senders) or self._vector is None:
-            raise ProtocolError(f"{len(boxes.boxes)} boxes came of {len(boxes.senders)} senders.")
+        self._must_be_enough(chosen := self._of_chosen(boxes.senders), "shared")
+        makers = [sender for sender in boxes.senders if sender in self._choosers]
+        if len(boxes.boxes) != len(makers) or self._vector is None:
+            raise ProtocolError(f"{len(boxes.boxes)} boxes came of {len(makers)} senders.")
         masked = self._vector.copy()
         own = secrets.derived(self._self_seed, "self mask", self._round)
         pairs = (
@@ -195,23 +195,39 @@ class MaskedClient:
         secrets.add_masks(masked, [(own, False), *pairs])
         masked &= (1 << self.settings.bits) - 1
         packed = pack(masked, self.settings.bits)
-        answer = self._tagged(MaskedVector(self._round, self.index, seen, packed, NO_TAG))
-        self._held = {
-            sender: content
-            for sender, box in zip(boxes.senders, boxes.boxes, strict=True)
-            if (content := self._opened(sender, box))
-        }
+        shared = self._boxed(self._self_seed, chosen, "self box")
+        self._key_shares = self._unboxed(makers, boxes.boxes, "key box")
         self._sharers, self._vector = boxes.senders, None
-        return answer
+        return self._tagged(MaskedVector(self._round, self.index, seen, shared, packed, NO_TAG))
 
-    def _opened(self, sender: int, box: bytes) -> BoxContent | None:
-        """What is in a neighbour's box; none where it does not open, which harms nobody but that neighbour."""
-        between = pair(sender, self.index)
-        try:
-            key = self._box_key.agreed(self._peers[sender].box_key, "box", self._round, between)
-            return BoxContent.from_bytes(secrets.unboxed(key, box, self._round + between))
-        except ProtocolError:
-            return None
+    def _of_chosen(self, peers: Iterable[int]) -> list[int]:
+        """Those among them whom this device chose, in ascending order."""
+        return sorted(set(peers).intersection(self._chosen))
+
+    def _boxed(self, secret: bytes, receivers: Sequence[int], purpose: str) -> tuple[bytes, ...]:
+        """For each receiver a box with its share of the secret, which `threshold` of them rebuild."""
+        points = [receiver + 1 for receiver in receivers]
+        parts = shares.split_secret(secret, points, self._plan.threshold, self._draw)
+        boxes = []
+        for receiver, part in zip(receivers, parts, strict=True):
+            between = pair(self.index, receiver)
+            key = self._box_key.agreed(self._peers[receiver].box_key, purpose, self._round, between)
+            boxes.append(secrets.boxed(key, part, self._round + between, self._draw))
+        return tuple(boxes)
+
+    def _unboxed(self, senders: Sequence[int], boxes: Sequence[bytes], purpose: str) -> dict[int, bytes]:
+        """The shares in the boxes that open; one that does not harms nobody but its maker."""
+        found: dict[int, bytes] = {}
+        for sender, box in zip(senders, boxes, strict=True):
+            between = pair(sender, self.index)
+            try:
+                key = self._box_key.agreed(self._peers[sender].box_key, purpose, self._round, between)
+                part = secrets.unboxed(key, box, self._round + between)
+            except ProtocolError:
+                continue
+            if len(part) == shares.SHARE_BYTES:
+                found[sender] = part
+        return found
 
     def _consent(self, message: Survivors, seen: bytes) -> bytes:
         """A signature of who shared and who is in the sum, if that is what this device saw of it."""
@@ -219,9 +235,10 @@ class MaskedClient:
         sharers, survivors = (set(clients_of(bits, count)) for bits in (message.sharers, message.survivors))
         if not survivors <= sharers or self.index not in survivors:
             raise ProtocolError("the sum is said to hold a client that did not share, or not to hold this one.")
-        if sharers & set(self._neighbours) != set(self._sharers):
+        near = set(self._peers).union(self._chosen, self.settings.always_near(self.index))
+        if sharers & near != set(self._sharers):
             raise ProtocolError("other neighbours are said to have shared than those whose boxes came.")
-        if missing := self._always - survivors:
+        if missing := set(self.settings.always) - survivors:
             raise ProtocolError(f"the sum lacks client {min(missing)}, without which this device opens none.")
         least = max(self.settings.fewest, self._plan.quorum)
         if len(survivors) < least:
@@ -233,7 +250,7 @@ class MaskedClient:
         return Consent(self._round, self.index, signature).to_bytes()
 
     def _unmask(self, message: Consents, seen: bytes) -> bytes:
-        """Of each neighbour one share: of its own mask where it is in the sum, of its mask key where it is not."""
+        """Of each who chose it one share: of its own mask where it is in the sum, of its mask key where it is not."""
         _, survivors = self._survivors
         ascending(message.signers, survivors, "those who signed")
         if len(message.signers) != len(message.signatures) or len(message.signers) < self._plan.quorum:
@@ -242,26 +259,30 @@ class MaskedClient:
             )
         for signer, signature in zip(message.signers, message.signatures, strict=True):
             secrets.check_signature(self._roster[signer], "survivors", self._signed, signature)
-        there = tuple(peer for peer in self._held if peer in survivors)
-        gone = tuple(peer for peer in self._held if peer not in survivors)
+        ascending(message.senders, survivors & self._choosers, "those who boxed a share")
+        if len(message.senders) != len(message.boxes):
+            raise ProtocolError(f"{len(message.boxes)} boxes came of {len(message.senders)} senders.")
+        self_shares = self._unboxed(message.senders, message.boxes, "self box")
+        key_shares = {peer: part for peer, part in self._key_shares.items() if peer not in survivors}
         answer = Unmask(
             round=self._round,
             sender=self.index,
-            survivors=there,
-            self_shares=tuple(self._held[peer].self_share for peer in there),
-            vanished=gone,
-            key_shares=tuple(self._held[peer].key_share for peer in gone),
+            survivors=tuple(self_shares),
+            self_shares=tuple(self_shares.values()),
+            vanished=tuple(key_shares),
+            key_shares=tuple(key_shares.values()),
             tag=NO_TAG,
         )
         data = self._tagged(answer)
-        self._held, self._self_seed = {}, b""
+        self._key_shares, self._self_seed = {}, b""
         del self._mask_key, self._box_key
         return data
 
     def _must_be_enough(self, peers: Collection[int], did: str) -> None:
         if len(peers) < self._plan.threshold:
             raise ProtocolError(
-                f"{len(peers)} neighbours {did}; fewer than {self._plan.threshold} could not rebuild what they share."
+                f"{len(peers)} chosen neighbours {did}; fewer than {self._plan.threshold} could not rebuild what they "
+                "share."
             )
 
     def _tagged(self, message: Message) -> bytes:

@@ -3,18 +3,18 @@
 | kind | message | from, to | says |
 |---|---|---|---|
 | 1 | `Invitation` | server, all | the round's settings and who is invited |
-| 2 | `Advertise` | client, server | its keys of this round, signed |
-| 3 | `Keys` | server, each | what its neighbours advertised |
-| 4 | `Shares` | client, server | for each neighbour a box with a share of either secret |
-| 5 | `Boxes` | server, each | those made for it |
-| 6 | `MaskedVector` | client, server | its vector under all its masks |
+| 2 | `Advertise` | client, server | its keys of this round and whom it chose for neighbours, signed |
+| 3 | `Keys` | server, each | what those whom it chose, and those who chose it, advertised |
+| 4 | `Shares` | client, server | for each whom it chose a box with a share of its mask key |
+| 5 | `Boxes` | server, each | which neighbours shared, and the boxes made for it |
+| 6 | `MaskedVector` | client, server | its vector under all its masks; a share of its own mask, boxed as before |
 | 7 | `Survivors` | server, all | who shared, and whose vectors came |
 | 8 | `Consent` | client, server | a signature of just that |
-| 9 | `Consents` | server, all | a quorum of those signatures |
-| 10 | `Unmask` | client, server | for each neighbour one of its two shares |
+| 9 | `Consents` | server, each | a quorum of those signatures, and the boxes made for it |
+| 10 | `Unmask` | client, server | of each who chose it one of its two shares |
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, ClassVar, Self
@@ -22,7 +22,7 @@ from typing import Annotated, ClassVar, Self
 import numpy as np
 
 from tacit.errors import InputError, ProtocolError
-from tacit.secure_aggregation.graph import GraphPlan, graph_plan, neighbours
+from tacit.secure_aggregation.graph import GraphPlan, chosen, graph_plan
 from tacit.secure_aggregation.secrets import KEY_BYTES, SIGNATURE_BYTES, TAG_BYTES
 from tacit.secure_aggregation.shares import SHARE_BYTES
 from tacit.secure_aggregation.wire import (
@@ -72,7 +72,8 @@ class RoundSettings(Record):
     corruption: Annotated[int, Number(2)]  # and that may collude with the server
     roster: Digest
     server_key: Key  # X25519, of this round
-    seed: Digest  # random: of the order in the graph, and what makes the round's name new
+    always: Indices  # clients that every sum must hold, in ascending order: everybody's neighbours
+    nonce: Digest  # random: what makes the round's name new
 
     @classmethod
     def of(
@@ -84,11 +85,16 @@ class RoundSettings(Record):
         most_reports: int,
         fewest: int,
         server_key: bytes,
-        seed: bytes,
+        nonce: bytes,
+        always: Collection[bytes] = (),
         dropout: float = 0.1,
         corruption: float = 0.1,
     ) -> Self:
-        """Settings for these clients. Raises: InputError where they contradict one another."""
+        """Settings for these clients; `always` are identities among them. Raises: InputError where they contradict
+        one another.
+        """
+        if strangers := set(always) - set(identities):
+            raise InputError(f"{min(strangers).hex()[:16]} is to be in every sum, and is not invited.")
         settings = cls(
             clients=len(identities),
             fewest=fewest,
@@ -99,7 +105,8 @@ class RoundSettings(Record):
             corruption=round(1000 * corruption),
             roster=Roster(tuple(identities)).digest("masked roster"),
             server_key=server_key,
-            seed=seed,
+            always=tuple(sorted(identities.index(each) for each in set(always))),
+            nonce=nonce,
         )
         settings.check(identities)
         return settings
@@ -126,15 +133,22 @@ class RoundSettings(Record):
             )
         if len(set(identities)) != self.clients or Roster(tuple(identities)).digest("masked roster") != self.roster:
             raise InputError(f"the settings are for {self.clients} other clients, or a client is invited twice.")
+        if self.always != tuple(sorted({*self.always} & {*range(self.clients)})):
+            raise InputError("those whom every sum must hold are not clients of the round in ascending order.")
         self.plan()
 
     def plan(self) -> GraphPlan:
         """The graph's degree, threshold and quorum. Raises: InputError where no graph is safe."""
         return graph_plan(self.clients, dropout=self.dropout, corruption=self.corruption)
 
-    def neighbours(self) -> list[list[int]]:
-        """The neighbours of each client."""
-        return neighbours(self.plan(), self.seed)
+    def chosen(self, client: int, choice: bytes) -> list[int]:
+        """Whom a client has chosen for neighbours by these 32 bytes."""
+        return chosen(self.plan(), client, choice)
+
+    def always_near(self, client: int) -> list[int]:
+        """Whom it has for neighbours whoever chose whom: all, if every sum must hold it, or else those."""
+        near = range(self.clients) if client in self.always else self.always
+        return [other for other in near if other != client]
 
     @property
     def name(self) -> bytes:
@@ -162,6 +176,7 @@ class Advertise(Message):
     mask_key: Key  # X25519: with each neighbour's it gives the seed of a mask
     box_key: Key  # X25519: with each neighbour's the key of a box, with the server's those of tags
     self_commitment: Digest  # to the seed of the sender's own mask
+    choice: Key  # 32 random bytes, from which the neighbours follow that it chose
     signature: Signature
 
 
@@ -175,7 +190,7 @@ class Keys(Message):
 class Shares(Message):
     kind: ClassVar[int] = 4
     sender: Index
-    boxes: ManyBytes  # one for each neighbour in the `Keys` that it answers, in their order
+    boxes: ManyBytes  # of a share of its mask key, for each whom it chose in the `Keys` that it answers, in their order
     seen: Digest  # SHA-256 of the message that it answers
     tag: Tag
 
@@ -183,8 +198,8 @@ class Shares(Message):
 @dataclass(frozen=True)
 class Boxes(Message):
     kind: ClassVar[int] = 5
-    senders: Indices
-    boxes: ManyBytes
+    senders: Indices  # neighbours that shared
+    boxes: ManyBytes  # of those among them who chose the receiver, in their order
 
 
 @dataclass(frozen=True)
@@ -192,6 +207,7 @@ class MaskedVector(Message):
     kind: ClassVar[int] = 6
     sender: Index
     seen: Digest
+    boxes: ManyBytes  # of a share of the seed of its own mask, for each whom it chose in the `Boxes` that it answers
     vector: Annotated[Buffer, View()]  # packed words of `bits` bits
     tag: Tag
 
@@ -217,25 +233,19 @@ class Consents(Message):
     kind: ClassVar[int] = 9
     signers: Indices
     signatures: Signatures
+    senders: Indices  # neighbours in the sum who chose the receiver
+    boxes: ManyBytes  # and their boxes, of `MaskedVector`, for it
 
 
 @dataclass(frozen=True)
 class Unmask(Message):
     kind: ClassVar[int] = 10
     sender: Index
-    survivors: Indices  # neighbours in the sum: shares of the seeds of their own masks
+    survivors: Indices  # who chose it and are in the sum: shares of the seeds of their own masks
     self_shares: ShareRows
-    vanished: Indices  # neighbours not in the sum: shares of their mask keys
+    vanished: Indices  # who chose it and are not: shares of their mask keys
     key_shares: ShareRows
     tag: Tag
-
-
-@dataclass(frozen=True)
-class BoxContent(Record):
-    """What a neighbour keeps: one share of each of the sender's two secrets."""
-
-    self_share: Annotated[bytes, Fixed(SHARE_BYTES)]
-    key_share: Annotated[bytes, Fixed(SHARE_BYTES)]
 
 
 def pair(sender: int, receiver: int) -> bytes:

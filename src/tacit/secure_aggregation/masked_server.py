@@ -7,7 +7,7 @@ each client.
 
 import hashlib
 import random
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Sequence
 
 import numpy as np
 
@@ -51,11 +51,12 @@ class MaskedServer:
             raise InputError("the server's private key is not that of the settings; make both anew for each round.")
         self.settings, self.identities = settings, tuple(identities)
         self._plan, self._round = settings.plan(), settings.name
-        self._neighbours = settings.neighbours()
+        self._chosen: dict[int, list[int]] = {}  # by each that advertised, of those that did
+        self._near: dict[int, list[int]] = {}  # neighbours: whom it chose, who chose it, and who is everybody's
         self._step = 0
         self._sum: Words = np.zeros(settings.dimension, np.uint32)
         self._advertised: dict[int, Advertise] = {}
-        self._shared: dict[int, dict[int, bytes]] = {}  # sender -> receiver -> box, until they are passed on
+        self._boxed: dict[int, dict[int, bytes]] = {}  # sender -> receiver -> box, until they are passed on
         self._sharers: set[int] = set()
         self._added: set[int] = set()
         self._survivors = b""
@@ -130,39 +131,53 @@ class MaskedServer:
         self._advertised[sender] = message
 
     def _keys(self) -> Iterator[tuple[int, bytes]]:
-        self._must_be_enough(len(self._advertised), "advertised their keys")
+        self._must_be_enough(self._advertised, "advertised their keys")
         advertised = {client: message.to_bytes() for client, message in self._advertised.items()}
-        for client in self._advertised:
-            near = tuple(advertised[each] for each in self._neighbours[client] if each in advertised)
-            yield client, Keys(self._round, near).to_bytes()
+        near = {client: set(self.settings.always_near(client)) & set(advertised) for client in advertised}
+        for client, message in self._advertised.items():
+            chosen = [each for each in self.settings.chosen(client, message.choice) if each in advertised]
+            self._chosen[client] = chosen
+            near[client].update(chosen)
+            for each in chosen:
+                near[each].add(client)
+        self._near = {client: sorted(each) for client, each in near.items()}
+        for client in advertised:
+            yield client, Keys(self._round, tuple(advertised[each] for each in self._near[client])).to_bytes()
 
     def _share(self, message: Shares, data: bytes) -> None:
-        self._must_be_new(message.sender, self._sent, self._shared)
+        self._must_be_new(message.sender, self._sent, self._boxed)
         self._must_be_tagged(message, data)
-        near = [each for each in self._neighbours[message.sender] if each in self._advertised]
-        if len(message.boxes) != len(near):
-            raise ProtocolError(f"client {message.sender} made {len(message.boxes)} boxes for {len(near)} neighbours.")
-        self._shared[message.sender] = dict(zip(near, message.boxes, strict=True))
+        self._boxed[message.sender] = self._boxes_by_receiver(message, self._chosen[message.sender])
 
     def _boxes(self) -> Iterator[tuple[int, bytes]]:
-        self._sharers = set(self._shared)
-        self._must_be_enough(len(self._sharers), "shared their secrets")
+        self._sharers, boxed, self._boxed = set(self._boxed), self._boxed, {}
+        self._must_be_enough(self._sharers, "shared their secrets")
         for client in self._sharers:
-            near = tuple(each for each in self._neighbours[client] if each in self._sharers)
-            yield client, Boxes(self._round, near, tuple(self._shared[each][client] for each in near)).to_bytes()
+            near = tuple(each for each in self._near[client] if each in self._sharers)
+            boxes = tuple(boxed[each][client] for each in near if client in boxed[each])
+            yield client, Boxes(self._round, near, boxes).to_bytes()
+
+    def _boxes_by_receiver(self, message: Shares | MaskedVector, receivers: list[int]) -> dict[int, bytes]:
+        if len(message.boxes) != len(receivers):
+            raise ProtocolError(
+                f"client {message.sender} made {len(message.boxes)} boxes for {len(receivers)} neighbours."
+            )
+        return dict(zip(receivers, message.boxes, strict=True))
 
     def _add(self, message: MaskedVector, data: bytes) -> None:
         self._must_be_new(message.sender, self._sent, self._added)
         self._must_be_tagged(message, data)
+        receivers = [each for each in self._chosen[message.sender] if each in self._sharers]
+        boxes = self._boxes_by_receiver(message, receivers)
         try:
             add_packed(self._sum, message.vector, self.settings.bits)
         except InputError as error:
             raise ProtocolError(f"client {message.sender} sent no vector of this round: {error}") from None
+        self._boxed[message.sender] = boxes
         self._added.add(message.sender)
 
     def _say_survivors(self) -> Iterator[tuple[int, bytes]]:
-        self._shared = {}
-        self._must_be_enough(len(self._added), "sent their vectors")
+        self._must_be_enough(self._added, "sent their vectors")
         count = self.settings.clients
         message = Survivors(self._round, bits_of(self._sharers, count), bits_of(self._added, count))
         self._survivors = message.to_bytes()
@@ -176,19 +191,22 @@ class MaskedServer:
         self._consents[sender] = message.signature
 
     def _say_consents(self) -> Iterator[tuple[int, bytes]]:
-        self._must_be_enough(len(self._consents), "agreed on who is in the sum")
-        signers = sorted(self._consents)[: self._plan.quorum]
-        consents = Consents(self._round, tuple(signers), tuple(self._consents[each] for each in signers)).to_bytes()
+        self._must_be_enough(self._consents, "agreed on who is in the sum", held=self._added)
+        signers = tuple(sorted(self._consents)[: self._plan.quorum])
+        signatures = tuple(self._consents[each] for each in signers)
+        boxed, self._boxed = self._boxed, {}
         for client in self._consents:
-            yield client, consents
+            makers = tuple(each for each in self._near[client] if client in boxed.get(each, {}))
+            boxes = tuple(boxed[each][client] for each in makers)
+            yield client, Consents(self._round, signers, signatures, makers, boxes).to_bytes()
 
     def _unmask(self, message: Unmask, data: bytes) -> None:
         sender = message.sender
         self._must_be_new(sender, self._sent, self._unmasked)
         self._must_be_tagged(message, data)
-        near = self._sharers & set(self._neighbours[sender])
-        ascending(message.survivors, near & self._added, "neighbours in the sum")
-        ascending(message.vanished, near - self._added, "neighbours that vanished")
+        choosers = {each for each in self._near[sender] if each in self._sharers and sender in self._chosen[each]}
+        ascending(message.survivors, choosers & self._added, "neighbours in the sum")
+        ascending(message.vanished, choosers - self._added, "neighbours that vanished")
         if (len(message.survivors), len(message.vanished)) != (len(message.self_shares), len(message.key_shares)):
             raise ProtocolError(f"client {sender} tells another number of shares than of neighbours.")
         self._unmasked[sender] = message
@@ -217,7 +235,7 @@ class MaskedServer:
     def _pairwise_masks(self, held: dict[int, dict[int, bytes]]) -> Iterator[tuple[bytes, bool]]:
         """(seed, subtracted) of the masks that those in the sum added, or subtracted, for somebody who vanished."""
         for gone, told in held.items():
-            near = [each for each in self._neighbours[gone] if each in self._added]
+            near = [each for each in self._near[gone] if each in self._added]
             if not near:
                 continue
             public = self._advertised[gone].mask_key
@@ -262,9 +280,14 @@ class MaskedServer:
         if not isinstance(message, Unmask) and message.seen != self._sent[message.sender]:
             raise ProtocolError(f"client {message.sender} answers another message than it was sent.")
 
-    def _must_be_enough(self, count: int, did: str) -> None:
+    def _must_be_enough(self, clients: Collection[int], did: str, *, held: Collection[int] | None = None) -> None:
+        """That so many did it, and that the sum holds whom it must (where those in it are others: `held`)."""
         least = max(self.settings.fewest, self._plan.quorum)
-        if count < least:
+        if len(clients) < least:
             raise RoundAborted(
-                f"{count} of {self.settings.clients} clients {did}, of {least} without whom no sum is opened."
+                f"{len(clients)} of {self.settings.clients} clients {did}, of {least} without whom no sum is opened."
+            )
+        if missing := set(self.settings.always).difference(clients if held is None else held):
+            raise RoundAborted(
+                f"client {min(missing)}, without whom no sum is opened, is not among clients that {did}."
             )

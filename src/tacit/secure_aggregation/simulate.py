@@ -102,15 +102,15 @@ def run_masked_round(
     fewest: int = 2,
     dropout: float = 0.1,
     corruption: float = 0.1,
+    always: Collection[int] = (),
     faults: Faults | None = None,
     leaving: Sequence[tuple[int, type[Message]]] = (),
     lie: Lie | None = None,
-    always: Collection[int] = (),
 ) -> MaskedRound:
     """One round of the masked protocol with these vectors, each (dimension,) uint32 below 2^bits.
 
     `leaving`: clients that vanish before they send a message of this kind. `lie` changes what the server sends when it
-    has closed a step. `always`: clients without whom nobody unmasks a sum. The sum of `server.included` is in `total`,
+    has closed a step. `always`: clients that every sum must hold. The sum of `server.included` is in `total`,
     or `aborted` says why there is none.
     Raises: InputError where the settings cannot be, as a server would.
     """
@@ -127,7 +127,8 @@ def run_masked_round(
         dropout=dropout,
         corruption=corruption,
         server_key=secrets.public_key(private),
-        seed=draw(32),
+        always=[identities[each].public for each in always],
+        nonce=draw(32),
     )
     server = MaskedServer(settings, [each.public for each in identities], private)
     policy = DevicePolicy(always=frozenset(identities[client].public for client in always))

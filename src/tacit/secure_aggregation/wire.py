@@ -19,7 +19,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeAlias, TypeVar, get_type_
 from tacit.errors import ProtocolError
 
 MAGIC = b"tacitsum"
-VERSIONS = (2, 3)  # that this program speaks: each protocol has one
+VERSIONS = (2, 4)  # that this program speaks: each protocol has one
 ROUND_BYTES = DIGEST_BYTES = 32
 LENGTH_BYTES = 4
 HEADER_BYTES = len(MAGIC) + 2 + 2 + ROUND_BYTES
@@ -163,7 +163,7 @@ class Message:
     """An envelope around fields. A subclass says its `kind`, a number of its own (`tests/secure_aggregation`)."""
 
     kind: ClassVar[int]
-    version: ClassVar[int] = 3  # of its protocol
+    version: ClassVar[int] = 4  # of its protocol
 
     round: bytes  # 32 bytes: the digest of the round's public settings
 
