@@ -57,6 +57,29 @@ def with_release(path: Path, step: int, **changed: Any) -> None:
     rewrite_each(path, "step", other)
 
 
+def said_secure(path: Path, **changed: Any) -> None:
+    """The run says of itself that its updates were summed as integers."""
+    secure = {
+        "parameters": 1000,
+        "dimension": 1024,
+        "clip_norm": 1.0,
+        "scale": 500.0,
+        "report_goal": REPORT_GOAL,
+        "sigmas": 10.0,
+        "inflation": 1.005,
+        "bits": 12,
+        "clipping_probability": 1e-15,
+        "threshold": 2,
+        "protocol": None,
+        "protocol_clients": 0,
+        "protocol_dropout": 0.0,
+        "keepers": 0,
+    }
+    rewrite_each(
+        path, "begun", lambda each: {**each, "metadata": {**each["metadata"], "secure": {**secure, **changed}}}
+    )
+
+
 ATTACKS: dict[str, tuple[Callable[[Path], None], str]] = {
     "a participation less": (
         lambda path: with_participants(path, 3, [12, 13, 14]),
@@ -89,6 +112,19 @@ ATTACKS: dict[str, tuple[Callable[[Path], None], str]] = {
             path, "begun", lambda each: {**each, "metadata": {**each["metadata"], "population": 19}}
         ),
         "the log of .* names 20 clients, and there are 19 to take part",
+    ),
+    "an encoding that nobody counted": (said_secure, r"step 0 of .* counts no encoding, which lengthens updates by"),
+    "keepers that added no noise": (
+        lambda path: said_secure(path, keepers=3),
+        "step 0 of .* released a sum without the noise of just 3 keepers",
+    ),
+    "keepers of one step": (
+        lambda path: with_release(path, 3, keepers=2),
+        "step 3 of .* released a sum without the noise of just 0 keepers",
+    ),
+    "a sum below the threshold": (
+        lambda path: said_secure(path, threshold=4, inflation=1.0),
+        "step 1 of .* opened a sum of 3 reports, fewer than the threshold 4",
     ),
     "another state": (
         lambda path: (path / "steps" / "round-000009.safetensors").write_bytes(b"other") and None,

@@ -16,7 +16,7 @@ from tacit.runs.draft import STEPS
 from tacit.runs.entries import Step
 from tacit.runs.folder import Run
 from tacit.runs.journal import RESTORE
-from tacit.runs.metadata import AskingMetadata, TrainingMetadata
+from tacit.runs.metadata import AskingMetadata, SecureSumUsed, TrainingMetadata
 
 FEW = 50_000_000  # clients of which a table is kept by number
 NEVER = np.iinfo(np.int64).min // 2  # when a client took part that never did
@@ -26,6 +26,7 @@ def reconciled(run: Run) -> Run:
     """The run, if what it says of itself agrees; a run that is under way may be given.
 
     Each step has as many participants as clients were summed or dropped in each of its releases, whose round it is;
+    its sums have the keepers, the encoding and the least reports that the run says of all;
     they are clients that there are, no more than there are, and none more often or sooner than the draw allows, where
     the draw is ours; a file of a step that is still there is the one that the step names, and at most one is there
     that no step names (a process was killed before its row). Raises: RunError naming the first that differs.
@@ -56,6 +57,8 @@ def _of_step(run: Run, step: Step, participants: int) -> str | None:
             return f"released a sum of round {each.get('round')!r}"
         if complaint := _of_sum(each, participants, own_collector="collector" in _hooks(run)):
             return complaint
+        if isinstance(run.metadata, TrainingMetadata) and (complaint := _of_secure_sum(each, run.metadata.secure)):
+            return complaint
     asked = isinstance(run.metadata, AskingMetadata)
     if asked and not sums and (users := sum(_whole(each, "users") for each in step.releases)) != participants:
         return f"has reports of {users:,} devices and {participants:,} participations"
@@ -70,6 +73,21 @@ def _of_sum(release: Mapping[str, Any], participants: int, *, own_collector: boo
     fits = reports <= participants if own_collector else reports + dropped == participants
     if reports < 0 or dropped < 0 or not fits:
         return f"has {reports:,} reports and {dropped:,} dropped clients, and {participants:,} participations"
+    return None
+
+
+def _of_secure_sum(release: Mapping[str, Any], secure: SecureSumUsed | None) -> str | None:
+    """What a run says of its sums of integers must be so of each, since its statement says it of all."""
+    keepers = 0 if secure is None else secure.keepers
+    if _whole(release, "keepers") != keepers and ("keepers" in release or keepers):
+        return f"released a sum without the noise of just {keepers:,} keepers"
+    if secure is None:
+        return None
+    if _whole(release, "reports") < secure.threshold:
+        return f"opened a sum of {_whole(release, 'reports'):,} reports, fewer than the threshold {secure.threshold:,}"
+    inflated = release.get("clip_inflation")
+    if release.get("what") == "model update" and not (isinstance(inflated, float) and inflated >= secure.inflation):
+        return f"counts no encoding, which lengthens updates by a factor of {secure.inflation:.6g}"
     return None
 
 
