@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import typer
+from tests.conftest import REPOSITORY
 from typer.testing import CliRunner, Result
 
 from tacit.cli.account import app as account
@@ -135,6 +136,30 @@ def test_secure_sums_are_counted(tmp_path: Path) -> None:
     assert found["plan"]["sensitivity"] == pytest.approx(clear["plan"]["sensitivity"] * factor)
     assert "secure aggregation" in (tmp_path / "plan" / "statement.md").read_text()
     assert "--clip-inflation" in (tmp_path / "plan" / "statement.md").read_text()
+
+
+def test_the_noise_of_all_keepers_is_what_the_model_bears(tmp_path: Path) -> None:
+    """Of four keepers each may add half as much, so that the same report goal promises a quarter of the zCDP's room."""
+    for name, keepers in (("one", ""), ("four", "keepers = 4\n")):
+        shipped = (REPOSITORY / "recipes" / "docstrings-secure.toml").read_text().split("[aggregation]")
+        (tmp_path / f"{name}.toml").write_text(f"{shipped[0]}[aggregation]\n{keepers}{shipped[1].lstrip()}")
+    line = f"--population 6000 --rounds 300 --report-goal-max 120 {BORNE} --target-epsilon 400 --timer-hours 24"
+    one, four = (
+        planned(f"{line} --mechanism tree --recipe {shlex.quote(str(tmp_path / name))}.toml", tmp_path / f"p-{name}")
+        for name in ("one", "four")
+    )
+    goals = [found["plan"]["report_goal"] for found in (one, four)]
+    noises = [found["plan"]["noise_multiplier"] / goal for found, goal in zip((one, four), goals, strict=True)]
+    assert noises[1] == pytest.approx(noises[0] / 2, rel=0.05)  # by another separation the strategy's error changes
+    assert [found["plan"]["noise_of_mean"] for found in (one, four)] == [
+        pytest.approx(four["plan"]["noise_of_mean"])
+    ] * 2
+    bits = [found["steps"][6]["figures"]["bits_per_coordinate"] for found in (one, four)]
+    assert bits[1] > bits[0]
+    made = Recipe.load(tmp_path / "p-four" / "production.toml")
+    assert made.aggregation is not None and made.aggregation.keepers == 4
+    stated = (tmp_path / "p-four" / "statement.md").read_text()
+    assert "4 keepers each add the whole noise" in stated and "the server is trusted" not in stated
 
 
 def test_a_recipe_a_model_and_a_tuning_are_taken_over(tmp_path: Path) -> None:

@@ -54,6 +54,17 @@ def test_every_mechanism_can_be_tuned_for(mechanism: str) -> None:
     assert Recipe.from_toml(made.to_toml()) == made
 
 
+@pytest.mark.parametrize("mechanism", ["independent", "blt"])
+def test_a_trial_of_a_recipe_with_keepers_has_the_noise_of_all_of_them(mechanism: str) -> None:
+    """From a server, since no clip norm adapts beside keepers; production has its keepers back, each with its own."""
+    kept, plain = (recipe(mechanism, aggregation={"kind": "secure", **keepers}) for keepers in ({"keepers": 4}, {}))
+    trial, other = (trial_base(each, TuningSettings()) for each in (kept, plain))
+    assert trial.aggregation == other.aggregation == plain.aggregation
+    assert trial.privacy.noise_multiplier == pytest.approx(2 * (other.privacy.noise_multiplier or 0))
+    made, without = (production_recipe(each, CHOICE, 6000) for each in (kept, plain))
+    assert made.privacy == without.privacy and made.aggregation == kept.aggregation
+
+
 def test_a_trial_with_another_mechanism_has_its_worst_error() -> None:
     """The error of prefix sums on the mean, from the matrices: what the model feels of the noise."""
     wanted = recipe("banded-toeplitz")

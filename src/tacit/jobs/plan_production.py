@@ -5,7 +5,6 @@ recipe with a reason beside each value, the planned statement, the simulated rou
 `planning/production.py`.
 """
 
-import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -159,7 +158,7 @@ def plan_production(
     if settings.secure_sums and base.aggregation is None:
         base = base.model_copy(update={"aggregation": AggregationSection(kind="secure")})
     encoding, noises = _encoding(base), max(1, (base.aggregation and base.aggregation.keepers) or 0)
-    scenario, noise_from = _with_noise(scenario, settings.noise_from, tuned, noises)
+    scenario, noise_from = _with_noise(scenario, settings.noise_from, tuned)
     if base.aggregation is not None:
         scenario = replace(scenario, clip_inflation=base.aggregation.inflation, noises=noises)
     simulator = _simulator(scenario, goal, settings, progress)
@@ -214,14 +213,13 @@ def _origin(settings: ProductionSettings, tuned: Tuned | None) -> files.Origin:
     )
 
 
-def _with_noise(scenario: Scenario, noise_from: NoiseFrom, tuned: Tuned | None, noises: int) -> tuple[Scenario, str]:
-    """The scenario with the noise that the model bears, and where that was seen; noises: keepers of the trials."""
+def _with_noise(scenario: Scenario, noise_from: NoiseFrom, tuned: Tuned | None) -> tuple[Scenario, str]:
+    """The scenario with the noise that the model bears, and where that was seen."""
     if noise_from == "given":
         return scenario, "as given"
     if noise_from == "paper" or tuned is None or not tuned.noise_multiplier > 0:
         return scenario, PAPER
-    borne = tuned.noise_multiplier * math.sqrt(noises)
-    utility = replace(scenario.utility, report_goal=tuned.report_goal, noise_multiplier=borne)
+    utility = replace(scenario.utility, report_goal=tuned.report_goal, noise_multiplier=tuned.noise_multiplier)
     return replace(scenario, utility=utility), f"what the trials in {tuned.folder} bore"
 
 

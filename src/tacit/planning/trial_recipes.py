@@ -4,6 +4,7 @@ A trial is the recipe at a small report goal with an adaptive clip norm; product
 the clip norm fixed. Both keep the noise on the mean as the recipe has it.
 """
 
+import math
 from dataclasses import replace
 from functools import lru_cache
 
@@ -53,7 +54,8 @@ def trial_base(recipe: Recipe, settings: TuningSettings) -> Recipe:
     """What all trials have in common.
 
     A mechanism with one clip norm gives way to a tree that restarts; its noise multiplier is then such that prefix
-    sums have the error that the recipe's mechanism gives. Raises: InputError, AccountingError, RecipeError.
+    sums have the error that the recipe's mechanism gives. Keepers, beside whom no clip norm adapts, give way to a
+    server that adds the noise of all of them. Raises: InputError, AccountingError, RecipeError.
     """
     goal, initial = trial_report_goal(recipe, settings), settings.initial_clip_norm
     for name, value in (
@@ -73,7 +75,7 @@ def trial_base(recipe: Recipe, settings: TuningSettings) -> Recipe:
         limits["max_participations"] = recipe.rounds.max_participations  # the recipe's own cohorts
     privacy = _trial_privacy(recipe, rounds, goal)
     clipping = _trial_clipping(recipe, goal, initial)
-    changed = {
+    changed: dict[str, object] = {
         "rounds": recipe.rounds.model_copy(update=limits),
         "privacy": privacy.model_copy(
             update={
@@ -82,6 +84,7 @@ def trial_base(recipe: Recipe, settings: TuningSettings) -> Recipe:
             }
         ),
         "clipping": clipping,
+        "aggregation": recipe.aggregation and recipe.aggregation.model_copy(update={"keepers": None}),
     }
     if settings.data is not None:
         changed["data"] = recipe.data.model_copy(update={"cache": settings.data})
@@ -161,7 +164,7 @@ def _trial_privacy(recipe: Recipe, rounds: int, report_goal: int) -> PrivacySect
             _noise_multiplier(recipe),
             report_goal=recipe.rounds.report_goal,
             to=report_goal,
-            error_ratio=_error_over_tree(recipe) if trees else 1.0,
+            error_ratio=(_error_over_tree(recipe) if trees else 1.0) * math.sqrt(_keepers(recipe)),
         ),
     }
     mechanism = ChosenMechanism(mechanism=TREE, parameters=TreeParameters()) if trees else wanted.mechanism
@@ -170,6 +173,11 @@ def _trial_privacy(recipe: Recipe, rounds: int, report_goal: int) -> PrivacySect
     update["mechanism"] = mechanism
     kept = PrivacySection(mechanism=mechanism, noise_multiplier=1.0, delta=wanted.delta) if trees else wanted
     return kept.model_copy(update=update)
+
+
+def _keepers(recipe: Recipe) -> int:
+    """How many parties each add the noise of the recipe's multiplier."""
+    return 1 if recipe.aggregation is None else recipe.aggregation.keepers or 1
 
 
 def _restarted(mechanism: ChosenMechanism, restarts: tuple[int, ...]) -> ChosenMechanism:
