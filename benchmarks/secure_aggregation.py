@@ -34,9 +34,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +166,11 @@ def cipher_speed(cipher: Callable[[bytes], Any], turns: int) -> float:
 
 
 def masked_row(parameters: int, turns: int, clients: int) -> dict[str, Any]:
+    with tempfile.TemporaryFile(buffering=0) as spool:
+        return masked_round_row(parameters, turns, clients, spool)
+
+
+def masked_round_row(parameters: int, turns: int, clients: int, spool: Any) -> dict[str, Any]:
     from tacit.secure_aggregation import secrets
     from tacit.secure_aggregation.masked_client import MaskedClient
     from tacit.secure_aggregation.masked_messages import Advertise, RoundSettings
@@ -183,16 +189,18 @@ def masked_row(parameters: int, turns: int, clients: int) -> dict[str, Any]:
         nonce=os.urandom(32),
         dropout=VANISHED,
     )
-    server = spent("open", MaskedServer, settings, [each.public for each in identities], private)
+    server = spent("open", partial(MaskedServer, spool=spool), settings, [each.public for each in identities], private)
     vector = np.random.default_rng(0).integers(0, encoding.modulus, encoding.dimension, dtype=np.uint32)
     invitation = server.invitation  # all devices have the same vector, which each copies when it masks it
     devices = [spent("clients", MaskedClient, invitation, each, vector) for each in identities]
     vanished = set(range(0, clients, round(1 / VANISHED)))
     held = 0
 
-    def answers(sent: dict[int, bytes]) -> Iterator[bytes]:
-        for client, data in sent.items():
-            yield spent("clients", devices[client].receive, data)
+    def answers(step: str, sent: Mapping[int, bytes]) -> Iterator[bytes]:
+        for client in sent:
+            data = spent(step, sent.__getitem__, client)
+            if step != "share" or client not in vanished:
+                yield spent("clients", devices[client].receive, data)
 
     advertised = [spent("clients", device.advertise) for device in devices]
     waiting: Iterator[bytes] = iter(advertised)
@@ -201,7 +209,7 @@ def masked_row(parameters: int, turns: int, clients: int) -> dict[str, Any]:
             spent(step, server.receive, message)
         held = max(held, held_by(server))
         sent = spent("open" if step == "unmask" else step, server.advance)
-        waiting = answers({client: data for client, data in sent.items() if step != "share" or client not in vanished})
+        waiting = answers(step, sent)
     survivors = clients - len(vanished)
     expected = vector.astype(np.uint64) * survivors & np.uint64(encoding.modulus - 1)
     assert np.array_equal(server.total, expected), "the sum is not the sum"
@@ -229,6 +237,7 @@ def masked_row(parameters: int, turns: int, clients: int) -> dict[str, Any]:
         "client_s": spent.spent["clients"] / clients,
         "client_bytes": settings.vector_bytes(),
         "server_bytes": held,
+        "spool_bytes": spool.seek(0, os.SEEK_END),
         "sum_bytes": 4 * encoding.dimension,
     }
 
@@ -455,9 +464,10 @@ def masked_formula(rows: list[dict[str, Any]]) -> dict[str, Any]:
         "server_s": of_report * (REPORT_GOAL - gone) + of_mask * masks,
         "all_pairs_masks": REPORT_GOAL - gone + gone * (REPORT_GOAL - gone),
     }
-    edges = [row["clients"] * row["chosen"] for row in rows[:2]]  # a box for each, until they are passed on
-    a_box = (rows[1]["server_bytes"] - rows[0]["server_bytes"]) / (edges[1] - edges[0])
-    found["server_bytes"] = rows[0]["server_bytes"] + a_box * (REPORT_GOAL * plan.degree - edges[0])
+    each = (rows[1]["server_bytes"] - rows[0]["server_bytes"]) / (rows[1]["clients"] - rows[0]["clients"])
+    found["server_bytes"] = rows[0]["server_bytes"] + each * (REPORT_GOAL - rows[0]["clients"])
+    a_choice = rows[0]["spool_bytes"] / (rows[0]["clients"] * rows[0]["chosen"])
+    found["spool_bytes"] = a_choice * REPORT_GOAL * plan.degree
     found["all_pairs_s"] = of_report * (REPORT_GOAL - gone) + of_mask * found["all_pairs_masks"]
     if len(rows) > 2:
         found["checked_at"] = rows[2]["clients"]

@@ -1,7 +1,10 @@
 """The masked protocol, step by step: what each party answers, refuses, and never tells."""
 
+import os
+import pickle
+import tempfile
 from dataclasses import replace
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pytest
@@ -9,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.errors import InputError, ProtocolError, RoundAborted
-from tacit.secure_aggregation import masked_messages, secrets
+from tacit.secure_aggregation import masked_messages, masked_server, secrets
 from tacit.secure_aggregation.masked_client import DevicePolicy, MaskedClient, invited
 from tacit.secure_aggregation.masked_messages import (
     Advertise,
@@ -43,12 +46,15 @@ def summed(given: list[Words], included: tuple[int, ...], bits: int = BITS) -> l
     return [sum(int(given[client][place]) for client in included) % (1 << bits) for place in range(len(given[0]))]
 
 
-def parties(clients: int = 5, **settings: Any) -> tuple[MaskedServer, list[MaskedClient]]:
+def parties(
+    clients: int = 5, *, spool: BinaryIO | None = None, **settings: Any
+) -> tuple[MaskedServer, list[MaskedClient]]:
     draw = secrets.seeded(bytes(32))
     identities = [Identity(draw(32)) for _ in range(clients)]
     public, private = [each.public for each in identities], draw(32)
     usual = dict(dimension=20, bits=BITS, most_reports=clients, fewest=2, nonce=draw(32)) | settings
-    server = MaskedServer(RoundSettings.of(public, server_key=secrets.public_key(private), **usual), public, private)
+    made = RoundSettings.of(public, server_key=secrets.public_key(private), **usual)
+    server = MaskedServer(made, public, private, spool=spool)
     sent = zip(identities, vectors(clients), strict=True)
     return server, [MaskedClient(server.invitation, identity, vector, draw=draw) for identity, vector in sent]
 
@@ -59,7 +65,7 @@ def until(step: type[Message], clients: int = 5) -> tuple[MaskedServer, list[Mas
     for device in devices:
         server.receive(device.advertise())
     for closing in (Keys, Boxes, Survivors, Consents):
-        sent = server.advance()
+        sent = dict(server.advance())
         if closing is step:
             return server, devices, sent
         for client, data in sent.items():
@@ -272,6 +278,53 @@ def test_a_key_with_which_nobody_agrees_does_not_reach_its_neighbours() -> None:
         with pytest.raises(ProtocolError, match="Curve25519"):
             server.receive(unsigned + devices[0]._identity.sign("advertise", unsigned))
     server.receive(honest.to_bytes())
+
+
+def held_bytes(server: MaskedServer) -> int:
+    """Of its tables of clients and what lies in them, but for what stands in its file."""
+    return sum(len(pickle.dumps(each)) for each in vars(server).values() if isinstance(each, dict | list | set))
+
+
+def played(clients: int, spool: BinaryIO | None) -> tuple[MaskedServer, list[dict[int, bytes]], int]:
+    """A round of which clients 1 and 5 vanish after they shared, all that the server sent, and the most it held."""
+    server, devices = parties(clients, spool=spool)
+    answers, steps, most = [device.advertise() for device in devices], [], 0
+    for step in range(5):
+        for answer in answers:
+            server.receive(answer)
+        most = max(most, held_bytes(server))
+        steps.append(dict(server.advance()))
+        answers = [
+            devices[client].receive(data) for client, data in steps[-1].items() if step == 0 or client not in {1, 5}
+        ]
+    return server, steps, most
+
+
+@pytest.mark.parametrize("clients", [7, 70])
+def test_a_server_with_a_file_says_the_same_as_one_without_and_holds_no_boxes(clients: int) -> None:
+    with tempfile.TemporaryFile(buffering=0) as spool:
+        (on_disk, said, most), (in_memory, expected, _) = played(clients, spool), played(clients, None)
+        assert said == expected and len(on_disk.included) == clients - 2
+        assert on_disk.total.tolist() == in_memory.total.tolist() == summed(vectors(clients), on_disk.included)
+        degree = on_disk.settings.plan().degree
+        assert spool.seek(0, os.SEEK_END) > clients * degree * masked_server.BOX_LENGTH
+        assert most < clients * (1000 + 16 * degree)  # keys, digests, whose neighbours who is; a box has 64 bytes
+
+
+def test_messages_are_made_when_they_are_asked_for_and_always_the_same() -> None:
+    server, devices = parties(5)
+    for device in devices:
+        server.receive(device.advertise())
+    sent = server.advance()
+    assert len(sent) == 5 and 5 not in sent
+    with pytest.raises(KeyError):
+        sent[5]
+    answer = devices[0].receive(sent[0])
+    assert sent[0] == sent[0]
+    server.receive(answer)
+    _, _, twins = until(Keys)
+    with pytest.raises(ProtocolError, match="client 1 was not asked"):
+        server.receive(devices[1].receive(twins[1]))
 
 
 def test_a_neighbour_that_lies_about_its_shares_is_left_out_of_the_rebuilding(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,18 +1,23 @@
 """The server's part of the masked protocol: a state machine that adds as vectors come, and opens nothing but the sum.
 
 Messages go in one by one (`receive`); when a step has lasted long enough, which is the caller's clock, `advance` closes
-it and gives what is to be sent. One sum is in memory, however many clients there are; beside it some kilobytes for
-each client.
+it and gives what is to be sent. One sum is in memory, however many clients there are, and beside it some kilobytes for
+each client. Boxes and shares, whose number is clients times neighbours, wait in a file, if the caller gives one, and
+what is sent is made message by message.
 """
 
 import hashlib
 import random
-from collections.abc import Callable, Collection, Container, Iterator, Sequence
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from typing import BinaryIO, TypeAlias
 
 import numpy as np
 
 from tacit.errors import InputError, ProtocolError, RoundAborted
 from tacit.secure_aggregation import secrets, shares
+from tacit.secure_aggregation.cells import Cells
 from tacit.secure_aggregation.masked_client import mask_seed, self_commitment, tag_key
 from tacit.secure_aggregation.masked_messages import (
     Advertise,
@@ -30,18 +35,49 @@ from tacit.secure_aggregation.masked_messages import (
     bits_of,
 )
 from tacit.secure_aggregation.packing import add_packed
-from tacit.secure_aggregation.secrets import SIGNATURE_BYTES, TAG_BYTES, KeyPair, Words
+from tacit.secure_aggregation.secrets import BOX_BYTES, SIGNATURE_BYTES, TAG_BYTES, KeyPair, Words
+from tacit.secure_aggregation.shares import SHARE_BYTES
 from tacit.secure_aggregation.wire import Message, parsed
 
 STEPS: tuple[type[Message], ...] = (Advertise, Shares, MaskedVector, Consent, Unmask)  # what it waits for, in order
+Clients: TypeAlias = "array[int]"  # of their numbers, in ascending order: 4 bytes each
 TRIES = 40  # sets of shares of one secret that are tried before the round is given up
+BOX_LENGTH = BOX_BYTES + SHARE_BYTES
+
+
+class Outbox(Mapping[int, bytes]):
+    """The messages that a step sends, by client. Each is made whenever it is asked for, always the same bytes."""
+
+    def __init__(self, clients: Collection[int], made: Callable[[int], bytes]) -> None:
+        """`made`: the message of one of these clients."""
+        self._clients, self._made = clients, made
+        self.sent: dict[int, bytes] = {}  # SHA-256 of the messages that were asked for
+
+    def __getitem__(self, client: int) -> bytes:
+        if client not in self._clients:
+            raise KeyError(client)
+        data = self._made(client)
+        self.sent[client] = hashlib.sha256(data).digest()
+        return data
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._clients)
+
+    def __len__(self) -> int:
+        return len(self._clients)
 
 
 class MaskedServer:
     """One round. `advance` after each of its five steps; then `total` is the sum and `included` whose it is."""
 
-    def __init__(self, settings: RoundSettings, identities: Sequence[bytes], private: bytes) -> None:
+    def __init__(
+        self, settings: RoundSettings, identities: Sequence[bytes], private: bytes, *, spool: BinaryIO | None = None
+    ) -> None:
         """`private`: the X25519 key whose public half is in the settings, fresh for this round.
+
+        `spool`: an empty file, open for reading and writing, that nobody else reads and that is gone after the round
+        (`tempfile.TemporaryFile(buffering=0)`): it takes 167 bytes for each client and each that it chooses, which are
+        in memory without it.
 
         Raises: InputError where settings and clients do not belong together.
         """
@@ -51,17 +87,21 @@ class MaskedServer:
             raise InputError("the server's private key is not that of the settings; make both anew for each round.")
         self.settings, self.identities = settings, tuple(identities)
         self._plan, self._round = settings.plan(), settings.name
-        self._chosen: dict[int, list[int]] = {}  # by each that advertised, of those that did
-        self._near: dict[int, list[int]] = {}  # neighbours: whom it chose, who chose it, and who is everybody's
+        self._chosen: dict[int, Clients] = {}  # by each that advertised, of those that did
+        self._near: dict[int, Clients] = {}  # neighbours: whom it chose, who chose it, and who is everybody's
         self._step = 0
         self._sum: Words = np.zeros(settings.dimension, np.uint32)
         self._advertised: dict[int, Advertise] = {}
-        self._boxed: dict[int, dict[int, bytes]] = {}  # sender -> receiver -> box, until they are passed on
+        self._heard: dict[int, bytes] = {}  # the same as they came, until they are passed on
+        # A row for each client, a column for each that it chose: boxes that it made for them, shares that they told.
+        self._key_boxes, self._self_boxes, self._told = Cells.side_by_side(
+            spool, settings.clients, self._plan.degree, (BOX_LENGTH, BOX_LENGTH, SHARE_BYTES)
+        )
         self._sharers: set[int] = set()
         self._added: set[int] = set()
         self._survivors = b""
         self._consents: dict[int, bytes] = {}
-        self._unmasked: dict[int, Unmask] = {}
+        self._unmasked: set[int] = set()
         self._sent: dict[int, bytes] = {}  # digest of what each client was sent in the step before
 
     @property
@@ -104,8 +144,10 @@ class MaskedServer:
             case Unmask():
                 self._unmask(message, data)
 
-    def advance(self) -> dict[int, bytes]:
+    def advance(self) -> Outbox:
         """Closes a step: the messages to send, by client; after the last step none, and the sum is there.
+
+        An answer is taken of those whose message was asked for, and until the step is closed.
 
         Raises: RoundAborted, naming the cause, where too few are left or what they said does not open the sum.
         """
@@ -113,12 +155,12 @@ class MaskedServer:
         if self.waiting_for is None:
             raise ProtocolError("the round is over.")
         try:
-            messages = dict(closing[self._step]())
+            messages = closing[self._step]()
         except RoundAborted:
             self._step = len(STEPS) + 1
             self._sum = np.zeros(0, np.uint32)
             raise
-        self._sent = {client: hashlib.sha256(data).digest() for client, data in messages.items()}
+        self._sent = messages.sent
         self._step += 1
         return messages
 
@@ -128,61 +170,84 @@ class MaskedServer:
         secrets.check_signature(self.identities[sender], "advertise", data[:-SIGNATURE_BYTES], message.signature)
         for key in (message.mask_key, message.box_key):  # one with which nobody agrees would stop its neighbours
             self._key.agreed(key, "check")
-        self._advertised[sender] = message
+        self._advertised[sender], self._heard[sender] = message, data
 
-    def _keys(self) -> Iterator[tuple[int, bytes]]:
+    def _keys(self) -> Outbox:
         self._must_be_enough(self._advertised, "advertised their keys")
-        advertised = {client: message.to_bytes() for client, message in self._advertised.items()}
-        near = {client: set(self.settings.always_near(client)) & set(advertised) for client in advertised}
+        heard = self._heard
+        choosers = {client: array("I") for client in heard}
         for client, message in self._advertised.items():
-            chosen = [each for each in self.settings.chosen(client, message.choice) if each in advertised]
-            self._chosen[client] = chosen
-            near[client].update(chosen)
-            for each in chosen:
-                near[each].add(client)
-        self._near = {client: sorted(each) for client, each in near.items()}
-        for client in advertised:
-            yield client, Keys(self._round, tuple(advertised[each] for each in self._near[client])).to_bytes()
+            chosen = (each for each in self.settings.chosen(client, message.choice) if each in heard)
+            self._chosen[client] = array("I", chosen)
+            for each in self._chosen[client]:
+                choosers[each].append(client)
+        for client, theirs in choosers.items():
+            always = (each for each in self.settings.always_near(client) if each in heard)
+            self._near[client] = array("I", sorted({*self._chosen[client], *theirs, *always}))
+
+        def keys(client: int) -> bytes:
+            return Keys(self._round, tuple(heard[each] for each in self._near[client])).to_bytes()
+
+        return Outbox(self._advertised, keys)
+
+    def _place(self, client: int, other: int) -> int:
+        """The place of a client among those whom another chose, a column of its row; -1 where it did not choose it."""
+        chosen = self._chosen[client]
+        place = bisect_left(chosen, other)
+        return place if place < len(chosen) and chosen[place] == other else -1
 
     def _share(self, message: Shares, data: bytes) -> None:
-        self._must_be_new(message.sender, self._sent, self._boxed)
+        self._must_be_new(message.sender, self._sent, self._sharers)
         self._must_be_tagged(message, data)
-        self._boxed[message.sender] = self._boxes_by_receiver(message, self._chosen[message.sender])
+        self._key_boxes.write(message.sender, 0, self._in_row(message, self._chosen[message.sender]))
+        self._sharers.add(message.sender)
 
-    def _boxes(self) -> Iterator[tuple[int, bytes]]:
-        self._sharers, boxed, self._boxed = set(self._boxed), self._boxed, {}
-        self._must_be_enough(self._sharers, "shared their secrets")
-        for client in self._sharers:
-            near = tuple(each for each in self._near[client] if each in self._sharers)
-            boxes = tuple(boxed[each][client] for each in near if client in boxed[each])
-            yield client, Boxes(self._round, near, boxes).to_bytes()
-
-    def _boxes_by_receiver(self, message: Shares | MaskedVector, receivers: list[int]) -> dict[int, bytes]:
+    def _in_row(self, message: Shares | MaskedVector, receivers: Sequence[int]) -> list[bytes]:
+        """The boxes for these receivers, each where its receiver stands among those whom the sender chose."""
+        sender = message.sender
         if len(message.boxes) != len(receivers):
-            raise ProtocolError(
-                f"client {message.sender} made {len(message.boxes)} boxes for {len(receivers)} neighbours."
-            )
-        return dict(zip(receivers, message.boxes, strict=True))
+            raise ProtocolError(f"client {sender} made {len(message.boxes)} boxes for {len(receivers)} neighbours.")
+        if any(len(box) != BOX_LENGTH for box in message.boxes):
+            raise ProtocolError(f"client {sender} made a box that has not the {BOX_LENGTH} bytes of a share's.")
+        boxes = dict(zip(receivers, message.boxes, strict=True))
+        return [boxes.get(each, b"") for each in self._chosen[sender]]
+
+    def _passed_on(self, boxes: Cells, receiver: int, makers: Collection[int]) -> tuple[list[int], list[bytes]]:
+        """Those of the makers who chose the receiver, in ascending order, and their boxes for it."""
+        found = [(each, self._place(each, receiver)) for each in self._near[receiver] if each in makers]
+        chose = [(each, place) for each, place in found if place >= 0]
+        return [each for each, _ in chose], [boxes.read(each, place) for each, place in chose]
+
+    def _boxes(self) -> Outbox:
+        self._must_be_enough(self._sharers, "shared their secrets")
+        self._heard = {}
+
+        def boxes(client: int) -> bytes:
+            near = tuple(each for each in self._near[client] if each in self._sharers)
+            return Boxes(
+                self._round, near, tuple(self._passed_on(self._key_boxes, client, self._sharers)[1])
+            ).to_bytes()
+
+        return Outbox(self._sharers, boxes)
 
     def _add(self, message: MaskedVector, data: bytes) -> None:
         self._must_be_new(message.sender, self._sent, self._added)
         self._must_be_tagged(message, data)
         receivers = [each for each in self._chosen[message.sender] if each in self._sharers]
-        boxes = self._boxes_by_receiver(message, receivers)
+        boxes = self._in_row(message, receivers)
         try:
             add_packed(self._sum, message.vector, self.settings.bits)
         except InputError as error:
             raise ProtocolError(f"client {message.sender} sent no vector of this round: {error}") from None
-        self._boxed[message.sender] = boxes
+        self._self_boxes.write(message.sender, 0, boxes)
         self._added.add(message.sender)
 
-    def _say_survivors(self) -> Iterator[tuple[int, bytes]]:
+    def _say_survivors(self) -> Outbox:
         self._must_be_enough(self._added, "sent their vectors")
         count = self.settings.clients
         message = Survivors(self._round, bits_of(self._sharers, count), bits_of(self._added, count))
         self._survivors = message.to_bytes()
-        for client in self._added:
-            yield client, self._survivors
+        return Outbox(self._added, lambda client: self._survivors)
 
     def _consent(self, message: Consent) -> None:
         sender = message.sender
@@ -190,65 +255,61 @@ class MaskedServer:
         secrets.check_signature(self.identities[sender], "survivors", self._survivors, message.signature)
         self._consents[sender] = message.signature
 
-    def _say_consents(self) -> Iterator[tuple[int, bytes]]:
+    def _say_consents(self) -> Outbox:
         self._must_be_enough(self._consents, "agreed on who is in the sum", held=self._added)
         signers = tuple(sorted(self._consents)[: self._plan.quorum])
         signatures = tuple(self._consents[each] for each in signers)
-        boxed, self._boxed = self._boxed, {}
-        for client in self._consents:
-            makers = tuple(each for each in self._near[client] if client in boxed.get(each, {}))
-            boxes = tuple(boxed[each][client] for each in makers)
-            yield client, Consents(self._round, signers, signatures, makers, boxes).to_bytes()
+
+        def consents(client: int) -> bytes:
+            makers, boxes = self._passed_on(self._self_boxes, client, self._added)
+            return Consents(self._round, signers, signatures, tuple(makers), tuple(boxes)).to_bytes()
+
+        return Outbox(self._consents, consents)
 
     def _unmask(self, message: Unmask, data: bytes) -> None:
         sender = message.sender
         self._must_be_new(sender, self._sent, self._unmasked)
         self._must_be_tagged(message, data)
-        choosers = {each for each in self._near[sender] if each in self._sharers and sender in self._chosen[each]}
-        ascending(message.survivors, choosers & self._added, "neighbours in the sum")
-        ascending(message.vanished, choosers - self._added, "neighbours that vanished")
+        near = (each for each in self._near[sender] if each in self._sharers)
+        choosers = {each: place for each in near if (place := self._place(each, sender)) >= 0}
+        ascending(message.survivors, choosers.keys() & self._added, "neighbours in the sum")
+        ascending(message.vanished, choosers.keys() - self._added, "neighbours that vanished")
         if (len(message.survivors), len(message.vanished)) != (len(message.self_shares), len(message.key_shares)):
             raise ProtocolError(f"client {sender} tells another number of shares than of neighbours.")
-        self._unmasked[sender] = message
+        told = zip(message.survivors + message.vanished, message.self_shares + message.key_shares, strict=True)
+        for client, share in told:
+            self._told.write(client, choosers[client], [share])
+        self._unmasked.add(sender)
 
-    def _open(self) -> Iterator[tuple[int, bytes]]:
+    def _open(self) -> Outbox:
         """Takes all masks off the sum."""
-        selves: dict[int, dict[int, bytes]] = {client: {} for client in sorted(self._added)}
-        keys: dict[int, dict[int, bytes]] = {client: {} for client in sorted(self._sharers - self._added)}
-        for holder, message in self._unmasked.items():
-            for client, share in zip(message.survivors, message.self_shares, strict=True):
-                selves[client][holder] = share
-            for client, share in zip(message.vanished, message.key_shares, strict=True):
-                keys[client][holder] = share
-        masks = [*self._own_masks(selves), *self._pairwise_masks(keys)]
-        secrets.add_masks(self._sum, masks)
+        secrets.add_masks(self._sum, self._masks())
         self._sum &= np.uint32((1 << self.settings.bits) - 1)
-        return iter(())
+        return Outbox((), lambda client: b"")
 
-    def _own_masks(self, held: dict[int, dict[int, bytes]]) -> Iterator[tuple[bytes, bool]]:
-        """(seed, subtracted) of the masks that those in the sum added for themselves."""
-        for client, told in held.items():
-            committed = self._advertised[client].self_commitment
-            seed = self._rebuilt(client, told, self_commitment, committed)
+    def _masks(self) -> Iterator[tuple[bytes, bool]]:
+        """(seed, subtracted) of masks: what those in the sum added for themselves, and added or subtracted for somebody
+        who vanished.
+        """
+        for client in sorted(self._added):
+            seed = self._rebuilt(client, self_commitment, self._advertised[client].self_commitment)
             yield secrets.derived(seed, "self mask", self._round), True
-
-    def _pairwise_masks(self, held: dict[int, dict[int, bytes]]) -> Iterator[tuple[bytes, bool]]:
-        """(seed, subtracted) of the masks that those in the sum added, or subtracted, for somebody who vanished."""
-        for gone, told in held.items():
+        for gone in sorted(self._sharers - self._added):
             near = [each for each in self._near[gone] if each in self._added]
             if not near:
                 continue
-            public = self._advertised[gone].mask_key
-            key = KeyPair(self._rebuilt(gone, told, secrets.public_key, public))
+            key = KeyPair(self._rebuilt(gone, secrets.public_key, self._advertised[gone].mask_key))
             for client in near:
                 seed = mask_seed(key, self._advertised[client].mask_key, self._round, (gone, client))
                 yield seed, gone > client
 
-    def _rebuilt(self, client: int, told: dict[int, bytes], of: Callable[[bytes], bytes], said: bytes) -> bytes:
+    def _rebuilt(self, client: int, of: Callable[[bytes], bytes], said: bytes) -> bytes:
         """A client's secret, whose commitment or public key (`of`) is what it said. Raises: RoundAborted.
 
         Where shares are wrong, other sets of them are tried: a neighbour that lies is left out sooner or later.
         """
+        chosen = self._chosen[client]
+        told = {each: share for each, share in zip(chosen, self._told.row(client), strict=False) if share}
         threshold, holders = self._plan.threshold, sorted(told)
         if len(holders) < threshold:
             raise RoundAborted(
@@ -257,9 +318,9 @@ class MaskedServer:
             )
         chance = random.Random(client)  # nothing secret depends on it
         for attempt in range(TRIES):
-            chosen = chance.sample(holders, threshold) if attempt else holders[:threshold]
+            some = chance.sample(holders, threshold) if attempt else holders[:threshold]
             try:
-                found = shares.rebuilt_secret([told[each] for each in chosen], [each + 1 for each in chosen])
+                found = shares.rebuilt_secret([told[each] for each in some], [each + 1 for each in some])
             except ProtocolError:
                 continue
             if of(found) == said:

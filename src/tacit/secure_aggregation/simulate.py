@@ -150,7 +150,7 @@ def _run(round_: MaskedRound, post: Post, leaving: set[tuple[int, type[Message]]
         for data in arrived:
             _taken(round_, round_.server.receive, data)
         try:
-            sent = round_.server.advance()
+            sent = dict(round_.server.advance())
         except RoundAborted as error:
             round_.aborted = error
             return
