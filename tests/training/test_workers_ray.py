@@ -16,7 +16,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from tests.training.ray_nodes import Nodes
-from tests.training.tiny import LOSS, collector_of, cores, first_state, tiny_cache, tiny_learner, tiny_recipe
+from tests.training.tiny import (
+    LOSS,
+    MECHANISMS,
+    collector_of,
+    cores,
+    first_state,
+    tiny_cache,
+    tiny_learner,
+    tiny_recipe,
+)
 
 from tacit.compute import Hardware
 from tacit.data import Cache
@@ -112,6 +121,18 @@ def test_a_cluster_adds_the_same_integers(cache: Cache, workers: RayWorkers) -> 
     encoded = cohort_sum(cache, workers, secure=how)
     assert_same(encoded, cohort_sum(cache, cores(1), secure=how))
     assert not np.array_equal(encoded.total, cohort_sum(cache, cores(1)).total)
+
+
+def test_keepers_noise_on_a_cluster_is_that_of_this_machine(cache: Cache, workers: RayWorkers) -> None:
+    learner = tiny_learner(cache)
+    recipe = tiny_recipe(cache.path, privacy=MECHANISMS["tree"], aggregation={"kind": "secure", "keepers": 2})
+    plan, models = recipe.plan(), []
+    for each in (workers, cores(1)):
+        state, collector = first_state(learner, plan), collector_of(learner, plan, each, bytes(16))
+        for round in range(2):
+            state, _ = run_round(state, round, plan=plan, key=bytes(16), collector=collector)
+        models.append(np.asarray(state.model))
+    np.testing.assert_array_equal(*models)
 
 
 @pytest.mark.long
