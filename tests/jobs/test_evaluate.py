@@ -259,11 +259,17 @@ def test_reports_summed_securely_are_the_same_and_the_statement_says_how(
     plain = found_by(model, other, release=price, out=tmp_path / "plain", **given)
     hidden = replace(price, secure_sum=SimulatedProtocol(devices=5))
     secure = found_by(model, other, release=hidden, out=tmp_path / "secure", **given)
-    assert secure.found["promise"] == plain.found["promise"]
+    told, of_plain = dict(secure.found["promise"]), dict(plain.found["promise"])
+    assert of_plain.pop("aggregation") == "simulated in the clear"
+    assert told.pop("aggregation").startswith("simulated secure aggregation")
+    assert told == of_plain
+    page = (tmp_path / "secure" / "report" / "report.md").read_text()
+    assert "of each group 5 devices" in page and "hides nothing from whoever runs it" in page
     if price.local_epsilon is None:  # randomised reports are drawn in another order
         assert secure.released == plain.released
     text = (tmp_path / "secure" / "report" / "statement.json").read_text()
     assert "secure aggregation by pairwise masks: of each group 5 devices" in text
+    assert "u0060" not in text, "quotation marks that no statement may have"
     assert tacit.verify(tmp_path / "secure" / "report" / "statement.json").holds
     again = found_by(model, other, release=hidden, out=tmp_path / "secure", **given)
     assert again.released == secure.released

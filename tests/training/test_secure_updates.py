@@ -306,6 +306,7 @@ def test_the_statement_and_the_report_say_what_was_done(
         f"padded to {secure.dimension:,}, {secure.bits} bits each",
         "lengthens it by a factor of at most 1.01",
         "none of fewer than 3 reports",
+        "hides nothing from whoever runs it, and by the protocol alone a server would still learn each exact sum",
         stated,
         "at most 1.01 times that once encoded for secure aggregation",
     ):

@@ -28,26 +28,34 @@ def promise_blocks(promise: Mapping[str, Any]) -> list[Block]:
             Paragraph(
                 f"Local differential privacy: every device randomised its one report itself, epsilon "
                 f"{rounded_up(promise['epsilon'])} (delta 0), whoever sees it. Which of the questions it answered was "
-                "drawn without looking at its text."
+                f"drawn without looking at its text.{_aggregation(promise)}"
             ),
         ]
+    counted = f"{promise['steps']} step{'s' * (promise['steps'] > 1)} of"
     sizes = " and ".join(f"{count}" for count in promise["histograms"])
+    sizes += f" histogram{'s' * (max(promise['histograms']) > 1)}"
     spreads = " and ".join(f"{spread:.4g}" for spread in promise["stddev_of_a_count"])
     return [
         *blocks,
         Paragraph(
             f"Central differential privacy by Gaussian noise: zCDP {rounded_up(promise['zcdp'])}, epsilon "
             f"{rounded_up(promise['epsilon'])} at delta {promise['delta']:g}, for everything one client holds "
-            f"(zero-out: its reports are replaced by zeros), by the run's ledger. {promise['steps']} step(s) of "
-            f"{sizes} histograms; a client is in one step and one cell of each histogram there; the noise of a count "
+            f"(zero-out: its reports are replaced by zeros), by the run's ledger. {counted} "
+            f"{sizes}; a client is in one step and one cell of each histogram there; the noise of a count "
             f"has standard deviation {spreads}."
         ),
         Paragraph(
             "Covered: every number of this part, and whatever was chosen by them. Not covered: how many clients were "
             "asked, the settings, and a model itself, whose training has a guarantee of its own (a client that trained "
-            "it, too, adds the two zCDP figures). The sum is trusted to the aggregator."
+            "it, too, adds the two zCDP figures). The aggregator is trusted to add the noise to the sum."
+            f"{_aggregation(promise)}"
         ),
     ]
+
+
+def _aggregation(promise: Mapping[str, Any]) -> str:
+    """Who adds up the reports, as the statement says it; nothing for a result of a version that did not record it."""
+    return f" Aggregation of devices' reports: {promise['aggregation']}." if "aggregation" in promise else ""
 
 
 def simulation_blocks(what: str) -> list[Block]:

@@ -36,7 +36,11 @@ PUBLIC_DATA = {  # by the vocabulary's kind
 IN_THE_CLEAR = "simulated in the clear"
 PROTOCOLS = {"masks": "pairwise masks", "one-message": "one encrypted message of each and keepers"}
 BUDGET = "budget"  # a note: the state of the population's after the run was settled
-EXACT_FIGURES = "the exact figures under `simulation` in the folder and in its report, counted in the clients' own text"
+EXACT_FIGURES = "the exact figures under 'simulation' in the folder and in its report, counted in the clients' own text"
+SEEN_ALL_THE_SAME = (  # by whom, in a simulation and in what it simulates
+    "a simulation hides nothing from whoever runs it, and by the protocol alone a server would still learn each exact "
+    "sum and who is in it"
+)
 
 
 def statement_of(run: Run, delta: float | None = None) -> Statement:
@@ -143,9 +147,9 @@ def _aggregation(run: Run) -> str:
     if secure is None:
         return IN_THE_CLEAR
     return (
-        f"simulated; every update was {_encoded(secure)}, the integers were added modulo 2^{secure.bits}, and only "
+        f"simulated; every update was {_encoded(secure)}; the integers were added modulo 2^{secure.bits}, and only "
         f"sums were decoded, none of fewer than {secure.threshold:,} reports{_kept(secure)}. {_played(secure)}; the "
-        "randomness of rounding follows from the run's key"
+        f"randomness of rounding follows from the run's key{'' if secure.keepers else f'; {SEEN_ALL_THE_SAME}'}"
     )
 
 
@@ -185,9 +189,9 @@ def _encoded(secure: SecureSumUsed) -> str:
     return (
         "encoded as integers (arXiv:2305.18465, Algorithm 2: scale times clip norm "
         f"{secure.scale * secure.clip_norm:.6g}, {secure.parameters:,} coordinates padded to {secure.dimension:,}, "
-        f"{secure.bits} bits each), which lengthens it by a factor of at most {rounded_up(secure.inflation, 6)}; with "
-        f"probability at most {secure.clipping_probability:.1e} an update has a coordinate clipped, which costs "
-        "accuracy and no privacy"
+        f"{secure.bits} bits each), which lengthens it by a factor of at most {rounded_up(secure.inflation, 6)} (that "
+        f"a coordinate of it is clipped has probability at most {secure.clipping_probability:.1e}, and costs accuracy "
+        "and no privacy)"
     )
 
 
@@ -238,7 +242,7 @@ def discovery_facts(run: Run, delta: float | None = None) -> DiscoveryFacts:
         vocabulary_kind=metadata.vocabulary_kind,
         vocabulary_description=metadata.vocabulary_description,
         aggregation=_summed(asked.get("secure_sum")),
-        looked_at=("the figures under `simulation` in result.json, counted in the clients' own text",),
+        looked_at=("the figures under 'simulation' in result.json, counted in the clients' own text",),
         verify_command=f"tacit verify {run.path / 'report' / 'statement'}.json",
     )
 
@@ -250,7 +254,7 @@ def _summed(secure: Mapping[str, Any] | None) -> str:
     return (
         f"simulated secure aggregation by {PROTOCOLS[secure['protocol']]}: of each group {secure['devices']:,} "
         "devices, or all of fewer, play the whole protocol, the reports of the others are added in the clear modulo "
-        "the same power of two, and the total is the plain sum to the bit"
+        f"the same power of two, and the total is the plain sum to the bit; {SEEN_ALL_THE_SAME}"
     )
 
 

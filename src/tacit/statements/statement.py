@@ -370,9 +370,9 @@ def evaluation_figures(facts: EvaluationFacts) -> Record:
         "unit": facts.unit,
         "adjacency": "replace-one" if local else "zero-out",
         "key_source": facts.key_source,
+        "aggregation": facts.aggregation,
     }
-    if isinstance(facts.guarantee, Composition):
-        figures |= {"zcdp": facts.guarantee.zcdp}
+    figures |= {"zcdp": facts.guarantee.zcdp} if isinstance(facts.guarantee, Composition) else {}
     steps = text_evaluation.steps_of(facts)
     figures |= {
         "epsilon": facts.epsilon,
@@ -381,8 +381,8 @@ def evaluation_figures(facts: EvaluationFacts) -> Record:
         "histograms": [text_evaluation.histograms_in(step) for step in steps],
     }
     if not local:
-        sums = [each for each in facts.releases if isinstance(each, NoisedSum)]
-        figures["stddev_of_a_count"] = [text_evaluation.stddev_of_a_count(each) for each in sums]
+        sums = (each for each in facts.releases if isinstance(each, NoisedSum))
+        figures["stddev_of_a_count"] = list(map(text_evaluation.stddev_of_a_count, sums))
     return figures
 
 
