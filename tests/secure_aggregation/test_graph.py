@@ -33,9 +33,7 @@ def failed(plan: GraphPlan) -> float:
     return math.log2(some) if some else -math.inf
 
 
-@pytest.mark.parametrize(
-    "clients", [65, 66, 100, 200, 300, 1000, *(pytest.param(n, marks=pytest.mark.long) for n in (6500, 100_000))]
-)
+@pytest.mark.parametrize("clients", [65, 66, 100, 200, 300, 1000, pytest.param(6500, marks=pytest.mark.long)])
 @pytest.mark.parametrize("dropout", [0, 100, 200])
 @pytest.mark.parametrize("corruption", [0, 100, 200])
 def test_plans_keep_their_bounds_and_none_much_smaller_does(clients: int, dropout: int, corruption: int) -> None:
@@ -47,6 +45,12 @@ def test_plans_keep_their_bounds_and_none_much_smaller_does(clients: int, dropou
     others = (replace(plan, degree=smaller, threshold=threshold) for threshold in range(smaller, 0, -1))
     largest = next((other for other in others if failed(other) <= -20), None)
     assert largest is None or parted(largest) > -40
+
+
+@pytest.mark.long
+def test_the_largest_cohort_keeps_its_bounds() -> None:
+    plan = graph_plan(100_000, dropout=100, corruption=100)
+    assert parted(plan) <= -40 and failed(plan) <= -20 + 1e-6
 
 
 @given(
