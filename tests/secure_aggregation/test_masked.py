@@ -447,3 +447,13 @@ def test_every_kind_of_message_has_a_number_of_its_own() -> None:
 
     ours = [each for each in all_below(Message) if each.__module__.startswith("tacit.") and not each.__subclasses__()]
     assert len({each.kind for each in ours}) == len(ours) >= 10
+
+
+@pytest.mark.parametrize("box", [b"", bytes(2**20)])
+def test_boxes_that_hold_no_share_are_not_kept_and_passed_on(box: bytes) -> None:
+    server, devices, sent = until(Keys)
+    shared = Shares.from_bytes(devices[0].receive(sent[0]))
+    liar = replace(shared, boxes=(box, *shared.boxes[1:]))
+    with pytest.raises(ProtocolError, match="client 0 made a box that has not the 64 bytes"):
+        server.receive(devices[0]._tagged(liar))
+    server.receive(devices[0]._tagged(shared))

@@ -14,6 +14,7 @@ from tacit.secure_aggregation.secrets import seeded
 
 ALL_PAIRS = 64  # clients up to which everybody is everybody's neighbour
 MOST_CLIENTS = 100_000
+MOST_DEGREE = 1000  # looked at: a device that is invited is not to search for hours
 SECURITY_BITS = 40  # a round opens more than one large sum with probability 2^-40 at most
 SUCCESS_BITS = 20  # and a round that loses no more clients than planned fails with 2^-20 at most
 LISTED = 128  # sizes of a group that are looked at one by one
@@ -70,7 +71,7 @@ def graph_plan(clients: int, *, dropout: int, corruption: int) -> GraphPlan:
     if clients <= ALL_PAIRS and quorum <= clients:
         return GraphPlan(clients, dropped, corrupted, clients - 1, quorum - 1)
     if clients - dropped >= quorum:
-        for degree in range(1, clients):
+        for degree in range(1, min(clients, MOST_DEGREE + 1)):
             threshold = _largest_threshold(clients, dropped, degree)
             plan = GraphPlan(clients, dropped, corrupted, degree, threshold)
             if threshold and is_safe(plan):
