@@ -19,12 +19,14 @@ os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tacit.data import manuals
 from tacit.reports import drawing
 
 # What XLA leaves undone, since tests compile thousands of programs to run each for milliseconds.
 CHEAPLY = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes"
 if version("jaxlib").startswith("0.10."):  # an unknown flag stops XLA, and flags come and go
     CHEAPLY += " --xla_cpu_use_fusion_emitters=false"
+FEW = 200  # files of manuals, of the thousands that an environment with every extra has
 BLANK = {"png": b"\x89PNG", "svg": b"<?xml version='1.0'?><svg></svg>"}
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -109,6 +111,16 @@ def printed(request: pytest.FixtureRequest) -> Iterator[None]:
             drawing.render.cache_clear()
         else:
             yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def few_manuals(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Of what this Python and its packages ship, public text is the first FEW files of each root alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not as_users(request.config):
+            files = manuals._files
+            patch.setattr(manuals, "_files", lambda root: files(root)[:FEW])
+        yield
 
 
 @pytest.fixture(scope="session")
