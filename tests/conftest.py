@@ -1,5 +1,6 @@
 """What every test shares: JAX on the CPU, what was compiled kept, two kinds of properties, text that only some have."""
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -69,6 +70,7 @@ def as_users(config: pytest.Config) -> bool:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    gc.disable()  # until tests begin
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # begun in the background: those who test Ctrl-C would wait
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if not as_users(config):
@@ -85,6 +87,15 @@ def pytest_sessionstart() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     place = {f"tests/{name}": number for number, name in enumerate(LONGEST_FIRST)}
     items.sort(key=lambda item: place.get(item.nodeid.partition("::")[0], len(place)))
+
+
+def pytest_collection_finish() -> None:
+    """Garbage is sought among what tests make, and more rarely: not again and again in the million objects of imports
+    and collected tests, to each passage through which JAX adds work. That was half of a collection, a fifth of a test.
+    """
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist
