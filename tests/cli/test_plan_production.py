@@ -156,6 +156,8 @@ def test_the_noise_of_all_keepers_is_what_the_model_bears(tmp_path: Path) -> Non
     ] * 2
     bits = [found["steps"][6]["figures"]["bits_per_coordinate"] for found in (one, four)]
     assert bits[1] > bits[0]
+    alone = ["find the norm without them" in str(found["steps"][4]) for found in (one, four)]
+    assert alone == [False, True]
     made = Recipe.load(tmp_path / "p-four" / "production.toml")
     assert made.aggregation is not None and made.aggregation.keepers == 4
     stated = (tmp_path / "p-four" / "statement.md").read_text()

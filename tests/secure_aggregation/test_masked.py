@@ -33,6 +33,7 @@ from tacit.secure_aggregation.simulate import MaskedRound, run_masked_round
 from tacit.secure_aggregation.wire import Message, opened
 
 BITS = 19
+EASY = DevicePolicy(fewest=2, corruption=0.0)  # follows all that any device may
 COPIED = ("dimension", "bits", "most_reports", "fewest", "server_key", "nonce")
 
 
@@ -56,7 +57,9 @@ def parties(
     made = RoundSettings.of(public, server_key=secrets.public_key(private), **usual)
     server = MaskedServer(made, public, private, spool=spool)
     sent = zip(identities, vectors(clients), strict=True)
-    return server, [MaskedClient(server.invitation, identity, vector, draw=draw) for identity, vector in sent]
+    return server, [
+        MaskedClient(server.invitation, identity, vector, policy=EASY, draw=draw) for identity, vector in sent
+    ]
 
 
 def until(step: type[Message], clients: int = 5) -> tuple[MaskedServer, list[MaskedClient], dict[int, bytes]]:
@@ -396,42 +399,42 @@ def test_a_device_refuses_vectors_that_do_not_fit() -> None:
         (np.full(20, 1 << BITS, np.uint32), "has a word of 524288"),
     ]:
         with pytest.raises(InputError, match=said):
-            MaskedClient(server.invitation, identity, vector)
+            MaskedClient(server.invitation, identity, vector, policy=EASY)
     with pytest.raises(InputError, match="not among those invited"):
-        MaskedClient(server.invitation, Identity(bytes(32)), np.zeros(20, np.uint32))
+        MaskedClient(server.invitation, Identity(bytes(32)), np.zeros(20, np.uint32), policy=EASY)
 
 
 def test_a_device_follows_no_invitation_below_its_policy_or_that_contradicts_itself() -> None:
     server, _ = parties(5, fewest=4)
     settings, identities = server.settings, server.identities
     assert invited(server.invitation, DevicePolicy(fewest=4, corruption=0.1)) == settings
-    for policy in (DevicePolicy(fewest=5), DevicePolicy(corruption=0.2)):
+    for policy in (replace(EASY, fewest=5), replace(EASY, corruption=0.2)):
         with pytest.raises(ProtocolError, match="this device asks for"):
             invited(server.invitation, policy)
     for always in (frozenset(identities[:1]), frozenset([bytes(32)])):
         with pytest.raises(ProtocolError, match="the round opens sums without"):
-            invited(server.invitation, DevicePolicy(always=always))
+            invited(server.invitation, replace(EASY, always=always))
     other = RoundSettings.of(identities, **{key: getattr(settings, key) for key in COPIED}, always=identities[3:0:-2])
     assert other.always == (1, 3)
     said = Invitation(other.name, other.to_bytes(), identities).to_bytes()
-    assert invited(said, DevicePolicy(always=frozenset(identities[1:2]))) == other
+    assert invited(said, replace(EASY, always=frozenset(identities[1:2]))) == other
     with pytest.raises(InputError, match="is to be in every sum, and is not invited"):
         RoundSettings.of(identities, **{key: getattr(settings, key) for key in COPIED}, always=[bytes(32)])
     for wrong in ((3, 1), (1, 1), (5,)):
         with pytest.raises(InputError, match="in ascending order"):
             replace(settings, always=wrong).check(identities)
     with pytest.raises(ProtocolError, match="has taken part in the round"):
-        invited(server.invitation, DevicePolicy(joined=frozenset([settings.name])))
+        invited(server.invitation, replace(EASY, joined=frozenset([settings.name])))
     for wrong, said in [
         (Invitation(bytes(32), settings.to_bytes(), identities), "another round's name"),
         (Invitation(settings.name, settings.to_bytes(), identities[1:]), "other clients"),
         (Invitation(settings.name, settings.to_bytes()[:-1], identities), "ends within a field"),
     ]:
         with pytest.raises(ProtocolError, match=said):
-            invited(wrong.to_bytes())
+            invited(wrong.to_bytes(), EASY)
     data = server.invitation
     with pytest.raises(ProtocolError, match="version 7"):
-        invited(data[:8] + b"\x07\x00" + data[10:])
+        invited(data[:8] + b"\x07\x00" + data[10:], EASY)
 
 
 def test_a_device_forgets_its_secrets_when_it_has_told_its_shares() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from tests.conftest import REPOSITORY
 
 from tacit.secure_aggregation import graph, secrets, shares
-from tacit.secure_aggregation.masked_client import MaskedClient, tag_key
+from tacit.secure_aggregation.masked_client import DevicePolicy, MaskedClient, tag_key
 from tacit.secure_aggregation.masked_messages import MaskedVector, RoundSettings
 from tacit.secure_aggregation.masked_server import MaskedServer
 from tacit.secure_aggregation.packing import pack
@@ -64,7 +64,11 @@ def transcript() -> dict[str, Any]:
     vectors = [np.arange(DIMENSION, dtype=np.uint32) + 524_000 * client % 524_288 for client in range(CLIENTS)]
     devices = [
         MaskedClient(
-            server.invitation, identity, vector.astype(np.uint32), draw=secrets.seeded(bytes([0x30 + client]) * 32)
+            server.invitation,
+            identity,
+            vector.astype(np.uint32),
+            policy=DevicePolicy(fewest=2, corruption=0.0),
+            draw=secrets.seeded(bytes([0x30 + client]) * 32),
         )
         for client, (identity, vector) in enumerate(zip(identities, vectors, strict=True))
     ]

@@ -148,7 +148,7 @@ def played(folder: Path, *, lacks: int | None = None, careful: bool = True) -> N
     for number in range(2):
         keeper = NoiseKeeper(folder / str(number), stream_of(STRATEGIES["tree"]), encoding)
         words.append(keeper.noise(0, name=settings.name, signs=signs))
-    policy = DevicePolicy(always=frozenset(public[5:] if careful else ()))
+    policy = DevicePolicy(fewest=2, corruption=0.0, always=frozenset(public[5:] if careful else ()))
     devices = [
         MaskedClient(server.invitation, each, vector, policy=policy, draw=draw)
         for each, vector in zip(identities, words, strict=True)

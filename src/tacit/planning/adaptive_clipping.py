@@ -9,6 +9,10 @@ from tacit.privacy.gaussian import noise_multiplier_for
 from tacit.privacy.strategy import Tree
 
 BITS_PER_REPORT = 20  # the noise on the count of clipped updates is m/20 (arXiv:2305.18465, Algorithm 1)
+WITHOUT_KEEPERS = (
+    "Keepers add noise to updates, and a clip norm that adapts needs a count with noise of its own, which they do not "
+    "give: find the norm without them, in trials whose noise the server adds (`tacit tune`)."
+)
 FIRST_RESTART, RESTART_EVERY = 128, 1024  # rounds at which the clip norm is renewed there
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from tacit.design.mechanism import Mechanism
-from tacit.planning.adaptive_clipping import BITS_PER_REPORT, AdaptivePrice
+from tacit.planning.adaptive_clipping import BITS_PER_REPORT, WITHOUT_KEEPERS, AdaptivePrice
 from tacit.planning.clients import HOURS_PER_DAY
 from tacit.planning.outlook import STEP, ratio_of, share_kept
 from tacit.planning.scenario import Plan, Record, Scenario
@@ -296,7 +296,7 @@ class PlanSteps:
             "update_noise_multiplier": updates,
             "times_the_noise": price.noisier,
         }
-        said = []
+        said = [WITHOUT_KEEPERS] if self.scenario.noises > 1 else []
         if not isinstance(plan.strategy, Tree):
             said.append(
                 f"The clip norm can change only where the noise starts afresh, and {plan.mechanism.name} never does: "

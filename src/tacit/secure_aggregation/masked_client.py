@@ -38,20 +38,23 @@ STEPS: tuple[type[Message], ...] = (Keys, Boxes, Survivors, Consents)  # what a 
 
 @dataclass(frozen=True, kw_only=True)
 class DevicePolicy:
-    """What a device asks of any round before it takes part, whatever the server thinks enough."""
+    """What a device asks of any round before it takes part, whatever the server thinks enough.
 
-    fewest: int = 2  # clients in a sum
-    corruption: float = 0.0  # share of the clients that may collude with the server
+    `fewest` and `corruption` have no default: whoever ships the device answers for them.
+    """
+
+    fewest: int  # clients in a sum
+    corruption: float  # share of the clients that may collude with the server; 0: the server has no clients
     always: frozenset[bytes] = frozenset()  # identities that every sum must hold: keepers that add noise to it
     joined: frozenset[bytes] = frozenset()  # names of rounds that it has taken part in, kept through restarts
 
 
-def invited(invitation: bytes, policy: DevicePolicy | None = None) -> RoundSettings:
+def invited(invitation: bytes, policy: DevicePolicy) -> RoundSettings:
     """The settings of the round that this invites to, so that a vector can be encoded for it.
 
     Raises: ProtocolError where they contradict themselves or fall below the device's policy.
     """
-    return _accepted(Invitation.from_bytes(invitation), policy or DevicePolicy())
+    return _accepted(Invitation.from_bytes(invitation), policy)
 
 
 def _accepted(invitation: Invitation, policy: DevicePolicy) -> RoundSettings:
@@ -87,7 +90,7 @@ class MaskedClient:
         identity: Identity,
         vector: Words,
         *,
-        policy: DevicePolicy | None = None,
+        policy: DevicePolicy,
         draw: Draw = os.urandom,
     ) -> None:
         """`vector`: (dimension,) uint32, all below 2^bits; it is copied when it is masked, and then forgotten.
@@ -95,7 +98,6 @@ class MaskedClient:
         Raises: ProtocolError for an invitation that no device should follow; InputError for a vector that does not fit.
         """
         opened = Invitation.from_bytes(invitation)
-        policy = policy or DevicePolicy()
         self.settings = _accepted(opened, policy)
         if vector.dtype != "uint32" or vector.shape != (self.settings.dimension,):
             raise InputError(

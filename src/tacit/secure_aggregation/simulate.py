@@ -131,7 +131,8 @@ def run_masked_round(
         nonce=draw(32),
     )
     server = MaskedServer(settings, [each.public for each in identities], private)
-    policy = DevicePolicy(always=frozenset(identities[client].public for client in always))
+    wanted = frozenset(identities[client].public for client in always)
+    policy = DevicePolicy(fewest=fewest, corruption=corruption, always=wanted)
     clients = [
         MaskedClient(server.invitation, identity, vector, policy=policy, draw=draw)
         for identity, vector in zip(identities, vectors, strict=True)
