@@ -30,7 +30,7 @@ def keeper(
     (docs/secure-aggregation-protocols.md). Standard error shows its public keys, and why it refused what it did.
     """
     desk = tacit.keeper(state, least_reports=least_reports, clients=clients, contributors=contributors)
-    typer.echo(f"identity {desk.identity}\nbox {desk.box}", err=True)
+    typer.echo(desk, err=True)
     sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr]  # what is no text is refused as no base64
     if sys.stdin.isatty():
         complaints.print("waiting for messages in base64, one in a line; Ctrl-D ends it", style="dim")

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tacit.jobs.readable import Readable
 from tacit.planning.discovery import DiscoveryPlan, Findable, UserLevel, findable_by_each, user_level
 from tacit.privacy.local_shuffling import Kind, ShuffleBounds, shuffle_epsilon
 from tacit.privacy.rounding import rounded_up
@@ -21,7 +22,7 @@ POPULATIONS_NOTE = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShuffleAccount:
+class ShuffleAccount(Readable):
     """What was asked, and the bounds on the central epsilon that follow."""
 
     bounds: ShuffleBounds
@@ -58,7 +59,7 @@ class ShuffleAccount:
 
 
 @dataclass(frozen=True)
-class PopulationsAccount:
+class PopulationsAccount(Readable):
     """What populations can hope for, each at each local epsilon."""
 
     rows: tuple[Findable, ...]
@@ -85,7 +86,7 @@ class PopulationsAccount:
 
 
 @dataclass(frozen=True)
-class UserAccount:
+class UserAccount(Readable):
     """One of K words at the whole epsilon beside all K at epsilon / K."""
 
     level: UserLevel

@@ -13,15 +13,16 @@ from tacit.design.mechanism import Mechanism, Parameters
 from tacit.design.objective import Losses, Objective, checked_objective
 from tacit.errors import InputError, TacitError, of_type
 from tacit.files import write_whole
+from tacit.jobs.readable import Readable
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Record, Strategy
 from tacit.progress import Progress, counted, silent
 from tacit.records import json_ready
-from tacit.reports.page import Table, to_html_fragment
+from tacit.reports.page import Block, Table
 
 
 @dataclass(frozen=True, kw_only=True)
-class Design:
+class Design(Readable):
     """A strategy of a mechanism for a participation, and what it costs.
 
     Where there is none, `refused` says why, and strategy, losses and memory are None. `memory` is in vectors of the
@@ -87,9 +88,9 @@ class Design:
             "seconds": self.seconds,
         }
 
-    def _repr_html_(self) -> str:
-        """As a notebook shows it."""
-        return to_html_fragment([Table(tuple((name, str(value)) for name, value in self.figures().items()))])
+    def blocks(self) -> list[Block]:
+        """What people read of it."""
+        return [Table(tuple((name, str(value)) for name, value in self.figures().items()))]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +133,7 @@ class RobustDesign:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MechanismComparison:
+class MechanismComparison(Readable):
     """Designs of every mechanism for one participation, the least loss first and those refused last."""
 
     participation: Participation
@@ -169,9 +170,9 @@ class MechanismComparison:
             rows.append((each.title, *shown, "" if each.memory is None else str(each.memory), f"{each.seconds:.2f}"))
         return Table(rows=tuple(rows), head=("mechanism", "max loss", "rms loss", "memory (models)", "seconds"))
 
-    def _repr_html_(self) -> str:
-        """As a notebook shows it."""
-        return to_html_fragment([self.table()])
+    def blocks(self) -> list[Block]:
+        """What people read of it."""
+        return [self.table()]
 
 
 # -- the job -----------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """What a discovery run found: estimates for anybody, and beside them what only a simulation knows."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from tacit.data.unknown_words import TypedWords
 from tacit.discovery.rounds import Discovery
 from tacit.discovery.settings import DiscoverySettings
 from tacit.jobs.account_run import RunAccount, account_run
+from tacit.jobs.readable import Readable
 from tacit.randomizers import Estimate
 from tacit.records import to_plain
 from tacit.reports import brief
@@ -82,7 +83,7 @@ class SimulationFigures:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiscoveryResult:
+class DiscoveryResult(Readable):
     """The words in the order found, what they cost, and the run folder that says so.
 
     coverage: the estimated share of contributed unknown words that the found ones cover, at `confidence`; None where
@@ -91,11 +92,11 @@ class DiscoveryResult:
 
     run: Run
     settings: DiscoverySettings
-    words: tuple[DiscoveredWord, ...]
+    words: tuple[DiscoveredWord, ...] = field(repr=False)  # thousands
     coverage: Estimate | None
     confidence: float | None
     simulation: SimulationFigures
-    statement: Statement
+    statement: Statement = field(repr=False)
     report: ReportFiles | None
 
     @classmethod

@@ -23,6 +23,7 @@ import tacit
 from tacit.compute.precision import processor_features
 from tacit.extras import EXTRAS, has_extra
 from tacit.jobs.machine_checks import CHECKS
+from tacit.jobs.readable import Readable
 from tacit.progress import Progress, counted, silent
 from tacit.records import to_plain
 
@@ -53,7 +54,7 @@ class Checked:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Diagnosis:
+class Diagnosis(Readable):
     """What a machine has, and what was tried there. Nothing in it is private."""
 
     versions: Mapping[str, str]  # of tacit, Python and the system
@@ -99,11 +100,6 @@ class Diagnosis:
         ]
         verdict = "All that was tried works." if self.healthy else f"{len(self.failed)} of the checks FAIL."
         return (Table(rows=tuple(rows)), Paragraph(f"{verdict} Nothing here is private: it may go into a bug report."))
-
-    def _repr_html_(self) -> str:
-        from tacit.reports.page import to_html_fragment
-
-        return to_html_fragment(self.blocks())
 
 
 def doctor(*, progress: Progress = silent) -> Diagnosis:

@@ -10,6 +10,7 @@ from tacit.compute import Hardware
 from tacit.errors import of_type
 from tacit.files import PathLike, as_path
 from tacit.jobs.account_run import RunAccount, account_run
+from tacit.jobs.readable import Readable
 from tacit.progress import Progress, silent
 from tacit.records import json_ready
 from tacit.runs import Run
@@ -23,7 +24,7 @@ if TYPE_CHECKING:  # JAX comes with them
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluationResult:
+class EvaluationResult(Readable):
     """What was found about each model: exactly, which only a simulation can, and as it was released; never mixed."""
 
     run: Run | None  # None: it was kept nowhere

@@ -32,6 +32,10 @@ class KeeperDesk:
         """The X25519 public key that clients seal its shares to, 64 hexadecimal digits."""
         return self._keeper.box.hex()
 
+    def __str__(self) -> str:
+        """Its public keys, as `tacit keeper` shows them to whom it is to be named."""
+        return f"identity {self.identity}\nbox {self.box}"
+
     def answers(self, lines: Iterable[str], *, refused: Callable[[str], None] = lambda why: None) -> Iterator[str]:
         """For each line, a message in base64, one line: the answer in base64, empty where there is none to give.
 

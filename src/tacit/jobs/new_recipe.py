@@ -10,6 +10,7 @@ from tacit.data import Cache
 from tacit.errors import InputError, conceivable, of_type
 from tacit.files import PathLike, as_path, check_file, write_whole
 from tacit.jobs.begin import open_cache
+from tacit.jobs.readable import Readable
 from tacit.privacy.rounding import rounded_up
 from tacit.statements.statement import PROTECTIVE_EPSILON
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:  # JAX comes with them
 
 
 @dataclass(frozen=True, kw_only=True)
-class NewRecipe:
+class NewRecipe(Readable):
     """A recipe that was made for a cache, and what is expected of it."""
 
     proposal: "Proposal"
@@ -79,11 +80,6 @@ class NewRecipe:
         if self.path is not None:
             lines.append(f"{self.path} says why each value is what it is; next: tacit train {self.path} --out RUN")
         return [Paragraph(line) for line in lines]
-
-    def _repr_html_(self) -> str:
-        from tacit.reports.page import to_html_fragment
-
-        return to_html_fragment(self.blocks())
 
 
 def new_recipe(

@@ -10,6 +10,7 @@ from tacit.compute import Hardware
 from tacit.errors import of_type
 from tacit.files import PathLike, as_path
 from tacit.jobs.account_run import RunAccount, account_run
+from tacit.jobs.readable import Readable
 from tacit.progress import Progress, silent
 from tacit.records import json_ready
 from tacit.runs import Run
@@ -26,7 +27,7 @@ NOT_SETTINGS = ("model", "data", "release", "seed")  # of what a run's settings.
 
 
 @dataclass(frozen=True, kw_only=True)
-class PersonalizationResult:
+class PersonalizationResult(Readable):
     """What fine-tuning changed for each client: exactly, which only a simulation can, and as it was released; never
     mixed.
     """

@@ -4,7 +4,7 @@ Each function gives a result with `to_record()`, `blocks()` for people and `figu
 trained.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from tacit.design.catalogue import MECHANISMS
 from tacit.design.mechanism import Mechanism
 from tacit.errors import InputError, of_type
 from tacit.files import as_path
+from tacit.jobs.readable import Readable
 from tacit.planning import Goal, ParticipationCost, Plan, Scenario, mechanism_named, report_goal_for, rounds_for
 from tacit.planning.steps import PlanStep, PlanSteps, seven_steps
 from tacit.planning.targets import Reached
@@ -25,7 +26,7 @@ from tacit.progress import Progress, counted, silent
 from tacit.reports import plan as read
 from tacit.reports.drawing import save_figure
 from tacit.reports.figure import Figure
-from tacit.reports.page import Block, to_html_fragment
+from tacit.reports.page import Block
 
 if TYPE_CHECKING:  # numba would come with them
     from tacit.planning.production import Production
@@ -43,12 +44,8 @@ CURVE = 17  # points of a figure's curve
 NO_COST = ParticipationCost()
 
 
-class Shown(ABC):
+class Shown(Readable):
     """A result that shows itself in a notebook, and draws its numbers."""
-
-    @abstractmethod
-    def blocks(self) -> list[Block]:
-        """What people read of it."""
 
     @abstractmethod
     def figure(self) -> Figure:
@@ -59,9 +56,6 @@ class Shown(ABC):
         file = as_path("path", path)
         file.parent.mkdir(parents=True, exist_ok=True)
         save_figure(self.figure(), file)
-
-    def _repr_html_(self) -> str:
-        return to_html_fragment(self.blocks())
 
 
 # -- the seven steps ---------------------------------------------------------------------------------------------------

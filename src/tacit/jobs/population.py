@@ -72,10 +72,13 @@ class PopulationAccount:
             "warnings": list(self.warnings),
         }
 
+    def __str__(self) -> str:
+        """What is gone, in a sentence."""
+        return "nothing is spent yet" if self.spent is None else self.spent.taken()
+
     def _repr_html_(self) -> str:
-        """What is gone in a sentence, as a notebook shows it."""
-        text = "nothing is spent yet" if self.spent is None else self.spent.taken()
-        return f"<p>{html.escape(text)}</p>"
+        """The same, as a notebook shows it."""
+        return f"<p>{html.escape(str(self))}</p>"
 
 
 def account_population(population: PathLike) -> PopulationAccount:

@@ -11,6 +11,7 @@ import tomli_w
 from tacit.compute import Hardware
 from tacit.errors import InputError, of_type
 from tacit.files import PathLike, as_path
+from tacit.jobs.readable import Readable
 from tacit.progress import Progress, silent
 from tacit.records import from_plain, json_ready, to_plain
 from tacit.runs import Run
@@ -28,7 +29,7 @@ PASSAGE = 200  # sentences of a held-out passage that are looked at
 
 
 @dataclass(frozen=True, kw_only=True)
-class PretrainingResult:
+class PretrainingResult(Readable):
     """A finished pre-training, read from its folder."""
 
     run: Run

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 from tacit.errors import InputError
 from tacit.files import PathLike, as_path, check_file
 from tacit.jobs.new_recipe import write_recipe
+from tacit.jobs.readable import Readable
 
 if TYPE_CHECKING:
     from tacit.reports.page import Block
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShippedRecipe:
+class ShippedRecipe(Readable):
     """One of them, as it is written."""
 
     name: str
@@ -49,7 +50,7 @@ class ShippedRecipe:
 
 
 @dataclass(frozen=True)
-class ShippedRecipes:
+class ShippedRecipes(Readable):
     """All of them, in the order of names."""
 
     recipes: tuple[ShippedRecipe, ...]

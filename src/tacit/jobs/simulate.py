@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.files import as_path, check_folder, write_whole
+from tacit.jobs.readable import Readable
 from tacit.progress import Progress, StageBegan, StageEnded, silent
 
 if TYPE_CHECKING:  # numba would come with them
@@ -17,7 +18,7 @@ if TYPE_CHECKING:  # numba would come with them
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimulationResult:
+class SimulationResult(Readable):
     """A simulated run, and the files of it that were written into `out`."""
 
     simulation: "Simulation"
@@ -48,11 +49,6 @@ class SimulationResult:
         from tacit.reports.simulation import figures
 
         return figures(self.simulation)
-
-    def _repr_html_(self) -> str:
-        from tacit.reports.page import to_html_fragment
-
-        return to_html_fragment(self.blocks())
 
 
 def simulate(

@@ -11,7 +11,7 @@ from tacit.errors import InputError, TacitError
 from tacit.files import PathLike, as_path
 from tacit.jobs.account_run import NO_PROMISE
 from tacit.jobs.opening import opened
-from tacit.records import strict_json
+from tacit.records import strict_json, visible
 from tacit.runs import Run
 from tacit.runs.journal import DATABASE
 from tacit.statements.accounts import reading
@@ -79,6 +79,10 @@ class Verification:
             "failed": [{"line": line.name, "complaint": line.complaint} for line in self.failed],
             "labels": list(self.labels),
         }
+
+    def __str__(self) -> str:
+        """The verdict, and a line for each that fails."""
+        return "\n".join([self.verdict, *(visible(f"FAIL {line.name}: {line.complaint}") for line in self.failed)])
 
     def _repr_html_(self) -> str:
         """The verdict and the lines that fail, as a notebook shows it."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.errors import InputError, of_type
 from tacit.files import PathLike, as_path
+from tacit.jobs.readable import Readable
 from tacit.records import json_ready
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ SUGGESTED = 3  # as many as a keyboard's strip shows
 
 
 @dataclass(frozen=True, kw_only=True)
-class Suggestions:
+class Suggestions(Readable):
     """The likeliest next words after each prompt, the likeliest first."""
 
     model: str  # the path it was loaded from
@@ -36,11 +37,6 @@ class Suggestions:
             {"schema": "tacit.suggestions", "version": 1, "model": self.model, "after": after}
         )
         return record
-
-    def _repr_html_(self) -> str:
-        from tacit.reports.page import to_html_fragment
-
-        return to_html_fragment(self.blocks())
 
 
 def suggest(model: "TrainedModel | PathLike", prompts: Sequence[str], *, k: int = SUGGESTED) -> Suggestions:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tacit.compute import Hardware
 from tacit.errors import RecipeError, RunError, of_type
 from tacit.files import as_path
+from tacit.jobs.readable import Readable
 from tacit.progress import Progress, Warned, silent
 from tacit.runs import Run, TrainingMetadata
 from tacit.runs.history import History, history_of
@@ -32,7 +33,7 @@ if TYPE_CHECKING:  # what these need is loaded when something is trained
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingResult:
+class TrainingResult(Readable):
     """A training run, finished or as far as was asked, read from its folder."""
 
     run: Run

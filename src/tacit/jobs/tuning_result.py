@@ -11,6 +11,7 @@ from typing import Any
 
 from tacit.files import write_whole
 from tacit.jobs.plan import columns_of
+from tacit.jobs.readable import Readable
 from tacit.planning.trial_recipes import planned
 from tacit.planning.tuning import SCHEMA, VERSION, Choice, Measured, TrialOutcome, at_the_edge
 from tacit.privacy import gaussian
@@ -19,7 +20,7 @@ from tacit.privacy.strategy import Record
 from tacit.recipe import Recipe
 from tacit.reports.drawing import render
 from tacit.reports.figure import Figure
-from tacit.reports.page import SIMULATION, Block, Page, Paragraph, ReportFiles, to_html_fragment, to_json, write
+from tacit.reports.page import SIMULATION, Block, Page, Paragraph, ReportFiles, to_json, write
 from tacit.reports.tuning import page
 from tacit.runs import Run
 
@@ -93,7 +94,7 @@ class TuningCost:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TuningResult:
+class TuningResult(Readable):
     """The outcome of all trials of a run: `choice` and `production` are None where every one failed."""
 
     run: Run
@@ -182,9 +183,6 @@ class TuningResult:
     def figure(self) -> Figure:
         """The scores against what was tried, and the clip norm estimates."""
         return self.page().figures[0]
-
-    def _repr_html_(self) -> str:
-        return to_html_fragment(self.blocks())
 
     def why_nothing(self) -> str:
         """Why no trial can be taken to production, and what to do."""

@@ -18,6 +18,7 @@ from tacit.privacy.rounding import rounded_up
 from tacit.reports.figure import HUES, Axis, Figure, Line, Panel
 from tacit.reports.page import Block, FigureOf, Heading, Labels, Page, Paragraph, Table, to_html_fragment
 from tacit.reports.summary import RunSummary
+from tacit.reports.text import to_text
 from tacit.reports.training_published import setting_text
 from tacit.reports.verdict import TOP3, failures, points
 from tacit.statements.accounts import figures_of
@@ -106,6 +107,9 @@ class Comparison:
         blocks += _differences("Settings that differ", self.settings)
         blocks += _differences("Data and programs that differ", self.origins)
         return blocks if self.drawn is None else [*blocks, Paragraph(f"figure: {self.drawn}", soft=True)]
+
+    def __str__(self) -> str:
+        return to_text(self.blocks())
 
     def page(self) -> Page:
         """The comparison as people read it, with its figure."""

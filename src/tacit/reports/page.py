@@ -147,6 +147,11 @@ class ReportFiles:
         files = {"html": str(self.html), "markdown": str(self.markdown), "json": str(self.json)}
         return {**self.page.headline, "files": {**files, "figures": [str(path) for path in self.figures]}}
 
+    def __str__(self) -> str:
+        from tacit.reports.text import to_text  # which writes these blocks
+
+        return to_text(self.blocks())
+
     def _repr_html_(self) -> str:
         page = self.everything.page
         return to_html_fragment((Heading(page.title), *page.blocks))
