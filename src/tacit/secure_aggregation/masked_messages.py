@@ -238,6 +238,14 @@ class Consents(Message):
 
 
 @dataclass(frozen=True)
+class PassedOn(Record):
+    """The end of a `Consents`, which differs from client to client: all before it the server writes once."""
+
+    senders: Indices
+    boxes: ManyBytes
+
+
+@dataclass(frozen=True)
 class Unmask(Message):
     kind: ClassVar[int] = 10
     sender: Index

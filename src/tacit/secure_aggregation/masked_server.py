@@ -27,6 +27,7 @@ from tacit.secure_aggregation.masked_messages import (
     Invitation,
     Keys,
     MaskedVector,
+    PassedOn,
     RoundSettings,
     Shares,
     Survivors,
@@ -59,6 +60,9 @@ class Outbox(Mapping[int, bytes]):
         data = self._made(client)
         self.sent[client] = hashlib.sha256(data).digest()
         return data
+
+    def __contains__(self, client: object) -> bool:
+        return client in self._clients
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._clients)
@@ -212,11 +216,11 @@ class MaskedServer:
         boxes = dict(zip(receivers, message.boxes, strict=True))
         return [boxes.get(each, b"") for each in self._chosen[sender]]
 
-    def _passed_on(self, boxes: Cells, receiver: int, makers: Collection[int]) -> tuple[list[int], list[bytes]]:
+    def _passed_on(self, boxes: Cells, receiver: int, makers: Collection[int]) -> PassedOn:
         """Those of the makers who chose the receiver, in ascending order, and their boxes for it."""
         found = [(each, self._place(each, receiver)) for each in self._near[receiver] if each in makers]
         chose = [(each, place) for each, place in found if place >= 0]
-        return [each for each, _ in chose], [boxes.read(each, place) for each, place in chose]
+        return PassedOn(tuple(each for each, _ in chose), tuple(boxes.read(each, place) for each, place in chose))
 
     def _boxes(self) -> Outbox:
         self._must_be_enough(self._sharers, "shared their secrets")
@@ -224,9 +228,7 @@ class MaskedServer:
 
         def boxes(client: int) -> bytes:
             near = tuple(each for each in self._near[client] if each in self._sharers)
-            return Boxes(
-                self._round, near, tuple(self._passed_on(self._key_boxes, client, self._sharers)[1])
-            ).to_bytes()
+            return Boxes(self._round, near, self._passed_on(self._key_boxes, client, self._sharers).boxes).to_bytes()
 
         return Outbox(self._sharers, boxes)
 
@@ -259,10 +261,10 @@ class MaskedServer:
         self._must_be_enough(self._consents, "agreed on who is in the sum", held=self._added)
         signers = tuple(sorted(self._consents)[: self._plan.quorum])
         signatures = tuple(self._consents[each] for each in signers)
+        same = Consents(self._round, signers, signatures, (), ()).to_bytes()[: -len(PassedOn((), ()).to_bytes())]
 
         def consents(client: int) -> bytes:
-            makers, boxes = self._passed_on(self._self_boxes, client, self._added)
-            return Consents(self._round, signers, signatures, tuple(makers), tuple(boxes)).to_bytes()
+            return same + self._passed_on(self._self_boxes, client, self._added).to_bytes()
 
         return Outbox(self._consents, consents)
 
