@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -98,6 +99,29 @@ def test_no_inflation_is_refused(inflation: float) -> None:
 def test_numbers_that_make_no_encoding_are_refused(changes: dict[str, float], complaint: str) -> None:
     with pytest.raises(InputError, match=complaint):
         replace(SMALL, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("asked", "complaint"),
+    [
+        (("9", 1.0, 10), "parameters='9' is no number of them"),
+        ((9.5, 1.0, 10), "parameters=9.5"),
+        ((9, 0, 10), "clip_norm=0 is not a finite number above 0"),
+        ((9, "1", 10), "clip_norm='1' is not"),
+        ((9, 1e-300, 10), "clip_norm 1e-300 is beyond any number"),
+        ((9, 1e300, 10), "clip_norm 1e\\+300 is beyond any number"),
+        ((9, 1.0, "many"), "report_goal='many'"),
+    ],
+)
+def test_what_no_encoding_is_for_is_refused(asked: Any, complaint: str) -> None:
+    with pytest.raises(InputError, match=complaint):
+        Encoding.within(*asked)
+    with pytest.raises(InputError, match="inflation='1'"):
+        Encoding.within(9, 1.0, 10, inflation="1")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="clip_norm=0 is not"):
+        SMALL.at(0)
+    with pytest.raises(InputError, match="sigmas='x'"):
+        Encoding.within(9, 1.0, 10, sigmas="x")  # type: ignore[arg-type]
 
 
 def test_a_report_goal_beyond_the_modulus_is_refused() -> None:

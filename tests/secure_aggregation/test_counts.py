@@ -176,5 +176,10 @@ def test_what_no_sum_can_be_is_refused() -> None:
         SimulatedProtocol(protocol="mask")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="hide nothing"):
         SimulatedProtocol(devices=2)
+    for number in ("8", 8.5):
+        with pytest.raises(InputError, match=f"devices={number!r} is of the type"):
+            SimulatedProtocol(devices=number)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match=f"most={number!r} is of the type"):
+            CountEncoding(cells=1, most=number)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="group of 2"):
         secure_total(SimulatedProtocol(), [np.array([1])] * 2, np.array([0]), most=2)

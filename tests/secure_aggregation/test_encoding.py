@@ -166,6 +166,7 @@ def test_a_published_vector() -> None:
         (np.zeros(4, np.float32), "shape (4,) in float32 is not (3,)"),
         (np.zeros((3, 1), np.float32), "shape (3, 1)"),
         (np.zeros(3), "float64"),
+        ([0.0, 0.0, 0.0], "of the type list is not (3,) in float32"),
     ],
 )
 def test_updates_that_cannot_be_encoded_are_refused(update: Any, complaint: str) -> None:
@@ -176,12 +177,19 @@ def test_updates_that_cannot_be_encoded_are_refused(update: Any, complaint: str)
 def test_seeds_totals_and_reports_that_cannot_be_are_refused() -> None:
     encoding = Encoding.within(3, 1.0, 2)
     residues = encode(np.ones(3, np.float32), encoding, signs=SIGNS, rounding=PRIVATE)
-    for signs, rounding, complaint in ((b"short", PRIVATE, "signs has 5"), (SIGNS, b"", "rounding has 0")):
+    for signs, rounding, complaint in (
+        (b"short", PRIVATE, "signs has 5"),
+        (SIGNS, b"", "rounding has 0"),
+        ("x" * 32, PRIVATE, "signs is of the type str"),
+    ):
         with pytest.raises(InputError, match=complaint):
-            encode(np.ones(3, np.float32), encoding, signs=signs, rounding=rounding)
+            encode(np.ones(3, np.float32), encoding, signs=signs, rounding=rounding)  # type: ignore[arg-type]
     for total, reports, complaint in (
         (residues, 3, "reports=3"),
         (residues, -1, "reports=-1"),
+        (residues, 1.5, "reports=1.5 is no whole number"),
+        (residues, "1", "reports='1' is no whole number"),
+        (list(residues), 1, "of the type list"),
         (residues[:2], 1, "shape (2,)"),
         (residues.astype(np.int64), 1, "int64"),
         (residues + np.uint32(4 * encoding.largest), 1, "spoilt"),

@@ -373,4 +373,16 @@ def test_a_lost_or_held_folder_is_said(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="begin another with new keepers"):
         ask(keeper, 1)
     (tmp_path / "rounds.json").unlink()  # what a thief of answers would like: round 0 once more
-    assert keeper.rounds == 0
+    for again in (0, 1):
+        with pytest.raises(RunError, match=r"rounds.json' is gone.*begin another with new keepers"):
+            ask(keeper, again)
+
+
+def test_a_folder_that_others_may_look_into_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o750)
+    with pytest.raises(InputError, match=r"others may look into .*chmod 700"):
+        NoiseKeeper(tmp_path, Counter(), ENCODING)
+    tmp_path.chmod(0o700)
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(InputError, match="is a file; give the path of a folder"):
+        NoiseKeeper(tmp_path / "file", Counter(), ENCODING)

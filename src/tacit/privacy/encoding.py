@@ -6,8 +6,9 @@ What is here are numbers; updates are encoded by them in `secure_aggregation.enc
 
 import math
 from dataclasses import dataclass, replace
+from numbers import Integral, Real
 
-from tacit.errors import InputError
+from tacit.errors import InputError, conceivable
 
 RETRY_PROBABILITY = math.exp(-0.5)  # alpha of arXiv:2305.18465, Algorithm 2, as used in production
 ATTEMPTS = 64  # of rounding; all are too long with probability below alpha^64 = 2e-14
@@ -58,9 +59,8 @@ def inflated_clip_norm(
     Noise is still added by C itself. Source: arXiv:2305.18465, Section 2.4. InputError for values that make
     no such encoding.
     """
-    for name, value in (("clip_norm", clip_norm), ("scale", scale)):
-        if not 0 < value < math.inf:
-            raise InputError(f"{name}={value} is not a finite number above 0; give one.")
+    _check_real("clip_norm", clip_norm)
+    _check_real("scale", scale)
     if isinstance(dimension, bool) or not hasattr(dimension, "__index__") or dimension < 1:
         raise InputError(f"dimension={dimension!r} is not a number of coordinates; give a whole number above 0.")
     if not 0 < retry_probability < 1:
@@ -76,6 +76,16 @@ def clip_inflation(
 ) -> float:
     """`inflated_clip_norm` in clip norms: the factor by which a Guarantee's sensitivity grows, above 1."""
     return inflated_clip_norm(clip_norm, dimension, scale, retry_probability=retry_probability) / clip_norm
+
+
+def _check_real(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < math.inf:
+        raise InputError(f"{name}={value!r} is not a finite number above 0; give one.")
+
+
+def _check_count(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise InputError(f"{name}={value!r} is no number of them; give a whole number above 0.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,16 +108,13 @@ class Encoding:
 
     def __post_init__(self) -> None:
         clip_inflation(self.clip_norm, self.dimension, self.scale)  # refuses what is none
-        for name in ("parameters", "report_goal"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
-                raise InputError(f"{name}={value!r} is no number of them; give a whole number above 0.")
+        _check_count("parameters", self.parameters)
+        _check_count("report_goal", self.report_goal)
         if self.parameters > self.dimension:
             raise InputError(
                 f"dimension={self.dimension} does not hold parameters={self.parameters}; give at least as many."
             )
-        if not 0 < self.sigmas < math.inf:
-            raise InputError(f"sigmas={self.sigmas} is not a finite number above 0; give {SIGMAS:g}.")
+        _check_real("sigmas", self.sigmas)
         for name in ("margin", "margin_each"):
             value = getattr(self, name)
             if isinstance(value, bool) or not hasattr(value, "__index__") or value < 0:
@@ -122,8 +129,11 @@ class Encoding:
         The bound of `inflated_clip_norm`, squared, is a quadratic in 1 / scale; its root is exact. Raises: InputError
         for an inflation that is none, and where a coordinate of a sum needs more than WORD bits.
         """
-        if not 1 < inflation < math.inf:
-            raise InputError(f"inflation={inflation} is no factor above 1; give 1.01, say.")
+        _check_count("parameters", parameters)
+        _check_real("clip_norm", clip_norm)
+        conceivable("clip_norm", float(clip_norm))
+        if isinstance(inflation, bool) or not isinstance(inflation, Real) or not 1 < float(inflation) < math.inf:
+            raise InputError(f"inflation={inflation!r} is no factor above 1; give {MOST:g}, say.")
         dimension = padded_dimension(parameters)
         tail = math.sqrt(-2 * math.log(RETRY_PROBABILITY))
         squared = (dimension / 4 + tail * math.sqrt(dimension) / 2) / clip_norm**2
@@ -166,11 +176,9 @@ class Encoding:
         that a protocol without a modulus cannot send is so rare that no guarantee need count it. Raises: InputError for
         numbers that are none, or where words of WORD bits are too short.
         """
-        if not 0 < deviation < math.inf:
-            raise InputError(f"deviation={deviation} is not a finite number above 0; give that of a keeper's noise.")
-        for name, value in (("keepers", keepers), ("rounds", rounds)):
-            if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
-                raise InputError(f"{name}={value!r} is no number of them; give a whole number above 0.")
+        _check_real("deviation", deviation)
+        _check_count("keepers", keepers)
+        _check_count("rounds", rounds)
         if not 0 < failure < 1:
             raise InputError(f"failure={failure} does not lie between 0 and 1; give 2**-40, say.")
         from scipy.special import ndtri  # an account of an encoding by itself needs no SciPy
@@ -184,6 +192,7 @@ class Encoding:
 
     def at(self, clip_norm: float) -> "Encoding":
         """The same integers for updates of another clip norm: scale times clip norm stays, hence inflation and bits."""
+        _check_real("clip_norm", clip_norm)
         return replace(self, clip_norm=clip_norm, scale=self.scale * self.clip_norm / clip_norm)
 
     @property

@@ -47,6 +47,7 @@ class SimulatedProtocol:
                 f"the protocol {self.protocol!r} is unknown; it is one of {', '.join(get_args(Protocol))}."
             )
         of_type("devices", self.devices, int)
+        of_type("devices", self.devices, int)
         if self.devices < FEWEST:
             raise InputError(
                 f"{self.devices} devices hide nothing in their sum; let {FEWEST} or more play the protocol."
@@ -74,6 +75,8 @@ class CountEncoding:
     most: int
 
     def __post_init__(self) -> None:
+        of_type("cells", self.cells, int)
+        of_type("most", self.most, int)
         if self.cells < 1 or self.most < 1:
             raise InputError(f"{self.cells} cells of at most {self.most} count nothing; give whole numbers above 0.")
         if self.bits > WORD:

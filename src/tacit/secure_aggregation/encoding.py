@@ -7,6 +7,7 @@ share, rotation, clip of each coordinate, conditional stochastic rounding, shift
 
 import math
 from collections.abc import Callable
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,15 +56,18 @@ def decode(total: Residues, encoding: Encoding, *, signs: bytes, reports: int) -
     In float64, rounded once at the end. Raises: InputError for more reports than the modulus holds, and for a total
     that no such sum can be.
     """
-    if isinstance(reports, bool) or not 0 <= reports <= encoding.checked().report_goal:
+    if (
+        isinstance(reports, bool)
+        or not isinstance(reports, Integral)
+        or not 0 <= reports <= encoding.checked().report_goal
+    ):
         raise InputError(
-            f"reports={reports} is not between 0 and report_goal={encoding.report_goal}, and the modulus 2^"
-            f"{encoding.bits} was chosen for sums of so many; encode for a larger report goal."
+            f"reports={reports!r} is no whole number between 0 and report_goal={encoding.report_goal}, and the modulus "
+            f"2^{encoding.bits} was chosen for sums of so many; encode for a larger report goal."
         )
-    if total.shape != (encoding.dimension,) or total.dtype != np.uint32:
+    if not _is(total, (encoding.dimension,), np.uint32):
         raise InputError(
-            f"a total of shape {total.shape} in {total.dtype} is not ({encoding.dimension},) in uint32; give the sum "
-            "of what `encode` returned."
+            f"a total {_said(total)} is not ({encoding.dimension},) in uint32; give the sum of what `encode` returned."
         )
     vector = np.empty(encoding.dimension, np.float64)
     farthest = _centred(total, np.uint32(encoding.modulus - 1), reports * encoding.largest, vector)
@@ -99,9 +103,9 @@ def basis(encoding: Encoding, signs: bytes) -> tuple[Turn, Turn]:
 
 def _rotated(update: NDArray[np.float32], encoding: Encoding, signs: bytes) -> NDArray[np.float32]:
     """The clipped, scaled, rotated update (dimension,), each coordinate within the largest."""
-    if update.shape != (encoding.parameters,) or update.dtype != np.float32:
+    if not _is(update, (encoding.parameters,), np.float32):
         raise InputError(
-            f"an update of shape {update.shape} in {update.dtype} is not ({encoding.parameters},) in float32, which "
+            f"an update {_said(update)} is not ({encoding.parameters},) in float32, which "
             "the encoding is for; give one of the model's length."
         )
     norm = math.sqrt(_squared_norm(update))
@@ -116,6 +120,17 @@ def _rotated(update: NDArray[np.float32], encoding: Encoding, signs: bytes) -> N
     return vector
 
 
+def _is(vector: object, shape: tuple[int, ...], kind: type[np.generic]) -> bool:
+    return isinstance(vector, np.ndarray) and vector.shape == shape and vector.dtype == kind
+
+
+def _said(vector: object) -> str:
+    """What was given in place of a vector."""
+    if isinstance(vector, np.ndarray):
+        return f"of shape {vector.shape} in {vector.dtype}"
+    return f"of the type {type(vector).__name__}"
+
+
 def _sign_bits(signs: bytes, encoding: Encoding) -> NDArray[np.uint8]:
     """Eight signs a byte, the first in its lowest bit: (ceil(dimension / 8),); 1 changes a coordinate's sign."""
     draw = _stream(signs, "signs")
@@ -124,6 +139,10 @@ def _sign_bits(signs: bytes, encoding: Encoding) -> NDArray[np.uint8]:
 
 def _stream(key: bytes, name: str) -> Draw:
     """`secrets.seeded`. Raises: InputError for a seed that has not 32 bytes."""
+    if not isinstance(key, bytes):
+        raise InputError(
+            f"{name} is of the type {type(key).__name__}, and a seed here has {SEED_BYTES} bytes; give so many."
+        )
     if len(key) != SEED_BYTES:
         raise InputError(f"{name} has {len(key)} bytes, and a seed here has {SEED_BYTES}; give so many.")
     return seeded(key)

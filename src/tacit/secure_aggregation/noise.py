@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InputError, ProtocolError, RunError
-from tacit.files import held, sweep_drafts, write_whole
+from tacit.files import check_folder, held, sweep_drafts, write_whole
 from tacit.privacy.encoding import Encoding
 from tacit.secure_aggregation.encoding import SEED_BYTES, Turn, basis
 from tacit.secure_aggregation.wire import ROUND_BYTES
@@ -68,9 +68,18 @@ class NoiseKeeper:
     """
 
     def __init__(self, folder: Path, stream: Stream, encoding: Encoding) -> None:
-        """Goes on with what is in `folder`, or begins there."""
+        """Goes on with what is in `folder`, or begins there, in one for its owner alone (0700).
+
+        Raises: InputError where it is a file, or may be read by others.
+        """
         self._folder, self._stream, self._encoding = folder, stream, encoding
+        check_folder("folder", folder)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if folder.stat().st_mode & 0o077:
+            raise InputError(
+                f"others may look into '{folder}', and who reads a keeper's key takes its noise away: allow it to its "
+                "owner alone (chmod 700), or name a folder that is not there yet."
+            )
 
     @property
     def rounds(self) -> int:
@@ -126,6 +135,8 @@ class NoiseKeeper:
         """How many rounds have names, and the last one's."""
         path = self._folder / ROUNDS
         if not path.exists():
+            if set(self._folder.glob("before-*.npz")) - {self._state(0)}:  # that may be there before the first name
+                raise RunError(f"'{path}' is gone, which says what rounds were called: {LOST}")
             return 0, b""
         try:
             named = json.loads(path.read_bytes())
