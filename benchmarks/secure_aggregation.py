@@ -172,7 +172,7 @@ def masked_row(parameters: int, turns: int, clients: int) -> dict[str, Any]:
 
 def masked_round_row(parameters: int, turns: int, clients: int, spool: Any) -> dict[str, Any]:
     from tacit.secure_aggregation import secrets
-    from tacit.secure_aggregation.masked_client import MaskedClient
+    from tacit.secure_aggregation.masked_client import DevicePolicy, MaskedClient
     from tacit.secure_aggregation.masked_messages import Advertise, RoundSettings
     from tacit.secure_aggregation.masked_server import MaskedServer
     from tacit.secure_aggregation.secrets import Identity
@@ -192,7 +192,8 @@ def masked_round_row(parameters: int, turns: int, clients: int, spool: Any) -> d
     server = spent("open", partial(MaskedServer, spool=spool), settings, [each.public for each in identities], private)
     vector = np.random.default_rng(0).integers(0, encoding.modulus, encoding.dimension, dtype=np.uint32)
     invitation = server.invitation  # all devices have the same vector, which each copies when it masks it
-    devices = [spent("clients", MaskedClient, invitation, each, vector) for each in identities]
+    device = partial(MaskedClient, policy=DevicePolicy(fewest=2, corruption=0.1))
+    devices = [spent("clients", device, invitation, each, vector) for each in identities]
     vanished = set(range(0, clients, round(1 / VANISHED)))
     held = 0
 
