@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tacit.errors import InputError, of_type
-from tacit.files import PathLike, as_path
+from tacit.files import PathLike
 from tacit.jobs.readable import Readable
 from tacit.records import json_ready
 
 if TYPE_CHECKING:
     from tacit.keyboard.model_folder import TrainedModel
+    from tacit.keyboard.phone_model import PhoneModel
     from tacit.keyboard.suggest import Suggestion
     from tacit.reports.page import Block
 
@@ -39,17 +40,20 @@ class Suggestions(Readable):
         return record
 
 
-def suggest(model: "TrainedModel | PathLike", prompts: Sequence[str], *, k: int = SUGGESTED) -> Suggestions:
+def suggest(
+    model: "PhoneModel | TrainedModel | PathLike", prompts: Sequence[str], *, k: int = SUGGESTED
+) -> Suggestions:
     """The k likeliest next words after each prompt, which is whole words; "" asks for the first of a sentence.
 
-    model: a finished run, a pre-training, a model folder, or what `load_model` gave. Suggested are words of the
-    vocabulary alone. Raises: InputError where there is no model, no prompt, or the vocabulary has not so many words.
+    model: a finished run, a pre-training, a model folder, an exported one, "trigram:CACHE" for the trigram of a cache's
+    training clients, or what `load_model` gave. Suggested are words of the vocabulary alone. Raises: InputError where
+    there is no model, no prompt, or the vocabulary has not so many words.
     """
-    from tacit.keyboard.model_folder import TrainedModel, load_model
+    from tacit.jobs.phone_models import phone_model
 
     of_type("prompts", prompts, list, tuple)
     if not prompts:
         raise InputError('there is no prompt; give at least one, as "I will see".')
-    loaded = model if isinstance(model, TrainedModel) else load_model(as_path("model", model))
+    loaded = phone_model("model", model)
     after = tuple((prompt, loaded.next_words(prompt, k)) for prompt in prompts)
     return Suggestions(model=str(loaded), after=after)

@@ -16,11 +16,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from tacit.errors import InputError
 from tacit.keyboard import cifg_loss, cifg_packed
-from tacit.keyboard.cifg_parameters import CifgParameters
-
-WIDEST = 2**16  # a hundred times the papers' networks
+from tacit.keyboard.cifg_parameters import CifgParameters, CifgSize
 
 if TYPE_CHECKING:
     from tacit.keyboard.cifg_on_device import CifgOnDevice
@@ -30,24 +27,8 @@ __all__ = ["Cifg", "CifgParameters"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cifg:
-    """The size of a next-word model; the defaults are the papers' (10k words: 2.4 M parameters, tied 1.4 M)."""
-
-    vocabulary: int = 10_000
-    embedding: int = 96  # papers 1 and 5
-    units: int = 670  # papers 1 and 5
-    tied: bool = False  # paper 1's 2.4 M parameters are those of separate embeddings
-
-    def __post_init__(self) -> None:
-        for name in ("embedding", "units"):
-            if not 1 <= getattr(self, name) <= WIDEST:
-                raise InputError(
-                    f"model.{name}={getattr(self, name)} must be 1 to {WIDEST:,}; the papers use 96 and 670."
-                )
-        if self.vocabulary < 5:
-            raise InputError(
-                f"model.vocabulary={self.vocabulary} must be at least 5: four special tokens and one word."
-            )
+class Cifg(CifgSize):
+    """The network of this size; its parameters are in the layout of `CifgParameters`."""
 
     @partial(jax.jit, static_argnames="self")  # one program, where each step would be compiled by itself
     def init(self, key: Array) -> CifgParameters:
@@ -108,4 +89,4 @@ class Cifg:
         """The parameters in NumPy, a word at a time; see `suggest.HasReader`."""
         from tacit.keyboard.cifg_reader import CifgReader
 
-        return CifgReader(parameters)
+        return CifgReader.of(parameters)

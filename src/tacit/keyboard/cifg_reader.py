@@ -7,8 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tacit.keyboard.cifg_parameters import CifgParameters
+from tacit.errors import InputError
+from tacit.keyboard.cifg_parameters import CifgParameters, CifgSize
 from tacit.keyboard.cifg_ragged import Reals, Weights
+from tacit.keyboard.model_files import ModelFiles
+from tacit.records import from_plain
 
 ONE = np.float32(1)
 
@@ -23,8 +26,13 @@ class CifgState(NamedTuple):
 class CifgReader:
     """See `suggest.Reader`."""
 
-    def __init__(self, parameters: CifgParameters) -> None:
-        self._weights = Weights.of(parameters)
+    def __init__(self, weights: Weights) -> None:
+        self._weights = weights
+
+    @classmethod
+    def of(cls, parameters: CifgParameters) -> "CifgReader":
+        """A copy of the parameters in NumPy."""
+        return cls(Weights.of(parameters))
 
     def begin(self) -> CifgState:
         """See Reader: a zero state."""
@@ -39,6 +47,20 @@ class CifgReader:
         cell = state.cell + _sigmoid(update) * (np.tanh(candidate) - state.cell)  # f = 1 - i
         output = (_sigmoid(emit) * np.tanh(cell)) @ weights.projection
         return CifgState(cell, output), weights.table @ output + weights.output_bias
+
+
+def reader_of_files(files: ModelFiles) -> CifgReader:
+    """See `phone_model.LIGHT_READERS`. Raises: InputError where the files are not of one network."""
+    try:
+        size = from_plain(CifgSize, files.settings, where="model")
+    except InputError as error:
+        raise InputError(f"the model in '{files.folder}' cannot be built: {error}") from error
+    found = {name: (array.shape, array.dtype.name) for name, array in files.weights.items()}
+    if found != {name: (shape, "float32") for name, shape in size.shapes().items()}:
+        raise files.apart()
+    embedding, kernel, bias, projection, output, output_bias = (files.weights[name] for name in size.shapes())
+    table = embedding if size.tied else np.ascontiguousarray(output.T)
+    return CifgReader(Weights(embedding, kernel, bias, projection, table, output_bias))
 
 
 def _sigmoid(z: Reals) -> Reals:

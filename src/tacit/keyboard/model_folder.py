@@ -4,29 +4,27 @@ One that was made from public text alone says so in `origin.json`, and only such
 a model that has seen clients' text has a price of its own, which the later run's ledger does not know.
 """
 
-import hashlib
 import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load, save
+from safetensors.numpy import save
 
 from tacit.errors import InputError
 from tacit.files import PathLike, as_path, sweep_drafts, write_whole
 from tacit.keyboard.language_model import LanguageModel, Parameters, leaves, model_of, settings_of
 from tacit.keyboard.metrics import SHOWN
+from tacit.keyboard.model_files import ORIGIN, SETTINGS, WEIGHTS, WORDS, ModelFiles, read_files
+from tacit.keyboard.phone_model import PhoneModel
 from tacit.keyboard.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from tacit.keyboard.suggest import Reader, Suggestion, TypingSession
-
-WEIGHTS, SETTINGS, WORDS, ORIGIN = "model.safetensors", "settings.json", "vocabulary.json", "origin.json"
+    from tacit.keyboard.suggest import Suggestion, TypingSession
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,26 +45,21 @@ class TrainedModel:
     def __repr__(self) -> str:
         return f"TrainedModel({str(self)!r}: {self.network})"
 
-    def typing(self) -> "TypingSession":
-        """A session that suggests next words while somebody types; each has a state of its own."""
-        from tacit.keyboard.suggest import TypingSession
-
-        return TypingSession(self._reader, self.vocabulary)
-
-    def next_words(self, prompt: str, k: int = SHOWN) -> "tuple[Suggestion, ...]":
-        """The k likeliest words after a prompt of whole words, the likeliest first.
-
-        Raises: InputError where `prompt` is no text, or the vocabulary has not so many words.
-        """
-        session = self.typing()
-        session.commit(prompt)
-        return session.next_words(k)
-
     @cached_property
-    def _reader(self) -> "Reader":
+    def phone(self) -> PhoneModel:
+        """The same model as a phone holds it."""
         from tacit.keyboard.suggest import reader_of
 
-        return reader_of(self.network, self.parameters)
+        reader = reader_of(self.network, self.parameters)
+        return PhoneModel(name=str(self), reader=reader, vocabulary=self.vocabulary, digest=self.digest)
+
+    def typing(self) -> "TypingSession":
+        """A session that suggests next words while somebody types; each has a state of its own."""
+        return self.phone.typing()
+
+    def next_words(self, prompt: str, k: int = SHOWN) -> "tuple[Suggestion, ...]":
+        """See PhoneModel."""
+        return self.phone.next_words(prompt, k)
 
 
 def write_model(folder: Path, network: LanguageModel, parameters: Parameters, vocabulary: bytes) -> None:
@@ -90,29 +83,19 @@ def load_model(path: PathLike) -> TrainedModel:
     Raises: InputError when there is none, or its files do not belong together.
     """
     path = as_path("path", path)
-    folder = path / "model" if (path / "model" / WEIGHTS).is_file() else path
+    files = read_files(path)
     try:
-        weights = load((folder / WEIGHTS).read_bytes())
-        settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
-        kind = settings.pop("kind")
-    except FileNotFoundError:
-        raise InputError(
-            f"'{path}' holds no model (no {WEIGHTS} with its {SETTINGS}); name a finished run, or a model folder."
-        ) from None
-    except (SafetensorError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise InputError(f"the model in '{folder}' is damaged ({error}); restore it from a copy.") from error
-    try:
-        network = model_of(kind, settings)
+        network = model_of(files.kind, files.settings)
     except InputError as error:
-        raise InputError(f"the model in '{folder}' cannot be built: {error}") from error
-    vocabulary = Vocabulary.load(folder / WORDS)
+        raise InputError(f"the model in '{files.folder}' cannot be built: {error}") from error
+    vocabulary = files.vocabulary
     return TrainedModel(
         network=network,
-        parameters=_parameters(folder, network, weights, vocabulary),
+        parameters=_parameters(files, network, vocabulary),
         vocabulary=vocabulary,
         path=path,
-        digest=_digest(folder),
-        public_text=_public_text(folder),
+        digest=files.digest,
+        public_text=files.public_text,
     )
 
 
@@ -144,26 +127,11 @@ def load_first_model(path: Path, network: LanguageModel, vocabulary: Vocabulary)
     return found
 
 
-def _parameters(folder: Path, network: LanguageModel, weights: dict[str, Any], vocabulary: Vocabulary) -> Parameters:
+def _parameters(files: ModelFiles, network: LanguageModel, vocabulary: Vocabulary) -> Parameters:
     """The weights as the network has them. Raises: InputError where they are another network's."""
     shapes = jax.eval_shape(network.init, jax.random.key(0))
     wanted = {name: (leaf.shape, leaf.dtype.name) for name, leaf in leaves(shapes).items()}
-    found = {name: (array.shape, array.dtype.name) for name, array in weights.items()}
+    found = {name: (array.shape, array.dtype.name) for name, array in files.weights.items()}
     if found != wanted or vocabulary.size != network.vocabulary:
-        raise InputError(f"the files of the model in '{folder}' do not belong together; restore them from a copy.")
-    return jax.tree.unflatten(jax.tree.structure(shapes), [jnp.asarray(weights[name]) for name in wanted])
-
-
-def _digest(folder: Path) -> str:
-    """Of everything that `load_model` believes."""
-    files = [folder / name for name in (WEIGHTS, SETTINGS, WORDS, ORIGIN)]
-    listed = [f"{file.name} {hashlib.sha256(file.read_bytes()).hexdigest()}" for file in files if file.exists()]
-    return hashlib.sha256("\n".join(listed).encode()).hexdigest()
-
-
-def _public_text(folder: Path) -> str | None:
-    try:
-        text = json.loads((folder / ORIGIN).read_text(encoding="utf-8"))["public_text"]
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
-        return None
-    return text if isinstance(text, str) else None
+        raise files.apart()
+    return jax.tree.unflatten(jax.tree.structure(shapes), [jnp.asarray(files.weights[name]) for name in wanted])

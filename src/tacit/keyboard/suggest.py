@@ -5,19 +5,26 @@ nothing is read again. How a network steps is its `Reader`: one of its own where
 NumPy), else `Rereader`, which asks for the scores of the whole sentence again, and is the slow twin of the others.
 
 A sentence begins anew after each sentence end, as in training. Words that the vocabulary lacks are read as unknown.
-Suggested are words of the vocabulary alone: never padding, a beginning or an end, nor an unknown word.
+Suggested are words of the vocabulary, and of the user's own dictionary where one is given: never padding, a beginning
+or an end, nor an unknown word.
 """
 
+from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import lru_cache
+from math import exp, inf, log
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InputError, conceivable, of_type
+from tacit.keyboard.compose import BEAMS, LONGEST_PHRASE, Composed, compose
 from tacit.keyboard.metrics import SHOWN
-from tacit.keyboard.vocabulary import BOS, PAD, SPECIALS, Vocabulary
-from tacit.keyboard.words import LINE_END, marked, pieces
+from tacit.keyboard.user_words import UserWords
+from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD, SPECIALS, Vocabulary
+from tacit.keyboard.words import LINE_END, marked, pieces, straight
 
 Scores = NDArray[np.float32]  # (V,) of the word that comes next; their softmax is its probability
 SHORTEST, LONGEST = 8, 64  # tokens: what `Rereader` compiles for first, then for twice as many, up to these
@@ -59,9 +66,17 @@ def reader_of(network: Any, parameters: Any) -> Reader:
 class TypingSession:
     """What somebody types, word by word, and what the model would suggest next."""
 
-    def __init__(self, reader: Reader, vocabulary: Vocabulary) -> None:
+    def __init__(
+        self, reader: Reader, vocabulary: Vocabulary, *, user_words: Mapping[str, int] = MappingProxyType({})
+    ) -> None:
+        """user_words: how often the user typed each word of a dictionary of their own; see `UserWords`.
+
+        Raises: InputError where one is no word, or no count.
+        """
         self._reader = reader
         self._vocabulary = vocabulary
+        self._own = UserWords.of(user_words, vocabulary)
+        self._logs: Scores | None = None  # of `_scores`, once they are asked for
         self._begin()
 
     def commit(self, text: str) -> None:
@@ -77,26 +92,100 @@ class TypingSession:
             else:
                 self._step(self._vocabulary.id_of(word))
 
+    def fork(self) -> "TypingSession":
+        """A session that goes on from here by itself; the copy costs nothing, since no state is ever changed."""
+        return copy(self)
+
+    @property
+    def log_probabilities(self) -> Scores:
+        """(V,) float32: the natural logarithm of each id's probability to come next, by the softmax over all ids.
+
+        The array is the session's own; do not write to it. Raises: InputError where the scores are no numbers.
+        """
+        if self._logs is None:
+            highest = self._scores.max()
+            if not np.isfinite(highest):  # NaN where one of them is; -infinity is a probability of 0
+                raise InputError("the model's scores are no finite numbers, so it suggests nothing; train it again.")
+            total = float(np.exp(self._scores - highest).sum(dtype=np.float64))
+            self._logs = self._scores - np.float32(highest + np.log(total))
+        return self._logs
+
     def next_words(self, k: int = SHOWN) -> tuple[Suggestion, ...]:
         """The k likeliest words, the likeliest first; of equally likely ones first the more frequent.
 
-        Raises: InputError where the vocabulary has not so many words, or the model's scores are no numbers.
+        Raises: InputError where there are not so many words, or the model's scores are no numbers.
         """
         of_type("k", k, int)
-        words = self._vocabulary.words
-        if not 1 <= k <= len(words):
-            raise InputError(f"k={k} suggestions cannot be shown; ask for 1 to {len(words):,}, all words there are.")
-        scores = self._scores[SPECIALS:]
-        if not np.isfinite(self._scores).all():
-            raise InputError("the model's scores are no finite numbers, so it suggests nothing; train it again.")
-        among = np.flatnonzero(scores >= np.partition(scores, -k)[-k])
-        best = among[np.argsort(-scores[among], kind="stable")][:k]
-        return tuple(Suggestion(words[at], float(self._probabilities[at + SPECIALS])) for at in best)
+        words, own = self._vocabulary.words, self._own.words
+        if not 1 <= k <= len(words) + len(own):
+            raise InputError(
+                f"k={k} suggestions cannot be shown; ask for 1 to {len(words) + len(own):,}, all words there are."
+            )
+        logs = np.concatenate([self.log_probabilities[SPECIALS:], self._own_logs])
+        among = np.flatnonzero(logs >= np.partition(logs, -k)[-k])
+        best = among[np.argsort(-logs[among], kind="stable")][:k]
+        return tuple(
+            Suggestion(words[at] if at < len(words) else own[at - len(words)], exp(logs[at])) for at in best.tolist()
+        )
+
+    def words_above(self, least: float, prefix: str = "") -> tuple[Suggestion, ...]:
+        """Every word that comes next with a probability of at least `least` > 0, the likeliest first.
+
+        Without a prefix: of those that are likelier than the sentence's end. With one, of those that begin with it, and
+        the probability is given that the word begins so; an unknown word is taken to do that as often as the words of
+        the vocabulary do.
+        """
+        logs, own = self.log_probabilities, self._own
+        if not prefix:
+            cut = max(log(least), float(logs[EOS]))
+            found = [(word, each) for word, each in zip(own.words, self._own_logs.tolist(), strict=True) if each >= cut]
+            ids, mass = np.flatnonzero(logs[SPECIALS:] >= cut) + SPECIALS, 1.0
+        else:
+            prefix = self._spelled(prefix)
+            ids = self._vocabulary.ids_beginning(prefix)
+            begun = zip(own.words, self._own_logs.tolist(), strict=True)
+            found = [(word, each) for word, each in begun if word.startswith(prefix)]
+            unknown = exp(logs[OOV]) * own.others * len(ids) / len(self._vocabulary.words)
+            mass = float(np.exp(logs[ids]).sum(dtype=np.float64)) + sum(exp(each) for _, each in found) + unknown
+            cut = log(least * mass) if mass else inf
+            ids, found = ids[logs[ids] >= cut], [(word, each) for word, each in found if each >= cut]
+        known = self._vocabulary.words
+        found += [(known[at - SPECIALS], each) for at, each in zip(ids.tolist(), logs[ids].tolist(), strict=True)]
+        found.sort(key=lambda each: (-each[1], each[0]))
+        return tuple(Suggestion(word, min(exp(each) / mass, 1.0)) for word, each in found)
+
+    def rescore(self, words: Sequence[str]) -> tuple[float, ...]:
+        """The natural logarithm of each word's probability to come next, of candidates for one place, say.
+
+        A word of the user's own has its share of the probability of unknown words (`UserWords`); what is left of that
+        the different words that nobody knows share evenly, for the model cannot tell them apart.
+        """
+        of_type("words", words, list, tuple)
+        logs, of_own = self.log_probabilities, dict(zip(self._own.words, self._own_logs.tolist(), strict=True))
+        spelled = [self._spelled(word) for word in words]
+        ids = [self._vocabulary.id_of(word) for word in spelled]
+        strangers = {word for word, id in zip(spelled, ids, strict=True) if id == OOV and word not in of_own}
+        left = self._own.others / max(len(strangers), 1)
+        unknown = float(logs[OOV]) + (log(left) if left else -inf)
+        return tuple(
+            float(logs[id]) if id != OOV else of_own.get(word, unknown) for word, id in zip(spelled, ids, strict=True)
+        )
+
+    def compose(
+        self, prefix: str = "", *, threshold: float, longest: int = LONGEST_PHRASE, beams: int = BEAMS
+    ) -> Composed | None:
+        """The words that the sentence goes on with, where they are likely enough; see `compose.compose`."""
+        return compose(self, prefix, threshold=threshold, longest=longest, beams=beams)
 
     @property
-    def _probabilities(self) -> NDArray[np.float64]:
-        powers = np.exp(self._scores.astype(np.float64) - float(self._scores.max()))
-        return np.asarray(powers / powers.sum())
+    def _own_logs(self) -> NDArray[np.float64]:
+        """Of the user's own words, (words,)."""
+        return np.float64(self.log_probabilities[OOV]) + self._own.log_shares
+
+    def _spelled(self, word: str) -> str:
+        """As the vocabulary writes a word."""
+        of_type("word", word, str)
+        return straight(word).lower() if self._vocabulary.lowercase else straight(word)
 
     def _begin(self) -> None:
         """Before the first word of a sentence."""
@@ -105,6 +194,7 @@ class TypingSession:
 
     def _step(self, token: int) -> None:
         self._state, self._scores = self._reader.step(self._state, token)
+        self._logs = None
 
 
 # -- for any network -----------------------------------------------------------------------------------------------

@@ -6,12 +6,16 @@ counted on private text says so wherever it goes: nothing here promises anything
 
 import hashlib
 import json
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tacit.errors import InputError
 from tacit.keyboard.words import LINE_END, is_placeholder, marked, pieces
@@ -20,6 +24,8 @@ from tacit.records import from_plain
 PAD, BOS, EOS, OOV = 0, 1, 2, 3
 SPECIALS = 4
 SPECIAL_NAMES = ("<pad>", "<bos>", "<eos>", "<oov>")
+
+LAST_CHARACTER = chr(0x10FFFF)  # of Unicode, which is in no word
 
 ProvenanceKind = Literal["public", "word list", "discovered", "private"]
 
@@ -86,6 +92,17 @@ class Vocabulary:
     def id_of(self, word: str) -> int:
         """The id of a word, OOV when it is unknown."""
         return self._ids.get(word.lower() if self.lowercase else word, OOV)
+
+    def ids_beginning(self, prefix: str) -> NDArray[np.int64]:
+        """The ids of the words that begin so, letter by letter, in alphabetical order; every word begins with ""."""
+        words, ids = self._in_order
+        return ids[bisect_left(words, prefix) : bisect_left(words, prefix + LAST_CHARACTER)]
+
+    @cached_property
+    def _in_order(self) -> tuple[list[str], NDArray[np.int64]]:
+        """The words in the order of their code points, and the id of each."""
+        order = sorted(range(len(self.words)), key=self.words.__getitem__)
+        return [self.words[at] for at in order], np.array(order, np.int64) + SPECIALS
 
     def word_of(self, id: int) -> str:
         """The word of an id; specials are written `<pad>`, `<bos>`, `<eos>`, `<oov>`."""

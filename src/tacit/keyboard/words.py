@@ -45,10 +45,13 @@ LINE_END = "\n"  # what every sentence end becomes, and the token that stands fo
 
 def marked(text: str, *, lowercase: bool) -> str:
     """The text with every sentence end replaced by one line break, composed, with straight apostrophes."""
-    if not text.isascii():
-        text = unicodedata.normalize("NFC", text).replace("\u2019", "'")
-    text = _STOP.sub(_line_end, text)
+    text = _STOP.sub(_line_end, straight(text))
     return text.lower() if lowercase else text
+
+
+def straight(text: str) -> str:
+    """The text composed, with straight apostrophes."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text).replace("\u2019", "'")
 
 
 def _line_end(stop: re.Match[str]) -> str:

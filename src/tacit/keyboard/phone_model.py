@@ -1,0 +1,84 @@
+"""A model as the phone holds it: what reads, the words, and nothing that trains.
+
+Loaded in NumPy where the network has a reader of its own, so that the first suggestion comes before an accelerator's
+libraries would be loaded; any other network is read by JAX, which is loaded then. What `tacit export` wrote is read by
+ONNX Runtime.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any
+
+from tacit.files import PathLike, as_path
+from tacit.keyboard.metrics import SHOWN
+from tacit.keyboard.model_files import read_files
+from tacit.keyboard.suggest import Reader, Suggestion, TypingSession
+from tacit.keyboard.vocabulary import Vocabulary
+
+# "module:function" by kind of network, from `ModelFiles` to a `Reader` without JAX; loaded when they are used.
+LIGHT_READERS: Mapping[str, str] = {"cifg": "tacit.keyboard.cifg_reader:reader_of_files"}
+# From the path of an exported folder to a `PhoneModel`; refuses where the package that reads it is not installed.
+EXPORTED = "tacit.keyboard.onnx_reader:load_exported"
+STEP = "step.onnx"  # what only an exported folder has
+
+NOBODYS: Mapping[str, int] = MappingProxyType({})
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PhoneModel:
+    """A reader with its words, and where they came from."""
+
+    name: str  # as tables name it: the path it was loaded from
+    reader: Reader
+    vocabulary: Vocabulary
+    digest: str  # SHA-256 over everything that the answers depend on
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"PhoneModel({self.name!r}: {self.vocabulary.size:,} ids, {type(self.reader).__name__})"
+
+    def typing(self, user_words: Mapping[str, int] = NOBODYS) -> TypingSession:
+        """A session that suggests next words while somebody types; each has a state of its own.
+
+        user_words: how often the user typed each word of their own dictionary. Raises: InputError where one is none.
+        """
+        return TypingSession(self.reader, self.vocabulary, user_words=user_words)
+
+    def next_words(self, prompt: str, k: int = SHOWN) -> tuple[Suggestion, ...]:
+        """The k likeliest words after a prompt of whole words, the likeliest first.
+
+        Raises: InputError where `prompt` is no text, or the vocabulary has not so many words.
+        """
+        session = self.typing()
+        session.commit(prompt)
+        return session.next_words(k)
+
+
+def load_phone_model(path: PathLike) -> PhoneModel:
+    """The model of a finished run, a pre-training or a model folder, or one that `tacit export` wrote.
+
+    Raises: InputError when there is none, its files do not belong together, or what reads it is not installed.
+    """
+    path = as_path("path", path)
+    if (path / STEP).is_file():
+        exported: PhoneModel = _named(EXPORTED)(path)
+        return exported
+    files = read_files(path)
+    if files.kind not in LIGHT_READERS:
+        from tacit.keyboard.model_folder import load_model
+
+        return load_model(path).phone
+    reader: Reader = _named(LIGHT_READERS[files.kind])(files)
+    vocabulary = files.vocabulary
+    if vocabulary.size != files.settings.get("vocabulary"):
+        raise files.apart()
+    return PhoneModel(name=str(path), reader=reader, vocabulary=vocabulary, digest=files.digest)
+
+
+def _named(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)

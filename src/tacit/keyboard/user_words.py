@@ -1,0 +1,52 @@
+"""The words of the user's own dictionary, which no model knows: they stay on the phone."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import InputError, of_type
+from tacit.keyboard.vocabulary import OOV, Vocabulary
+from tacit.keyboard.words import LINE_END, is_placeholder, marked, pieces, straight
+
+
+@dataclass(frozen=True)
+class UserWords:
+    """How the model's probability of an unknown word divides among the words that the user has typed, by counts.
+
+    Of C typed words of T different ones, one that was typed c times has the share c / (C + T), and words that are new
+    to the user, too, have T / (C + T): the estimate of Witten & Bell, "The Zero-Frequency Problem", IEEE Transactions
+    on Information Theory 37(4), 1991 (their method C). Without any, they have all of it.
+    """
+
+    words: tuple[str, ...]  # that the vocabulary lacks, the most frequent first
+    log_shares: NDArray[np.float64]  # (words,) natural logarithm of the share of each
+    others: float  # the share of all other unknown words
+
+    @classmethod
+    def of(cls, counts: Mapping[str, int], vocabulary: Vocabulary) -> Self:
+        """Of how often each word was typed; those that the vocabulary has keep the model's probability.
+
+        Raises: InputError for what is no single word, and for a count that is not positive.
+        """
+        of_type("user_words", counts, Mapping)
+        typed: Counter[str] = Counter()
+        for word, count in counts.items():
+            of_type("a user's word", word, str)
+            of_type(f"the count of {word!r}", count, int)
+            spelled = straight(word).lower() if vocabulary.lowercase else straight(word)
+            if pieces(marked(spelled, lowercase=False)) != [spelled] or word == LINE_END or is_placeholder(word):
+                raise InputError(f"the user's word {word!r} is not one word; give words without blanks and signs.")
+            if count < 1:
+                raise InputError(f"the user's word {word!r} was typed {count} times; leave it out, or give 1 or more.")
+            typed[spelled] += count
+        unknown = [(word, count) for word, count in typed.most_common() if vocabulary.id_of(word) == OOV]
+        total = sum(count for _, count in unknown) + len(unknown)
+        return cls(
+            words=tuple(word for word, _ in unknown),
+            log_shares=np.log([count / total for _, count in unknown]) if unknown else np.zeros(0),
+            others=len(unknown) / total if unknown else 1.0,
+        )
