@@ -82,6 +82,17 @@ def pieces(marked_text: str) -> list[str]:
 _SPLITTER = splitter()
 
 
+def sentences(text: str) -> list[list[str]]:
+    """The words of each sentence that has any, spelled as they were typed."""
+    found: list[list[str]] = [[]]
+    for piece in pieces(marked(text, lowercase=False)):
+        if piece != LINE_END:
+            found[-1].append(piece)
+        elif found[-1]:
+            found.append([])
+    return found if found[-1] else found[:-1]
+
+
 def is_placeholder(word: str) -> bool:
     """Whether a word stands for something that no keyboard should suggest: `<url>`, or a web address."""
     return word.startswith(("<", "http://", "https://", "www."))

@@ -1,0 +1,155 @@
+"""The sentences that clients typed, word by word: what somebody who is simulated types once more.
+
+A source has the real spelling; it is cut by the function the caller passes in (the keyboard's own, so that a word here
+is a word there). A cache keeps ids, so a word that its vocabulary lacks is None here: only its place is known.
+
+Who is taken is decided by the SHA-256 of a client's name: anybody can draw the choice again, and a source and the cache
+that was imported from it give the same users.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from heapq import heappush, heappushpop
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from tacit.data.cache import Cache
+from tacit.data.clients import Source, split_of
+from tacit.data.unknown_words import READING
+from tacit.errors import InputError, SourceError
+from tacit.progress import Advanced, Progress, StageBegan, StageEnded, silent
+
+Sentence: TypeAlias = tuple[str | None, ...]  # its words; None for one that the cache does not spell
+Cut: TypeAlias = Callable[[str], Sequence[Sequence[str]]]  # a text -> its sentences, each its words
+
+
+class TypingUser(NamedTuple):
+    """One client and the sentences of its text that are typed again."""
+
+    number: int  # in the order of the source, or in the cache
+    name: str
+    sentences: tuple[Sentence, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share:
+    """How much is typed again: of whom, and how much of each; 0 is all."""
+
+    split: str = "test"
+    users: int = 0  # those with the smallest digests of their names
+    sentences: int = 0  # of a user, evenly spread over its text
+    words: int = 0  # of a sentence, its first
+
+    def __post_init__(self) -> None:
+        for name in ("users", "sentences", "words"):
+            if getattr(self, name) < 0:
+                raise InputError(f"{name}={getattr(self, name)} must be 0 (all) or more.")
+
+    def of(self, sentences: Sequence[Sequence[str | None]]) -> tuple[Sentence, ...]:
+        """What is typed of all sentences of a user."""
+        there = len(sentences)
+        if self.sentences and self.sentences < there:
+            chosen = np.unique(np.linspace(0, there - 1, self.sentences).astype(np.int64)).tolist()
+        else:
+            chosen = list(range(there))
+        return tuple(tuple(sentences[at][: self.words or None]) for at in chosen)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TypedSentences:
+    """Users in the order of the digests of their names, each with at least one sentence."""
+
+    users: tuple[TypingUser, ...]
+    description: str  # where their text comes from, without machine paths
+    split: str
+
+    @cached_property
+    def words(self) -> int:
+        """How many there are, unspelled ones too."""
+        return sum(len(sentence) for user in self.users for sentence in user.sentences)
+
+    @cached_property
+    def unspelled(self) -> int:
+        """How many words a cache did not spell."""
+        return sum(word is None for user in self.users for sentence in user.sentences for word in sentence)
+
+    @cached_property
+    def sha256(self) -> str:
+        """A digest of all of it: equal digests, equal users and sentences."""
+        return hashlib.sha256(json.dumps(self.users).encode()).hexdigest()
+
+
+def read_typed_sentences(source: Source, cut: Cut, share: Share, *, progress: Progress = silent) -> TypedSentences:
+    """The sentences of a source's clients, cut by `cut`. Memory grows with what is chosen, not with the source.
+
+    Raises: SourceError where no client of the split has a sentence, or from the source.
+    """
+    chosen = _Chosen(share)
+    for seen, client in enumerate(source.clients(), start=1):
+        if seen == 1:
+            progress(StageBegan(READING, source.expected_clients))  # known once reading has begun
+        if (client.split or split_of(client.client_id)) == share.split and chosen.wants(client.client_id):
+            sentences = [sentence for text in client.texts for sentence in cut(text) if sentence]
+            chosen.add(TypingUser(seen - 1, client.client_id, share.of(sentences)))
+        progress(Advanced(READING, seen))
+    progress(StageEnded(READING))
+    return chosen.finish(source.description)
+
+
+def cached_typed_sentences(cache: Cache, word_of_id: Sequence[str | None], share: Share) -> TypedSentences:
+    """The same from a cache, as far as its own vocabulary spells: `word_of_id[id]`, None for special ids.
+
+    Raises: SourceError where the split has no client, InputError for an unknown split.
+    """
+    chosen = _Chosen(share)
+    for client in map(int, cache.clients(share.split)):
+        if chosen.wants(name := cache.name(client)):
+            chosen.add(TypingUser(client, name, share.of(list(_spelled(cache, client, word_of_id)))))
+    return chosen.finish(cache.manifest.source)
+
+
+def _spelled(cache: Cache, client: int, word_of_id: Sequence[str | None]) -> Iterator[Sentence]:
+    """The sentences of a client that have a word."""
+    ids, lengths = cache.sentences(client)
+    for sentence in np.split(ids, np.cumsum(lengths)[:-1]):
+        if len(sentence) > 2:  # its beginning and its end
+            yield tuple(word_of_id[id] for id in sentence[1:-1])
+
+
+class _Chosen:
+    """The users with the smallest digests so far."""
+
+    def __init__(self, share: Share) -> None:
+        self._share = share
+        self._heap: list[tuple[int, TypingUser]] = []  # by the negated digest: the first is to go next
+
+    def wants(self, name: str) -> bool:
+        """Whether a client of this name would be among them."""
+        full = bool(self._share.users) and len(self._heap) >= self._share.users
+        return not full or -_digest(name) > self._heap[0][0]
+
+    def add(self, user: TypingUser) -> None:
+        """One more, if it typed anything; the one with the largest digest makes room."""
+        if not user.sentences:
+            return
+        full = self._share.users and len(self._heap) >= self._share.users
+        (heappushpop if full else heappush)(self._heap, (-_digest(user.name), user))
+
+    def finish(self, description: str) -> TypedSentences:
+        """All of them, the smallest digest first."""
+        if not self._heap:
+            raise SourceError(
+                f"'{description}' has no client with a sentence in the split {self._share.split!r}; give another "
+                "source, or another split."
+            )
+        users = tuple(user for _, user in sorted(self._heap, reverse=True))
+        return TypedSentences(users=users, description=description, split=self._share.split)
+
+
+def _digest(name: str) -> int:
+    digest = hashlib.sha256(f"tacit-typing-1:{name}".encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:16], "big")
