@@ -56,19 +56,18 @@ def test_fewer_users_are_the_first_of_all() -> None:
 
 
 class TestFromACache:
-    def typed(self, path: Path, words: Sequence[str] | None, **share: int) -> TypedSentences:
+    def typed(self, path: Path, known: Sequence[str] | None, **share: int) -> TypedSentences:
         """What a cache gives whose vocabulary is these words, or every word typed."""
         counts = count_words(text for texts in TYPED.values() for text in texts)
         listed = path / "words.txt"
-        listed.write_text("\n".join(words or sorted(counts, key=lambda word: (-counts[word], word))))
+        listed.write_text("\n".join(known or sorted(counts, key=lambda word: (-counts[word], word))))
         cache = import_data(TextsOf(TYPED), path / "cache", vocabulary=VocabularyChoice(word_list=listed))
         spelled = [None] * SPECIALS + list(Vocabulary.from_json(cache.vocabulary_json).words)
         return cached_typed_sentences(cache, spelled, Share(split="train", **share))
 
     def test_with_every_word_it_is_the_source(self, tmp_path: Path) -> None:
-        share = {"users": 9, "sentences": 2, "words": 4}
-        source = read_typed_sentences(TextsOf(TYPED), sentences, Share(split="train", **share))
-        cached = self.typed(tmp_path, None, **share)
+        source = read_typed_sentences(TextsOf(TYPED), sentences, Share(split="train", users=9, sentences=2, words=4))
+        cached = self.typed(tmp_path, None, users=9, sentences=2, words=4)
         assert [user[1:] for user in cached.users] == [user[1:] for user in source.users]
         assert cached.unspelled == 0 and cached.words == source.words
 
