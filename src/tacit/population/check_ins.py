@@ -155,7 +155,7 @@ def fill_round(
             working -= 1
         ends, uploaded = attempt(settings.attempts, device, at, session_ends)
         if count == uploads.size:
-            attempts, uploads = _grown(attempts), np.concatenate((uploads, uploads))
+            attempts, uploads = _grown(attempts, uploads)
         attempts[count, 0], attempts[count, 1], attempts[count, 2], uploads[count] = device, at, ends, uploaded
         count += 1
         working += 1
@@ -173,8 +173,11 @@ def fill_round(
 
 
 @compiled
-def _grown(rows: Moments) -> Moments:
+def _grown(attempts: Moments, uploads: NDArray[np.bool_]) -> tuple[Moments, NDArray[np.bool_]]:
     """The same rows with room for as many again."""
-    larger = np.empty((2 * rows.shape[0], rows.shape[1]), np.int64)
-    larger[: rows.shape[0]] = rows
-    return larger
+    more, also = np.empty((2 * uploads.size, 3), np.int64), np.empty(2 * uploads.size, np.bool_)
+    for row in range(uploads.size):  # one by one: to put a slice, numba compiles seconds of error messages
+        for column in range(3):
+            more[row, column] = attempts[row, column]
+        also[row] = uploads[row]
+    return more, also
