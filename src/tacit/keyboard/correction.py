@@ -1,0 +1,61 @@
+"""What the space bar writes: the likeliest word for the taps, or the letters themselves where no word is likely enough.
+
+The letters take part as one more candidate, an unknown word that is spelled letter by letter, each of the K keys and
+the word's end alike:
+
+    score = spatial(letters) + language_weight * (ln p(unknown word | context) - (letters + 1) * ln(K + 1))
+
+so that a new word stands as it is typed unless a known one is near it, and no threshold has to be chosen. Several
+unknown words in one model share one probability, hence the share of one spelling.
+"""
+
+import math
+from typing import NamedTuple
+
+from tacit.keyboard.decoder import Candidate, Decoder
+from tacit.keyboard.suggest import Scores, TypingSession
+from tacit.keyboard.touch import Points
+from tacit.keyboard.vocabulary import OOV
+
+CANDIDATES = 3
+
+
+class Correction(NamedTuple):
+    """What was written for some taps, and what else could have been."""
+
+    text: str  # what stands in the text now
+    letters: str  # what the taps hit
+    kept: bool  # whether the letters were left as they are, as a word that the lexicon lacks
+    candidates: tuple[Candidate, ...]  # words of the lexicon, best first
+
+
+def at_space(
+    decoder: Decoder,
+    points: Points,
+    log_probabilities: Scores,
+    *,
+    rescorer: TypingSession | None = None,
+    k: int = CANDIDATES,
+) -> Correction:
+    """What is written when the space bar follows these taps (m, 2), m >= 1.
+
+    log_probabilities: (V,) of the model that searches. rescorer: another model, which ranks the k candidates anew.
+    Raises: InputError as `Decoder.decode` does.
+    """
+    letters = decoder.literal(points)
+    candidates = decoder.decode(points, log_probabilities, k)
+    unknown = float(log_probabilities[OOV])
+    if rescorer is not None:
+        candidates = decoder.rescored(candidates, rescorer.rescore([each.word for each in candidates]))
+        unknown = float(rescorer.log_probabilities[OOV])
+    kept = not candidates or candidates[0].score < _as_new_word(decoder, points, letters, unknown)
+    return Correction(letters if kept else candidates[0].word, letters, kept, candidates)
+
+
+def _as_new_word(decoder: Decoder, points: Points, letters: str, unknown: float) -> float:
+    """The score of the letters as an unknown word; see the head of this file."""
+    touch = decoder.touch
+    keys = touch.layout.key_ids(letters)
+    spatial = float(touch.log_densities(points)[range(len(keys)), keys].sum()) + len(keys) * touch.moves.tapped
+    spelling = (len(keys) + 1) * math.log(len(touch.layout.keys) + 1)
+    return spatial + decoder.language_weight * (unknown - spelling)
