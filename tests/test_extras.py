@@ -53,6 +53,12 @@ def test_what_is_missing_is_named_with_the_command_that_brings_it(name: str, mon
     assert str(refused.value).endswith(f"`pip install 'tacit[{name}]'` does.")
 
 
+def test_what_else_an_extra_brings_is_named_when_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    hidden(monkeypatch, "onnx")
+    with pytest.raises(InputError, match=r"needs onnx, which .* `pip install 'tacit\[export\]'` does"):
+        of_extra("export", "onnx")
+
+
 def test_a_package_that_is_there_and_lacks_something_itself_is_not_called_missing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

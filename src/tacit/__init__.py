@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tacit.jobs.discover import discover
     from tacit.jobs.doctor import doctor
     from tacit.jobs.evaluate import evaluate
+    from tacit.jobs.export import export
     from tacit.jobs.import_data import import_data, open_data
     from tacit.jobs.keeper import keeper
     from tacit.jobs.new_recipe import new_recipe
@@ -50,6 +51,7 @@ _HOME = {
     "discover": "tacit.jobs.discover",
     "doctor": "tacit.jobs.doctor",
     "evaluate": "tacit.jobs.evaluate",
+    "export": "tacit.jobs.export",
     "extend_vocabulary": "tacit.jobs.vocabulary",
     "import_data": "tacit.jobs.import_data",
     "keeper": "tacit.jobs.keeper",
@@ -84,6 +86,7 @@ __all__ = [
     "discover",
     "doctor",
     "evaluate",
+    "export",
     "extend_vocabulary",
     "import_data",
     "keeper",

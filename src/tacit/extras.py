@@ -36,9 +36,12 @@ EXTRAS: Mapping[str, Extra] = MappingProxyType(
 )
 
 
-def of_extra(name: str) -> Any:
-    """The module that the extra brings. Raises: InputError where it is not installed, with what brings it."""
-    extra = EXTRAS[name]
+def of_extra(name: str, module: str | None = None) -> Any:
+    """The module that the extra brings, or another that it brings beside, which its package is called by.
+
+    Raises: InputError where it is not installed, with what brings it.
+    """
+    extra = EXTRAS[name] if module is None else EXTRAS[name]._replace(module=module, package=module)
     try:
         return import_module(extra.module)
     except ModuleNotFoundError as error:

@@ -119,6 +119,17 @@ def folder_beside(path: Path) -> Iterator[Path]:
         shutil.rmtree(draft, ignore_errors=True)
 
 
+def replace_folder(path: Path, draft: Path) -> None:
+    """Put a finished `folder_beside(path)` in the place of `path`, on disk; the old folder, if there is one, goes."""
+    if path.exists():
+        with folder_beside(path) as old:
+            path.rename(old)
+            draft.rename(path)
+    else:
+        draft.rename(path)
+    sync_folder(path.parent)
+
+
 def sweep_dead_folders(path: Path) -> None:
     """Remove what killed processes left of a folder that was to become `path`: those that nobody holds."""
     pattern = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.draft")

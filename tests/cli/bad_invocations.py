@@ -85,6 +85,7 @@ RIGHT: dict[str, tuple[str, ...]] = {
     "recipe show": ("own-data", "--out", "new"),
     "train": ("recipe.toml", "--out", "new"),
     "resume": ("unfinished",),
+    "export": ("model", "--out", "new"),
     "evaluate": ("model", *MODEL_OUT, "--epsilon", "4"),
     "suggest": ("model", "I will see"),
     "personalize": ("model", *MODEL_OUT, "--undated", "order"),
@@ -369,6 +370,7 @@ def _with_damaged(at: Path) -> Iterator[tuple[str, tuple[str, ...], tuple[int, .
             case "model":
                 yield "evaluate", (name, "--data", "cache"), REFUSED
                 yield "suggest", (name, "I will see"), REFUSED
+                yield "export", (name, "--out", "new"), REFUSED
                 yield "personalize", (name, *MODEL_OUT), REFUSED
             case "statement":
                 yield "verify", (name,), FAILS

@@ -4,7 +4,8 @@
 against computation and population, `design.py` chooses a mechanism, `account.py` proves and `verify.py` checks what it
 proved, `pretrain.py` makes a first model from public text, `recipe.py` writes recipes, `tune.py` finds settings in
 small trials, `train.py` trains and resumes, `evaluate.py` and `personalize.py` ask devices how a model does, `demo.py`
-is the main job, `report.py` shows and compares, `suggest.py` asks a model for next words, and `keeper.py` is what a
+is the main job, `report.py` shows and compares, `suggest.py` asks a model for next words, `export.py`
+writes it for phones, and `keeper.py` is what a
 third party runs for secure sums.
 """
 
@@ -72,6 +73,10 @@ COMMANDS = {
     ),
     "suggest": at(
         "suggest:suggest", "The likeliest next words after each prompt, words of the model's vocabulary alone."
+    ),
+    "export": at(
+        "export:export",
+        "Write a model as ONNX graphs, weights and words, with hashes and the run's privacy statement.",
     ),
     "evaluate": at(
         "evaluate:evaluate",

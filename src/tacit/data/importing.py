@@ -13,7 +13,7 @@ from tacit.data.cache import Cache
 from tacit.data.clients import NO_TIME, SPLITS, ClientText, Source, split_of
 from tacit.data.manifest import MANIFEST, VOCABULARY, BlockDigests, FileRecord, Manifest, VocabularyRecord
 from tacit.errors import CacheError, SourceError
-from tacit.files import folder_beside, sync_folder
+from tacit.files import folder_beside, replace_folder
 from tacit.progress import Advanced, Progress, StageBegan, StageEnded, silent
 
 CHARACTERS_AT_ONCE = 4_000_000  # of text held in memory between two writes
@@ -85,7 +85,7 @@ def build_cache(
             left_out=dict(source.left_out),
             files=files,
         ).save(folder)
-        _replace(out, folder)
+        replace_folder(out, folder)
     return Cache.open(out)
 
 
@@ -205,14 +205,3 @@ def _times(batch: Sequence[ClientText]) -> NDArray[np.int64]:
 def _check_place(out: Path) -> None:
     if (out.exists() and not out.is_dir()) or (out.is_dir() and any(out.iterdir()) and not (out / MANIFEST).is_file()):
         raise CacheError(f"{out} exists and is not a cache, so it is not replaced; give another --out or remove it.")
-
-
-def _replace(out: Path, folder: Path) -> None:
-    """Put the finished folder in the place of `out`, whose old cache goes first."""
-    if out.exists():
-        with folder_beside(out) as old:
-            out.rename(old)
-            folder.rename(out)
-    else:
-        folder.rename(out)
-    sync_folder(out.parent)

@@ -21,6 +21,7 @@ from tacit.keyboard.cifg_parameters import CifgParameters, CifgSize
 
 if TYPE_CHECKING:
     from tacit.keyboard.cifg_on_device import CifgOnDevice
+    from tacit.keyboard.cifg_onnx import CifgOnnx
     from tacit.keyboard.cifg_reader import CifgReader
 
 __all__ = ["Cifg", "CifgParameters"]
@@ -90,3 +91,9 @@ class Cifg(CifgSize):
         from tacit.keyboard.cifg_reader import CifgReader
 
         return CifgReader.of(parameters)
+
+    def onnx_cell(self, parameters: CifgParameters) -> "CifgOnnx":
+        """What it does with one word in ONNX's operators; see `onnx_step.HasOnnxCell`."""
+        from tacit.keyboard.cifg_onnx import CifgOnnx
+
+        return CifgOnnx(parameters)

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tacit.files import PathLike, as_path
+from tacit.keyboard.exported import is_exported
 from tacit.keyboard.metrics import SHOWN
 from tacit.keyboard.model_files import read_files
 from tacit.keyboard.suggest import Reader, Suggestion, TypingSession
@@ -20,8 +21,7 @@ from tacit.keyboard.vocabulary import Vocabulary
 # "module:function" by kind of network, from `ModelFiles` to a `Reader` without JAX; loaded when they are used.
 LIGHT_READERS: Mapping[str, str] = {"cifg": "tacit.keyboard.cifg_reader:reader_of_files"}
 # From the path of an exported folder to a `PhoneModel`; refuses where the package that reads it is not installed.
-EXPORTED = "tacit.keyboard.onnx_reader:load_exported"
-STEP = "step.onnx"  # what only an exported folder has
+EXPORTED = "tacit.keyboard.onnx_reader:exported_phone_model"
 
 NOBODYS: Mapping[str, int] = MappingProxyType({})
 
@@ -64,7 +64,7 @@ def load_phone_model(path: PathLike) -> PhoneModel:
     Raises: InputError when there is none, its files do not belong together, or what reads it is not installed.
     """
     path = as_path("path", path)
-    if (path / STEP).is_file():
+    if is_exported(path):
         exported: PhoneModel = _named(EXPORTED)(path)
         return exported
     files = read_files(path)

@@ -1,0 +1,106 @@
+"""`tacit.export`: a trained model as the files that a keyboard loads, with what was promised of it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tacit.errors import InputError, RunError, of_type
+from tacit.extras import of_extra
+from tacit.files import PathLike, as_path, check_folder
+from tacit.jobs.opening import opened
+from tacit.jobs.statement import statement
+from tacit.keyboard.exported import Exported, Promise, is_exported
+from tacit.runs import Run
+from tacit.runs.journal import DATABASE
+
+if TYPE_CHECKING:  # JAX would come with them
+    from tacit.keyboard.model_folder import TrainedModel
+    from tacit.reports.page import Block
+
+POST_PROCESSING = "an export computes from the model alone, so it releases nothing new and costs no privacy"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Export:
+    """A folder with a model as keyboards load it."""
+
+    exported: Exported
+
+    def blocks(self) -> "list[Block]":
+        """What people read of it: files and sizes, what is promised, and how to ask it for words."""
+        from tacit.reports.page import Paragraph, Table
+
+        manifest, folder = self.exported.manifest, self.exported.folder
+        rows = tuple((name, f"{file.bytes:,}", file.sha256[:16]) for name, file in manifest.files.items())
+        said = f"{manifest.privacy.says}; {POST_PROCESSING}."
+        return [
+            Table(rows, ("file", "bytes", "SHA-256")),
+            Paragraph(f"Privacy: {said}"),
+            Paragraph(f"Ask it for next words: tacit suggest {folder} 'thank you for'"),
+        ]
+
+    def to_record(self) -> dict[str, Any]:
+        """Plain values for JSON, the manifest with its folder: what `tacit export --json` prints."""
+        return {
+            "schema": "tacit.export",
+            "version": 1,
+            "folder": str(self.exported.folder),
+            **self.exported.manifest.to_record(),
+        }
+
+    def _repr_html_(self) -> str:
+        from tacit.reports.page import to_html_fragment
+
+        return to_html_fragment(self.blocks())
+
+
+def export(run: Run | PathLike, out: PathLike, *, quantize: str | None = None) -> Export:
+    """Write a model as ONNX graphs, weights and words into the folder `out`, whole or not at all.
+
+    run: a finished run, a pre-training, or a model folder; only a run has a privacy statement, which goes with the
+    model. quantize: "int8" or "int4" for smaller graphs, left out float32. An export that is at `out` is replaced, and
+    nothing else. An export releases nothing new: it is computed from the model. Raises: InputError where there is no
+    model, its network cannot be exported, or `out` is something else; RunError where the run's files are not what it
+    wrote.
+    """
+    source = run.path if isinstance(run, Run) else as_path("run", run)
+    of_type("quantize", quantize, str, type(None))
+    target = as_path("out", out)
+    check_folder("--out", target)
+    of_extra("export", "onnx")
+    from tacit.keyboard.export import Exporting, check_place, write_export
+    from tacit.keyboard.model_folder import load_model
+
+    check_place(target)
+    if is_exported(source):
+        raise InputError(f"'{source}' is an export already; name the run or the model folder that it was made from.")
+    asked = Exporting(load_model(source), quantize)
+    seal, privacy = _of_run(run, asked.model) if (source / DATABASE).is_file() else (None, _of_folder(asked.model))
+    return Export(exported=write_export(asked, target, privacy=privacy, run=seal))
+
+
+def _of_run(run: Run | PathLike, model: "TrainedModel") -> tuple[str, Promise]:
+    """The seal of the run and what it promises. Raises: RunError where the model is not the one that it wrote."""
+    with opened(run) as found:
+        names = found.files_at("model")
+        strange = [name for name in names if name not in found.files]
+        if strange or not found.finished:
+            what = f"'{found.path / strange[0]}' is not what the run wrote" if strange else "the run is not finished"
+            raise RunError(f"{what}, so its statement is not that of a model; `tacit resume {found.path}` ends a run.")
+        for name in names:
+            found.kept(name)
+        if model.public_text is not None:
+            return found.seal, _of_folder(model)
+        facts: Mapping[str, Any] = json.loads(statement(found).to_json())
+        return found.seal, Promise(
+            kind="statement", says="the run's privacy statement goes with the model, in the manifest", statement=facts
+        )
+
+
+def _of_folder(model: "TrainedModel") -> Promise:
+    if model.public_text is not None:
+        says = f"the model was made from public text alone ({model.public_text}), and nothing is promised to anybody"
+        return Promise(kind="public text", says=says, public_text=model.public_text)
+    says = "nothing is known of the text that the model was made from; a finished run has a statement: export that"
+    return Promise(kind="unknown", says=says)

@@ -1,0 +1,129 @@
+"""A model as the files that keyboards load: PARTS says which there are and who writes each.
+
+The folder appears whole or not at all. What is in it is computed from the model alone.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+from onnx import ModelProto
+from safetensors.numpy import save
+
+import tacit
+from tacit.errors import InputError
+from tacit.files import folder_beside, replace_folder, write_whole
+from tacit.keyboard.exported import (
+    MANIFEST,
+    SCORE,
+    STEP,
+    Exported,
+    ExportedFile,
+    ExportedWords,
+    Manifest,
+    Promise,
+    is_exported,
+    load_exported,
+)
+from tacit.keyboard.language_model import leaves, parameter_count, settings_of
+from tacit.keyboard.model_files import WEIGHTS, WORDS
+from tacit.keyboard.model_folder import TrainedModel
+from tacit.keyboard.onnx_graph import OPSET
+from tacit.keyboard.onnx_step import score_graph, step_graph
+
+
+@dataclass(frozen=True)
+class Exporting:
+    """What is exported and how; each writer of a part takes from it what it needs."""
+
+    model: TrainedModel
+    quantize: str | None = None  # a name of QUANTIZATIONS; None is float32
+
+    def __post_init__(self) -> None:
+        if self.quantize is not None and self.quantize not in QUANTIZATIONS:
+            known = ", ".join(QUANTIZATIONS) or "nothing but float32 yet"
+            raise InputError(f"quantize={self.quantize!r} is unknown; it is one of {known}, or left out.")
+
+    @cached_property
+    def step(self) -> ModelProto:
+        """One word, quantized as asked."""
+        return self._quantized(step_graph(self.model.network, self.model.parameters))
+
+    @cached_property
+    def score(self) -> ModelProto:
+        """Sentences, quantized as asked."""
+        return self._quantized(score_graph(self.model.network, self.model.parameters))
+
+    def _quantized(self, graph: ModelProto) -> ModelProto:
+        return graph if self.quantize is None else QUANTIZATIONS[self.quantize](graph)
+
+
+# By name: a graph of float32, from `onnx_step`, with smaller weights.
+QUANTIZATIONS: Mapping[str, Callable[[ModelProto], ModelProto]] = MappingProxyType({})
+
+
+def _weights(asked: Exporting) -> bytes:
+    """The parameters by name, float32 whatever the quantization of the graphs."""
+    return save({name: np.ascontiguousarray(leaf) for name, leaf in leaves(asked.model.parameters).items()})
+
+
+# The files of an export, in the order in which they are written: a new one is a line here.
+PARTS: Mapping[str, Callable[[Exporting], bytes]] = MappingProxyType(
+    {
+        STEP: lambda asked: asked.step.SerializeToString(),
+        SCORE: lambda asked: asked.score.SerializeToString(),
+        WEIGHTS: _weights,
+        WORDS: lambda asked: asked.model.vocabulary.to_json().encode(),
+    }
+)
+
+
+def check_place(out: Path) -> None:
+    """Raises: InputError where `out` is there and no export: nothing else is replaced."""
+    empty = out.is_dir() and not any(out.iterdir())
+    if out.exists() and not empty and not is_exported(out):
+        raise InputError(f"'{out}' exists and is no export, so it is not replaced; give another --out, or remove it.")
+
+
+def write_export(asked: Exporting, out: Path, *, privacy: Promise, run: str | None = None) -> Exported:
+    """Write the folder; an export that is there is replaced once the new one is whole.
+
+    privacy: of the model. run: the seal of the run that trained it. Raises: InputError where `out` is something else,
+    or the network cannot be exported.
+    """
+    check_place(out)
+    with folder_beside(out) as draft:
+        files = {name: _written(draft / name, part(asked)) for name, part in PARTS.items()}
+        manifest = _manifest(asked, files, privacy, run)
+        content = json.dumps(manifest.to_record(), indent=1, ensure_ascii=False) + "\n"
+        write_whole(draft / MANIFEST, content.encode())
+        replace_folder(out, draft)
+    return load_exported(out)
+
+
+def _written(path: Path, content: bytes) -> ExportedFile:
+    write_whole(path, content)
+    return ExportedFile(sha256=hashlib.sha256(content).hexdigest(), bytes=len(content))
+
+
+def _manifest(asked: Exporting, files: Mapping[str, ExportedFile], privacy: Promise, run: str | None) -> Manifest:
+    model, words = asked.model, asked.model.vocabulary
+    return Manifest(
+        tacit=tacit.__version__,
+        model=model.digest,
+        run=run,
+        network=settings_of(model.network),
+        parameters=parameter_count(model.network),
+        quantization=asked.quantize,
+        opset=OPSET,
+        vocabulary=ExportedWords(
+            sha256=words.sha256, size=words.size, lowercase=words.lowercase, provenance=words.provenance
+        ),
+        privacy=privacy,
+        files=files,
+    )

@@ -1,0 +1,123 @@
+"""An exported model word by word, by ONNX Runtime: what a phone does, and no JAX."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import InputError
+from tacit.extras import of_extra
+from tacit.files import PathLike
+from tacit.keyboard.exported import SCORE, STEP, Exported, load_exported
+from tacit.keyboard.phone_model import PhoneModel
+from tacit.keyboard.suggest import Scores
+from tacit.keyboard.vocabulary import SPECIALS
+
+State = tuple[NDArray[np.float32], ...]
+GIVEN = ("word", "k")  # the inputs of a step that are no state
+
+
+class Likeliest(NamedTuple):
+    """The k words that may come next, the likeliest first."""
+
+    ids: NDArray[np.int64]  # (k,)
+    probabilities: NDArray[np.float32]  # (k,) by the softmax over the whole vocabulary
+
+
+class OnnxReader:
+    """`step.onnx` as a `suggest.Reader`; the scores are natural logarithms of probabilities."""
+
+    def __init__(self, session: Any) -> None:
+        """session: of the graph that `onnx_step.step_graph` describes."""
+        self._session = session
+        self.widths = {each.name: each.shape[1] for each in session.get_inputs() if each.name not in GIVEN}
+        self._after = [f"{name}_after" for name in self.widths]
+        shapes = {each.name: each.shape for each in session.get_outputs()}
+        self.vocabulary: int = shapes["log_probabilities"][1]  # V, the ids that it knows
+
+    @classmethod
+    def of(cls, exported: Exported, *, threads: int = 1) -> "OnnxReader":
+        """The reader of an exported model.
+
+        threads: of ONNX Runtime; a word is too little work for several. Raises: InputError where a file is not the one
+        that was exported, the runtime cannot run it, or onnxruntime is not installed.
+        """
+        return cls(session_of(exported, STEP, threads=threads))
+
+    def begin(self) -> State:
+        """See Reader: zeros, (1, width) each."""
+        return tuple(np.zeros((1, width), np.float32) for width in self.widths.values())
+
+    def step(self, state: State, token: int) -> tuple[State, Scores]:
+        """See Reader."""
+        scores, *after = self._run(["log_probabilities", *self._after], state, token, 1)
+        return tuple(after), scores[0]
+
+    def likeliest(self, state: State, token: int, k: int) -> tuple[State, Likeliest]:
+        """The state after this token and the k likeliest words, of which the graph itself makes the choice.
+
+        Raises: InputError where the vocabulary has not so many words.
+        """
+        words = self.vocabulary - SPECIALS
+        if not 1 <= k <= words:
+            raise InputError(f"k={k} suggestions cannot be shown; ask for 1 to {words:,}, all words there are.")
+        ids, probabilities, *after = self._run(["ids", "probabilities", *self._after], state, token, k)
+        return tuple(after), Likeliest(ids[0], probabilities[0])
+
+    def _run(self, outputs: list[str], state: State, token: int, k: int) -> list[Any]:
+        given = {"word": np.array([token]), "k": np.array([k]), **dict(zip(self.widths, state, strict=True))}
+        found: list[Any] = self._session.run(outputs, given)
+        return found
+
+
+class OnnxScorer:
+    """`score.onnx`: the loss and the counts of sentences, by name as the graph gives them."""
+
+    def __init__(self, session: Any) -> None:
+        """session: of the graph that `onnx_step.score_graph` describes."""
+        self._session = session
+        self._names = [each.name for each in session.get_outputs()]
+
+    @classmethod
+    def of(cls, exported: Exported, *, threads: int = 1) -> "OnnxScorer":
+        """The scorer of an exported model. Raises: as `OnnxReader.of`."""
+        return cls(session_of(exported, SCORE, threads=threads))
+
+    def __call__(self, sentences: NDArray[np.integer[Any]]) -> dict[str, float | int]:
+        """Of padded sentences (B, L+1), each BOS, words, EOS, then PAD."""
+        found = self._session.run(self._names, {"sentences": np.asarray(sentences, np.int64)})
+        return {name: each.item() for name, each in zip(self._names, found, strict=True)}
+
+
+def exported_phone_model(path: PathLike) -> PhoneModel:
+    """What `tacit export` wrote, as a phone holds it. Raises: InputError as `load_exported` and `OnnxReader.of`."""
+    exported = load_exported(path)
+    reader, vocabulary = OnnxReader.of(exported), exported.vocabulary()
+    if reader.vocabulary != vocabulary.size:
+        raise InputError(
+            f"the files of '{exported.folder}' do not belong together: the graph knows {reader.vocabulary:,} ids, and "
+            f"the vocabulary has {vocabulary.size:,}; export the model again."
+        )
+    return PhoneModel(name=str(path), reader=reader, vocabulary=vocabulary, digest=exported.digest)
+
+
+def session_of(exported: Exported, name: str, *, threads: int = 1) -> Any:
+    """A session of one of its graphs. Raises: as `OnnxReader.of`."""
+    runtime = of_extra("export")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    options.log_severity_level = 4  # what it says is raised, too
+    content, binding = exported.read(name), runtime.capi.onnxruntime_pybind11_state
+    refusals = (
+        *(binding.Fail, binding.InvalidGraph, binding.InvalidProtobuf),
+        *(binding.InvalidArgument, binding.NotImplemented, binding.RuntimeException),
+    )
+    try:
+        return runtime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    except refusals as error:
+        what = " ".join(str(error).split())
+        raise InputError(
+            f"ONNX Runtime {runtime.__version__} cannot run '{exported.folder / name}', which is of opset "
+            f"{exported.manifest.opset} ({what}); install a newer one (pip install --upgrade onnxruntime), or export "
+            "the model again."
+        ) from error
