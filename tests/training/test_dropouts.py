@@ -129,7 +129,7 @@ def test_a_share_of_the_clients_vanishes_at_every_step() -> None:
 
 
 def test_devices_asked_one_by_one_vanish_alike(cache: Cache) -> None:
-    learner, plan = tiny_learner(cache), losing(cache, threshold=1)
+    learner, plan = tiny_learner(cache), losing(cache, threshold=2)
     key = bytes([5] * 16)
     states = [first_state(learner, plan) for _ in range(2)]
     collectors = collector_of(learner, plan, cores(), key), OneByOne(learner, cohorts_of(learner, plan, key))

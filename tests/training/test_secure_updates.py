@@ -325,24 +325,26 @@ def test_a_sum_of_fewer_reports_than_the_threshold_is_not_opened(cache: Cache) -
     collector = collector_of(learner, plan, cores(), KEY)
     with pytest.raises(TrainingError, match=r"round 0: [1-5] reports came, and no sum of fewer than 6 is opened"):
         run_round(first_state(learner, plan), 0, plan=plan, key=KEY, collector=collector)
-    lower = plan_of(cache, aggregation={"kind": "secure", "threshold": 1})
+    lower = plan_of(cache, aggregation={"kind": "secure", "threshold": 2})
     _, outcome = run_round(first_state(learner, lower), 0, plan=lower, key=KEY, collector=collector)
-    assert 1 <= outcome.release.reports < 6
+    assert 2 <= outcome.release.reports < 6
 
 
 def test_the_threshold_is_half_of_the_report_goal_by_default() -> None:
-    assert [SecureUpdates().least(goal) for goal in (1, 2, 5, 100)] == [1, 1, 3, 50]
+    assert [SecureUpdates().least(goal) for goal in (2, 3, 5, 100)] == [2, 2, 3, 50]
     assert SecureUpdates(threshold=7).least(9) == 7
+    with pytest.raises(InputError, match="the sum of one report hides nothing"):
+        SecureUpdates().least(1)
 
 
 @pytest.mark.parametrize(
     ("section", "complaint"),
     [
-        ({"kind": "secure", "threshold": 7}, r"aggregation\.threshold=7 is not between 1 and rounds\.report_goal=6"),
-        ({"kind": "secure", "threshold": 0}, r"aggregation\.threshold"),
+        ({"kind": "secure", "threshold": 7}, r"aggregation\.threshold=7 is not between 2 and rounds\.report_goal=6"),
+        ({"kind": "secure", "threshold": 1}, r"aggregation\.threshold"),
         ({"kind": "secure", "inflation": 1.0}, r"aggregation\.inflation"),
         ({"kind": "secure", "inflation": "1%"}, r"aggregation\.inflation"),
-        ({"kind": "secure", "sigmas": 0.0}, r"aggregation\.sigmas"),
+        ({"kind": "secure", "sigmas": 0.01}, r"aggregation\.sigmas"),
         ({"kind": "masked"}, r"aggregation\.kind"),
         ({"kind": "secure", "protocol": "other"}, r"aggregation\.protocol"),
         ({"kind": "secure", "protocol_clients": 3}, r"aggregation\.protocol_clients=3 are to play no protocol"),

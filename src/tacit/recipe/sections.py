@@ -274,8 +274,8 @@ class AggregationSection(Section):
 
     kind: Literal["secure"]
     inflation: float = Field(default=INFLATION, gt=1, le=2)  # 1% more norm, 2% more zCDP: at some 20 bits a coordinate
-    sigmas: float = Field(default=SIGMAS, gt=0, le=100)  # no coordinate of a billion is ever clipped at 10
-    threshold: int | None = Field(default=None, ge=1)  # left out: half the report goal, rounded up
+    sigmas: float = Field(default=SIGMAS, ge=4, le=100)  # no coordinate of a billion is ever clipped at 10
+    threshold: int | None = Field(default=None, ge=2)  # left out: half the report goal, rounded up
     protocol: Protocol | None = None  # left out: integers are added without keys, as fast as can be
     protocol_clients: int | None = Field(default=None, ge=FEWEST)  # of a round; left out: 8
     protocol_dropout: float = Field(default=0.0, ge=0, le=MOST_DROPOUT)  # the chance of each of them to vanish

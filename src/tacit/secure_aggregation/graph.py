@@ -62,8 +62,12 @@ def graph_plan(clients: int, *, dropout: int, corruption: int) -> GraphPlan:
     that a server and a phone cannot differ. Who vanishes and what the server says may depend on all choices.
     Raises: InputError where no degree is enough.
     """
-    if not 2 <= clients <= MOST_CLIENTS:
-        raise InputError(f"a cohort has 2 to {MOST_CLIENTS:,} clients, not {clients}.")
+    whole = all(isinstance(value, int) for value in (clients, dropout, corruption))
+    if not whole or not 2 <= clients <= MOST_CLIENTS:
+        raise InputError(
+            f"a cohort has 2 to {MOST_CLIENTS:,} clients, in whole numbers, and shares are whole thousandths of it; "
+            f"clients={clients}, dropout={dropout}, corruption={corruption} are not."
+        )
     if not (0 <= dropout < 1000 and 0 <= corruption < 1000):
         raise InputError(f"dropout={dropout} and corruption={corruption} are thousandths; give 0 to 999.")
     dropped, corrupted = -(-clients * dropout // 1000), -(-clients * corruption // 1000)

@@ -166,7 +166,7 @@ def _kept(secure: SecureSumUsed) -> str:
 def _played(secure: SecureSumUsed) -> str:
     if secure.protocol is None:
         return "The protocol that would keep the summands from the server was not run"
-    beside = ", the keepers among them, without whom none of them opens a sum" if secure.keepers else ""
+    beside = " beside the keepers, without whose noise no device helps to open a sum" if secure.keepers else ""
     return (
         f"Of each round {secure.protocol_clients:,} clients played the whole protocol that keeps the summands from the "
         f"server, {PROTOCOLS[secure.protocol]}, with fresh keys{beside}{_vanished(secure)}; the integers of the others "

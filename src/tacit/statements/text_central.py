@@ -34,8 +34,9 @@ def trusted_keepers(keepers: int) -> str:
     return (
         f"A central guarantee that needs no trusted server: {keepers:,} keepers each add the whole noise of the "
         "mechanism to every sum before anybody opens it, and one keeper's noise is what is accounted. It holds against "
-        "the server and all keepers but one, if one keeper is honest and no sum is opened without it. The model has "
-        f"the noise of all, {keepers**0.5:.3g} times the standard deviation that is accounted."
+        "the server and all keepers but one, if one keeper is honest and no sum is opened without it; whoever "
+        "simulates a run is all of them, and could know everything. The model has the noise of all, "
+        f"{keepers**0.5:.3g} times the standard deviation that is accounted."
     )
 
 

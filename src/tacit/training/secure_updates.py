@@ -38,18 +38,18 @@ class SecureUpdates:
     """That a run's updates are summed as integers; by how much they may grow by it, its guarantee says."""
 
     sigmas: float = SIGMAS  # a rotated coordinate is clipped at so many standard deviations
-    threshold: int | None = None  # no sum of fewer reports is opened; None: half the report goal, rounded up
+    threshold: int | None = None  # no sum of fewer reports is opened; None: half the report goal, at least 2
     played: SimulatedProtocol | None = None  # the protocol, and how many clients of a round play it; None: none does
     dropout: float = 0.0  # the chance that one of them vanishes before the protocol ends
     keepers: int = 0  # parties that each add noise to every sum, in the server's place; 0: the server adds it
 
     def least(self, report_goal: int) -> int:
         """The threshold. Raises: InputError where no cohort of the report goal reaches it, or gives who is to play."""
-        found = -(-report_goal // 2) if self.threshold is None else self.threshold
-        if not 1 <= found <= report_goal:
+        found = max(2, -(-report_goal // 2)) if self.threshold is None else self.threshold
+        if not 2 <= found <= report_goal:
             raise InputError(
-                f"aggregation.threshold={found} is not between 1 and rounds.report_goal={report_goal}, so that no "
-                "round's sum could be opened; lower it, or raise the report goal."
+                f"aggregation.threshold={found} is not between 2 and rounds.report_goal={report_goal}: the sum of one "
+                "report hides nothing, and one of more than come is never opened; change the one or the other."
             )
         if self.played is not None and self.played.devices > report_goal:
             raise InputError(
