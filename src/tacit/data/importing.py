@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tacit.data.cache import Cache
 from tacit.data.clients import NO_TIME, SPLITS, ClientText, Source, split_of
-from tacit.data.manifest import MANIFEST, VOCABULARY, BlockDigests, FileRecord, Manifest, VocabularyRecord
+from tacit.data.manifest import FILES, MANIFEST, VOCABULARY, BlockDigests, FileRecord, Manifest, VocabularyRecord
 from tacit.errors import CacheError, SourceError
 from tacit.files import folder_beside, replace_folder
 from tacit.progress import Advanced, Progress, StageBegan, StageEnded, silent
@@ -203,5 +203,7 @@ def _times(batch: Sequence[ClientText]) -> NDArray[np.int64]:
 
 
 def _check_place(out: Path) -> None:
-    if (out.exists() and not out.is_dir()) or (out.is_dir() and any(out.iterdir()) and not (out / MANIFEST).is_file()):
+    arrays = FILES.keys() - {VOCABULARY}  # other folders have a manifest and a vocabulary, too
+    cache = (out / MANIFEST).is_file() and any((out / name).exists() for name in arrays)
+    if (out.exists() and not out.is_dir()) or (out.is_dir() and any(out.iterdir()) and not cache):
         raise CacheError(f"{out} exists and is not a cache, so it is not replaced; give another --out or remove it.")

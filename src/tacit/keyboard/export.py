@@ -27,7 +27,6 @@ from tacit.keyboard.exported import (
     ExportedWords,
     Manifest,
     Promise,
-    is_exported,
     load_exported,
 )
 from tacit.keyboard.language_model import leaves, parameter_count, settings_of
@@ -84,10 +83,20 @@ PARTS: Mapping[str, Callable[[Exporting], bytes]] = MappingProxyType(
 
 
 def check_place(out: Path) -> None:
-    """Raises: InputError where `out` is there and no export: nothing else is replaced."""
-    empty = out.is_dir() and not any(out.iterdir())
-    if out.exists() and not empty and not is_exported(out):
-        raise InputError(f"'{out}' exists and is no export, so it is not replaced; give another --out, or remove it.")
+    """Raises: InputError where `out` is there and more than an export: nothing else is replaced."""
+    there = sorted(each.name for each in out.iterdir()) if out.is_dir() else [] if not out.exists() else [out.name]
+    if not there:
+        return
+    try:
+        own = {MANIFEST, *load_exported(out).manifest.files}
+    except InputError as error:
+        raise InputError(
+            f"'{out}' exists and is no export, so it is not replaced; give another --out, or remove it."
+        ) from error
+    if strange := [name for name in there if name not in own]:
+        raise InputError(
+            f"'{out}' has {strange[0]!r} beside an export, and would lose it; move it away, or give another --out."
+        )
 
 
 def write_export(asked: Exporting, out: Path, *, privacy: Promise, run: str | None = None) -> Exported:

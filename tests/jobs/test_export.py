@@ -1,0 +1,322 @@
+"""`tacit.export`: a folder that is whole or not there, with hashes and with what the run promised."""
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import onnx
+import pytest
+from tests.keyboard.gru import Gru
+from tests.training.tiny import MECHANISMS, SETTINGS, tiny_cache, tiny_recipe
+from typer.testing import CliRunner
+
+import tacit
+from tacit.cli.commands import app
+from tacit.data import Cache
+from tacit.errors import CacheError, InputError, RunError
+from tacit.keyboard import export as parts
+from tacit.keyboard.exported import MANIFEST, SCORE, STEP, load_exported
+from tacit.keyboard.model_folder import load_model, write_model, write_origin
+from tacit.keyboard.onnx_reader import OnnxReader
+from tacit.keyboard.phone_model import load_phone_model
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
+    return tiny_cache(tmp_path_factory.mktemp("tiny") / "cache")
+
+
+@pytest.fixture(scope="module")
+def model(cache: Cache) -> Path:
+    """Its parameters are larger than a training begins, so that suggestions differ."""
+    folder = cache.path.parent / "model"
+    parameters = jax.tree.map(lambda leaf: 4.0 * leaf, SETTINGS.init(jax.random.key(1)))
+    write_model(folder, SETTINGS, parameters, cache.vocabulary_json.encode())
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(cache: Cache) -> Path:
+    recipe = tiny_recipe(cache.path, rounds={"rounds": 3}, privacy=MECHANISMS["independent"])
+    run: Path = tacit.train(recipe, cache.path.parent / "run").run.path
+    return run
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {each.name: each.read_bytes() for each in sorted(folder.iterdir())}
+
+
+def test_an_exported_model_suggests_what_the_model_does(model: Path, tmp_path: Path) -> None:
+    made = tacit.export(model, tmp_path / "phone")
+    trained, phone = load_model(model), load_phone_model(tmp_path / "phone")
+    assert isinstance(phone.reader, OnnxReader) and phone.vocabulary == trained.vocabulary
+    for prompt in ("", "waa wbb", "wcc unheard. wdd"):
+        theirs, ours = trained.next_words(prompt, 56), phone.next_words(prompt, 56)
+        assert [each.word for each in ours] == [each.word for each in theirs]
+        np.testing.assert_allclose(
+            [each.probability for each in ours], [each.probability for each in theirs], atol=1e-5
+        )
+    assert tacit.suggest(tmp_path / "phone", ["waa"]).after[0][1] == phone.next_words("waa")
+    assert (
+        phone.digest == made.exported.digest == hashlib.sha256((tmp_path / "phone" / MANIFEST).read_bytes()).hexdigest()
+    )
+
+
+def test_what_the_manifest_says(model: Path, tmp_path: Path) -> None:
+    made = tacit.export(model, tmp_path / "phone")
+    record, vocabulary = json.loads((tmp_path / "phone" / MANIFEST).read_text()), load_model(model).vocabulary
+    assert made.to_record() == {**record, "folder": str(tmp_path / "phone")}
+    assert (record["schema"], record["version"], record["tacit"]) == ("tacit.export", 1, tacit.__version__)
+    assert record["model"] == load_model(model).digest and record["run"] is None and record["quantization"] is None
+    assert record["network"] == {"kind": "cifg", "vocabulary": 60, "embedding": 8, "units": 16, "tied": False}
+    assert record["vocabulary"]["sha256"] == vocabulary.sha256 and record["vocabulary"]["size"] == 60
+    files = content(tmp_path / "phone")
+    assert record["files"].keys() == files.keys() - {MANIFEST}
+    for name, said in record["files"].items():
+        assert said == {"sha256": hashlib.sha256(files[name]).hexdigest(), "bytes": len(files[name])}
+    graph = onnx.load_from_string(files[STEP])
+    assert [each.version for each in graph.opset_import] == [record["opset"]]
+    assert "step.onnx" in made._repr_html_() and "costs no privacy" in made._repr_html_()
+
+
+def test_an_export_is_made_anew_to_the_bit_and_replaces_only_itself(model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "phone"
+    tacit.export(model, out)
+    first = content(out)
+    (out / STEP).write_bytes(b"damaged")
+    tacit.export(str(model), str(out))
+    assert content(out) == first
+    (out / "notes.txt").write_text("dear to somebody")
+    with pytest.raises(InputError, match=r"has 'notes\.txt' beside an export"):
+        tacit.export(model, out)
+    assert (out / "notes.txt").read_text() == "dear to somebody"
+
+
+@pytest.mark.parametrize("what", ["foreign", "model", "cache", "file"])
+def test_nothing_else_is_replaced(what: str, model: Path, cache: Cache, tmp_path: Path) -> None:
+    out = {"foreign": tmp_path / "foreign", "model": model, "cache": cache.path, "file": tmp_path / "file"}[what]
+    if what == "foreign":
+        out.mkdir()
+        (out / STEP).write_bytes(b"a step of one's own")
+    elif what == "file":
+        out.write_text("x")
+    before = content(out) if out.is_dir() else out.read_bytes()
+    with pytest.raises(InputError, match=r"is a file; give|exists and is no export, so it is not replaced"):
+        tacit.export(model, out)
+    assert (content(out) if out.is_dir() else out.read_bytes()) == before
+
+
+def test_an_import_does_not_take_an_export_for_an_old_cache(model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "phone"
+    tacit.export(model, out)
+    before = content(out)
+    with pytest.raises(CacheError, match="exists and is not a cache"):
+        tiny_cache(out)
+    assert content(out) == before
+
+
+# -- what was promised ---------------------------------------------------------------------------------------------
+
+
+def test_the_statement_of_a_run_goes_with_its_model(trained: Path, tmp_path: Path) -> None:
+    made = tacit.export(trained, tmp_path / "phone")
+    manifest = made.exported.manifest
+    assert manifest.privacy.kind == "statement" and manifest.privacy.statement is not None
+    verified = tacit.verify(manifest.privacy.statement)
+    assert verified.holds and len(verified.lines) > 10
+    with tacit.open_run(trained) as run:
+        assert manifest.run == run.seal
+        assert tacit.verify(manifest.privacy.statement, run=run.path).holds
+        assert tacit.export(run, tmp_path / "again").exported.manifest == manifest
+
+
+def test_a_run_s_statement_does_not_go_with_another_model(trained: Path, model: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(trained, run)
+    shutil.copy(model / "model.safetensors", run / "model" / "model.safetensors")
+    with pytest.raises(RunError, match=r"model\.safetensors' is not what the run wrote"):
+        tacit.export(run, tmp_path / "phone")
+    shutil.copytree(trained / "model", run / "model", dirs_exist_ok=True)
+    (run / "model" / "origin.json").write_text('{"public_text": "a public book"}')
+    with pytest.raises(RunError, match=r"origin\.json' is not what the run wrote"):
+        tacit.export(run, tmp_path / "phone")
+    assert not (tmp_path / "phone").exists()
+
+
+def test_public_and_unknown_text_is_called_so(model: Path, tmp_path: Path) -> None:
+    unknown = tacit.export(model, tmp_path / "unknown").exported.manifest.privacy
+    assert unknown.kind == "unknown" and "nothing is known of the text" in unknown.says
+    shutil.copytree(model, tmp_path / "public")
+    write_origin(tmp_path / "public", "public text of a book")
+    public = tacit.export(tmp_path / "public", tmp_path / "phone").exported.manifest.privacy
+    assert (public.kind, public.public_text, public.statement) == ("public text", "public text of a book", None)
+
+
+# -- whole or not at all -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("broken", [*parts.PARTS])
+@pytest.mark.parametrize("there", [False, True], ids=["anew", "again"])
+def test_a_full_disk_leaves_what_was(
+    broken: str, there: bool, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "folder" / "phone"
+    if there:
+        tacit.export(model, out)
+    before = content(out) if there else None
+
+    def full(asked: Any) -> bytes:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(parts, "PARTS", {**parts.PARTS, broken: full})
+    with pytest.raises(OSError, match="No space"):
+        tacit.export(model, out)
+    assert [each.name for each in out.parent.iterdir()] == ["phone"] * there
+    assert (content(out) if there else None) == before
+
+
+def test_a_killed_export_leaves_nothing_half(model: Path, tmp_path: Path) -> None:
+    """Killed after its first two files: no folder is there, and the next export sweeps what was begun."""
+    code = """
+import os, sys
+import tacit
+from tacit.keyboard import export as parts
+names = list(parts.PARTS)
+parts.PARTS = {**parts.PARTS, names[2]: lambda asked: os.kill(os.getpid(), 9)}
+tacit.export(*sys.argv[1:])
+"""
+    words = [sys.executable, "-c", code, str(model), str(tmp_path / "phone")]
+    done = subprocess.run(words, capture_output=True, check=False, env={**os.environ, "JAX_PLATFORMS": "cpu"})
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    (begun,) = tmp_path.iterdir()
+    assert begun.name.startswith(".phone.") and sorted(each.name for each in begun.iterdir()) == [SCORE, STEP]
+    tacit.export(model, tmp_path / "phone")
+    assert [each.name for each in tmp_path.iterdir()] == ["phone"]
+
+
+# -- what is refused -----------------------------------------------------------------------------------------------
+
+
+def _flip(folder: Path, name: str) -> None:
+    damaged = bytearray((folder / name).read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    (folder / name).write_bytes(damaged)
+
+
+def _change(folder: Path, **values: Any) -> None:
+    record = json.loads((folder / MANIFEST).read_text())
+    (folder / MANIFEST).write_text(json.dumps({**record, **values}))
+
+
+def _exchange(folder: Path, name: str, content: bytes) -> None:
+    """A file with the digest of another content in the manifest, as if it had been exported so."""
+    (folder / name).write_bytes(content)
+    files = json.loads((folder / MANIFEST).read_text())["files"]
+    digest = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+    _change(folder, files={**files, name: digest})
+
+
+def _opset(folder: Path, version: int) -> None:
+    graph = onnx.load(folder / STEP)
+    graph.opset_import[0].version = version
+    _exchange(folder, STEP, graph.SerializeToString())
+    _change(folder, opset=version)
+
+
+REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "another bit": (
+        lambda at: _flip(at, STEP),
+        r"step\.onnx' is not the file that was exported.*export the model again",
+    ),
+    "other words": (lambda at: _flip(at, "vocabulary.json"), r"vocabulary\.json' is not the file that was exported"),
+    "no graph": (lambda at: (at / STEP).unlink(), r"step\.onnx' cannot be read \(No such file"),
+    "a graph that no manifest names": (lambda at: _change(at, files={}), r"has no step\.onnx; export the model again"),
+    "no manifest": (lambda at: (at / MANIFEST).unlink(), r"is no exported model \(no manifest\.json\)"),
+    "no JSON": (lambda at: (at / MANIFEST).write_text("{"), r"manifest\.json' is damaged"),
+    "deep JSON": (lambda at: (at / MANIFEST).write_text("[" * 100_000), r"manifest\.json' is damaged"),
+    "another manifest": (lambda at: _change(at, schema="tacit.other"), "is of no exported model"),
+    "a list": (lambda at: (at / MANIFEST).write_text("[]"), "is of no exported model"),
+    "a later version": (lambda at: _change(at, version=2, tacit="9.0"), r"format 2, and this tacit reads 1.*\(9\.0\)"),
+    "an unknown key": (lambda at: _change(at, more=1), "has the unknown key 'more'"),
+    "a wrong value": (lambda at: _change(at, opset="x"), "opset is 'x', and a whole number was expected"),
+    "a file elsewhere": (
+        lambda at: _change(at, files={"../step.onnx": {"sha256": "", "bytes": 1}}),
+        r"names the file '\.\./step\.onnx', which no export has",
+    ),
+    "an opset of the future": (
+        lambda at: _opset(at, 999),
+        r"cannot run '.*step\.onnx', which is of opset 999.*pip install --upgrade onnxruntime",
+    ),
+    "no graph at all": (lambda at: _exchange(at, STEP, b"nonsense"), r"ONNX Runtime .* cannot run '.*step\.onnx'"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_an_export_that_is_not_what_it_was_is_refused(what: str, model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "phone"
+    tacit.export(model, out)
+    damage, sentence = REFUSED[what]
+    damage(out)
+    with pytest.raises(InputError, match=sentence):
+        load_phone_model(out)
+
+
+def test_every_file_can_be_checked_at_once(model: Path, tmp_path: Path) -> None:
+    exported = tacit.export(model, tmp_path / "phone").exported
+    exported.check()
+    _flip(tmp_path / "phone", "model.safetensors")
+    with pytest.raises(InputError, match=r"model\.safetensors' is not the file"):
+        load_exported(tmp_path / "phone").check()
+
+
+def test_what_cannot_be_exported(model: Path, cache: Cache, tmp_path: Path) -> None:
+    out = tmp_path / "phone"
+    write_model(tmp_path / "gru", Gru(), Gru().init(jax.random.key(0)), cache.vocabulary_json.encode())
+    with pytest.raises(InputError, match="`onnx_cell`"):
+        tacit.export(tmp_path / "gru", out)
+    with pytest.raises(InputError, match="holds no model"):
+        tacit.export(cache.path, out)
+    with pytest.raises(InputError, match="quantize='int2' is unknown"):
+        tacit.export(model, out, quantize="int2")
+    assert not out.exists()
+    tacit.export(model, out)
+    with pytest.raises(InputError, match="is an export already"):
+        tacit.export(out, tmp_path / "again")
+
+
+def test_an_exported_model_is_read_without_an_accelerator_and_without_onnx(model: Path, tmp_path: Path) -> None:
+    tacit.export(model, tmp_path / "phone")
+    code = f"""
+import sys
+from tacit.keyboard.phone_model import load_phone_model
+load_phone_model({str(tmp_path / "phone")!r}).next_words("waa")
+heavy = {{"jax", "numba", "pyarrow", "scipy", "onnx", "matplotlib", "pydantic"}} & set(sys.modules)
+assert not heavy, heavy
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+# -- the command ---------------------------------------------------------------------------------------------------
+
+
+def test_the_command_prints_files_and_promise_or_the_manifest(model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "phone"
+    result = CliRunner().invoke(app, ["export", str(model), "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    rows = {line.split()[0]: line.split()[1] for line in result.stdout.splitlines()[1:5]}
+    assert rows == {name: f"{len(each):,}" for name, each in content(out).items() if name != MANIFEST}
+    assert "releases nothing new" in result.stdout and f"tacit suggest {out}" in result.stdout
+    as_json = CliRunner().invoke(app, ["export", str(model), "--out", str(out), "--json"])
+    assert json.loads(as_json.stdout) == tacit.export(model, out).to_record()
+    refused = CliRunner().invoke(app, ["export", str(model), "--out", str(model)])
+    assert refused.exit_code == 2 and refused.stderr.startswith("error: ")
