@@ -133,6 +133,7 @@ def test_the_statement_of_a_run_goes_with_its_model(trained: Path, tmp_path: Pat
     assert manifest.privacy.kind == "statement" and manifest.privacy.statement is not None
     verified = tacit.verify(manifest.privacy.statement)
     assert verified.holds and len(verified.lines) > 10
+    assert tacit.verify(tmp_path / "phone").lines == verified.lines  # the statement in the folder, and its files
     with tacit.open_run(trained) as run:
         assert manifest.run == run.seal
         assert tacit.verify(manifest.privacy.statement, run=run.path).holds
@@ -154,6 +155,8 @@ def test_a_run_s_statement_does_not_go_with_another_model(trained: Path, model: 
 
 def test_public_and_unknown_text_is_called_so(model: Path, tmp_path: Path) -> None:
     unknown = tacit.export(model, tmp_path / "unknown").exported.manifest.privacy
+    with pytest.raises(InputError, match="has no statement: nothing is known of the text"):
+        tacit.verify(tmp_path / "unknown")
     assert unknown.kind == "unknown" and "nothing is known of the text" in unknown.says
     shutil.copytree(model, tmp_path / "public")
     write_origin(tmp_path / "public", "public text of a book")
@@ -274,8 +277,9 @@ def test_every_file_can_be_checked_at_once(model: Path, tmp_path: Path) -> None:
     exported = tacit.export(model, tmp_path / "phone").exported
     exported.check()
     _flip(tmp_path / "phone", "model.safetensors")
-    with pytest.raises(InputError, match=r"model\.safetensors' is not the file"):
-        load_exported(tmp_path / "phone").check()
+    for check in (lambda: load_exported(tmp_path / "phone").check(), lambda: tacit.verify(tmp_path / "phone")):
+        with pytest.raises(InputError, match=r"model\.safetensors' is not the file"):
+            check()
 
 
 def test_what_cannot_be_exported(model: Path, cache: Cache, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ CHANGED = 1  # the exit code of a statement with a line that fails
 
 @command
 def verify_statement(
-    file: Annotated[Path, typer.Argument(help="A report/statement.json of a run of any kind, or the run folder.")],
+    file: Annotated[Path, typer.Argument(help="A report/statement.json of a run of any kind, the run, or an export.")],
     run: Annotated[
         Path | None, typer.Option(help="The folder whose ledger, log and seal a published statement is held against.")
     ] = None,

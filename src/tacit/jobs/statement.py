@@ -22,6 +22,7 @@ from tacit.statements.verify import CheckedLine, against_run
 from tacit.statements.verify import verify as lines_of
 
 NAME = "statement.json"  # of the file, in the report of a run
+MANIFEST = "manifest.json"  # of an exported model, which carries one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +113,8 @@ def verify(statement: Statement | Mapping[str, Any] | PathLike, *, run: Run | Pa
 
     statement: a Statement, its record, the `report/statement.json` that holds the record, or a run folder of any kind:
     its statement, if it has one, is held against its ledger and log, and each file that the run recorded against its
-    digest. run: the folder against whose ledger, log and seal a statement that was published is held. Raises:
+    digest. Of an exported model's folder it is the statement in the manifest, and each file is held against its digest.
+    run: the folder against whose ledger, log and seal a statement that was published is held. Raises:
     InputError where it is no statement of a format that this version reads; for a run also as `statement`.
     """
     record: object
@@ -125,7 +127,7 @@ def verify(statement: Statement | Mapping[str, Any] | PathLike, *, run: Run | Pa
         file = as_path("statement", statement)
         if run is None and (file / DATABASE).is_file():
             return _of_folder(file)
-        record = _read(file)
+        record = _carried(file) if (file / MANIFEST).is_file() else _read(file)
     lines, shown = lines_of(record), None if file is None else str(file)
     assert isinstance(record, Mapping)  # or there were no lines
     labels = _labels(record)
@@ -151,6 +153,18 @@ def _of_folder(path: Path) -> Verification:
         except TacitError as error:
             lines = (CheckedLine(name="statement", complaint=str(error)), *lines)
         return Verification(lines=lines, statement=str(file), run=str(path), labels=labels)
+
+
+def _carried(path: Path) -> object:
+    """The statement that an exported model carries. Raises: InputError where it has none, or a file is another."""
+    from tacit.keyboard.exported import load_exported  # what cuts words comes with it
+
+    exported = load_exported(path)
+    exported.check()
+    privacy = exported.manifest.privacy
+    if privacy.statement is None:
+        raise InputError(f"the export in '{path}' has no statement: {privacy.says}.")
+    return privacy.statement
 
 
 def _labels(record: Mapping[str, Any]) -> tuple[str, ...]:
