@@ -107,6 +107,25 @@ def test_impossible_words_are_found_without_language_alone() -> None:
     assert found[0].word == "as" and found[0].score == found[0].spatial
 
 
+def test_a_context_made_once_is_as_good_as_its_log_probabilities() -> None:
+    decoder = decoder_of(language_weight=0.7)
+    context = decoder.context(flat())
+    for word in WORDS:
+        points = taps_of(word)
+        assert decoder.decode(points, context) == decoder.decode(points, flat())
+        assert decoder.completions(points[:2], context) == decoder.completions(points[:2], flat())
+
+
+def test_small_and_large_lexicons_take_turns() -> None:
+    """They search in the same arrays, which a search must leave as it found them."""
+    small, large = decoder_of(("as", "tree")), decoder_of()
+    alone = large.decode(middles("well"), flat(), k=9)
+    for _ in range(2):
+        assert small.decode(middles("as"), flat(("", "")))[0].word == "as"
+        assert large.completions(middles("them"), flat())[0].word == "them"
+        assert large.decode(middles("well"), flat(), k=9) == alone
+
+
 def test_no_taps_are_no_word_and_begin_all() -> None:
     decoder, language = decoder_of(("as", "tree", "we")), np.log(np.array([0.2, 0.3, 0.5], np.float32))
     assert decoder.decode([], language) == ()

@@ -35,6 +35,7 @@ class Lexicon:
     children: Ids  # (N + 1,) the children of n are children[n] .. children[n + 1] - 1
     endings: Ids  # (N + 1,) the words that end at n are ids[endings[n]:endings[n + 1]]
     ids: Ids  # (typable words,) by node
+    ends: Ids  # (typable words,) where each of `ids` ends
 
     @classmethod
     def of(cls, words: Sequence[str], layout: KeyboardLayout, *, first_id: int = SPECIALS) -> Self:
@@ -72,6 +73,7 @@ class Lexicon:
             parents=parents,
             children=(1 + np.searchsorted(parents[1:], nodes)).astype(np.int32),
             endings=np.searchsorted(ends[order], nodes).astype(np.int32),
+            ends=ends[order].astype(np.int32),
             ids=(first_id + np.array(typable)[order]).astype(np.int32),
         )
 
