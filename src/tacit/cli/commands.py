@@ -1,12 +1,12 @@
 """The command `tacit`: every sub-command in the file named after its subject, imported when it is used.
 
 `data.py` brings text in, `vocab.py` and `discover.py` find its words, `plan.py` and `simulate.py` weigh privacy
-against computation and population, `design.py` chooses a mechanism, `account.py` proves and `verify.py` checks what it
-proved, `pretrain.py` makes a first model from public text, `recipe.py` writes recipes, `tune.py` finds settings in
-small trials, `train.py` trains and resumes, `evaluate.py` and `personalize.py` ask devices how a model does, `demo.py`
-is the main job, `report.py` shows and compares, `suggest.py` asks a model for next words, `export.py`
-writes it for phones, and `keeper.py` is what a
-third party runs for secure sums.
+against computation and population, `design.py` chooses a mechanism, `account.py` proves and `verify.py` checks what
+it proved, `pretrain.py` makes a first model from public text, `recipe.py` writes recipes, `tune.py` finds settings in
+small trials, `train.py` trains and resumes, `evaluate.py` and `personalize.py` ask devices how a model does,
+`demo.py` is the main job, `report.py` shows and compares, `suggest.py` asks a model for next words, `export.py`
+writes it for phones, `keyboard.py` lets somebody type with one, and `keeper.py` is what a third party runs for secure
+sums.
 """
 
 import sys
@@ -77,6 +77,10 @@ COMMANDS = {
     "export": at(
         "export:export",
         "Write a model as ONNX graphs, weights and words, with hashes and the run's privacy statement.",
+    ),
+    "keyboard": at(
+        "keyboard:keyboard",
+        "Type with a model in this terminal: next words, corrections and phrases as a phone shows them.",
     ),
     "evaluate": at(
         "evaluate:evaluate",

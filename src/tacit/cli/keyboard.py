@@ -1,0 +1,86 @@
+"""`tacit keyboard`: somebody types with a model, and sees what a phone's keyboard would show."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Group
+from rich.text import Text
+
+from tacit.cli.console import console, styled
+from tacit.cli.display import display
+from tacit.cli.options import command
+from tacit.cli.raw_terminal import keys_pressed
+from tacit.errors import InputError
+from tacit.keyboard.live_keyboard import PICKS, Key, LiveKeyboard
+from tacit.records import visible
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+NAMES = {
+    "\x7f": Key.BACKSPACE,
+    "\b": Key.BACKSPACE,
+    "\r": Key.ENTER,
+    "\n": Key.ENTER,
+    "\t": Key.FIRST,
+    "\x1b[C": Key.PHRASE,
+    "\x1bOC": Key.PHRASE,
+}
+LEAVE = {"\x03", "\x04"}  # Ctrl-C, Ctrl-D
+HELP = "1 2 3 or Tab take a word, the right arrow a phrase; Backspace undoes; Ctrl-C leaves."
+BESIDE_TEXT = 9  # lines of the screen
+
+
+@command
+def keyboard(
+    model: Annotated[Path, typer.Argument(help="A finished run, a model folder, an export, or trigram:CACHE.")],
+    layout: Annotated[str, typer.Option(help="Of the keys: qwerty or qwerty-es.")] = "qwerty",
+    threshold: Annotated[
+        float | None, typer.Option(help="Offer phrases from this probability on.", show_default="0.25")
+    ] = None,
+) -> None:
+    """Type with a model in this terminal: next words, corrections and phrases as a phone shows them."""
+    from tacit.jobs.live_keyboard import live_keyboard
+
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise InputError(
+            "`tacit keyboard` takes keys from a terminal and draws on it, and standard input or output is none; start "
+            'it in one, or ask `tacit suggest MODEL "I will see"`.'
+        )
+    with display() as progress:
+        live = live_keyboard(model, layout=layout, threshold=threshold, progress=progress)
+    with console.screen() as screen:
+        for typed in keys_pressed(sys.stdin.fileno(), draw=lambda: screen.update(_drawn(live, str(model)))):
+            if typed in LEAVE:
+                break
+            live.press(NAMES.get(typed, typed))
+    written = live.text + live.typed
+    console.print(f"{len(written):,} characters with {live.keys:,} keys:")
+    console.print(written.strip())
+
+
+def _drawn(live: LiveKeyboard, model: str) -> "RenderableType":
+    """The whole screen: what is written, the strip, what a blank would correct, and how to go on."""
+    offered, width = live.offered, max(console.width, 1)
+    lines = [Text(visible(line)) for line in live.text.split("\n")]
+    lines[-1].append_text(styled(live.typed, "underline"))
+    lines[-1].append_text(styled("\u2588", "blink"))
+    lines[-1].append_text(styled(offered.phrase, "dim"))
+    rows = [row for line in lines for row in line.wrap(console, width)]
+    strip = Text("   ").join(
+        Text.assemble(styled(f"{place} ", "dim"), styled(word, "bold"))
+        for place, word in zip(PICKS, offered.strip, strict=False)
+    )
+    correction = f"a blank writes {offered.correction}" if offered.correction else ""
+    return Group(
+        styled(f"tacit keyboard {model}", "dim"),
+        "",
+        *rows[-max(console.height - BESIDE_TEXT, 1) :],
+        "",
+        strip,
+        styled(correction, "yellow"),
+        "",
+        styled(HELP, "dim"),
+    )

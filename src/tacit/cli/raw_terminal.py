@@ -1,0 +1,80 @@
+"""Keys from a terminal one by one, as they are pressed; whatever happens, the terminal is left as it was."""
+
+import codecs
+import os
+import re
+import select
+import signal
+import termios
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+# A key is a character, or what terminals send for keys without one (ECMA-48, section 5.4; SS3 as of the VT100).
+_KEY = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1bO[@-~]|[\s\S]")
+_UNFINISHED = re.compile(r"\x1b(\[[0-?]*[ -/]*|O)?\Z")
+TOGETHER = 0.05  # seconds within which a terminal sends the rest of such a key
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def keys_pressed(terminal: int, *, draw: Callable[[], object]) -> Iterator[str]:
+    """Each key, until the terminal is gone; `draw` is called before each wait, and when the window's size changed.
+
+    terminal: its file descriptor. Keys that are typed faster than they are drawn, or pasted, come without drawing.
+    Signals that ask to stop end the process with their usual exit code, after the terminal was put back.
+    """
+    decode = codecs.getincrementaldecoder("utf-8")(errors="ignore").decode
+    with _raw(terminal), _redrawn(draw):
+        waiting = ""
+        while True:
+            if not waiting:
+                draw()
+            if not waiting or select.select([terminal], [], [], TOGETHER)[0]:
+                if not (read := _read(terminal)):
+                    return
+                waiting += decode(read)
+                if _UNFINISHED.search(waiting):
+                    continue
+            keys, waiting = _KEY.findall(waiting), ""
+            yield from keys
+
+
+def _read(terminal: int) -> bytes:
+    """Nothing where the terminal is gone."""
+    try:
+        return os.read(terminal, 4096)
+    except OSError:
+        return b""
+
+
+@contextmanager
+def _raw(terminal: int) -> Iterator[None]:
+    """No echo, no lines, and Ctrl-C as a key like any other; what is printed is printed as ever."""
+    before = termios.tcgetattr(terminal)
+    raw = termios.tcgetattr(terminal)
+    raw[0] &= ~(termios.IXON | termios.ICRNL)
+    raw[3] &= ~(termios.ECHO | termios.ICANON | termios.ISIG | termios.IEXTEN)
+    raw[6][termios.VMIN], raw[6][termios.VTIME] = 1, 0
+    handlers = {number: signal.signal(number, _stop) for number in STOPPING}
+    told = signal.set_wakeup_fd(-1)  # Ctrl-C's thread (`interrupts`) would not wait for the terminal to be put back
+    try:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, raw)
+        yield
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+        signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
+
+
+@contextmanager
+def _redrawn(draw: Callable[[], object]) -> Iterator[None]:
+    before = signal.signal(signal.SIGWINCH, lambda number, frame: draw())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGWINCH, before)

@@ -1,0 +1,157 @@
+"""A keyboard as whoever types sees it: the strip above the keys, what a blank would correct, and a phrase to take.
+
+Keys are pressed one at a time: a character as it is, or one of `Key`. It has no screen: a terminal draws it
+(`tacit keyboard`), and so may a page.
+"""
+
+import math
+from enum import StrEnum
+from typing import NamedTuple
+
+from tacit.errors import of_type
+from tacit.keyboard.compose import BEAMS
+from tacit.keyboard.decoder import Decoder
+from tacit.keyboard.lexicon import LONGEST
+from tacit.keyboard.metrics import SHOWN
+from tacit.keyboard.phone_model import PhoneModel
+from tacit.keyboard.suggest import TypingSession
+from tacit.keyboard.touch import Keys
+from tacit.keyboard.vocabulary import OOV
+from tacit.keyboard.words import LINE_END, marked, pieces
+
+PICKS = "123"  # take what stands at that place of the strip
+MARKS = ".,!?;:…"  # follow a word without a blank
+THRESHOLD = 1 / BEAMS  # of phrases: no more of them can pass than the search has beams, so that it leaves none out
+LETTERS = 26  # of which an unknown word is made, each as likely as another
+
+
+class Key(StrEnum):
+    """Keys that write no character of their own."""
+
+    BACKSPACE = "backspace"  # takes the last letter away, or undoes what wrote the last word
+    ENTER = "enter"
+    FIRST = "first"  # takes the first word of the strip
+    PHRASE = "phrase"  # takes the phrase
+
+
+class Offered(NamedTuple):
+    """What the keyboard shows."""
+
+    strip: tuple[str, ...]  # at most SHOWN words: the next ones, or those that may be meant by what is typed
+    correction: str | None  # what a blank would write in place of what is typed
+    phrase: str  # what taking the phrase would add behind what is typed; "" where none is likely enough
+
+
+class _Before(NamedTuple):
+    """How it was before something was written."""
+
+    text: str
+    typed: str
+    session: TypingSession
+
+
+class LiveKeyboard:
+    """What somebody types, and what the keyboard offers meanwhile."""
+
+    def __init__(self, model: PhoneModel, decoder: Decoder, *, threshold: float = THRESHOLD) -> None:
+        """decoder: for the model's vocabulary. threshold: the probability from which on a phrase is offered."""
+        self.text = ""  # all that is written, up to the word under the cursor
+        self.typed = ""  # of that word
+        self.keys = 0  # pressed so far
+        self._vocabulary, self._decoder, self._threshold = model.vocabulary, decoder, threshold
+        self._session = model.typing()
+        self._undo: list[_Before] = []
+        self._kept = ""  # a word whose correction was undone: it is not corrected again
+        self._offered: Offered | None = None
+
+    def press(self, key: str) -> None:
+        """A key: a character, or one of `Key`; what writes nothing (control characters) does nothing."""
+        of_type("key", key, str)
+        word = self.offered.correction or self.typed
+        match key:
+            case Key.BACKSPACE:
+                self._erase()
+            case Key.PHRASE:
+                if self.offered.phrase:
+                    self._write(self.typed + self.offered.phrase, " ")
+            case Key.FIRST | "1" | "2" | "3":
+                place = max(PICKS.find(key), 0)
+                if place < len(self.offered.strip):
+                    self._write(self.offered.strip[place], " ")
+            case " ":
+                if word or not self.text[-1:].isspace():
+                    self._write(word, " ")
+            case Key.ENTER:
+                self._write(word, "\n")
+            case _ if key in MARKS:
+                self._write(word, key)
+            case _ if len(key) == 1 and key.isprintable():
+                self.typed += key
+            case _:
+                return
+        self.keys += 1
+        self._offered = None
+
+    @property
+    def offered(self) -> Offered:
+        """What is shown now."""
+        if self._offered is None:
+            phrase = self._session.compose(self.typed, threshold=self._threshold)
+            self._offered = Offered(self._strip(), self._correction(), str(phrase or "")[len(self.typed) :])
+        return self._offered
+
+    # -- what is offered -----------------------------------------------------------------------------------------------
+
+    def _strip(self) -> tuple[str, ...]:
+        logs, keys = self._session.log_probabilities, self._tapped()
+        if not self.typed:
+            return tuple(each.word for each in self._session.next_words(min(SHOWN, len(self._vocabulary.words))))
+        if keys is None:
+            return ()
+        found = self._decoder.completions(self._decoder.lexicon.layout.centres[keys], logs, SHOWN)
+        return tuple(self._cased(each.word) for each in found)
+
+    def _correction(self) -> str | None:
+        """The likeliest word for the taps, where it is likelier than an unknown word that is spelled so."""
+        keys, decoder, session = self._tapped(), self._decoder, self._session
+        if keys is None or self.typed == self._kept or self._vocabulary.id_of(self.typed) != OOV:
+            return None
+        points = decoder.lexicon.layout.centres[keys]
+        best = decoder.decode(points, session.log_probabilities, 1)
+        densities = decoder.touch.log_densities(points)[range(len(keys)), keys]
+        spatial = float(densities.sum()) + len(keys) * decoder.touch.moves.tapped
+        language = session.rescore([self.typed])[0] - len(keys) * math.log(LETTERS)
+        literal = spatial + decoder.language_weight * language
+        return self._cased(best[0].word) if best and best[0].score > literal else None
+
+    def _tapped(self) -> Keys | None:
+        """The keys of what is typed; None where nothing is, or where the layout has not all of its keys."""
+        form = self._decoder.lexicon.layout.typed_form(self.typed)
+        return None if not form or len(form) > LONGEST else self._decoder.lexicon.layout.key_ids(form)
+
+    def _cased(self, word: str) -> str:
+        """With a capital where what is typed begins with one."""
+        return word[:1].upper() + word[1:] if self.typed[:1].isupper() else word
+
+    # -- what is written -----------------------------------------------------------------------------------------------
+
+    def _write(self, words: str, after: str) -> None:
+        """Words in place of what is typed, and what follows them; the session reads both."""
+        self._undo.append(_Before(self.text, self.typed, self._session))
+        begun = self.text[-1:].isspace() or not self.text or bool(self.typed)
+        if after in MARKS and not words:
+            self.text = self.text.removesuffix(" ") + after
+        else:
+            self.text += words + after if begun else f" {words}{after}" if words else after
+        self.typed, self._session = "", self._session.fork()
+        self._session.commit(words)
+        last = (self.text.split() or [""])[-1]
+        if after == LINE_END or (after in MARKS and LINE_END in pieces(marked(last, lowercase=False))):
+            self._session.commit(LINE_END)
+
+    def _erase(self) -> None:
+        if self.typed:
+            self.typed = self.typed[:-1]
+        elif self._undo:
+            self.text, self.typed, self._session = self._undo.pop()
+            self._kept = self.typed

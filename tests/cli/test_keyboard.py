@@ -1,0 +1,141 @@
+"""`tacit keyboard` in a terminal: what is drawn, what keys do, and that the terminal is left as it was."""
+
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import termios
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+from tests.keyboard.tabled import words_of
+from typer.testing import CliRunner
+
+from tacit.cli.commands import app
+from tacit.cli.raw_terminal import keys_pressed
+from tacit.keyboard.cifg_parameters import CifgSize
+
+PATIENCE = 60.0  # seconds for what takes one or two, on a machine however busy
+WORDS = words_of("the", "quick", "thank", "you")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One that always gives "the" 60%, "quick" 20%, "thank" 10% and "you" 5%, whatever came before."""
+    folder, size = tmp_path_factory.mktemp("model"), CifgSize(vocabulary=8, embedding=2, units=3)
+    weights = {name: np.zeros(shape, np.float32) for name, shape in size.shapes().items()}
+    weights["output_bias"][:] = np.log([1e-9, 1e-9, 0.02, 0.03, 0.6, 0.2, 0.1, 0.05])
+    save_file(weights, folder / "model.safetensors")
+    (folder / "settings.json").write_text('{"kind": "cifg", "vocabulary": 8, "embedding": 2, "units": 3}')
+    WORDS.save(folder / "vocabulary.json")
+    return folder
+
+
+class Terminal:
+    """A process in a terminal of its own, of 24 rows and 80 columns."""
+
+    def __init__(self, *command: str) -> None:
+        self.screen, self._child = pty.openpty()
+        termios.tcsetwinsize(self._child, (24, 80))
+        self.before = termios.tcgetattr(self._child)
+        self.process = subprocess.Popen(
+            command,
+            stdin=self._child,
+            stdout=self._child,
+            stderr=self._child,
+            env={**os.environ, "TERM": "xterm", "NO_COLOR": ""},
+        )
+        self.seen = ""
+
+    def until(self, shown: str) -> None:
+        """Read what is drawn until it has this, colours and blanks aside; forgets it then."""
+        end, found = time.monotonic() + PATIENCE, ""
+        while shown not in found:
+            assert time.monotonic() < end, f"no {shown!r} in {found[-2000:]!r}"
+            if select.select([self.screen], [], [], 1.0)[0]:
+                self.seen += os.read(self.screen, 65536).decode(errors="ignore")
+                found = " ".join(re.sub(r"\x1b\[[?\d;]*[a-zA-Z]", "", self.seen).split())
+        self.seen = ""
+
+    def type(self, keys: str) -> None:
+        os.write(self.screen, keys.encode())
+
+    def ended(self) -> int:
+        """Its exit code; the terminal is as it was, with the screen that it had and a cursor."""
+        code = self.process.wait(PATIENCE)
+        while select.select([self.screen], [], [], 0)[0]:
+            self.seen += os.read(self.screen, 65536).decode(errors="ignore")
+        assert termios.tcgetattr(self._child) == self.before
+        assert "\x1b[?1049l" in self.seen and "\x1b[?25h" in self.seen
+        return code
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self.screen)
+        os.close(self._child)
+
+
+@pytest.fixture
+def terminal(model: Path) -> Iterator[Terminal]:
+    opened = Terminal(sys.executable, "-m", "tacit", "keyboard", str(model))
+    yield opened
+    opened.close()
+
+
+def test_strip_correction_and_phrase_are_seen_live_and_keys_take_them(terminal: Terminal) -> None:
+    terminal.until("1 the 2 quick 3 thank")
+    terminal.type("teh")
+    terminal.until("a blank writes the")
+    terminal.type(" ")
+    terminal.until("the █the")  # the phrase behind the cursor
+    terminal.type("\x1b[C")
+    terminal.until("the the the █")
+    terminal.type("\x7f")
+    terminal.until("the █the the")
+    terminal.type("q\tth2")
+    terminal.until("the quick thank █")
+    terminal.type("\x03")
+    assert terminal.ended() == 0
+    assert "the quick thank" in terminal.seen
+
+
+def test_stopped_by_a_signal_it_leaves_the_terminal_as_it_was(terminal: Terminal) -> None:
+    terminal.until("Ctrl-C leaves")
+    terminal.process.send_signal(signal.SIGTERM)
+    assert terminal.ended() == 128 + signal.SIGTERM
+
+
+def test_without_a_terminal_it_is_refused_with_the_way_out(model: Path) -> None:
+    result = CliRunner().invoke(app, ["keyboard", str(model)])
+    assert result.exit_code == 2 and "ask `tacit suggest MODEL" in " ".join(result.stderr.split())
+
+
+def test_keys_come_whole_however_they_arrive() -> None:
+    """Arrows and letters of several bytes in two parts, a paste of many keys, and the end of the terminal."""
+    screen, terminal = pty.openpty()
+    drawn: list[int] = []
+    keys = keys_pressed(terminal, draw=lambda: drawn.append(1))
+    for sent, wanted in [
+        ([b"a"], ["a"]),
+        ([b"\x1b[C"], ["\x1b[C"]),
+        ([b"\x1bOC\r\x04"], ["\x1bOC", "\r", "\x04"]),
+        (["é".encode()[:1], "é".encode()[1:]], ["é"]),
+        ([b"\x1b", b"[", b"C"], ["\x1b[C"]),
+    ]:
+        sender = threading.Thread(target=lambda parts=sent: [os.write(screen, part) for part in parts])
+        sender.start()
+        assert [next(keys) for _ in wanted] == wanted
+        sender.join()
+    assert drawn
+    keys.close()  # type: ignore[attr-defined]
+    os.close(screen)
+    os.close(terminal)

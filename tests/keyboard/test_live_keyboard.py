@@ -1,0 +1,127 @@
+"""What somebody sees who types: hand-made texts, key by key."""
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.keyboard.tabled import drawn, table_of, words_of
+
+from tacit.errors import InputError
+from tacit.jobs.live_keyboard import live_keyboard
+from tacit.keyboard.live_keyboard import Key, LiveKeyboard
+from tacit.keyboard.phone_model import PhoneModel
+
+VOCABULARY = words_of("the", "quick", "thank", "you", "for", "don't", "dr")
+ROWS = {
+    "<bos>": {"the": 0.4, "thank": 0.3, "quick": 0.1, "don't": 0.1},
+    "the": {"quick": 0.5, "the": 0.2},
+    "thank": {"you": 0.9},
+    "you": {"for": 0.6, "<eos>": 0.2},
+    "<oov>": {"you": 0.4, "for": 0.3, "the": 0.1},
+}
+MODEL = PhoneModel(name="m", reader=table_of(VOCABULARY, ROWS), vocabulary=VOCABULARY, digest="")
+
+
+def typed(keys: Iterable[str], model: PhoneModel = MODEL) -> LiveKeyboard:
+    keyboard = live_keyboard(model)
+    for key in keys:
+        keyboard.press(key)
+    return keyboard
+
+
+def test_next_words_then_words_that_may_be_meant() -> None:
+    assert typed("").offered.strip == ("the", "thank", "quick")
+    assert typed("q").offered.strip[0] == "quick"
+    assert typed("Tha").offered.strip[0] == "Thank"
+    assert typed("thank ").offered.strip[0] == "you"
+
+
+def test_a_blank_corrects_what_is_no_word_and_backspace_takes_that_back_for_good() -> None:
+    keyboard = typed("teh")
+    assert keyboard.offered.correction == "the"
+    keyboard.press(" ")
+    assert (keyboard.text, keyboard.typed, keyboard.offered.strip[0]) == ("the ", "", "quick")
+    keyboard.press(Key.BACKSPACE)
+    assert (keyboard.text, keyboard.typed, keyboard.offered.correction) == ("", "teh", None)
+    keyboard.press(" ")
+    assert (keyboard.text, keyboard.offered.strip[0]) == ("teh ", "you"), "read as an unknown word"
+
+
+@pytest.mark.parametrize("text", ["the ", "zanzibar ", "x8 ", "The Quick "])
+def test_a_blank_keeps_what_is_well_or_beyond_it(text: str) -> None:
+    assert typed(text).text == text
+
+
+def test_apostrophes_are_put_in() -> None:
+    assert typed("dont ").text == "don't "
+
+
+def test_a_phrase_is_taken_whole_and_given_back_whole() -> None:
+    keyboard = typed("tha")
+    assert keyboard.offered.phrase == "nk you for"
+    keyboard.press(Key.PHRASE)
+    assert (keyboard.text, keyboard.typed) == ("thank you for ", "")
+    keyboard.press(Key.BACKSPACE)
+    assert (keyboard.text, keyboard.typed, keyboard.offered.phrase) == ("", "tha", "nk you for")
+
+
+def test_words_are_picked_and_marks_follow_them_closely() -> None:
+    keyboard = typed(["1", "2", "."])
+    assert keyboard.text == "the the." and keyboard.offered.strip[0] == "the", "a sentence begins"
+    keyboard.press(Key.FIRST)
+    assert keyboard.text == "the the. the "
+    assert typed("thank, ").text == "thank, "
+    assert typed(["t", "h", "e", Key.ENTER, "2"]).text == "the\nthank "
+
+
+def test_a_mark_ends_a_sentence_where_training_text_does() -> None:
+    """Not behind a single letter, nor before a comma."""
+    first = typed("").offered.strip
+    assert typed("thank.").offered.strip == typed("thank!").offered.strip == first
+    assert typed("thank,").offered.strip != first and typed("x.").offered.strip != first
+
+
+def test_keys_are_counted_and_others_do_nothing() -> None:
+    keyboard = typed(["1", "\x1b", "\x00", "up", Key.PHRASE])
+    assert (keyboard.text, keyboard.keys) == ("the quick ", 2)
+    assert typed("x" * 70).offered.strip == (), "more taps than a word has"
+    with pytest.raises(InputError, match="key=3 is of the type int"):
+        keyboard.press(3)  # type: ignore[arg-type]
+
+
+KEYS = st.sampled_from([*"tehquick 123.,\x1bé7", *Key])
+
+
+@given(st.lists(KEYS, max_size=12), st.integers(0, 5))
+def test_undone_it_is_as_it_was(keys: list[str], seed: int) -> None:
+    """Whatever was typed, backspace alone leads back to nothing, and what is offered is that of a fresh keyboard."""
+    model = PhoneModel(name="m", reader=drawn(seed, VOCABULARY.size, 3.0), vocabulary=VOCABULARY, digest="")
+    keyboard = typed(keys, model)
+    for _ in range(30):
+        keyboard.press(Key.BACKSPACE)
+    assert keyboard.text == keyboard.typed == "" and keyboard.offered == typed("", model).offered
+
+
+WRITTEN = st.sampled_from(
+    ["the ", "teh ", "q1", "2", "thank. ", "x. ", "Dr. ", "8. ", "you! ", ", ", "un ", [Key.PHRASE]]
+)
+
+
+@given(st.lists(WRITTEN, max_size=12), st.integers(0, 5))
+def test_what_is_offered_is_that_of_the_text(written: list[str], seed: int) -> None:
+    """However it was written, a session that reads the text at once suggests the same words."""
+    model = PhoneModel(name="m", reader=drawn(seed, VOCABULARY.size, 3.0), vocabulary=VOCABULARY, digest="")
+    keyboard, session = typed([key for keys in written for key in keys], model), model.typing()
+    session.commit(keyboard.text)
+    assert keyboard.offered.strip == tuple(each.word for each in session.next_words())
+
+
+def test_what_cannot_be_typed_with_is_refused() -> None:
+    with pytest.raises(InputError, match="layout 'azerty' is unknown; it is one of qwerty, qwerty-es"):
+        live_keyboard(MODEL, layout="azerty")
+    with pytest.raises(InputError, match="threshold=0 is no probability above 0"):
+        live_keyboard(MODEL, threshold=0)
+    greek = words_of("και", "το", "να")
+    with pytest.raises(InputError, match="choose a layout of their script"):
+        live_keyboard(PhoneModel(name="m", reader=drawn(0, 7, 1.0), vocabulary=greek, digest=""))
