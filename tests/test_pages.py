@@ -31,6 +31,7 @@ NOT_RUN = {
     "export RAY": "it belongs to the next two",
     "ray": "it needs the machines of a cluster; tests/training/test_workers_ray_run.py trains on one of this machine",
     "tacit train docstrings-private --out runs/first --cluster": "the same",
+    "tacit keyboard": "somebody types into it; tests/cli/test_keyboard.py does",
 }
 NOT_RUN_PAGES = {"results": "what was done once, on corpora that are not shipped"}
 # What needs a server of somebody's, and libraries that nothing else here needs.

@@ -88,6 +88,7 @@ RIGHT: dict[str, tuple[str, ...]] = {
     "export": ("model", "--out", "new"),
     "evaluate": ("model", *MODEL_OUT, "--epsilon", "4"),
     "suggest": ("model", "I will see"),
+    "keyboard": ("model",),  # refused all the same, where there is no terminal
     "personalize": ("model", *MODEL_OUT, "--undated", "order"),
     "plan steps": (*PLAN, "--zcdp", "0.5"),
     "plan run": (*PLAN, "--report-goal", "100"),
