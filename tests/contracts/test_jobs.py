@@ -236,6 +236,22 @@ def with_note(entries: Entries, at: int, record: dict[str, Any]) -> Entries:
     return [*entries[:at], (entries[at][0], record), *entries[at + 1 :]]
 
 
+def ask_of_damaged(run: Path, path: Path, every: int) -> int:
+    """Asks everything of copies of a run, each with one note damaged, under seals that fit: whoever can write the
+    folder can make those. Returns how many; every: of so many ways to damage it, one is tried.
+    """
+    shutil.copytree(run, path)
+    before = entries_of(path)
+    notes = [(at, record) for at, (kind, record) in enumerate(before) if kind == "note"]
+    tried = [(at, {**record, "value": value}) for at, record in notes for value in damaged(record["value"])][::every]
+    for at, record in tried:
+        rewrite(path, lambda _, at=at, record=record: with_note(before, at, record))
+        for ask in (tacit.verify, tacit.account_run, tacit.report, resumed):
+            with suppress(TacitError):
+                ask(path)
+    return len(tried)
+
+
 def resumed(path: Path) -> None:
     """Gone on with, and everything said of it that can be asked for."""
     result: Any = tacit.resume(path, hardware=ONE)
@@ -317,15 +333,14 @@ class TestJobsThatMakeARun:
     def test_damaged_notes_are_refused_or_harmless(
         self, job: MakesARun, tmp_path: Path, whole: Callable[[MakesARun], Whole]
     ) -> None:
-        """Under seals that fit: whoever can write the folder can make those."""
-        path = shutil.copytree(whole(job).path, tmp_path / "run")
-        before = entries_of(path)
-        for at, (kind, record) in enumerate(before):
-            for value in damaged(record["value"]) if kind == "note" else ():
-                rewrite(path, lambda _, at=at, was=record, now=value: with_note(before, at, {**was, "value": now}))
-                for ask in (tacit.verify, tacit.account_run, tacit.report, resumed):
-                    with suppress(TacitError):
-                        ask(path)
+        assert ask_of_damaged(whole(job).path, tmp_path / "run", every=4)
+
+    @pytest.mark.long
+    @every_run
+    def test_notes_damaged_in_every_way_are_refused_or_harmless(
+        self, job: MakesARun, tmp_path: Path, whole: Callable[[MakesARun], Whole]
+    ) -> None:
+        assert ask_of_damaged(whole(job).path, tmp_path / "run", every=1)
 
     @every_run
     def test_what_cannot_be_is_refused_before_anything_is_written(
