@@ -11,6 +11,7 @@ from typing import Any
 os.environ["JAX_PLATFORMS"] = "cpu"  # before anything imports JAX; the same numbers on every machine
 os.environ["JAX_NUM_CPU_DEVICES"] = "2"  # two workers, even on one core
 os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"  # a worker is one thread, as in `tacit train`
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # its threads wait for work by turning, on cores that the other tests need
 os.environ.setdefault("NO_COLOR", "1")  # what the command prints is compared as plain text
 # All that XLA compiles is kept, for the next run and for the processes that tests start: it is most of a slow test.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).resolve().parent.parent / ".jax_cache"))
@@ -26,7 +27,7 @@ from tacit.reports import drawing
 # What XLA leaves undone, since tests compile thousands of programs to run each for milliseconds.
 CHEAPLY = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes"
 if version("jaxlib").startswith("0.10."):  # an unknown flag stops XLA, and flags come and go
-    CHEAPLY += " --xla_cpu_use_fusion_emitters=false"
+    CHEAPLY += " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
 FEW = 200  # files of manuals, of the thousands that an environment with every extra has
 BLANK = {"png": b"\x89PNG", "svg": b"<?xml version='1.0'?><svg></svg>"}
 
