@@ -24,10 +24,13 @@ from tacit.cli.commands import app
 from tacit.data import Cache
 from tacit.errors import CacheError, InputError, RunError
 from tacit.keyboard import export as parts
+from tacit.keyboard.cifg import Cifg
 from tacit.keyboard.exported import MANIFEST, SCORE, STEP, load_exported
 from tacit.keyboard.model_folder import load_model, write_model, write_origin
 from tacit.keyboard.onnx_reader import OnnxReader
+from tacit.keyboard.onnx_trainer import OnnxTrainer
 from tacit.keyboard.phone_model import load_phone_model
+from tacit.reports.text import to_text
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +72,26 @@ def test_an_exported_model_suggests_what_the_model_does(model: Path, tmp_path: P
     assert (
         phone.digest == made.exported.digest == hashlib.sha256((tmp_path / "phone" / MANIFEST).read_bytes()).hexdigest()
     )
+
+
+def test_an_exported_model_is_trained_by_the_runtime_alone(model: Path, cache: Cache, tmp_path: Path) -> None:
+    exported = tacit.export(model, tmp_path / "phone").exported
+    trainer, trained = OnnxTrainer.of(exported), load_model(model)
+    sentences = cache.padded(0, np.arange(2), 8)
+    moved, loss = trainer.descend(trainer.begin(exported), sentences, 0.5)
+    wanted, theirs = jax.jit(trained.network.sgd_step)(trained.parameters, sentences, 0.5)
+    assert loss == pytest.approx(float(theirs), rel=1e-5)
+    np.testing.assert_allclose(moved["kernel"], wanted.kernel, rtol=1e-4, atol=1e-5)
+
+
+def test_a_network_that_does_not_say_how_it_trains_is_exported_without(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(Cifg, "onnx_training")
+    made = tacit.export(model, tmp_path / "phone")
+    assert "No train.onnx: a network of the kind cifg does not say how it trains" in to_text(made.blocks())
+    with pytest.raises(InputError, match=r"has no train\.onnx"):
+        OnnxTrainer.of(made.exported)
 
 
 def test_what_the_manifest_says(model: Path, tmp_path: Path) -> None:
@@ -317,7 +340,7 @@ def test_the_command_prints_files_and_promise_or_the_manifest(model: Path, tmp_p
     out = tmp_path / "phone"
     result = CliRunner().invoke(app, ["export", str(model), "--out", str(out)])
     assert result.exit_code == 0, result.output
-    rows = {line.split()[0]: line.split()[1] for line in result.stdout.splitlines()[1:5]}
+    rows = {line.split()[0]: line.split()[1] for line in result.stdout.splitlines()[1 : len(parts.PARTS) + 1]}
     assert rows == {name: f"{len(each):,}" for name, each in content(out).items() if name != MANIFEST}
     assert "releases nothing new" in result.stdout and f"tacit suggest {out}" in result.stdout
     as_json = CliRunner().invoke(app, ["export", str(model), "--out", str(out), "--json"])

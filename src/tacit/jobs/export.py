@@ -10,7 +10,7 @@ from tacit.extras import of_extra
 from tacit.files import PathLike, as_path, check_folder
 from tacit.jobs.opening import opened
 from tacit.jobs.statement import statement
-from tacit.keyboard.exported import Exported, Promise, is_exported
+from tacit.keyboard.exported import TRAIN, Exported, Promise, is_exported
 from tacit.runs import Run
 from tacit.runs.journal import DATABASE
 
@@ -34,8 +34,11 @@ class Export:
         manifest, folder = self.exported.manifest, self.exported.folder
         rows = tuple((name, f"{file.bytes:,}", file.sha256[:16]) for name, file in manifest.files.items())
         said = f"{manifest.privacy.says}; {POST_PROCESSING}."
+        kind = manifest.network["kind"]
+        untrained = f"No {TRAIN}: a network of the kind {kind} does not say how it trains (docs/on-device-training.md)."
         return [
             Table(rows, ("file", "bytes", "SHA-256")),
+            *([] if TRAIN in manifest.files else [Paragraph(untrained)]),
             Paragraph(f"Privacy: {said}"),
             Paragraph(f"Ask it for next words: tacit suggest {folder} 'thank you for'"),
         ]

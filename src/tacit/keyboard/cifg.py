@@ -22,6 +22,7 @@ from tacit.keyboard.cifg_parameters import CifgParameters, CifgSize
 if TYPE_CHECKING:
     from tacit.keyboard.cifg_on_device import CifgOnDevice
     from tacit.keyboard.cifg_onnx import CifgOnnx
+    from tacit.keyboard.cifg_onnx_training import CifgOnnxTraining
     from tacit.keyboard.cifg_reader import CifgReader
 
 __all__ = ["Cifg", "CifgParameters"]
@@ -97,3 +98,9 @@ class Cifg(CifgSize):
         from tacit.keyboard.cifg_onnx import CifgOnnx
 
         return CifgOnnx(parameters)
+
+    def onnx_training(self) -> "CifgOnnxTraining":
+        """Its step of SGD in ONNX's operators; see `onnx_training.HasOnnxTraining`."""
+        from tacit.keyboard.cifg_onnx_training import CifgOnnxTraining
+
+        return CifgOnnxTraining(self)

@@ -22,6 +22,7 @@ from tacit.keyboard.exported import (
     MANIFEST,
     SCORE,
     STEP,
+    TRAIN,
     Exported,
     ExportedFile,
     ExportedWords,
@@ -34,6 +35,7 @@ from tacit.keyboard.model_files import WEIGHTS, WORDS
 from tacit.keyboard.model_folder import TrainedModel
 from tacit.keyboard.onnx_graph import OPSET
 from tacit.keyboard.onnx_step import score_graph, step_graph
+from tacit.keyboard.onnx_training import HasOnnxTraining, training_graph
 
 
 @dataclass(frozen=True)
@@ -71,11 +73,18 @@ def _weights(asked: Exporting) -> bytes:
     return save({name: np.ascontiguousarray(leaf) for name, leaf in leaves(asked.model.parameters).items()})
 
 
-# The files of an export, in the order in which they are written: a new one is a line here.
-PARTS: Mapping[str, Callable[[Exporting], bytes]] = MappingProxyType(
+def _train(asked: Exporting) -> bytes | None:
+    """A step of SGD, float32 whatever the quantization; not there where the network does not say how it trains."""
+    network = asked.model.network
+    return training_graph(network).SerializeToString() if isinstance(network, HasOnnxTraining) else None
+
+
+# The files of an export, in the order in which they are written: a new one is a line here. None: there is none.
+PARTS: Mapping[str, Callable[[Exporting], bytes | None]] = MappingProxyType(
     {
         STEP: lambda asked: asked.step.SerializeToString(),
         SCORE: lambda asked: asked.score.SerializeToString(),
+        TRAIN: _train,
         WEIGHTS: _weights,
         WORDS: lambda asked: asked.model.vocabulary.to_json().encode(),
     }
@@ -107,7 +116,8 @@ def write_export(asked: Exporting, out: Path, *, privacy: Promise, run: str | No
     """
     check_place(out)
     with folder_beside(out) as draft:
-        files = {name: _written(draft / name, part(asked)) for name, part in PARTS.items()}
+        contents = ((name, part(asked)) for name, part in PARTS.items())
+        files = {name: _written(draft / name, content) for name, content in contents if content is not None}
         manifest = _manifest(asked, files, privacy, run)
         content = json.dumps(manifest.to_record(), indent=1, ensure_ascii=False) + "\n"
         write_whole(draft / MANIFEST, content.encode())

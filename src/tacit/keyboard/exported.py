@@ -18,7 +18,7 @@ from tacit.records import from_plain, strict_json, to_plain
 
 SCHEMA, VERSION = "tacit.export", 1
 MANIFEST = "manifest.json"
-STEP, SCORE = "step.onnx", "score.onnx"
+STEP, SCORE, TRAIN = "step.onnx", "score.onnx", "train.onnx"
 
 
 @dataclass(frozen=True, kw_only=True)
