@@ -16,6 +16,7 @@ import numpy as np
 import onnx
 import pytest
 from tests.keyboard.gru import Gru
+from tests.keyboard.test_onnx_step import GruWithCell
 from tests.training.tiny import MECHANISMS, SETTINGS, tiny_cache, tiny_recipe
 from typer.testing import CliRunner
 
@@ -24,7 +25,6 @@ from tacit.cli.commands import app
 from tacit.data import Cache
 from tacit.errors import CacheError, InputError, RunError
 from tacit.keyboard import export as parts
-from tacit.keyboard.cifg import Cifg
 from tacit.keyboard.exported import MANIFEST, SCORE, STEP, load_exported
 from tacit.keyboard.model_folder import load_model, write_model, write_origin
 from tacit.keyboard.onnx_reader import OnnxReader
@@ -84,12 +84,11 @@ def test_an_exported_model_is_trained_by_the_runtime_alone(model: Path, cache: C
     np.testing.assert_allclose(moved["kernel"], wanted.kernel, rtol=1e-4, atol=1e-5)
 
 
-def test_a_network_that_does_not_say_how_it_trains_is_exported_without(
-    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delattr(Cifg, "onnx_training")
-    made = tacit.export(model, tmp_path / "phone")
-    assert "No train.onnx: a network of the kind cifg does not say how it trains" in to_text(made.blocks())
+def test_a_network_that_does_not_say_how_it_trains_is_exported_without(cache: Cache, tmp_path: Path) -> None:
+    network = GruWithCell()
+    write_model(tmp_path / "gru", network, network.init(jax.random.key(0)), cache.vocabulary_json.encode())
+    made = tacit.export(tmp_path / "gru", tmp_path / "phone")
+    assert "No train.onnx: a network of the kind tests.keyboard.test_onnx_step:GruWithCell" in to_text(made.blocks())
     with pytest.raises(InputError, match=r"has no train\.onnx"):
         OnnxTrainer.of(made.exported)
 
