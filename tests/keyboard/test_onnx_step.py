@@ -196,3 +196,31 @@ def test_a_graph_that_breaks_the_rules_of_onnx_is_not_made() -> None:
     graph.output("b", np.float32, (2,))
     with pytest.raises((onnx.checker.ValidationError, onnx.shape_inference.InferenceError)):
         graph.model()
+
+
+@pytest.mark.parametrize("contexts", [400, pytest.param(10_000, marks=pytest.mark.long)])
+def test_the_papers_network_names_the_same_first_word(contexts: int) -> None:
+    """Of 10,000 words, after sentences of 20, ties apart; drawn so large that some words are far likelier than most."""
+    network, draw = Cifg(), np.random.default_rng(5)
+    begun = network.init(jax.random.key(3))
+    parameters = begun._replace(output=30.0 * begun.output, projection=4.0 * begun.projection)
+    made = onnxruntime.InferenceSession(step_graph(network, parameters).SerializeToString())
+    logits = jax.jit(lambda tokens: jax.nn.log_softmax(network.logits(parameters, tokens)))
+    same = likely = 0
+    for _ in range(contexts // 400):
+        tokens = np.minimum(draw.zipf(1.3, (20, 20)) + OOV, network.vocabulary - 1)
+        tokens[:, 0] = BOS
+        wanted = np.asarray(logits(tokens.astype(np.int32)))
+        state = {name: np.zeros((20, width), np.float32) for name, width in OnnxReader(made).widths.items()}
+        for place in range(20):
+            found, *after = made.run(
+                ["log_probabilities", *(name + AFTER for name in state)],
+                {"word": tokens[:, place], "k": np.array([1]), **state},
+            )
+            state = dict(zip(state, after, strict=True))
+            np.testing.assert_allclose(np.exp(found), np.exp(wanted[:, place]), atol=1e-5)
+            best = wanted[:, place, SPECIALS:].max(axis=1)
+            chosen = np.take_along_axis(wanted[:, place], found[:, SPECIALS:].argmax(axis=1)[:, None] + SPECIALS, 1)
+            same += int((chosen[:, 0] >= best - 1e-5).sum())
+            likely += int((best > np.log(0.01)).sum())
+    assert same == contexts and likely > contexts / 2

@@ -85,25 +85,30 @@ class Exported:
     manifest: Manifest
     digest: str  # SHA-256 of the manifest, which has those of all files
 
-    def read(self, name: str) -> bytes:
-        """A file of it. Raises: InputError where it lacks the file, or it is not the one that was exported."""
+    def file(self, name: str) -> Path:
+        """Where a file of it is. Raises: InputError where it lacks the file, or it is not the one that was exported."""
         path, wanted = self.folder / name, self.manifest.files.get(name)
         if wanted is None:
             raise InputError(f"the export in '{self.folder}' has no {name}; export the model again.")
         try:
-            content = path.read_bytes()
+            with path.open("rb") as opened:
+                found = hashlib.file_digest(opened, "sha256").hexdigest()
         except OSError as error:
             raise InputError(f"'{path}' cannot be read ({error.strerror}); export the model again.") from error
-        if hashlib.sha256(content).hexdigest() != wanted.sha256:
+        if found != wanted.sha256:
             raise InputError(
                 f"'{path}' is not the file that was exported: its SHA-256 is not that of {MANIFEST}; export the model "
                 "again, or restore the folder from a copy."
             )
-        return content
+        return path
+
+    def read(self, name: str) -> bytes:
+        """The content of a file of it. Raises: as `file`."""
+        return self.file(name).read_bytes()
 
     def vocabulary(self) -> Vocabulary:
-        """Its words. Raises: as `read`, and InputError where they are not those of the manifest."""
-        words = Vocabulary.from_json(self.read(WORDS).decode())
+        """Its words. Raises: as `file`, and InputError where they are not those of the manifest."""
+        words = Vocabulary.load(self.file(WORDS))
         if words.sha256 != self.manifest.vocabulary.sha256:
             raise InputError(f"'{self.folder / WORDS}' has other words than {MANIFEST} says; export the model again.")
         return words
@@ -111,7 +116,7 @@ class Exported:
     def check(self) -> None:
         """Raises: InputError where any file is not what was exported."""
         for name in self.manifest.files:
-            self.read(name)
+            self.file(name)
 
 
 def is_exported(path: PathLike) -> bool:

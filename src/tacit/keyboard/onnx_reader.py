@@ -1,5 +1,7 @@
 """An exported model word by word, by ONNX Runtime: what a phone does, and no JAX."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +17,9 @@ from tacit.keyboard.vocabulary import SPECIALS
 
 State = tuple[NDArray[np.float32], ...]
 GIVEN = ("word", "k")  # the inputs of a step that are no state
+# Weights arranged anew for products of matrices: a second copy of them, which a single word gains nothing by.
+PACKING = "session.disable_prepacking"
+NO_ENTRIES: Mapping[str, str] = MappingProxyType({})
 
 
 class Likeliest(NamedTuple):
@@ -42,7 +47,7 @@ class OnnxReader:
         threads: of ONNX Runtime; a word is too little work for several. Raises: InputError where a file is not the one
         that was exported, the runtime cannot run it, or onnxruntime is not installed.
         """
-        return cls(session_of(exported, STEP, threads=threads))
+        return cls(session_of(exported, STEP, threads=threads, entries={PACKING: "1"}))
 
     def begin(self) -> State:
         """See Reader: zeros, (1, width) each."""
@@ -101,23 +106,25 @@ def exported_phone_model(path: PathLike) -> PhoneModel:
     return PhoneModel(name=str(path), reader=reader, vocabulary=vocabulary, digest=exported.digest)
 
 
-def session_of(exported: Exported, name: str, *, threads: int = 1) -> Any:
-    """A session of one of its graphs. Raises: as `OnnxReader.of`."""
+def session_of(exported: Exported, name: str, *, threads: int = 1, entries: Mapping[str, str] = NO_ENTRIES) -> Any:
+    """A session of one of its graphs. entries: of its configuration. Raises: as `OnnxReader.of`."""
     runtime = of_extra("export")
     options = runtime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.log_severity_level = 4  # what it says is raised, too
-    content, binding = exported.read(name), runtime.capi.onnxruntime_pybind11_state
+    for key, value in entries.items():
+        options.add_session_config_entry(key, value)
+    path, binding = exported.file(name), runtime.capi.onnxruntime_pybind11_state
     refusals = (
         *(binding.Fail, binding.InvalidGraph, binding.InvalidProtobuf),
         *(binding.InvalidArgument, binding.NotImplemented, binding.RuntimeException),
     )
     try:
-        return runtime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+        return runtime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     except refusals as error:
         what = " ".join(str(error).split())
         raise InputError(
-            f"ONNX Runtime {runtime.__version__} cannot run '{exported.folder / name}', which is of opset "
+            f"ONNX Runtime {runtime.__version__} cannot run '{path}', which is of opset "
             f"{exported.manifest.opset} ({what}); install a newer one (pip install --upgrade onnxruntime), or export "
             "the model again."
         ) from error

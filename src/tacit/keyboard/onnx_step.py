@@ -61,7 +61,7 @@ def cell_of(network: LanguageModel, parameters: Parameters) -> OnnxCell:
     if not isinstance(network, HasOnnxCell):
         raise InputError(
             f"a network of the kind {kind_of(network)} says nowhere what it does in ONNX's operators, so it cannot be "
-            "exported; give it a method `onnx_cell` (docs/your-own-model.md), or export a model of the kind cifg."
+            "exported; give it a method `onnx_cell` (docs/extending.md), or export a model of the kind cifg."
         )
     return network.onnx_cell(parameters)
 
