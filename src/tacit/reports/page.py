@@ -11,8 +11,9 @@ import base64
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tacit.errors import InputError
 from tacit.files import write_whole
@@ -22,6 +23,9 @@ from tacit.reports.figure import Figure
 from tacit.statements import Statement
 from tacit.statements.markdown import escaped, one_line, paragraphs
 from tacit.statements.statement import SECTIONS, Label
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 # The folders of a run in which its pages are: nothing exact is ever written into the first.
 PUBLISHED, SIMULATION = "report", "simulation"
@@ -216,6 +220,12 @@ def to_html_fragment(blocks: Sequence[Block]) -> str:
 
 
 def _filled(blocks: Sequence[Block], page: Page | None) -> str:
+    return _template().render(page=page, groups=_groups(blocks), sections=SECTIONS)
+
+
+@cache
+def _template() -> "Template":
+    """Of a page, compiled once in a process: that takes longer than to fill it."""
     from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape  # only where a page is made
 
     environment = Environment(
@@ -231,8 +241,7 @@ def _filled(blocks: Sequence[Block], page: Page | None) -> str:
         "one_line": one_line,
         "uri": data_uri,
     }
-    template = environment.get_template("page.html.j2")
-    return template.render(page=page, groups=_groups(blocks), sections=SECTIONS)
+    return environment.get_template("page.html.j2")
 
 
 def _groups(blocks: Sequence[Block]) -> list[tuple[str, list[Any]]]:
