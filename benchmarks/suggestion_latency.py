@@ -1,7 +1,8 @@
 """The three likeliest next words in half a millisecond of one core, of 10,000 words; of 30,000 in 1.2.
 
 The paper's network, exported, by ONNX Runtime; beside it the same word by NumPy (what a run folder is read by) and by a
-compiled step of JAX. Then what a fresh process costs until its first suggestion. One JSON line each, medians of CPU
+compiled step of JAX; what a session answers after a word (a phrase, candidates); and a word of the trigram. Then what a
+fresh process costs until its first suggestion, beside one that does the same by JAX. One JSON line each, medians of CPU
 milliseconds over WORDS words; the parameters are random, which costs the same as trained ones.
 
     OMP_NUM_THREADS=1 python benchmarks/suggestion_latency.py
@@ -18,6 +19,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
@@ -27,15 +29,18 @@ import jax.numpy as jnp
 import numpy as np
 
 import tacit
+from tacit.evaluation.trigram import BackedOffTrigram
+from tacit.evaluation.trigram_reader import TrigramReader
 from tacit.keyboard.cifg import Cifg
 from tacit.keyboard.exported import STEP, load_exported
 from tacit.keyboard.model_folder import TrainedModel, load_model, write_model
 from tacit.keyboard.onnx_reader import OnnxReader
 from tacit.keyboard.suggest import TypingSession
-from tacit.keyboard.vocabulary import BOS, SPECIALS, Provenance, Vocabulary
+from tacit.keyboard.vocabulary import BOS, EOS, SPECIALS, Provenance, Vocabulary
 
 WORDS = 2_000
 GOALS = {10_000: 0.5, 30_000: 1.2}  # CPU milliseconds a word, by ONNX Runtime
+TRIGRAM_GOAL = 0.3  # CPU milliseconds a word, of 10,000
 Next = Callable[[Any, int], tuple[Any, Any]]  # (state, word) -> the state after it, and the likeliest words
 
 
@@ -90,6 +95,35 @@ def a_word(model: TrainedModel, exported: Path, begin: Any, following: Next) -> 
     return {"cpu_ms": round(1e3 * median(cpu[50:]), 4), "wall_ms": round(1e3 * median(wall[50:]), 4)}
 
 
+def by_trigram(ids: int) -> tuple[Any, Next]:
+    """Of 2 million words drawn by Zipf's law, in sentences of 12."""
+    draw, shares = np.random.default_rng(0), 1 / np.arange(1, ids - SPECIALS + 1)
+    text = np.full((166_000, 14), EOS)
+    text[:, 0] = BOS
+    text[:, 1:13] = SPECIALS + draw.choice(ids - SPECIALS, (len(text), 12), p=shares / shares.sum())
+    cache: Any = SimpleNamespace(sentences=lambda client: (text.reshape(-1), np.full(len(text), 14)))
+    reader = TrigramReader(BackedOffTrigram.train(cache, np.zeros(1, np.int64), vocabulary=ids))
+    return reader.begin(), reader.step
+
+
+def answers(model: TrainedModel) -> dict[str, float]:
+    """Median CPU milliseconds of what a session is asked after a word."""
+    session, candidates, found = model.typing(), model.vocabulary.words[:8], {}
+    session.commit(candidates[0])
+    for name, ask in {
+        "a phrase": lambda: session.compose("wor", threshold=0.25),
+        "eight candidates": lambda: session.rescore(candidates),
+    }.items():
+        ask()
+        spent = []
+        for _ in range(WORDS):
+            before = time.process_time()
+            ask()
+            spent.append(time.process_time() - before)
+        found[name] = round(1e3 * median(spent), 4)
+    return found
+
+
 class Start(NamedTuple):
     """Of a fresh process, from its start to its first words."""
 
@@ -100,17 +134,28 @@ class Start(NamedTuple):
 
 FIRST = """
 import re, sys, time
-from tacit.keyboard.phone_model import load_phone_model
-load_phone_model(sys.argv[1]).next_words("")
+{first}
 peak = re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())
 print(time.process_time(), int(peak[1]) / 1024)
 """
+PHONE = """
+from tacit.keyboard.phone_model import load_phone_model
+load_phone_model(sys.argv[1]).next_words("")
+"""
+TRAINED = """
+from tacit.keyboard.model_folder import load_model
+from tacit.keyboard.suggest import Rereader, TypingSession
+model = load_model(sys.argv[1])
+TypingSession(Rereader(model.network, model.parameters), model.vocabulary).next_words()
+"""
 
 
-def first_suggestion(folder: Path) -> Start:
+def first_suggestion(folder: Path, code: str) -> Start:
     """What it costs to load a model and suggest once."""
     begin = time.perf_counter()
-    done = subprocess.run([sys.executable, "-c", FIRST, folder], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST.replace("{first}", code), folder], capture_output=True, text=True, check=True
+    )
     cpu_seconds, peak = map(float, done.stdout.split())
     return Start(round(cpu_seconds, 3), round(time.perf_counter() - begin, 3), round(peak, 1))
 
@@ -137,8 +182,15 @@ def main() -> None:
             for name, by in BY.items():
                 row = {"what": "a word", "by": name, "words": size, **a_word(model, exported, *by(model, exported))}
                 print(json.dumps(row | ({"goal_ms": goal, "megabytes": megabytes} if name == "ONNX Runtime" else {})))
-            for name, folder in (("ONNX Runtime", exported), ("NumPy", model.path)):
-                starts = [first_suggestion(folder) for _ in range(asked.starts)]
+            print(json.dumps({"what": "asked of a session", "words": size, "cpu_ms": answers(model)}))
+            row = {"what": "a word", "by": "trigram", "words": size, **a_word(model, exported, *by_trigram(size))}
+            print(json.dumps(row | {"goal_ms": TRIGRAM_GOAL}))
+            for name, folder, code in (
+                ("ONNX Runtime", exported, PHONE),
+                ("NumPy", model.path, PHONE),
+                ("JAX", model.path, TRAINED),
+            ):
+                starts = [first_suggestion(folder, code) for _ in range(asked.starts)]
                 middle = Start(*(median(column) for column in zip(*starts, strict=True)))
                 print(json.dumps({"what": "start to first words", "by": name, "words": size, **middle._asdict()}))
 
