@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from tacit.keyboard.model_folder import load_model, write_model, write_origin
 from tacit.keyboard.onnx_reader import OnnxReader
 from tacit.keyboard.onnx_trainer import OnnxTrainer
 from tacit.keyboard.phone_model import load_phone_model
+from tacit.keyboard.vocabulary import Provenance
 from tacit.reports.text import to_text
 
 
@@ -184,6 +186,15 @@ def test_public_and_unknown_text_is_called_so(model: Path, tmp_path: Path) -> No
     write_origin(tmp_path / "public", "public text of a book")
     public = tacit.export(tmp_path / "public", tmp_path / "phone").exported.manifest.privacy
     assert (public.kind, public.public_text, public.statement) == ("public text", "public text of a book", None)
+
+
+def test_words_of_private_text_are_called_so_and_labels_shown(trained: Path, model: Path, tmp_path: Path) -> None:
+    shutil.copytree(model, tmp_path / "model")
+    secret = replace(load_model(model).vocabulary, provenance=Provenance(kind="private", description="counted"))
+    secret.save(tmp_path / "model" / "vocabulary.json")
+    said = {each: to_text(tacit.export(each, tmp_path / "phone").blocks()) for each in (model, tmp_path / "model")}
+    assert ["nothing is promised for them" in text for text in said.values()] == [False, True]
+    assert "statement (labelled FIXED SEED" in to_text(tacit.export(trained, tmp_path / "phone").blocks())
 
 
 # -- whole or not at all -------------------------------------------------------------------------------------------

@@ -19,6 +19,9 @@ if TYPE_CHECKING:  # JAX would come with them
     from tacit.reports.page import Block
 
 POST_PROCESSING = "an export computes from the model alone, so it releases nothing new and costs no privacy"
+PRIVATE_WORDS = (
+    "The words were counted on private text: whoever gets the folder gets them, and nothing is promised for them."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +43,7 @@ class Export:
             Table(rows, ("file", "bytes", "SHA-256")),
             *([] if TRAIN in manifest.files else [Paragraph(untrained)]),
             Paragraph(f"Privacy: {said}"),
+            *([Paragraph(PRIVATE_WORDS)] if manifest.vocabulary.provenance.kind == "private" else []),
             Paragraph(f"Ask it for next words: tacit suggest {folder} 'thank you for'"),
         ]
 
@@ -93,17 +97,19 @@ def _of_run(run: Run | PathLike, model: "TrainedModel") -> tuple[str, Promise]:
             raise RunError(f"{what}, so its statement is not that of a model; `tacit resume {found.path}` ends a run.")
         for name in names:
             found.kept(name)
+        seal = found.seal
         if model.public_text is not None:
-            return found.seal, _of_folder(model)
-        facts: Mapping[str, Any] = json.loads(statement(found).to_json())
-        return found.seal, Promise(
-            kind="statement", says="the run's privacy statement goes with the model, in the manifest", statement=facts
-        )
+            return seal, _of_folder(model)
+        stated = statement(found)
+        record: Mapping[str, Any] = json.loads(stated.to_json())
+    labelled = f" (labelled {', '.join(label.name for label in stated.labels)})" if stated.labels else ""
+    says = f"the run's privacy statement{labelled} goes with the model, in the manifest"
+    return seal, Promise(kind="statement", says=says, statement=record)
 
 
 def _of_folder(model: "TrainedModel") -> Promise:
     if model.public_text is not None:
-        says = f"the model was made from public text alone ({model.public_text}), and nothing is promised to anybody"
+        says = f"the model was made from {model.public_text} and from nothing else; nothing is promised to anybody"
         return Promise(kind="public text", says=says, public_text=model.public_text)
     says = "nothing is known of the text that the model was made from; a finished run has a statement: export that"
     return Promise(kind="unknown", says=says)
