@@ -30,7 +30,7 @@ class Typist:
 
     touch: TouchModel = field(default_factory=TouchModel)
     language: Language = "en"  # of misspellings
-    interval: float = 0.27  # from a key press to the next
+    interval: float = 0.307  # from a key press to the next: fitted
     # -- lapses and mistakes
     forgotten_letter: float = 0.002  # each letter
     doubled_letter: float = 0.001  # each letter
@@ -41,10 +41,10 @@ class Typist:
     look_while: float = 0.10  # looks at the strip after a letter
     read_composed: float = 0.5  # reads an inline phrase when it appears
     look: float = 0.40  # one look, or reading a phrase
-    # -- what is seen of errors, and their repair
-    catch: float = 0.2  # sees wrong letters before the space
-    notice: float = 0.5  # sees a wrong word as soon as it stands there
-    reread: float = 0.3  # sees it at the end of the sentence
+    # -- what is seen of errors, and their repair: fitted
+    catch: float = 0.034  # sees wrong letters before the space
+    notice: float = 0.124  # sees a wrong word as soon as it stands there
+    reread: float = 0.057  # sees it at the end of the sentence
     reach: float = 1.5  # to put the caret at an earlier word
     # -- how people differ: standard deviations between them
     spread_interval: float = 0.35  # of ln interval
