@@ -40,6 +40,7 @@ INSTEAD: dict[str, dict[str, str]] = {
     "personalize": {"--clients": "8", "--batch-size": "5", "--learning-rate": "0.1"},
     "plan production": {"--population": "42100", "--report-goal-max": "65"},
     "pretrain": {"--embedding": "8", "--units": "8"},
+    "type": {"--users": "4", "--sentences": "2"},
     "simulate": {"--population": "20000", "--report-goal": "30", "--rounds": "60"},
     "tune": {
         "--report-goal": "20",
@@ -56,6 +57,7 @@ BESIDES: dict[str, dict[str, str]] = {
     "evaluate": {"--clients": "8", "--sentences": "4"},
     "personalize": {"--clients": "8", "--batch-size": "5", "--learning-rate": "0.1"},
     "plan production": {"--small-report-goal": "5", "--small-noise-multiplier": "0.54", "--rounds": "300"},
+    "type": {"--users": "4", "--sentences": "2"},
     "pretrain": {"--embedding": "8", "--units": "8", "--sentences": "200", "--every": "100", "--held-out": "4"},
 }
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from tacit.jobs.suggest import suggest
     from tacit.jobs.train import train
     from tacit.jobs.tune import tune
+    from tacit.jobs.type_ab import type_ab
     from tacit.jobs.vocabulary import extend_vocabulary
     from tacit.keyboard.model_folder import load_model
     from tacit.runs.folder import open_run
@@ -72,6 +73,7 @@ _HOME = {
     "suggest": "tacit.jobs.suggest",
     "train": "tacit.jobs.train",
     "tune": "tacit.jobs.tune",
+    "type_ab": "tacit.jobs.type_ab",
     "verify": "tacit.jobs.statement",
 }
 __all__ = [
@@ -107,6 +109,7 @@ __all__ = [
     "suggest",
     "train",
     "tune",
+    "type_ab",
     "verify",
 ]
 

@@ -90,6 +90,7 @@ RIGHT: dict[str, tuple[str, ...]] = {
     "suggest": ("model", "I will see"),
     "keyboard": ("model",),  # refused all the same, where there is no terminal
     "personalize": ("model", *MODEL_OUT, "--undated", "order"),
+    "type": ("model", "trigram:cache", *MODEL_OUT, "--epsilon", "4"),
     "plan steps": (*PLAN, "--zcdp", "0.5"),
     "plan run": (*PLAN, "--report-goal", "100"),
     "plan target": (*PLAN, "--zcdp", "0.5"),
@@ -368,11 +369,13 @@ def _with_damaged(at: Path) -> Iterator[tuple[str, tuple[str, ...], tuple[int, .
                 yield "data show", (name, "--verify"), REFUSED
                 yield "pretrain", (name, "--out", "new"), REFUSED
                 yield "evaluate", ("model", "--data", name), REFUSED
+                yield "type", ("model", "model", "--data", name, "--out", "new"), REFUSED
             case "model":
                 yield "evaluate", (name, "--data", "cache"), REFUSED
                 yield "suggest", (name, "I will see"), REFUSED
                 yield "export", (name, "--out", "new"), REFUSED
                 yield "personalize", (name, *MODEL_OUT), REFUSED
+                yield "type", ("model", name, *MODEL_OUT), REFUSED
             case "statement":
                 yield "verify", (name,), FAILS
             case "recipe":

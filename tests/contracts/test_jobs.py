@@ -28,12 +28,14 @@ from tests.training.tiny import MECHANISMS, SETTINGS, tiny_cache, tiny_recipe
 import tacit
 from tacit.compute import Hardware
 from tacit.data import Cache, TextsOf
+from tacit.data.typed_sentences import Share
 from tacit.discovery.alphabet import Alphabet
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.errors import RunError, TacitError
 from tacit.evaluation.fine_tuning import FineTuning
 from tacit.evaluation.settings import EvaluationSettings, PersonalizationSettings, ReleasePrice
 from tacit.evaluation.splits import TemporalSplit
+from tacit.evaluation.typing_settings import TypingSettings
 from tacit.jobs.machine_checks import CHECKS
 from tacit.keyboard.model_folder import write_model
 from tacit.keyboard.vocabulary import Provenance, Vocabulary
@@ -120,6 +122,13 @@ def personalize(cache: Cache, out: Path, progress: Progress, **changed: Any) -> 
     )
 
 
+def type_ab(cache: Cache, out: Path, progress: Progress, **changed: Any) -> Any:
+    settings = TypingSettings(share=Share(**{"sentences": 3, "words": 4, **changed}), sensitivity=2)
+    price = ReleasePrice(epsilon=9.0)
+    asked: dict[str, Any] = {"settings": settings, "release": price, "noise_seed": 3, "hardware": ONE}
+    return tacit.type_ab(model_for(cache), f"trigram:{cache.path}", cache, out, progress=progress, **asked)
+
+
 def pretrain(cache: Cache, out: Path, progress: Progress, **changed: Any) -> Any:
     central = CentralTraining(batch_size=2, words=6, learning_rate=0.01)
     plan = Pretraining(central=central, sentences=128, every=64, patience=2)
@@ -140,6 +149,7 @@ RUNS = {
     "tune": MakesARun(tune, {"report_goal": 5}, r"rounds\.report_goal", {"rates": (-1.0,)}),
     "evaluate": MakesARun(evaluate, {"sentences": 7}, "sentences", {"clients": 1}),
     "personalize": MakesARun(personalize, {"harm_weight": 3.0}, "harm_weight", {"harm_weight": -1.0}),
+    "type": MakesARun(type_ab, {"words": 5}, r"share\.words", {"sentences": -1}),
     "train": MakesARun(train, {"report_goal": 5}, r"rounds\.report_goal", {"report_goal": 5_000}),
     "discover": MakesARun(discover, {"prefixes": 7}, "prefixes", {"resample_users": False}),
 }
@@ -372,6 +382,9 @@ WITH_A_NETWORK = {  # the settings of a network come with JAX: only ever shorter
         "personalization_record",
         "plan_production",
         "production_files",
+        "typing_record",
+        "typing_run",
+        "typing_test",
     ),
     *("training_run", "tune", "tune_recipes", "tuning_result"),
 }

@@ -110,6 +110,7 @@ JOBS: dict[str, Callable[[Cache, Path, Path], Any]] = {
     "evaluate": lambda cache, model, out: tacit.evaluate([model], cache.path, out=out, hardware=ONE),
     "evaluate an open cache": lambda cache, model, out: tacit.evaluate([model], cache, out=out, hardware=ONE),
     "personalize": lambda cache, model, out: tacit.personalize(model, cache.path, out, hardware=ONE),
+    "type": lambda cache, model, out: tacit.type_ab(model, model, cache.path, out, hardware=ONE),
     "discover": lambda cache, _, out: tacit.discover(
         cache, KNOWN, out, DiscoverySettings(reports=LocalReportSettings(local_epsilon=6.0), users_per_layer=5)
     ),

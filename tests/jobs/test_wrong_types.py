@@ -59,6 +59,11 @@ WRONG: dict[str, tuple[str, Callable[[], Any]]] = {
     "train, seed": ("seed='a' is of the type str", lambda: job.train("no.toml", "out", seed="a")),
     "train, until": ("until=True is of the type bool", lambda: job.train("no.toml", "out", until=True)),
     "tune": ("recipe=3 is no path", lambda: job.tune(3, "out")),
+    "type_ab": ("settings={}", lambda: job.type_ab("a", "b", "cache", "out", settings={})),
+    "type_ab, model": ("a=3 is no path", lambda: job.type_ab(3, "b", "cache", "out")),
+    "type_ab, data": ("data=3 is no path", lambda: job.type_ab("a", "b", 3, "out")),
+    "type_ab, release": ("release=8", lambda: job.type_ab("a", "b", "cache", "out", release=8)),
+    "type_ab, seed": ("seed='1' is of the type str", lambda: job.type_ab("a", "b", "cache", "out", seed="1")),
     "verify": ("statement=3 is no path", lambda: job.verify(3)),
 }
 

@@ -3,10 +3,10 @@
 `data.py` brings text in, `vocab.py` and `discover.py` find its words, `plan.py` and `simulate.py` weigh privacy
 against computation and population, `design.py` chooses a mechanism, `account.py` proves and `verify.py` checks what
 it proved, `pretrain.py` makes a first model from public text, `recipe.py` writes recipes, `tune.py` finds settings in
-small trials, `train.py` trains and resumes, `evaluate.py` and `personalize.py` ask devices how a model does,
-`demo.py` is the main job, `report.py` shows and compares, `suggest.py` asks a model for next words, `export.py`
-writes it for phones, `keyboard.py` lets somebody type with one, and `keeper.py` is what a third party runs for secure
-sums.
+small trials, `train.py` trains and resumes, `evaluate.py` and `personalize.py` ask devices how a model does, `type.py`
+types with two of them, `demo.py` is the main job, `report.py` shows and compares, `suggest.py` asks a model for next
+words, `export.py` writes it for phones, `keyboard.py` lets somebody type with one, and `keeper.py` is what a third
+party runs for secure sums.
 """
 
 import sys
@@ -89,6 +89,10 @@ COMMANDS = {
     "personalize": at(
         "personalize:personalize",
         "Fine-tune a model on each client's own text, count who gains and loses, and release that with a guarantee.",
+    ),
+    "type": at(
+        "type:type_ab",
+        "Have simulated users type held-out text on two keyboards, and say whether B is improved, neutral or worse.",
     ),
     "plan": at("plan:app", "Plan a run before it is run: privacy, client visits and days."),
     "simulate": at(

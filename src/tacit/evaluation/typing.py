@@ -41,14 +41,15 @@ SLOTS = 8
 class Keyboard:
     """What is under test: a model, and how it is used.
 
-    search: what the decoder searches with where that is another model, over the same vocabulary; `model` then ranks its
-    candidates anew. compose: the least probability of an inline phrase; None offers none. Raises: InputError where the
-    parts do not belong together.
+    search: what the decoder searches with where that is another model, over the same vocabulary; `model` ranks its
+    candidates anew, or only suggests where it does not rank. compose: the least probability of an inline phrase; None
+    offers none. Raises: InputError where the parts do not belong together.
     """
 
     model: PhoneModel
     decoder: Decoder
     search: Reader | None = None
+    ranks: bool = True
     compose: float | None = None
     shown: int = SHOWN  # words in the strip
 
@@ -244,7 +245,8 @@ class _Hands:
         if self.search is None:
             return self.decoder.completions(points, self.model.log_probabilities, self.keyboard.shown)
         found = self.decoder.completions(points, self.search.log_probabilities, self.keyboard.shown)
-        return self.decoder.rescored(found, self.model.rescore([each.word for each in found]))
+        again = self.model.rescore([each.word for each in found]) if self.keyboard.ranks else None
+        return self.decoder.rescored(found, again) if again else found
 
     def _pick(self, how: str, word: str, form: str, strip: frozenset[str]) -> int:
         """A word of the strip; the keyboard puts the space after it."""
@@ -291,7 +293,7 @@ class _Hands:
                 self._look()
                 self._retype(letters, pressed)
         self._press(1)
-        search, rescorer = (self.search, self.model) if self.search else (self.model, None)
+        search, rescorer = self.search or self.model, self.model if self.search and self.keyboard.ranks else None
         correction = at_space(self.decoder, points, search.log_probabilities, rescorer=rescorer)
         self.sums["corrected"] += not correction.kept and correction.text.lower() != correction.letters
         text = meant.standing(correction)

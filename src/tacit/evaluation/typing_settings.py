@@ -60,6 +60,11 @@ class TypingSettings:
         if self.sensitivity < 0 or self.sensitivity == 1:
             raise InputError(f"sensitivity={self.sensitivity} must be 0 (not asked) or at least two users.")
 
+    @classmethod
+    def on(cls, layout: str, **others: Any) -> Self:
+        """With the fitted population on this layout. Raises: InputError."""
+        return cls(typist=typist_on(layout), **others)
+
     def to_plain(self) -> dict[str, Any]:
         """For TOML, which has no null."""
         return {name: value for name, value in to_plain(self).items() if value is not None}

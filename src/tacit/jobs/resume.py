@@ -25,6 +25,7 @@ RESUMED: Mapping[str, str] = {
     "tune": "tacit.jobs.tune:resume_tuning",
     "evaluate": "tacit.jobs.evaluate:resume_evaluation",
     "personalize": "tacit.jobs.personalize:resume_personalization",
+    "type": "tacit.jobs.type_ab:resume_typing",
 }
 
 

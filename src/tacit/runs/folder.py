@@ -214,7 +214,7 @@ class Run:
 
     @property
     def kind(self) -> str:
-        """Of run: "train", "discover", "evaluate", "personalize", "pretrain" or "tune"."""
+        """Of run: "train", "discover", "evaluate", "personalize", "type", "pretrain" or "tune"."""
         return self.metadata.kind
 
     @property

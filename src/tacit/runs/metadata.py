@@ -115,6 +115,7 @@ class DiscoveryMetadata(Metadata):
 class AskingMetadata(Metadata):
     """Of a run that asks clients about models."""
 
+    of: ClassVar[str]  # what its statement is about
     source: str  # of the clients' text
     asked: int  # clients
     delta: float  # where the epsilon of a release is given
@@ -125,6 +126,7 @@ class EvaluationMetadata(AskingMetadata):
     """Of a run of `tacit.evaluate`."""
 
     kind: ClassVar[str] = "evaluate"
+    of: ClassVar[str] = "models"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,6 +134,16 @@ class PersonalizationMetadata(AskingMetadata):
     """Of a run of `tacit.personalize`."""
 
     kind: ClassVar[str] = "personalize"
+    of: ClassVar[str] = "personalization"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TypingMetadata(AskingMetadata):
+    """Of a run of `tacit.type_ab`."""
+
+    kind: ClassVar[str] = "type"
+    of: ClassVar[str] = "typing"
+    data: str | None  # where the text is read from; None where it stood in memory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,6 +170,7 @@ METADATA: Mapping[str, type[Metadata]] = {
         DiscoveryMetadata,
         EvaluationMetadata,
         PersonalizationMetadata,
+        TypingMetadata,
         PretrainingMetadata,
         TuningMetadata,
     )

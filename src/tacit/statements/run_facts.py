@@ -16,7 +16,7 @@ from tacit.privacy.rounding import rounded_up
 from tacit.privacy.strategy import Record
 from tacit.records import from_plain
 from tacit.runs import Run
-from tacit.runs.metadata import AskingMetadata, DiscoveryMetadata, EvaluationMetadata, SecureSumUsed, TrainingMetadata
+from tacit.runs.metadata import AskingMetadata, DiscoveryMetadata, SecureSumUsed, TrainingMetadata
 from tacit.statements.accounts import Accounts, accounts_of, extrapolation_of, ledger_of, participation_of, trained
 from tacit.statements.facts import SideRelease, TrainingFacts
 from tacit.statements.facts_analytics import DiscoveryFacts, EvaluationFacts
@@ -262,7 +262,7 @@ def _summed(secure: Mapping[str, Any] | None) -> str:
 
 
 def evaluation_facts(run: Run, delta: float | None = None) -> EvaluationFacts | None:
-    """Of a run of `tacit evaluate` or `tacit personalize`; None where nothing is released. InputError for another."""
+    """Of a run that asked clients about models; None where nothing is released. InputError for another."""
     asked = run.metadata
     if not isinstance(asked, AskingMetadata):
         raise InputError(f"'{run.path}' is a run of `tacit {run.kind}`, which evaluates nothing; give one that does.")
@@ -271,7 +271,7 @@ def evaluation_facts(run: Run, delta: float | None = None) -> EvaluationFacts | 
         return None
     local = isinstance(ledger.releases[0], LocalReports)
     return EvaluationFacts(
-        of="models" if isinstance(asked, EvaluationMetadata) else "personalization",
+        of=asked.of,
         subjects=_subjects(settings),
         source=asked.source,
         split=settings["data"]["split"],

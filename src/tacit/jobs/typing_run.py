@@ -1,0 +1,193 @@
+"""Every user's typing on A and on B, kept line by line in a run folder, and what is released and reported of it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tomli_w
+from numpy.typing import NDArray
+
+from tacit.compute import Hardware
+from tacit.compute.cores import Cores
+from tacit.data.typed_sentences import TypingUser
+from tacit.errors import RunError
+from tacit.evaluation.settings import ReleasePrice
+from tacit.evaluation.typing import type_sentences
+from tacit.evaluation.typing_measures import Tally
+from tacit.evaluation.typing_release import queries_about
+from tacit.evaluation.typing_settings import Variant, variants
+from tacit.evaluation.typist import Typist
+from tacit.files import PathLike
+from tacit.jobs import budget
+from tacit.jobs.begin import begin, key_for, of_this_process
+from tacit.jobs.histograms import Lines, delta_of, planned_cost, released_step, statement_file
+from tacit.jobs.typing_record import Typed, about, exact_record, released_record
+from tacit.jobs.typing_test import TypingTest, asked_of
+from tacit.progress import Advanced, Progress, StageBegan, StageEnded
+from tacit.reports import typing as report
+from tacit.reports.page import FOR_READERS, ReportFiles, write_both
+from tacit.runs import Run
+from tacit.runs.metadata import TypingMetadata
+from tacit.statements.run_facts import promise_of
+
+TALLIES = Path("simulation") / "tallies.jsonl"
+VARIED = Path("simulation") / "sensitivity.jsonl"
+TYPING, VARYING = "typing", "typing with each parameter changed"  # stages: a step a user, a step a variant
+
+
+def typed_both(
+    test: TypingTest,
+    price: ReleasePrice | None,
+    out: Path,
+    *,
+    population: PathLike | None,
+    seed: int,
+    noise_seed: int | None,
+    hardware: Hardware,
+    progress: Progress,
+) -> tuple[dict[str, Any], ReportFiles]:
+    """See `tacit.type_ab`: the record of the report, and where it was written."""
+    hardware.apply(processor_only=True)
+    release = None if price is None else price.asking(len(test.typed.users))
+    varied = list(variants(test.settings.typist)) if test.settings.sensitivity else []
+    with _begin(test, release, out, population, seed, noise_seed) as run, run.locked():
+        if run.finished:
+            run.kept(str(TALLIES))
+        cores = Cores(hardware)
+        typed = _every_user(test, run, seed, cores, progress)
+        changed = _every_variant(test, run, seed, varied, cores, progress) if varied else {}
+        record, files = _release_and_report(test, run, release, typed, changed, seed)
+        run.keep_files(*FOR_READERS)
+        run.finish()
+        run.tidy()
+    return record, files
+
+
+def _begin(
+    test: TypingTest,
+    release: ReleasePrice | None,
+    out: Path,
+    population: PathLike | None,
+    seed: int,
+    noise_seed: int | None,
+) -> Run:
+    """A new run folder, or the one at `out`; RunError where that was begun with other settings."""
+    plain = test.settings.to_plain()
+    settings = {
+        "models": [asked_of(test.a.model), asked_of(test.b.model)],
+        **plain,
+        "data": {"split": plain["share"]["split"]},
+        "typed_sha256": test.typed.sha256,
+        **({} if test.search is None else {"searched_with": asked_of(test.search)}),
+        **({} if release is None else {"release": release.to_plain()}),
+        "seed": seed,
+        **({} if noise_seed is None else {"noise_seed": noise_seed}),
+    }
+    metadata = TypingMetadata(
+        **of_this_process(noise_seed),
+        source=test.typed.description,
+        asked=len(test.typed.users),
+        delta=delta_of(release),
+        data=test.place,
+    )
+    taken = budget.Asked.of(population, len(test.typed.users), planned_cost(release))
+    return begin(out, tomli_w.dumps(settings), metadata, key_for(noise_seed), asked=taken)
+
+
+# -- typing ------------------------------------------------------------------------------------------------------------
+
+
+def _every_user(test: TypingTest, run: Run, seed: int, cores: Cores, progress: Progress) -> Typed:
+    """Both keyboards under every user; each is on disk as soon as it is done. Hold the run's lock."""
+    lines = Lines(run.path / TALLIES)
+    lines.drop_torn_line()
+    done = {row["user"]: (_tally(row["a"]), _tally(row["b"])) for row in lines.rows()}
+    users = test.typed.users
+    progress(StageBegan(TYPING, len(users), len(done)))
+    left = [user for user in users if user.number not in done]
+    for user, both in zip(left, _typing(test, test.settings.typist, left, seed, cores), strict=True):
+        lines.append([{"user": user.number, "a": both[0]._asdict(), "b": both[1]._asdict()}])
+        done[user.number] = both
+        progress(Advanced(TYPING, len(done)))
+    progress(StageEnded(TYPING))
+    pairs = [done[user.number] for user in users]
+    return Typed(a=tuple(a for a, _ in pairs), b=tuple(b for _, b in pairs))
+
+
+def _every_variant(
+    test: TypingTest, run: Run, seed: int, varied: Sequence[Variant], cores: Cores, progress: Progress
+) -> dict[Variant, Typed]:
+    """The first users type again, with one parameter of the typist changed at a time. Hold the run's lock."""
+    lines = Lines(run.path / VARIED)
+    lines.drop_torn_line()
+    done = {
+        (row["parameter"], row["factor"]): Typed(a=tuple(map(_tally, row["a"])), b=tuple(map(_tally, row["b"])))
+        for row in lines.rows()
+    }
+    few = test.typed.users[: test.settings.sensitivity]
+    progress(StageBegan(VARYING, len(varied), len(done)))
+    for each in varied:
+        name = (each.parameter, each.factor)
+        if name in done:
+            continue
+        pairs = list(_typing(test, each.typist, few, seed, cores))
+        done[name] = Typed(a=tuple(a for a, _ in pairs), b=tuple(b for _, b in pairs))
+        tallies = {of: [tally._asdict() for tally in getattr(done[name], of)] for of in ("a", "b")}
+        lines.append([{"parameter": each.parameter, "factor": each.factor, **tallies}])
+        progress(Advanced(VARYING, len(done)))
+    progress(StageEnded(VARYING))
+    return {each: done[each.parameter, each.factor] for each in varied}
+
+
+def _typing(
+    test: TypingTest, typist: Typist, users: Sequence[TypingUser], seed: int, cores: Cores
+) -> Iterator[tuple[Tally, Tally]]:
+    """What each user does on A and on B, with the same random numbers; a user is one worker's."""
+
+    def one(device: Any, user: TypingUser) -> tuple[Tally, Tally]:
+        def on(keyboard: Any) -> Tally:
+            return type_sentences(keyboard, typist, user.sentences, seed=seed, user=user.name)
+
+        return on(test.a), on(test.b)
+
+    return cores.stream(one, users)
+
+
+def _tally(row: dict[str, float]) -> Tally:
+    try:
+        return Tally(**row)
+    except TypeError as error:
+        raise RunError(f"a line of {TALLIES.name} is of another version ({error}); begin a new run.") from error
+
+
+# -- releases ----------------------------------------------------------------------------------------------------------
+
+
+def _release_and_report(
+    test: TypingTest,
+    run: Run,
+    price: ReleasePrice | None,
+    typed: Typed,
+    varied: Mapping[Variant, Typed],
+    seed: int,
+) -> tuple[dict[str, Any], ReportFiles]:
+    """Release at the price what is not released yet, and write the pages of both; the record of them.
+
+    Hold the run's lock.
+    """
+    released = None
+    if price is not None:
+        budget.confirm(run)
+        numbers: NDArray[np.int64] = np.array([user.number for user in test.typed.users], np.int64)
+        released = released_step(run, price, queries_about(typed.a, typed.b), step=0, steps=1, clients=numbers)
+        budget.settle(run)
+    record = {
+        "run": str(run.path),
+        **about(test, seed),
+        "promise": promise_of(run),
+        "released": None if released is None else released_record(released),
+        "simulation_only": exact_record(test, typed, varied),
+    }
+    published, whole = report.pages(record)
+    return record, write_both(run.path, published=published, whole=whole, files=statement_file(run))
