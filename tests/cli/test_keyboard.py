@@ -11,6 +11,7 @@ import termios
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -84,14 +85,22 @@ class Terminal:
         os.close(self._child)
 
 
-@pytest.fixture
-def terminal(model: Path) -> Iterator[Terminal]:
-    opened = Terminal(sys.executable, "-m", "tacit", "keyboard", str(model))
-    yield opened
-    opened.close()
+@contextmanager
+def opened(*arguments: str) -> Iterator[Terminal]:
+    """Python in a terminal."""
+    terminal = Terminal(sys.executable, *arguments)
+    try:
+        yield terminal
+    finally:
+        terminal.close()
 
 
-def test_strip_correction_and_phrase_are_seen_live_and_keys_take_them(terminal: Terminal) -> None:
+def test_strip_correction_and_phrase_are_seen_live_and_keys_take_them(model: Path) -> None:
+    with opened("-m", "tacit", "keyboard", str(model)) as terminal:
+        type_and_look(terminal)
+
+
+def type_and_look(terminal: Terminal) -> None:
     terminal.until("1 the 2 quick 3 thank")
     terminal.type("teh")
     terminal.until("a blank writes the")
@@ -108,10 +117,21 @@ def test_strip_correction_and_phrase_are_seen_live_and_keys_take_them(terminal: 
     assert "the quick thank" in terminal.seen
 
 
-def test_stopped_by_a_signal_it_leaves_the_terminal_as_it_was(terminal: Terminal) -> None:
-    terminal.until("Ctrl-C leaves")
-    terminal.process.send_signal(signal.SIGTERM)
-    assert terminal.ended() == 128 + signal.SIGTERM
+DRAWING = """
+from tacit.cli.console import console
+from tacit.cli.raw_terminal import keys_pressed
+with console.screen() as screen:
+    for key in keys_pressed(0, draw=lambda: screen.update("drawn")):
+        pass
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_stopped_by_a_signal_it_leaves_the_terminal_as_it_was(number: signal.Signals) -> None:
+    with opened("-c", DRAWING) as terminal:
+        terminal.until("drawn")
+        terminal.process.send_signal(number)
+        assert terminal.ended() == 128 + number
 
 
 def test_without_a_terminal_it_is_refused_with_the_way_out(model: Path) -> None:

@@ -12,7 +12,7 @@ from tacit.cli.options import Json, command
 
 @command
 def suggest(
-    model: Annotated[Path, typer.Argument(help="A finished run, a pre-training or a model folder.")],
+    model: Annotated[Path, typer.Argument(help="A finished run, a model folder, an export, or trigram:CACHE.")],
     prompts: Annotated[list[str], typer.Argument(help='Whole words, as "I will see"; each prompt is a row.')],
     words: Annotated[int, typer.Option(help="Next words to suggest after each prompt.")] = 3,
     json: Json = False,
