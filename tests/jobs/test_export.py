@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import os
 import shutil
 import signal
@@ -17,6 +18,7 @@ import numpy as np
 import onnx
 import pytest
 from tests.keyboard.gru import Gru
+from tests.keyboard.slow_combined import read
 from tests.keyboard.test_onnx_step import GruWithCell
 from tests.training.tiny import MECHANISMS, SETTINGS, tiny_cache, tiny_recipe
 from typer.testing import CliRunner
@@ -25,6 +27,7 @@ import tacit
 from tacit.cli.commands import app
 from tacit.data import Cache
 from tacit.errors import CacheError, InputError, RunError
+from tacit.keyboard import dictionary
 from tacit.keyboard import export as parts
 from tacit.keyboard.exported import MANIFEST, SCORE, STEP, load_exported
 from tacit.keyboard.model_folder import load_model, write_model, write_origin
@@ -47,6 +50,12 @@ def model(cache: Cache) -> Path:
     parameters = jax.tree.map(lambda leaf: 4.0 * leaf, SETTINGS.init(jax.random.key(1)))
     write_model(folder, SETTINGS, parameters, cache.vocabulary_json.encode())
     return folder
+
+
+@pytest.fixture(autouse=True)
+def short_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a model is asked for its dictionary: tests/keyboard/test_dictionary.py asks more."""
+    monkeypatch.setattr(dictionary, "PLACES", 50)
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +107,7 @@ def test_a_network_that_does_not_say_how_it_trains_is_exported_without(cache: Ca
 def test_what_the_manifest_says(model: Path, tmp_path: Path) -> None:
     made = tacit.export(model, tmp_path / "phone")
     record, vocabulary = json.loads((tmp_path / "phone" / MANIFEST).read_text()), load_model(model).vocabulary
-    assert made.to_record() == {**record, "folder": str(tmp_path / "phone")}
+    assert made.to_record() == {**record, "folder": str(tmp_path / "phone"), "locale": "en"}
     assert (record["schema"], record["version"], record["tacit"]) == ("tacit.export", 1, tacit.__version__)
     assert record["model"] == load_model(model).digest and record["run"] is None and record["quantization"] is None
     assert record["network"] == {"kind": "cifg", "vocabulary": 60, "embedding": 8, "units": 16, "tied": False}
@@ -175,6 +184,23 @@ def test_a_run_s_statement_does_not_go_with_another_model(trained: Path, model: 
     with pytest.raises(RunError, match=r"origin\.json' is not what the run wrote"):
         tacit.export(run, tmp_path / "phone")
     assert not (tmp_path / "phone").exists()
+
+
+def test_the_dictionary_names_the_run_s_guarantee_and_its_time(trained: Path, model: Path, tmp_path: Path) -> None:
+    made = tacit.export(trained, tmp_path / "phone", locale="en-GB")
+    listed, statement = read((tmp_path / "phone" / dictionary.DICTIONARY).read_text()), tacit.statement(trained)
+    assert (
+        f"epsilon {math.ceil(1000 * statement.figures['realised']['epsilon']) / 1000:g} "
+        in listed.header["description"]
+    )
+    with tacit.open_run(trained) as run:
+        assert listed.header["date"] == str(int(run.metadata.created))
+    assert listed.header["locale"] == made.locale == "en_GB" and any(listed.bigrams.values())
+    assert listed.words.keys() == set(load_model(trained).vocabulary.words)
+    tacit.export(model, tmp_path / "unknown")
+    listed = read((tmp_path / "unknown" / dictionary.DICTIONARY).read_text())
+    assert "no guarantee" in listed.header["description"] and not any(listed.bigrams.values())
+    assert listed.header["date"] == str(int((model / "model.safetensors").stat().st_mtime))
 
 
 def test_public_and_unknown_text_is_called_so(model: Path, tmp_path: Path) -> None:
@@ -324,6 +350,8 @@ def test_what_cannot_be_exported(model: Path, cache: Cache, tmp_path: Path) -> N
         tacit.export(cache.path, out)
     with pytest.raises(InputError, match="quantize='int2' is unknown"):
         tacit.export(model, out, quantize="int2")
+    with pytest.raises(InputError, match="the locale 'English' is none"):
+        tacit.export(model, out, locale="English")
     assert not out.exists()
     tacit.export(model, out)
     with pytest.raises(InputError, match="is an export already"):
@@ -352,6 +380,7 @@ def test_the_command_prints_files_and_promise_or_the_manifest(model: Path, tmp_p
     assert result.exit_code == 0, result.output
     rows = {line.split()[0]: line.split()[1] for line in result.stdout.splitlines()[1 : len(parts.PARTS) + 1]}
     assert rows == {name: f"{len(each):,}" for name, each in content(out).items() if name != MANIFEST}
+    assert "words.combined says locale=en;" in result.stdout
     assert "releases nothing new" in result.stdout and f"tacit suggest {out}" in result.stdout
     as_json = CliRunner().invoke(app, ["export", str(model), "--out", str(out), "--json"])
     assert json.loads(as_json.stdout) == tacit.export(model, out).to_record()

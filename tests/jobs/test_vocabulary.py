@@ -56,7 +56,7 @@ def finished(folder: Path, found: list[dict[str, Any]] | None = FOUND, **simulat
 def test_words_follow_the_old_ones_by_their_counts(tmp_path: Path) -> None:
     new = extend_vocabulary(KNOWN, finished(tmp_path))
     assert new.words == ("the", "of", "don't", "selfie", "brunch")
-    assert new.provenance.kind == "discovered"
+    assert new.provenance.kind == "discovered" and new.discovered == ("don't", "selfie", "brunch")
     assert new.provenance.description == "two words; and words discovered with local epsilon 8 a report, 2 a user"
 
 
@@ -73,7 +73,7 @@ def test_a_simulation_says_that_nothing_protects_its_clients(tmp_path: Path) -> 
 def test_a_file_is_made_and_never_replaced(tmp_path: Path) -> None:
     run, old, new = finished(tmp_path), tmp_path / "vocabulary.json", tmp_path / "made" / "new.json"
     made = extend_file(old, run, new, most=3)
-    assert Vocabulary.load(new) == made.vocabulary
+    assert Vocabulary.load(new) == made.vocabulary and made.vocabulary.provenance.discovered == 3
     record = made.to_record()
     assert (record["added"], record["not_words"], record["provenance"]) == (3, 2, "discovered")
     with pytest.raises(InputError, match="never replaced"):

@@ -31,6 +31,7 @@ WRONG: dict[str, tuple[str, Callable[[], Any]]] = {
     "evaluate, settings": ("settings={}", lambda: job.evaluate(["run"], "cache", settings={})),
     "export": ("run=3 is no path", lambda: job.export(3, "out")),
     "export, out": ("out=3 is no path", lambda: job.export("run", 3)),
+    "export, locale": ("locale=3 is of the type int", lambda: job.export("run", "out", locale=3)),
     "export, quantize": ("quantize=8 is of the type int", lambda: job.export("run", "out", quantize=8)),
     "extend_vocabulary": ("vocabulary=3 is no path", lambda: job.extend_vocabulary(3, 4)),
     "import_data": ("source=3", lambda: job.import_data(3, "out")),

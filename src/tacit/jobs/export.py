@@ -3,14 +3,16 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tacit.errors import InputError, RunError, of_type
 from tacit.extras import of_extra
 from tacit.files import PathLike, as_path, check_folder
 from tacit.jobs.opening import opened
 from tacit.jobs.statement import statement
+from tacit.keyboard.dictionary import DICTIONARY, LOCALE, checked_locale
 from tacit.keyboard.exported import TRAIN, Exported, Promise, is_exported
+from tacit.keyboard.model_files import WEIGHTS
 from tacit.runs import Run
 from tacit.runs.journal import DATABASE
 
@@ -29,6 +31,7 @@ class Export:
     """A folder with a model as keyboards load it."""
 
     exported: Exported
+    locale: str  # that its dictionary names
 
     def blocks(self) -> "list[Block]":
         """What people read of it: files and sizes, what is promised, and how to ask it for words."""
@@ -44,6 +47,7 @@ class Export:
             *([] if TRAIN in manifest.files else [Paragraph(untrained)]),
             Paragraph(f"Privacy: {said}"),
             *([Paragraph(PRIVATE_WORDS)] if manifest.vocabulary.provenance.kind == "private" else []),
+            Paragraph(f"{DICTIONARY} says locale={self.locale}; --locale names another language."),
             Paragraph(f"Ask it for next words: tacit suggest {folder} 'thank you for'"),
         ]
 
@@ -53,6 +57,7 @@ class Export:
             "schema": "tacit.export",
             "version": 1,
             "folder": str(self.exported.folder),
+            "locale": self.locale,
             **self.exported.manifest.to_record(),
         }
 
@@ -62,18 +67,18 @@ class Export:
         return to_html_fragment(self.blocks())
 
 
-def export(run: Run | PathLike, out: PathLike, *, quantize: str | None = None) -> Export:
-    """Write a model as ONNX graphs, weights and words into the folder `out`, whole or not at all.
+def export(run: Run | PathLike, out: PathLike, *, quantize: str | None = None, locale: str = LOCALE) -> Export:
+    """Write a model as ONNX graphs, weights, words and a dictionary into the folder `out`, whole or not at all.
 
     run: a finished run, a pre-training, or a model folder; only a run has a privacy statement, which goes with the
-    model. quantize: "int8" or "int4" for smaller graphs, left out float32. An export that is at `out` is replaced, and
-    nothing else. An export releases nothing new: it is computed from the model. Raises: InputError where there is no
-    model, its network cannot be exported, or `out` is something else; RunError where the run's files are not what it
-    wrote.
+    model. quantize: "int8" or "int4" for smaller graphs, left out float32. locale: the language of the words, as the
+    dictionary names it. An export that is at `out` is replaced, and nothing else. An export releases nothing new: it is
+    computed from the model. Raises: InputError where there is no model, its network cannot be exported, or `out` is
+    something else; RunError where the run's files are not what it wrote.
     """
     source = run.path if isinstance(run, Run) else as_path("run", run)
     of_type("quantize", quantize, str, type(None))
-    target = as_path("out", out)
+    locale, target = checked_locale(locale), as_path("out", out)
     check_folder("--out", target)
     of_extra("export", "onnx")
     from tacit.keyboard.export import Exporting, check_place, write_export
@@ -82,13 +87,22 @@ def export(run: Run | PathLike, out: PathLike, *, quantize: str | None = None) -
     check_place(target)
     if is_exported(source):
         raise InputError(f"'{source}' is an export already; name the run or the model folder that it was made from.")
-    asked = Exporting(load_model(source), quantize)
-    seal, privacy = _of_run(run, asked.model) if (source / DATABASE).is_file() else (None, _of_folder(asked.model))
-    return Export(exported=write_export(asked, target, privacy=privacy, run=seal))
+    model = load_model(source)
+    origin = _of_run(run, model) if (source / DATABASE).is_file() else _of_folder(model)
+    asked = Exporting(model, origin.privacy, origin.date, locale, quantize)
+    return Export(exported=write_export(asked, target, run=origin.run), locale=locale)
 
 
-def _of_run(run: Run | PathLike, model: "TrainedModel") -> tuple[str, Promise]:
-    """The seal of the run and what it promises. Raises: RunError where the model is not the one that it wrote."""
+class _Origin(NamedTuple):
+    """Where a model comes from."""
+
+    privacy: Promise
+    date: int  # when its run began, or its weights were written, in seconds since 1970
+    run: str | None = None  # the seal of the run
+
+
+def _of_run(run: Run | PathLike, model: "TrainedModel") -> _Origin:
+    """What a run says of its model. Raises: RunError where the model is not the one that it wrote."""
     with opened(run) as found:
         names = found.files_at("model")
         strange = [name for name in names if name not in found.files]
@@ -97,17 +111,22 @@ def _of_run(run: Run | PathLike, model: "TrainedModel") -> tuple[str, Promise]:
             raise RunError(f"{what}, so its statement is not that of a model; `tacit resume {found.path}` ends a run.")
         for name in names:
             found.kept(name)
-        seal = found.seal
+        seal, created = found.seal, int(found.metadata.created)
         if model.public_text is not None:
-            return seal, _of_folder(model)
+            return _of_folder(model)._replace(date=created, run=seal)
         stated = statement(found)
         record: Mapping[str, Any] = json.loads(stated.to_json())
     labelled = f" (labelled {', '.join(label.name for label in stated.labels)})" if stated.labels else ""
     says = f"the run's privacy statement{labelled} goes with the model, in the manifest"
-    return seal, Promise(kind="statement", says=says, statement=record)
+    return _Origin(Promise(kind="statement", says=says, statement=record), created, seal)
 
 
-def _of_folder(model: "TrainedModel") -> Promise:
+def _of_folder(model: "TrainedModel") -> _Origin:
+    folder = model.path / "model" if (model.path / "model" / WEIGHTS).is_file() else model.path
+    return _Origin(_public_or_unknown(model), int((folder / WEIGHTS).stat().st_mtime))
+
+
+def _public_or_unknown(model: "TrainedModel") -> Promise:
     if model.public_text is not None:
         says = f"the model was made from {model.public_text} and from nothing else; nothing is promised to anybody"
         return Promise(kind="public text", says=says, public_text=model.public_text)

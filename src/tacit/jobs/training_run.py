@@ -101,7 +101,7 @@ def begin(
         asked=asked.to_toml(),
         recipe=recipe.to_toml(),
         data=cache_used(cache),
-        vocabulary=asdict(vocabulary.provenance),
+        vocabulary={"kind": vocabulary.provenance.kind, "description": vocabulary.provenance.description},
         population=len(clients),
         report_goal=plan.report_goal,
         participation=asdict(plan.guarantee.participation),

@@ -1,7 +1,7 @@
 """`tacit.extend_vocabulary`: a vocabulary that learns the words that a discovery run found."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +115,8 @@ def _extended(
     fresh = [word for word in dict.fromkeys(taken[:most]) if word not in set(old.words)]
     if not fresh:
         raise InputError("the run found no word that could be added; ask more users, or a larger epsilon.")
-    new = Vocabulary(words=(*old.words, *fresh), provenance=_origin(run, old), lowercase=old.lowercase)
+    origin = replace(_origin(run, old), discovered=old.provenance.discovered + len(fresh))
+    new = Vocabulary(words=(*old.words, *fresh), provenance=origin, lowercase=old.lowercase)
     return Extension(vocabulary=new, path=None, added=len(fresh), not_words=len(ranked) - len(taken), held_out=None)
 
 

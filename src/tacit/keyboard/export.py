@@ -18,6 +18,7 @@ from safetensors.numpy import save
 import tacit
 from tacit.errors import InputError
 from tacit.files import folder_beside, replace_folder, write_whole
+from tacit.keyboard.dictionary import DICTIONARY, LOCALE, dictionary_of
 from tacit.keyboard.exported import (
     MANIFEST,
     SCORE,
@@ -43,6 +44,9 @@ class Exporting:
     """What is exported and how; each writer of a part takes from it what it needs."""
 
     model: TrainedModel
+    privacy: Promise  # of the model
+    date: int  # in seconds since 1970, of the dictionary
+    locale: str = LOCALE  # of the dictionary
     quantize: str | None = None  # a name of QUANTIZATIONS; None is float32
 
     def __post_init__(self) -> None:
@@ -87,6 +91,9 @@ PARTS: Mapping[str, Callable[[Exporting], bytes | None]] = MappingProxyType(
         TRAIN: _train,
         WEIGHTS: _weights,
         WORDS: lambda asked: asked.model.vocabulary.to_json().encode(),
+        DICTIONARY: lambda asked: dictionary_of(
+            asked.model.phone, asked.privacy, locale=asked.locale, date=asked.date
+        ).encode(),
     }
 )
 
@@ -108,17 +115,17 @@ def check_place(out: Path) -> None:
         )
 
 
-def write_export(asked: Exporting, out: Path, *, privacy: Promise, run: str | None = None) -> Exported:
+def write_export(asked: Exporting, out: Path, *, run: str | None = None) -> Exported:
     """Write the folder; an export that is there is replaced once the new one is whole.
 
-    privacy: of the model. run: the seal of the run that trained it. Raises: InputError where `out` is something else,
-    or the network cannot be exported.
+    run: the seal of the run that trained the model. Raises: InputError where `out` is something else, or the network
+    cannot be exported.
     """
     check_place(out)
     with folder_beside(out) as draft:
         contents = ((name, part(asked)) for name, part in PARTS.items())
         files = {name: _written(draft / name, content) for name, content in contents if content is not None}
-        manifest = _manifest(asked, files, privacy, run)
+        manifest = _manifest(asked, files, run)
         content = json.dumps(manifest.to_record(), indent=1, ensure_ascii=False) + "\n"
         write_whole(draft / MANIFEST, content.encode())
         replace_folder(out, draft)
@@ -130,7 +137,7 @@ def _written(path: Path, content: bytes) -> ExportedFile:
     return ExportedFile(sha256=hashlib.sha256(content).hexdigest(), bytes=len(content))
 
 
-def _manifest(asked: Exporting, files: Mapping[str, ExportedFile], privacy: Promise, run: str | None) -> Manifest:
+def _manifest(asked: Exporting, files: Mapping[str, ExportedFile], run: str | None) -> Manifest:
     model, words = asked.model, asked.model.vocabulary
     return Manifest(
         tacit=tacit.__version__,
@@ -143,6 +150,6 @@ def _manifest(asked: Exporting, files: Mapping[str, ExportedFile], privacy: Prom
         vocabulary=ExportedWords(
             sha256=words.sha256, size=words.size, lowercase=words.lowercase, provenance=words.provenance
         ),
-        privacy=privacy,
+        privacy=asked.privacy,
         files=files,
     )

@@ -34,11 +34,13 @@ ProvenanceKind = Literal["public", "word list", "discovered", "private"]
 class Provenance:
     """Where a vocabulary's words come from; `private` means that it is released without a guarantee.
 
-    `discovered`: some of them by a discovery run, under the guarantee that the description names.
+    `discovered`: some of them by a discovery run, under the guarantee that the description names. discovered: so many,
+    the last of the vocabulary, were found by such runs; extended vocabularies of before this was recorded have 0.
     """
 
     kind: ProvenanceKind
     description: str
+    discovered: int = 0
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(ProvenanceKind):
@@ -57,6 +59,11 @@ class Vocabulary:
     def __post_init__(self) -> None:
         if not self.words:
             raise InputError("a vocabulary of no words predicts nothing; give at least one word.")
+        if not 0 <= self.provenance.discovered <= len(self.words):
+            raise InputError(
+                f"discovered={self.provenance.discovered} of {len(self.words)} words cannot be the last ones; say how "
+                "many of them were found."
+            )
         if len(self._ids) != len(self.words):
             twice = next(word for word, times in Counter(self.words).items() if times > 1)
             raise InputError(f"the word {twice!r} is in the vocabulary twice; keep one of the two.")
@@ -83,6 +90,11 @@ class Vocabulary:
     def size(self) -> int:
         """How many ids there are: the words and the four specials."""
         return SPECIALS + len(self.words)
+
+    @property
+    def discovered(self) -> tuple[str, ...]:
+        """The words that discovery runs found; see Provenance."""
+        return self.words[len(self.words) - self.provenance.discovered :]
 
     @cached_property
     def ranked(self) -> bool:
@@ -120,8 +132,8 @@ class Vocabulary:
         return hashlib.sha256(content.encode()).hexdigest()
 
     def _said(self) -> dict[str, Any]:
-        """Everything but the digest, as plain values."""
-        provenance = {"kind": self.provenance.kind, "description": self.provenance.description}
+        """Everything but the digest, as plain values; without discovered words as it was before there were any."""
+        provenance = {name: value for name, value in vars(self.provenance).items() if name != "discovered" or value}
         return {"lowercase": self.lowercase, "provenance": provenance, "words": self.words}
 
     def to_json(self) -> str:
