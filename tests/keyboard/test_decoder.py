@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.keyboard import slow_decoder
 
 from tacit.errors import InputError
+from tacit.keyboard import decoder_loops
 from tacit.keyboard.decoder import Decoder
 from tacit.keyboard.lexicon import LONGEST, Lexicon
 from tacit.keyboard.touch import LAYOUTS, TouchModel
@@ -68,6 +69,18 @@ def test_a_narrow_beam_never_scores_a_word_too_high(seed: int, beam: int) -> Non
     exact = dict(slow_decoder.decode(TOUCH, WORDS, points, flat(), 1.0))
     for each in decoder_of(beam=beam).decode(points, flat(), k=5):
         assert each.score <= exact[each.word] + 1e-3
+
+
+@settings(deadline=None)
+@given(totals=st.lists(st.floats(-40, 0, width=32), min_size=1, max_size=60), beam=st.integers(1, 20))
+def test_the_best_of_a_layer_stay_and_the_rest_is_forgotten(totals: list[float], beam: int) -> None:
+    scores, reached = np.array(totals, np.float32), np.arange(len(totals), dtype=np.int32)
+    kept = decoder_loops._pruned(scores, reached, len(totals), np.zeros(len(totals), np.float32), beam)
+    stay = set(reached[:kept].tolist())
+    least = sorted(totals)[-min(beam, len(totals))]
+    assert {at for at, total in enumerate(totals) if total >= least} <= stay
+    assert all(totals[at] >= least - 40 * 2**-16 for at in stay)
+    assert all((scores[at] > -math.inf) == (at in stay) for at in range(len(totals)))
 
 
 @pytest.mark.parametrize(
