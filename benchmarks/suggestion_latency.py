@@ -5,7 +5,7 @@ compiled step of JAX; what a session answers after a word (a phrase, candidates)
 fresh process costs until its first suggestion, beside one that does the same by JAX. One JSON line each, medians of CPU
 milliseconds over WORDS words; the parameters are random, which costs the same as trained ones.
 
-    OMP_NUM_THREADS=1 python benchmarks/suggestion_latency.py
+    OMP_NUM_THREADS=1 python benchmarks/suggestion_latency.py [--pytorch]
 """
 
 import argparse
@@ -33,6 +33,7 @@ from tacit.evaluation.trigram import BackedOffTrigram
 from tacit.evaluation.trigram_reader import TrigramReader
 from tacit.keyboard.cifg import Cifg
 from tacit.keyboard.exported import STEP, load_exported
+from tacit.keyboard.model_files import WEIGHTS
 from tacit.keyboard.model_folder import TrainedModel, load_model, write_model
 from tacit.keyboard.onnx_reader import OnnxReader
 from tacit.keyboard.suggest import TypingSession
@@ -77,6 +78,27 @@ def by_jax(model: TrainedModel, exported: Path) -> tuple[Any, Next]:
     units, width = p.projection.shape
     begin = jnp.zeros(units), jnp.zeros(width)
     return begin, lambda state, word: jax.block_until_ready(following(state, np.int32(word)))
+
+
+def by_pytorch(model: TrainedModel, exported: Path) -> tuple[Any, Next]:
+    """The same lines, operation by operation; the weights are those of the export."""
+    import torch
+    from safetensors.torch import load_file
+
+    torch.set_num_threads(1)
+    p = load_file(exported / WEIGHTS)
+
+    @torch.inference_mode()
+    def following(state: Any, word: int) -> tuple[Any, Any]:
+        cell, output = state
+        update, candidate, emit = (torch.cat([p["embedding"][word], output]) @ p["kernel"] + p["bias"]).chunk(3)
+        cell = torch.lerp(cell, torch.tanh(candidate), torch.sigmoid(update))
+        output = (torch.sigmoid(emit) * torch.tanh(cell)) @ p["projection"]
+        logs = torch.log_softmax(output @ p["output"] + p["output_bias"], 0)
+        return (cell, output), logs[SPECIALS:].topk(3)
+
+    units, width = p["projection"].shape
+    return (torch.zeros(units), torch.zeros(width)), following
 
 
 BY = {"ONNX Runtime": by_onnx, "NumPy": by_numpy, "JAX": by_jax}
@@ -172,14 +194,16 @@ def made(folder: Path, size: int) -> TrainedModel:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--starts", type=int, default=5, help="fresh processes for each median")
+    parser.add_argument("--pytorch", action="store_true", help="a word by PyTorch, too, which is installed separately")
     asked = parser.parse_args()
+    twins = {**BY, "PyTorch": by_pytorch} if asked.pytorch else BY
     print(json.dumps({"cores": multiprocessing.cpu_count(), "load": os.getloadavg()[0], "jax": jax.__version__}))
     for size, goal in GOALS.items():
         with tempfile.TemporaryDirectory() as at:
             model, exported = made(Path(at, "model"), size), Path(at, "phone")
             tacit.export(model.path, exported)
             megabytes = round((exported / STEP).stat().st_size / 1e6, 2)
-            for name, by in BY.items():
+            for name, by in twins.items():
                 row = {"what": "a word", "by": name, "words": size, **a_word(model, exported, *by(model, exported))}
                 print(json.dumps(row | ({"goal_ms": goal, "megabytes": megabytes} if name == "ONNX Runtime" else {})))
             print(json.dumps({"what": "asked of a session", "words": size, "cpu_ms": answers(model)}))

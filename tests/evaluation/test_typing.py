@@ -14,7 +14,9 @@ from tacit.evaluation.intervals import paired_change
 from tacit.evaluation.typing import Tally, distance, type_sentences, with_lapses
 from tacit.evaluation.typing_measures import MEASURES, total
 from tacit.evaluation.typist import POPULATION, Typist, flawless
+from tacit.keyboard.decoder import Decoder
 from tacit.keyboard.touch import LAYOUTS, Points, TouchModel
+from tacit.keyboard.user_words import NO_WORDS, UserWords
 
 TEXT = [["the", "cat", "sat"], ["a", "dog", "went", "home"]]
 CALM = flawless(TouchModel(), interval=0.25)
@@ -262,3 +264,18 @@ def test_a_keyboard_of_parts_that_do_not_belong_together_is_refused() -> None:
     board = keyboard()
     with pytest.raises(InputError, match="lexicon is not the vocabulary of scripted"):
         replace(board, decoder=keyboard(words=["other", "words", "here"]).decoder)
+
+
+def test_words_that_only_the_lexicon_has_are_corrected_to() -> None:
+    """Without them the letters that were hit stay, or another word takes their place."""
+    board = keyboard()
+    more = UserWords.by_share({"selfie": 0.5}, board.model.vocabulary)
+    lexicon = board.decoder.lexicon.with_words(more.words)
+    larger = replace(board, decoder=Decoder(lexicon, board.decoder.touch), more_words=more)
+    text = [["the", "selfie"]] * 60
+    before, after = (typed(each, replace(POPULATION, catch=0.0), text) for each in (board, larger))
+    assert before.words == after.words and before.needed == after.needed
+    assert after.modified < 0.5 * before.modified
+    assert typed(replace(larger, search=board.model.reader), text=[["the", "selfie"]]).keystrokes == 11
+    with pytest.raises(InputError, match="and more words with Lexicon"):
+        replace(larger, more_words=NO_WORDS)

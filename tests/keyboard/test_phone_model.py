@@ -1,5 +1,6 @@
 """A model as the phone holds it: the same answers as the trained one, without an accelerator's libraries."""
 
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ from tacit.keyboard.language_model import LanguageModel
 from tacit.keyboard.model_folder import load_model, write_model
 from tacit.keyboard.phone_model import PhoneModel, load_phone_model
 from tacit.keyboard.suggest import TypingSession
+from tacit.keyboard.user_words import UserWords
 from tacit.keyboard.vocabulary import EOS, OOV
 
 WORDS = words_of(*(f"w{number}" for number in range(56)))
@@ -138,3 +140,36 @@ def test_a_user_s_word_is_shown_and_read_as_unknown() -> None:
 def test_what_is_no_dictionary_is_refused(counts: Any, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         TypingSession(table_of(THREE, ROWS), THREE, user_words=counts)
+
+
+# -- words with shares of their own, as discovered ones have ----------------------------------------------------------
+
+
+def test_shares_divide_the_probability_of_unknown_words_and_a_decoder_s_log_probabilities_sum_to_one() -> None:
+    shares = {"selfie": 0.5, "brunch": 0.25, "two": 0.1}  # "two" is known
+    own = UserWords.by_share(shares, THREE)
+    assert own.words == ("selfie", "brunch") and own.others == 0.25
+    plain = TypingSession(table_of(THREE, ROWS), THREE)
+    session = TypingSession(table_of(THREE, ROWS), THREE, user_words=own)
+    logs, unknown = session.with_own_words, math.exp(plain.log_probabilities[OOV])
+    assert logs.shape == (THREE.size + 2,) and np.exp(logs.astype(np.float64)).sum() == pytest.approx(1.0, abs=1e-6)
+    assert np.exp(logs[[-2, -1, OOV]]) == pytest.approx([0.5 * unknown, 0.25 * unknown, 0.25 * unknown], rel=1e-5)
+    assert session.rescore(["selfie", "brunch", "other"]) == pytest.approx([*logs[-2:], logs[OOV]], abs=1e-6)
+    assert plain.with_own_words is plain.log_probabilities
+    everything = UserWords.by_share({"selfie": 1.0}, THREE)
+    assert TypingSession(table_of(THREE, ROWS), THREE, user_words=everything).with_own_words[OOV] == -math.inf
+
+
+@pytest.mark.parametrize(
+    ("shares", "sentence"),
+    [
+        ({"selfie": 0.0}, "the share 0 of 'selfie' is none"),
+        ({"selfie": math.nan}, "the share nan of 'selfie' is none"),
+        ({"selfie": 0.6, "brunch": 0.6}, r"sum to 1\.2"),
+        ({"two words": 0.1}, "'two words' is not one word"),
+        ({"selfie": "0.1"}, "the share of 'selfie'=.* is of the type str"),
+    ],
+)
+def test_what_are_no_shares(shares: Any, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        UserWords.by_share(shares, THREE)

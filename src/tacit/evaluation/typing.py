@@ -28,6 +28,7 @@ from tacit.keyboard.metrics import SHOWN
 from tacit.keyboard.phone_model import PhoneModel
 from tacit.keyboard.suggest import Reader, TypingSession
 from tacit.keyboard.touch import KeyboardLayout, Keys, Points
+from tacit.keyboard.user_words import NO_WORDS, UserWords
 
 LONGEST_TYPED = LONGEST // 2  # letters between two spaces: doublings and strays still fit in what a decoder takes
 UNSPELLED = "<unspelled>"  # stands in the context for a word of which only the place is known
@@ -52,16 +53,17 @@ class Keyboard:
     ranks: bool = True
     compose: float | None = None
     shown: int = SHOWN  # words in the strip
+    more_words: UserWords = NO_WORDS  # that the model lacks and the lexicon has, and their shares of unknown words
 
     def __post_init__(self) -> None:
         of_type("shown", self.shown, int)
         words = len(self.model.vocabulary.words)
         if not 1 <= self.shown <= words:
             raise InputError(f"shown={self.shown} words do not fit the strip; show 1 to {words:,}, all that there are.")
-        if self.decoder.lexicon.words[:words] != self.model.vocabulary.words:
+        if self.decoder.lexicon.words != self.model.vocabulary.words + self.more_words.words:
             raise InputError(
                 f"the decoder's lexicon is not the vocabulary of {self.model.name}; make it with "
-                "Lexicon.of(model.vocabulary.words, layout)."
+                "Lexicon.of(model.vocabulary.words, layout), and more words with Lexicon.with_words(more_words.words)."
             )
 
 
@@ -141,8 +143,9 @@ class _Hands:
         self.keyboard, self.person, self.key = keyboard, person, key
         self.decoder, self.layout = keyboard.decoder, person.touch.layout
         self.sums: dict[str, float] = dict.fromkeys(Tally._fields, 0)
-        self.beginning = keyboard.model.typing()
-        self.search_beginning = keyboard.search and TypingSession(keyboard.search, keyboard.model.vocabulary)
+        self.beginning = keyboard.model.typing(keyboard.more_words)
+        words, more = keyboard.model.vocabulary, keyboard.more_words
+        self.search_beginning = keyboard.search and TypingSession(keyboard.search, words, user_words=more)
 
     def type(self, place: int, sentence: Sequence[str | None]) -> None:
         """One sentence, and what is repaired when it is read again."""
@@ -243,8 +246,8 @@ class _Hands:
 
     def _completions(self, points: Points) -> tuple[Candidate, ...]:
         if self.search is None:
-            return self.decoder.completions(points, self.model.log_probabilities, self.keyboard.shown)
-        found = self.decoder.completions(points, self.search.log_probabilities, self.keyboard.shown)
+            return self.decoder.completions(points, self.model.with_own_words, self.keyboard.shown)
+        found = self.decoder.completions(points, self.search.with_own_words, self.keyboard.shown)
         again = self.model.rescore([each.word for each in found]) if self.keyboard.ranks else None
         return self.decoder.rescored(found, again) if again else found
 
@@ -294,7 +297,7 @@ class _Hands:
                 self._retype(letters, pressed)
         self._press(1)
         search, rescorer = self.search or self.model, self.model if self.search and self.keyboard.ranks else None
-        correction = at_space(self.decoder, points, search.log_probabilities, rescorer=rescorer)
+        correction = at_space(self.decoder, points, search.with_own_words, rescorer=rescorer)
         self.sums["corrected"] += not correction.kept and correction.text.lower() != correction.letters
         text = meant.standing(correction)
         if text != meant.text and text != meant.belief:

@@ -39,15 +39,16 @@ def at_space(
 ) -> Correction:
     """What is written when the space bar follows these taps (m, 2), m >= 1.
 
-    log_probabilities: (V,) of the model that searches. rescorer: another model, which ranks the k candidates anew.
-    Raises: InputError as `Decoder.decode` does.
+    log_probabilities: of the model that searches, (V,), or with words of the user's own behind
+    (`TypingSession.with_own_words`). rescorer: another model, which ranks the k candidates anew. Raises: InputError as
+    `Decoder.decode` does.
     """
     letters = decoder.literal(points)
     candidates = decoder.decode(points, log_probabilities, k)
     unknown = float(log_probabilities[OOV])
     if rescorer is not None:
         candidates = decoder.rescored(candidates, rescorer.rescore([each.word for each in candidates]))
-        unknown = float(rescorer.log_probabilities[OOV])
+        unknown = float(rescorer.with_own_words[OOV])
     kept = not candidates or candidates[0].score < _as_new_word(decoder, points, letters, unknown)
     return Correction(letters if kept else candidates[0].word, letters, kept, candidates)
 

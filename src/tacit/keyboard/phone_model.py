@@ -8,7 +8,6 @@ ONNX Runtime.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from types import MappingProxyType
 from typing import Any
 
 from tacit.files import PathLike, as_path
@@ -16,14 +15,13 @@ from tacit.keyboard.exported import is_exported
 from tacit.keyboard.metrics import SHOWN
 from tacit.keyboard.model_files import read_files
 from tacit.keyboard.suggest import Reader, Suggestion, TypingSession
+from tacit.keyboard.user_words import NO_WORDS, UserWords
 from tacit.keyboard.vocabulary import Vocabulary
 
 # "module:function" by kind of network, from `ModelFiles` to a `Reader` without JAX; loaded when they are used.
 LIGHT_READERS: Mapping[str, str] = {"cifg": "tacit.keyboard.cifg_reader:reader_of_files"}
 # From the path of an exported folder to a `PhoneModel`; refuses where the package that reads it is not installed.
 EXPORTED = "tacit.keyboard.onnx_reader:exported_phone_model"
-
-NOBODYS: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -41,7 +39,7 @@ class PhoneModel:
     def __repr__(self) -> str:
         return f"PhoneModel({self.name!r}: {self.vocabulary.size:,} ids, {type(self.reader).__name__})"
 
-    def typing(self, user_words: Mapping[str, int] = NOBODYS) -> TypingSession:
+    def typing(self, user_words: Mapping[str, int] | UserWords = NO_WORDS) -> TypingSession:
         """A session that suggests next words while somebody types; each has a state of its own.
 
         user_words: how often the user typed each word of their own dictionary. Raises: InputError where one is none.

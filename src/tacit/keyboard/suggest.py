@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import lru_cache
 from math import exp, inf, log
-from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 from tacit.errors import InputError, conceivable, of_type
 from tacit.keyboard.compose import BEAMS, LONGEST_PHRASE, Composed, compose
 from tacit.keyboard.metrics import SHOWN
-from tacit.keyboard.user_words import UserWords
+from tacit.keyboard.user_words import NO_WORDS, UserWords
 from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD, SPECIALS, Vocabulary
 from tacit.keyboard.words import LINE_END, marked, pieces, straight
 
@@ -67,15 +66,15 @@ class TypingSession:
     """What somebody types, word by word, and what the model would suggest next."""
 
     def __init__(
-        self, reader: Reader, vocabulary: Vocabulary, *, user_words: Mapping[str, int] = MappingProxyType({})
+        self, reader: Reader, vocabulary: Vocabulary, *, user_words: Mapping[str, int] | UserWords = NO_WORDS
     ) -> None:
-        """user_words: how often the user typed each word of a dictionary of their own; see `UserWords`.
+        """user_words: how often the user typed each word of a dictionary of their own, or shares; see `UserWords`.
 
         Raises: InputError where one is no word, or no count.
         """
         self._reader = reader
         self._vocabulary = vocabulary
-        self._own = UserWords.of(user_words, vocabulary)
+        self._own = user_words if isinstance(user_words, UserWords) else UserWords.of(user_words, vocabulary)
         self._logs: Scores | None = None  # of `_scores`, once they are asked for
         self._begin()
 
@@ -176,6 +175,19 @@ class TypingSession:
     ) -> Composed | None:
         """The words that the sentence goes on with, where they are likely enough; see `compose.compose`."""
         return compose(self, prefix, threshold=threshold, longest=longest, beams=beams)
+
+    @property
+    def with_own_words(self) -> Scores:
+        """(V + own,) float32: as `log_probabilities`, and behind them the user's own words, which OOV then lacks.
+
+        What a decoder takes whose lexicon has `UserWords.words`, too (`Lexicon.with_words`). Do not write to it.
+        Raises: as `log_probabilities`.
+        """
+        if not self._own.words:
+            return self.log_probabilities
+        logs = np.concatenate([self.log_probabilities, self._own_logs.astype(np.float32)])
+        logs[OOV] += log(self._own.others) if self._own.others else -inf
+        return logs
 
     @property
     def _own_logs(self) -> NDArray[np.float64]:

@@ -35,11 +35,8 @@ class UserWords:
         of_type("user_words", counts, Mapping)
         typed: Counter[str] = Counter()
         for word, count in counts.items():
-            of_type("a user's word", word, str)
             of_type(f"the count of {word!r}", count, int)
-            spelled = straight(word).lower() if vocabulary.lowercase else straight(word)
-            if pieces(marked(spelled, lowercase=False)) != [spelled] or word == LINE_END or is_placeholder(word):
-                raise InputError(f"the user's word {word!r} is not one word; give words without blanks and signs.")
+            spelled = _spelled(word, vocabulary)
             if count < 1:
                 raise InputError(f"the user's word {word!r} was typed {count} times; leave it out, or give 1 or more.")
             typed[spelled] += count
@@ -50,3 +47,43 @@ class UserWords:
             log_shares=np.log([count / total for _, count in unknown]) if unknown else np.zeros(0),
             others=len(unknown) / total if unknown else 1.0,
         )
+
+    @classmethod
+    def by_share(cls, shares: Mapping[str, float], vocabulary: Vocabulary) -> Self:
+        """Of the share of all unknown words that each is: of discovered words, say, their counts by reports.
+
+        What they leave of the whole is for other unknown words. Raises: InputError for what is no single word, and for
+        shares that are not positive or more than the whole.
+        """
+        of_type("shares", shares, Mapping)
+        found: dict[str, float] = {}
+        for word, share in shares.items():
+            of_type(f"the share of {word!r}", share, float, int)
+            spelled = _spelled(word, vocabulary)
+            if not 0 < share <= 1:
+                raise InputError(
+                    f"the share {share:g} of {word!r} is none; leave it out, or give more than 0, up to 1."
+                )
+            if vocabulary.id_of(spelled) == OOV:
+                found[spelled] = found.get(spelled, 0.0) + share
+        others = 1.0 - sum(found.values())
+        if others < -1e-9:
+            raise InputError(f"the shares sum to {1 - others:g}; they are of one whole, so give at most 1 in all.")
+        ranked = sorted(found.items(), key=lambda each: -each[1])
+        return cls(
+            words=tuple(word for word, _ in ranked),
+            log_shares=np.log([share for _, share in ranked]) if ranked else np.zeros(0),
+            others=max(others, 0.0),
+        )
+
+
+def _spelled(word: str, vocabulary: Vocabulary) -> str:
+    """As the vocabulary would write it. Raises: InputError where it is no single word."""
+    of_type("a user's word", word, str)
+    spelled = straight(word).lower() if vocabulary.lowercase else straight(word)
+    if pieces(marked(spelled, lowercase=False)) != [spelled] or word == LINE_END or is_placeholder(word):
+        raise InputError(f"the user's word {word!r} is not one word; give words without blanks and signs.")
+    return spelled
+
+
+NO_WORDS = UserWords(words=(), log_shares=np.zeros(0), others=1.0)
