@@ -3,7 +3,9 @@
 import gc
 import os
 import signal
+import sqlite3
 from collections.abc import Iterator
+from functools import wraps
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from hypothesis import HealthCheck, settings
 
 from tacit.data import manuals
 from tacit.reports import drawing
+from tacit.runs import journal
 
 # What XLA leaves undone, since tests compile thousands of programs to run each for milliseconds.
 CHEAPLY = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes"
@@ -132,6 +135,25 @@ def few_manuals(request: pytest.FixtureRequest) -> Iterator[None]:
         if not as_users(request.config):
             files = manuals._files
             patch.setattr(manuals, "_files", lambda root: files(root)[:FEW])
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_power_cut(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Nobody cuts the power of a test, and a process that is killed loses nothing that it has written: disks, for which
+    a run waits dozens of times, are not waited for.
+    """
+    make_durable = journal._make_durable
+
+    @wraps(make_durable)
+    def make_fast(database: sqlite3.Connection) -> None:
+        make_durable(database)
+        database.execute("PRAGMA synchronous = OFF")
+
+    with pytest.MonkeyPatch.context() as patch:
+        if not as_users(request.config):
+            patch.setattr(os, "fsync", lambda descriptor: None)
+            patch.setattr(journal, "_make_durable", make_fast)
         yield
 
 

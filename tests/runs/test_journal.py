@@ -1,6 +1,7 @@
 """Attacks on what is written of a run: whatever is changed, removed, added, moved or cut off is found by its place."""
 
 import gc
+import inspect
 import json
 import os
 import shutil
@@ -11,6 +12,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from tests.journals import Entries, edited, entries_of, rewrite
 from tests.made_runs import training_metadata
 
 from tacit.errors import RunError
-from tacit.runs import Metric, Run, Step
+from tacit.runs import Metric, Run, Step, journal
 from tacit.runs.draft import commitment_to
 from tacit.runs.journal import numbers_of
 
@@ -251,6 +253,14 @@ def test_other_bytes_are_not_the_key(path: Path) -> None:
 def test_the_journal_commits_to_the_key_and_does_not_hold_it(path: Path) -> None:
     assert entries_of(path)[0][1]["noise_key"] == commitment_to(KEY) != commitment_to(bytes(16))
     assert KEY.hex() not in json.dumps(entries_of(path))
+
+
+def test_what_is_committed_survives_a_power_cut(tmp_path: Path) -> None:
+    """As users have it: tests do not wait for disks (tests/conftest.py)."""
+    with closing(sqlite3.connect(tmp_path / "run.db")) as database:
+        inspect.unwrap(journal._make_durable)(database)
+        assert database.execute("PRAGMA synchronous").fetchone() == (2,), "FULL"
+        assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
 def test_what_a_kill_left_of_a_finished_run_is_destroyed_by_whoever_looks(path: Path) -> None:
