@@ -11,7 +11,8 @@ from tests.evaluation.scripted import WORDS, keyboard
 
 from tacit.errors import InputError
 from tacit.evaluation.intervals import paired_change
-from tacit.evaluation.typing import Tally, distance, type_sentences, with_lapses
+from tacit.evaluation.meant import with_lapses
+from tacit.evaluation.typing import Tally, distance, type_sentences
 from tacit.evaluation.typing_measures import MEASURES, total
 from tacit.evaluation.typist import POPULATION, Typist, flawless
 from tacit.keyboard.decoder import Decoder

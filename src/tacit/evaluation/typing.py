@@ -17,17 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InputError, of_type
+from tacit.evaluation.meant import Meant, with_lapses
 from tacit.evaluation.misspelling import misspellings
 from tacit.evaluation.typing_measures import MEASURES as MEASURES  # also asked for here
 from tacit.evaluation.typing_measures import Tally as Tally
 from tacit.evaluation.typist import Typist, generator, key_of
 from tacit.keyboard.correction import Correction, at_space
-from tacit.keyboard.decoder import Candidate, Decoder
+from tacit.keyboard.decoder import Candidate, Context, Decoder
 from tacit.keyboard.lexicon import LONGEST
 from tacit.keyboard.metrics import SHOWN
 from tacit.keyboard.phone_model import PhoneModel
 from tacit.keyboard.suggest import Reader, TypingSession
-from tacit.keyboard.touch import KeyboardLayout, Keys, Points
+from tacit.keyboard.touch import KeyboardLayout, Points
 from tacit.keyboard.user_words import NO_WORDS, UserWords
 
 LONGEST_TYPED = LONGEST // 2  # letters between two spaces: doublings and strays still fit in what a decoder takes
@@ -90,47 +91,10 @@ def type_sentences(
 # -- one user at one keyboard --------------------------------------------------------------------------------------
 
 
-class _Meant(NamedTuple):
-    """What is typed between two spaces: one word, or several whose spaces were forgotten."""
-
-    words: tuple[str, ...]
-    forms: tuple[str, ...]  # what should be pressed for each
-    beliefs: tuple[str, ...]  # what the typist presses for each, but for lapses and slips
-    points: Points  # (m, 2)
-    looks: tuple[bool, ...]  # (m,) at the strip, after each tap
-    slots: tuple[float, ...]  # of the first word
-
-    def then(self, other: "_Meant") -> "_Meant":
-        """Both, with the space between them forgotten."""
-        words, forms, beliefs = self.words + other.words, self.forms + other.forms, self.beliefs + other.beliefs
-        points = np.concatenate([self.points, other.points])
-        return _Meant(words, forms, beliefs, points, self.looks + other.looks, self.slots)
-
-    @property
-    def text(self) -> str:
-        return " ".join(self.words)
-
-    @property
-    def belief(self) -> str:
-        """What the typist takes for right: the text, but for what they cannot spell."""
-        each = zip(self.words, self.forms, self.beliefs, strict=True)
-        return " ".join(word if belief == form else belief for word, form, belief in each)
-
-    def standing(self, correction: Correction) -> str:
-        """What the space left in the text: the very text that is meant, where that is so but for case and signs."""
-        same = correction.text.lower() == self.text.lower()
-        return self.text if same or (correction.kept and (correction.letters,) == self.forms) else correction.text
-
-    def offered(self, correction: Correction) -> bool:
-        """Whether the strip holds the word that is meant: among the candidates, or as the letters that were hit."""
-        shown = {each.word.lower() for each in correction.candidates}
-        return self.text.lower() in shown or (not correction.kept and (correction.letters,) == self.forms)
-
-
 class _Standing(NamedTuple):
     """A wrong word that nobody has noticed yet."""
 
-    meant: _Meant
+    meant: Meant
     correction: Correction
     strip: frozenset[str]
     modified: bool  # before the space
@@ -151,6 +115,7 @@ class _Hands:
         """One sentence, and what is repaired when it is read again."""
         self.model = self.beginning.fork()
         self.search = self.search_beginning.fork() if self.search_beginning else None
+        self.context: Context | None = None
         forms = [_typed_form(self.layout, word) for word in sentence]
         standing: list[_Standing] = []
         at = 0
@@ -199,7 +164,7 @@ class _Hands:
 
     # -- what is meant
 
-    def _meant(self, random: np.random.Generator, slots: tuple[float, ...], word: str, form: str) -> _Meant:
+    def _meant(self, random: np.random.Generator, slots: tuple[float, ...], word: str, form: str) -> Meant:
         """How a word is typed this time: its spelling, its lapses, its taps."""
         person, belief = self.person, form
         variants = misspellings(form, person.language) if slots[MISSPELLS] < person.misspelling else ()
@@ -208,11 +173,11 @@ class _Hands:
         keys = with_lapses(self.layout.key_ids(belief), random.random(len(belief)), person)
         points = person.touch.taps(keys, random)[:LONGEST]
         looks = tuple((random.random(len(points)) < person.look_while).tolist())
-        return _Meant((word,), (form,), (belief,), points, looks, slots)
+        return Meant((word,), (form,), (belief,), points, looks, slots)
 
     def _with_forgotten_spaces(
-        self, meant: _Meant, place: int, at: int, sentence: Sequence[str | None], forms: Sequence[str | None]
-    ) -> _Meant:
+        self, meant: Meant, place: int, at: int, sentence: Sequence[str | None], forms: Sequence[str | None]
+    ) -> Meant:
         """The next words too, as long as the space before them is forgotten and all of it fits."""
         last = meant
         while last.slots[FORGETS_SPACE] < self.person.forgotten_space:
@@ -228,10 +193,10 @@ class _Hands:
 
     # -- letters, picks, phrases
 
-    def _letters(self, meant: _Meant, rest: Sequence[str | None], may_compose: bool, strip: frozenset[str]) -> int:
+    def _letters(self, meant: Meant, rest: Sequence[str | None], may_compose: bool, strip: frozenset[str]) -> int:
         """Tap after tap, until something that is shown makes the others needless; how many words that writes, or 0."""
         word = meant.words[0]
-        letters = self.decoder.literal(meant.points)
+        letters = self.decoder.literal(meant.points) if may_compose and self.keyboard.compose else ""
         for tapped, looks in enumerate(meant.looks, 1):
             self._press(1)
             brings = self._composed(letters[:tapped], rest, meant.slots[READS]) if may_compose else None
@@ -245,11 +210,16 @@ class _Hands:
         return 0
 
     def _completions(self, points: Points) -> tuple[Candidate, ...]:
-        if self.search is None:
-            return self.decoder.completions(points, self.model.with_own_words, self.keyboard.shown)
-        found = self.decoder.completions(points, self.search.with_own_words, self.keyboard.shown)
-        again = self.model.rescore([each.word for each in found]) if self.keyboard.ranks else None
-        return self.decoder.rescored(found, again) if again else found
+        found = self.decoder.completions(points, self._expected(), self.keyboard.shown)
+        if self.search is None or not self.keyboard.ranks:
+            return found
+        return self.decoder.rescored(found, self.model.rescore([each.word for each in found]))
+
+    def _expected(self) -> Context:
+        """What comes next by whatever searches, made once a word."""
+        if self.context is None:
+            self.context = self.decoder.context((self.search or self.model).with_own_words)
+        return self.context
 
     def _pick(self, how: str, word: str, form: str, strip: frozenset[str]) -> int:
         """A word of the strip; the keyboard puts the space after it."""
@@ -286,7 +256,7 @@ class _Hands:
 
     # -- the space, and repairs
 
-    def _space(self, meant: _Meant, strip: frozenset[str], standing: list[_Standing]) -> None:
+    def _space(self, meant: Meant, strip: frozenset[str], standing: list[_Standing]) -> None:
         """The word is finished: what stands there then, and what is done about it at once."""
         points, modified = meant.points, False
         if meant.slots[CATCHES] < self.person.catch:
@@ -296,8 +266,8 @@ class _Hands:
                 self._look()
                 self._retype(letters, pressed)
         self._press(1)
-        search, rescorer = self.search or self.model, self.model if self.search and self.keyboard.ranks else None
-        correction = at_space(self.decoder, points, search.with_own_words, rescorer=rescorer)
+        rescorer = self.model if self.search and self.keyboard.ranks else None
+        correction = at_space(self.decoder, points, self._expected(), rescorer=rescorer)
         self.sums["corrected"] += not correction.kept and correction.text.lower() != correction.letters
         text = meant.standing(correction)
         if text != meant.text and text != meant.belief:
@@ -318,7 +288,7 @@ class _Hands:
             modified, text = True, self._repair(meant, wrong.correction, spaces=0)
         self._count(meant.words, meant.forms, text, wrong.strip, modified=modified)
 
-    def _repair(self, meant: _Meant, correction: Correction, *, spaces: int) -> str:
+    def _repair(self, meant: Meant, correction: Correction, *, spaces: int) -> str:
         """What stands there after it: picked where it is shown, else typed with care, and right as the typist knows it.
 
         The first key press is a backspace that takes the space away, or a tap on the word; both show the candidates.
@@ -352,6 +322,7 @@ class _Hands:
         self.model.commit(text)
         if self.search:
             self.search.commit(text)
+        self.context = None
 
     def _count(
         self,
@@ -379,15 +350,6 @@ def _typed_form(layout: KeyboardLayout, word: str | None) -> str | None:
     """What is pressed for it; None where it cannot be typed, or is too long."""
     form = None if word is None else layout.typed_form(word)
     return form if form is not None and len(form) <= LONGEST_TYPED else None
-
-
-def with_lapses(keys: Keys, chances: NDArray[np.float64], person: Typist) -> Keys:
-    """The keys (n,) without the forgotten ones and with the doubled ones twice; at least the first. chances: (n,)."""
-    often = np.where(chances < person.forgotten_letter, 0, 1)
-    often[chances >= 1 - person.doubled_letter] = 2
-    if not often.any():
-        often[0] = 1
-    return np.repeat(keys, often)
 
 
 def distance(one: str, other: str) -> int:

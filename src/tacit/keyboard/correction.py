@@ -12,7 +12,7 @@ unknown words in one model share one probability, hence the share of one spellin
 import math
 from typing import NamedTuple
 
-from tacit.keyboard.decoder import Candidate, Decoder
+from tacit.keyboard.decoder import Candidate, Context, Decoder
 from tacit.keyboard.suggest import Scores, TypingSession
 from tacit.keyboard.touch import Points
 from tacit.keyboard.vocabulary import OOV
@@ -32,20 +32,20 @@ class Correction(NamedTuple):
 def at_space(
     decoder: Decoder,
     points: Points,
-    log_probabilities: Scores,
+    language: Scores | Context,
     *,
     rescorer: TypingSession | None = None,
     k: int = CANDIDATES,
 ) -> Correction:
     """What is written when the space bar follows these taps (m, 2), m >= 1.
 
-    log_probabilities: of the model that searches, (V,), or with words of the user's own behind
-    (`TypingSession.with_own_words`). rescorer: another model, which ranks the k candidates anew. Raises: InputError as
-    `Decoder.decode` does.
+    language: ln p of each id as the next word by the model that searches, (V,), or with words of the user's own behind
+    (`TypingSession.with_own_words`), or the `context` of either. rescorer: another model, which ranks the k candidates
+    anew. Raises: InputError as `Decoder.decode` does.
     """
-    letters = decoder.literal(points)
-    candidates = decoder.decode(points, log_probabilities, k)
-    unknown = float(log_probabilities[OOV])
+    context = language if isinstance(language, Context) else decoder.context(language)
+    letters, candidates = decoder.literal(points), decoder.decode(points, context, k)
+    unknown = float(context.log_probabilities[OOV])
     if rescorer is not None:
         candidates = decoder.rescored(candidates, rescorer.rescore([each.word for each in candidates]))
         unknown = float(rescorer.with_own_words[OOV])
