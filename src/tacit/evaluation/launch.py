@@ -7,6 +7,7 @@ are shown beside them and decide nothing: their threshold is set apart from the 
     worse      one of the measures is worse, whatever the others are
     improved   none is worse, and at least one is better
     neutral    none is either
+    unknown    nothing is known of any of them: nobody could be measured, or noise drowned everybody
 
 A measure is better or worse where the whole interval of its change is. With K measures each interval is at
 1 - 0.05 / K (Bonferroni), so that of models that do not differ at most 5 in 100 are called improved or worse. Neutral
@@ -26,7 +27,7 @@ DECIDING = ("picked rate", "accuracy", "words modified ratio", "words a minute")
 ERRORS = 0.05  # of the decision, among models that do not differ
 CAUTIOUS = 1 - ERRORS / len(DECIDING)  # the confidence of each measure's interval
 
-Verdict: TypeAlias = Literal["improved", "neutral", "worse"]
+Verdict: TypeAlias = Literal["improved", "neutral", "worse", "unknown"]
 RULE = (
     f"worse: one of {len(DECIDING)} measures is worse; improved: none is, and at least one is better; else neutral. A "
     f"measure is better or worse where its whole interval at {CAUTIOUS:.2%} is "
@@ -59,9 +60,8 @@ def decide(gains: Mapping[str, Estimate]) -> Decision:
     """The rule applied to each deciding measure's gain, with its interval at CAUTIOUS."""
     better = tuple(name for name in DECIDING if gains[name].low > 0)
     worse = tuple(name for name in DECIDING if gains[name].high < 0)
+    unknown = tuple(name for name in DECIDING if math.isnan(gains[name].value))
+    verdict: Verdict = "worse" if worse else "improved" if better else "neutral"
     return Decision(
-        verdict="worse" if worse else "improved" if better else "neutral",
-        better=better,
-        worse=worse,
-        unknown=tuple(name for name in DECIDING if math.isnan(gains[name].value)),
+        verdict="unknown" if len(unknown) == len(DECIDING) else verdict, better=better, worse=worse, unknown=unknown
     )

@@ -61,7 +61,7 @@ def in_brief(record: Mapping[str, Any]) -> list[Block]:
     """What the command prints: what was released, then the exact part."""
     released, exact = record["released"], record["simulation_only"]
     blocks: list[Block] = [Paragraph(_models(record)), *of_promise(record["promise"])]
-    blocks += [] if released is None else _released(released)
+    blocks += [] if released is None else _released(released, whole=False)
     blocks += [Paragraph(f"{exact['what']} ({record['asked']:,} users)"), *_exact(record, exact)]
     if exact["sensitivity"] is not None:
         blocks.append(Paragraph(_stability(exact["sensitivity"])))
@@ -114,14 +114,17 @@ def _condition(record: Mapping[str, Any]) -> str:
 # -- what was released -------------------------------------------------------------------------------------------------
 
 
-def _released(released: Mapping[str, Any]) -> list[Block]:
+def _released(released: Mapping[str, Any], *, whole: bool = True) -> list[Block]:
+    """whole: with the rule, which the exact part says as well."""
     rows = tuple((name, _interval(row["mean_change"], row["unit"])) for name, row in released["measures"].items())
+    rule = Paragraph(f"The rule: {released['decision']['rule']}.", soft=True)
     return [
         Table(rows, ("B - A, mean over users", "95%, with the noise")),
         Paragraph(
-            f"{_verdict(released['decision'])} Each user counts alike, and a change beyond the outer cuts of its "
+            f"{_verdict(released['decision'])} Each user counts alike here, and a change beyond the outer cuts of its "
             "histogram counts as if it were there."
         ),
+        *([rule] if whole else []),
     ]
 
 
@@ -139,6 +142,7 @@ def _exact(record: Mapping[str, Any], exact: Mapping[str, Any]) -> list[Block]:
         Table((papers_row(measures),), tuple(ROW)),
         Table(tuple(rows), ("all users together", "A", "B", "B against A (95%)")),
         Paragraph(_verdict(exact["decision"])),
+        Paragraph(f"The rule: {exact['decision']['rule']}.", soft=True),
         Paragraph(_counted(record, exact["typed"]), soft=True),
     ]
 
@@ -147,8 +151,8 @@ def papers_row(measures: Mapping[str, Any]) -> tuple[str, ...]:
     """Relative changes in percent, in the order of ROW; a dash where A has nothing of which it would be a share."""
     found = []
     for name, sign in ROW.values():
-        relative = measures[name]["relative"]
-        found.append(UNKNOWN if relative is None else f"{100 * sign * relative.value:.2f}".replace("-", MINUS))
+        a, b = measures[name]["a"], measures[name]["b"]
+        found.append(f"{100 * sign * (b / a - 1):.2f}".replace("-", MINUS) if a > 0 else UNKNOWN)
     return tuple(found)
 
 
@@ -156,7 +160,7 @@ def _verdict(decision: Mapping[str, Any]) -> str:
     named = [f"{', '.join(decision[which])} {which}" for which in ("better", "worse") if decision[which]]
     reasons = f" ({'; '.join(named)})" if named else ""
     unknown = f" Nothing is known of {', '.join(decision['unknown'])}." if decision["unknown"] else ""
-    return f"Launch rule: {decision['verdict'].upper()}{reasons}. {decision['rule']}.{unknown}"
+    return f"Launch rule: {decision['verdict'].upper()}{reasons}.{unknown}"
 
 
 def _counted(record: Mapping[str, Any], typed: Mapping[str, Any]) -> str:
@@ -211,12 +215,11 @@ def figure_of_changes(measures: Mapping[str, Any]) -> Figure:
     """Each measure's relative change with its interval; those without one are left out."""
     shown = {name: row for name, row in measures.items() if row["relative"] is not None}
     places = list(range(len(shown), 0, -1))
+    named = [name if row["better"] == "more" else f"{name} ↓" for name, row in shown.items()]
     panel = Panel(
         marks=(_across([row["relative"] for row in shown.values()], places, BLUE), Rule(at=0.0, along="x")),
-        x=Axis("B against A, relative", percent=True),
-        y=Axis(
-            ticks=tuple((place, _named(name, row)) for place, (name, row) in zip(places, shown.items(), strict=True))
-        ),
+        x=Axis("B against A, relative (↓: less is better)", percent=True),
+        y=Axis(ticks=tuple(zip(map(float, places), named, strict=True)), low=0.5, high=len(shown) + 0.5),
     )
     return Figure(
         name="changes",
@@ -224,10 +227,6 @@ def figure_of_changes(measures: Mapping[str, Any]) -> Figure:
         alt="Relative change of every measure from A to B, with 95% intervals over users.",
         panels=(panel,),
     )
-
-
-def _named(name: str, row: Mapping[str, Any]) -> str:
-    return f"{name} ({row['better']} is better)"
 
 
 def _sensitivity(found: Mapping[str, Any] | None) -> list[Block]:
@@ -243,11 +242,12 @@ def _sensitivity(found: Mapping[str, Any] | None) -> list[Block]:
 
 def _stability(found: Mapping[str, Any]) -> str:
     others, verdict, changes = _other_verdicts(found), found["as_it_is"]["verdict"], len(found["variants"])
-    said = "the verdict is the same under each" if not others else f"{len(others)} give another verdict"
+    said = f"under all {changes} changes it says the same"
+    if others:
+        said = f"under {len(others)} of {changes} changes it says something else"
     return (
         f"{found['users']:,} of the users typed again with every parameter of the typist halved and doubled, one at a "
-        f"time: with the typist as it is the launch rule says {verdict.upper()} of them, and of {changes} changes "
-        f"{said}."
+        f"time. Of them alone the launch rule says {verdict.upper()} with the typist as it is; {said}."
     )
 
 
