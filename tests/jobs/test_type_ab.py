@@ -291,6 +291,7 @@ class TestRefused:
             ({"data": TextsOf({"somebody": "the only one"})}, (InputError, SourceError), "user|no client"),
             ({"data": "folder:nowhere"}, SourceError, "nowhere"),
             ({"data": "nowhere"}, SourceError, "nowhere"),
+            ({"seed": -1}, InputError, r"seed=-1 must be 0 or more"),
             ({"a": "nowhere"}, InputError, "'nowhere' holds no model"),
             ({"b": "trigram:nowhere"}, CacheError, "nowhere"),
             ({"settings": TypingSettings(condition="search")}, InputError, "needs a trigram to search with"),

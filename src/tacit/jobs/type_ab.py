@@ -112,6 +112,8 @@ def type_ab(
     of_type("release", release, ReleasePrice, NoneType)
     of_type("seed", seed, int)
     conceivable("seed", seed)
+    if seed < 0:
+        raise InputError(f"seed={seed} must be 0 or more.")
     if not isinstance(data, Cache | Source):
         as_path("data", data)
     out = as_path("out", out)
