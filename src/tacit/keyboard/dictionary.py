@@ -150,7 +150,9 @@ def asked_of(reader: Reader, vocabulary: Vocabulary, *, bigrams: bool) -> tuple[
 
     def followers(head: int) -> tuple[tuple[str, float], ...]:
         after = _log_shares(places.after(head))[ids]
-        likeliest = np.argsort(-after, kind="stable")[:FOLLOWERS].tolist()
+        most = min(FOLLOWERS, len(ids))
+        among = np.flatnonzero(after >= np.partition(after, -most)[-most])
+        likeliest = among[np.argsort(-after[among], kind="stable")][:most].tolist()
         above = [at for at in likeliest if frequency(after[at]) > usual[at]]
         return tuple((vocabulary.word_of(int(ids[at])), float(after[at])) for at in above)
 
