@@ -148,6 +148,18 @@ def test_nothing_else_is_replaced(what: str, model: Path, cache: Cache, tmp_path
     assert (content(out) if out.is_dir() else out.read_bytes()) == before
 
 
+def test_a_link_is_not_written_through(model: Path, tmp_path: Path) -> None:
+    tacit.export(model, tmp_path / "phone")
+    before = content(tmp_path / "phone")
+    for target in ("phone", "nowhere"):
+        link = tmp_path / f"to-{target}"
+        link.symlink_to(tmp_path / target)
+        with pytest.raises(InputError, match=rf"is a link.*give '.*{target}'"):
+            tacit.export(model, link)
+        assert link.is_symlink()
+    assert content(tmp_path / "phone") == before and not (tmp_path / "nowhere").exists()
+
+
 def test_an_import_does_not_take_an_export_for_an_old_cache(model: Path, tmp_path: Path) -> None:
     out = tmp_path / "phone"
     tacit.export(model, out)
@@ -184,6 +196,13 @@ def test_a_run_s_statement_does_not_go_with_another_model(trained: Path, model: 
     with pytest.raises(RunError, match=r"origin\.json' is not what the run wrote"):
         tacit.export(run, tmp_path / "phone")
     assert not (tmp_path / "phone").exists()
+
+
+def test_a_statement_of_another_run_is_told(trained: Path, tmp_path: Path) -> None:
+    tacit.export(trained, tmp_path / "phone")
+    _change(tmp_path / "phone", run="0" * 64)
+    with pytest.raises(InputError, match=r"with the seal 0{64}, and its statement of"):
+        tacit.verify(tmp_path / "phone")
 
 
 def test_the_dictionary_names_the_run_s_guarantee_and_its_time(trained: Path, model: Path, tmp_path: Path) -> None:
@@ -294,6 +313,13 @@ def _opset(folder: Path, version: int) -> None:
     _change(folder, opset=version)
 
 
+def _unknown_width(folder: Path) -> None:
+    graph = onnx.load(folder / STEP)
+    (cell,) = [each for each in graph.graph.input if each.name == "cell"]
+    cell.type.tensor_type.shape.dim[1].dim_param = "W"
+    _exchange(folder, STEP, graph.SerializeToString())
+
+
 REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
     "another bit": (
         lambda at: _flip(at, STEP),
@@ -317,6 +343,23 @@ REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
     "an opset of the future": (
         lambda at: _opset(at, 999),
         r"cannot run '.*step\.onnx', which is of opset 999.*pip install --upgrade onnxruntime",
+    ),
+    "a graph of sentences": (
+        lambda at: _exchange(at, STEP, (at / SCORE).read_bytes()),
+        r"step\.onnx' is a graph, but not one of a word and a state",
+    ),
+    "a graph of training": (
+        lambda at: _exchange(at, STEP, (at / "train.onnx").read_bytes()),
+        r"step\.onnx' is a graph, but not one of a word and a state",
+    ),
+    "a state of no known width": (lambda at: _unknown_width(at), r"step\.onnx' is a graph, but not one of a word"),
+    "public text without its name": (
+        lambda at: _change(at, privacy={"kind": "public text", "says": "all of it is public"}),
+        "of the kind 'public text', and what it says is of another",
+    ),
+    "a statement called something else": (
+        lambda at: _change(at, privacy={"kind": "unknown", "says": "", "statement": {}}),
+        "of the kind 'unknown', and what it says is of another",
     ),
     "no graph at all": (lambda at: _exchange(at, STEP, b"nonsense"), r"ONNX Runtime .* cannot run '.*step\.onnx'"),
 }
@@ -348,6 +391,8 @@ def test_what_cannot_be_exported(model: Path, cache: Cache, tmp_path: Path) -> N
         tacit.export(tmp_path / "gru", out)
     with pytest.raises(InputError, match="holds no model"):
         tacit.export(cache.path, out)
+    with pytest.raises(InputError, match="'trigram:cache' is no network, so it has no graph"):
+        tacit.export("trigram:cache", out)
     with pytest.raises(InputError, match="quantize='int2' is unknown"):
         tacit.export(model, out, quantize="int2")
     with pytest.raises(InputError, match="the locale 'English' is none"):

@@ -29,7 +29,7 @@ NAMES = {
     "\x1bOC": Key.PHRASE,
 }
 LEAVE = {"\x03", "\x04"}  # Ctrl-C, Ctrl-D
-HELP = "1 2 3 or Tab take a word, the right arrow a phrase; Backspace undoes; Ctrl-C leaves."
+HELP = "1 2 3 or Tab: a word; right arrow: the phrase; Backspace undoes; Ctrl-C leaves."
 BESIDE_TEXT = 9  # lines of the screen
 
 

@@ -9,6 +9,7 @@ from tacit.errors import InputError, RunError, of_type
 from tacit.extras import of_extra
 from tacit.files import PathLike, as_path, check_folder
 from tacit.jobs.opening import opened
+from tacit.jobs.phone_models import TRIGRAM
 from tacit.jobs.statement import statement
 from tacit.keyboard.dictionary import DICTIONARY, LOCALE, checked_locale
 from tacit.keyboard.exported import TRAIN, Exported, Promise, is_exported
@@ -78,6 +79,8 @@ def export(run: Run | PathLike, out: PathLike, *, quantize: str | None = None, l
     """
     source = run.path if isinstance(run, Run) else as_path("run", run)
     of_type("quantize", quantize, str, type(None))
+    if str(source).startswith(TRIGRAM):
+        raise InputError(f"'{source}' is no network, so it has no graph to export; name a run or a model folder.")
     locale, target = checked_locale(locale), as_path("out", out)
     check_folder("--out", target)
     of_extra("export", "onnx")

@@ -163,7 +163,16 @@ def _carried(path: Path) -> object:
     exported.check()
     privacy = exported.manifest.privacy
     if privacy.statement is None:
-        raise InputError(f"the export in '{path}' has no statement: {privacy.says}.")
+        raise InputError(
+            f"the export in '{path}' has no statement: {privacy.says}. Its files are those that {MANIFEST} names."
+        )
+    facts = privacy.statement.get("facts")
+    stated = facts.get("seal") if isinstance(facts, Mapping) else None
+    if stated != exported.manifest.run:
+        raise InputError(
+            f"the export in '{path}' is of the run with the seal {exported.manifest.run}, and its statement of the "
+            f"one with {stated}; export the model again."
+        )
     return privacy.statement
 
 

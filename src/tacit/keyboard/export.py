@@ -100,6 +100,10 @@ PARTS: Mapping[str, Callable[[Exporting], bytes | None]] = MappingProxyType(
 
 def check_place(out: Path) -> None:
     """Raises: InputError where `out` is there and more than an export: nothing else is replaced."""
+    if out.is_symlink():
+        raise InputError(
+            f"'{out}' is a link, and the folder is written whole in its own place; give '{out.resolve()}'."
+        )
     there = sorted(each.name for each in out.iterdir()) if out.is_dir() else [] if not out.exists() else [out.name]
     if not there:
         return

@@ -52,6 +52,14 @@ class Promise:
     statement: Mapping[str, Any] | None = None  # the run's, as `tacit verify` reads it
     public_text: str | None = None
 
+    def __post_init__(self) -> None:
+        told = {"statement": self.statement is not None, "public text": self.public_text is not None}
+        if any(there is not (self.kind == kind) for kind, there in told.items()):
+            raise InputError(
+                f"the privacy of an export is of the kind {self.kind!r}, and what it says is of another; export the "
+                "model again."
+            )
+
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:

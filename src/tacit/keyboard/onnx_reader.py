@@ -47,7 +47,12 @@ class OnnxReader:
         threads: of ONNX Runtime; a word is too little work for several. Raises: InputError where a file is not the one
         that was exported, the runtime cannot run it, or onnxruntime is not installed.
         """
-        return cls(session_of(exported, STEP, threads=threads, entries={PACKING: "1"}))
+        session = session_of(exported, STEP, threads=threads, entries={PACKING: "1"})
+        if not _is_step(session):
+            raise InputError(
+                f"'{exported.folder / STEP}' is a graph, but not one of a word and a state; export the model again."
+            )
+        return cls(session)
 
     def begin(self) -> State:
         """See Reader: zeros, (1, width) each."""
@@ -92,6 +97,19 @@ class OnnxScorer:
         """Of padded sentences (B, L+1), each BOS, words, EOS, then PAD."""
         found = self._session.run(self._names, {"sentences": np.asarray(sentences, np.int64)})
         return {name: each.item() for name, each in zip(self._names, found, strict=True)}
+
+
+def _is_step(session: Any) -> bool:
+    """Whether a graph has the inputs and outputs that `onnx_step.step_graph` describes."""
+    given = {each.name: (each.type, each.shape) for each in session.get_inputs()}
+    made = {each.name: (each.type, each.shape) for each in session.get_outputs()}
+    rows = {name: given.pop(name, None) for name in GIVEN} | {name: made.pop(name, None) for name in ("ids",)}
+    if any(found is None or found[0] != "tensor(int64)" for found in rows.values()):
+        return False
+    tables = [*given.values(), *(made.get(f"{name}_after", ("", [])) for name in given)]
+    tables += [made.get("log_probabilities", ("", []))]
+    wide = all(kind == "tensor(float)" and len(shape) == 2 and isinstance(shape[1], int) for kind, shape in tables)
+    return wide and "probabilities" in made
 
 
 def exported_phone_model(path: PathLike) -> PhoneModel:
