@@ -16,7 +16,6 @@ from tacit.evaluation.intervals import (
     as_share,
     complement,
     mean_of,
-    paired_change,
     quantile_of,
     ratio_of_means,
     share_of,
@@ -113,66 +112,6 @@ def test_the_worst_share_is_the_mean_of_the_lowest() -> None:
     assert worst_share_of(values, 0.1).value == pytest.approx(np.arange(20).mean())
     assert worst_share_of(values, 1.0).value == pytest.approx(values.mean())
     assert pytest.approx(1.96, abs=1e-3) == NORMAL
-
-
-def two_arms(draw: np.random.Generator, clients: int, change: float) -> tuple[np.ndarray, np.ndarray]:
-    """(clients, 2) twice: picks of strips, where people differ much and the arms differ by `change`."""
-    habit, strips = draw.beta(2, 8, clients), draw.integers(200, 400, clients)
-    rows = [np.column_stack([draw.binomial(strips, habit * (1 + more)), strips]) for more in (0.0, change)]
-    return rows[0], rows[1]
-
-
-@pytest.mark.parametrize("change", [0.0, 0.1])
-def test_a_paired_change_covers_as_promised_and_half_of_it_does_not(change: float) -> None:
-    draw = np.random.default_rng(8)
-    found = [paired_change(*two_arms(draw, 60, change), seed=sample, resamples=200) for sample in range(300)]
-    inside = np.mean([each.low <= change <= each.high for each in found])
-    assert 0.91 <= inside <= 0.98  # the percentile bootstrap is a little short at 60 clients
-    middle = [(each.low + each.high) / 2 for each in found]
-    half = np.mean([abs(change - at) <= (each.high - each.low) / 4 for at, each in zip(middle, found, strict=True)])
-    assert half < 0.8
-
-
-def test_pairs_cancel_what_clients_share() -> None:
-    before, after = two_arms(np.random.default_rng(9), 100, 0.05)
-    paired = paired_change(before, after)
-    apart = paired_change(before, np.roll(after, 1, axis=0))
-    assert (paired.high - paired.low) < 0.5 * (apart.high - apart.low)
-
-
-def test_a_paired_change_is_its_slow_twin_s() -> None:
-    before, after = two_arms(np.random.default_rng(10), 12, 0.2)
-    draws, changes = np.random.default_rng(3), []
-    for times in draws.multinomial(12, np.full(12, 1 / 12), size=200):
-        chosen = np.repeat(np.arange(12), times)
-        rates = [rows[chosen, 0].sum() / rows[chosen, 1].sum() for rows in (before, after)]
-        changes.append(rates[1] / rates[0] - 1)
-    found = paired_change(before, after, seed=3, resamples=200)
-    assert found[1:] == pytest.approx(np.quantile(changes, [0.025, 0.975]))
-    assert found.value == pytest.approx(after[:, 0].sum() / before[:, 0].sum() - 1)  # the wholes are the same
-
-
-@given(
-    some.lists(some.tuples(some.floats(0, 1e6), some.floats(0.1, 1e6)), min_size=2, max_size=8),
-    some.floats(0.125, 8).map(lambda x: 2.0 ** round(np.log2(x))),
-)
-def test_no_change_is_exactly_none_and_all_alike_is_without_spread(
-    rows: list[tuple[float, float]], times: float
-) -> None:
-    before = np.array(rows)
-    assert paired_change(before, before, resamples=50) == (0.0, 0.0, 0.0)
-    found = paired_change(before, before * [times, 1.0], resamples=50)
-    assert found == pytest.approx((times - 1,) * 3) or not before[:, 0].all()
-
-
-def test_from_nothing_no_share_is_known() -> None:
-    nothing, something = np.array([[0.0, 5], [0, 5]]), np.array([[1.0, 5], [1, 5]])
-    assert paired_change(nothing, something) is UNKNOWN
-    assert paired_change(something, nothing) == (-1.0, -1.0, -1.0)
-    with pytest.raises(InputError, match="same clients"):
-        paired_change(nothing, something[:1])
-    with pytest.raises(InputError, match="1 clients have no spread"):
-        paired_change(nothing[:1], something[:1])
 
 
 def test_too_little_to_speak_of_is_refused() -> None:

@@ -80,6 +80,12 @@ def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
     assert narrow / 300 < 0.85
 
 
+def test_pairs_cancel_what_users_share() -> None:
+    a, b = users(100, 6, faster=0.05)
+    paired, apart = (changes_of(a, other, measures=WPM)["words a minute"].difference for other in (b, [*b[1:], b[0]]))
+    assert paired.high - paired.low < 0.5 * (apart.high - apart.low)
+
+
 def test_what_cannot_be_compared_is_unknown() -> None:
     a, b = users(10, 4)
     changes = changes_of(a, b)

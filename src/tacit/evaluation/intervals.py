@@ -14,7 +14,6 @@ from tacit.errors import InputError
 from tacit.randomizers.estimates import Estimate as Estimate  # what this file gives, to whoever reads it here
 
 CONFIDENCE = 0.95
-RESAMPLES, RESAMPLES_AT_ONCE = 2000, 256  # the second bounds the memory, and changes nothing
 NORMAL = float(stats.norm.ppf((1 + CONFIDENCE) / 2))
 
 Values = NDArray[np.float64]
@@ -57,45 +56,6 @@ def ratio_of_means(parts: ArrayLike, wholes: ArrayLike) -> Estimate:
     residuals = part - ratio * whole
     margin = _student(part.size) * float(residuals.std(ddof=1) / whole.mean()) / np.sqrt(part.size)
     return Estimate(ratio, ratio - margin, ratio + margin)
-
-
-def paired_change(before: ArrayLike, after: ArrayLike, *, seed: int = 0, resamples: int = RESAMPLES) -> Estimate:
-    """Relative change of a ratio of sums, 0.01 for one percent more, when the same clients had both.
-
-    before, after: (clients, 2), the part and the whole of each client; the ratio is sum(parts) / sum(wholes). The
-    interval is the percentile bootstrap over clients (Efron & Tibshirani, "An Introduction to the Bootstrap", 1993,
-    chapter 13): a client is drawn with both of its rows, so that what clients share between them cancels. No change at
-    all in any client is exactly 0 on both ends. UNKNOWN where the ratio before is not above 0 (overall or in a
-    resample) and the other differs.
-    Raises: InputError for fewer than two clients, or where the two do not list the same ones.
-    """
-    one, other = np.asarray(before, np.float64), np.asarray(after, np.float64)
-    if one.shape != other.shape or one.ndim != 2 or one.shape[1] != 2:
-        raise InputError(
-            f"rows of the shapes {one.shape} and {other.shape} are not of the same clients; give (clients, 2) twice."
-        )
-    _sample(one[:, 0])
-    rows = np.hstack([one, other])
-    draws = np.random.default_rng(seed)
-    changes = [_changes(rows.sum(axis=0)[None])]
-    for start in range(0, resamples, RESAMPLES_AT_ONCE):
-        count = min(RESAMPLES_AT_ONCE, resamples - start)
-        times = draws.multinomial(len(rows), np.full(len(rows), 1 / len(rows)), size=count)
-        changes.append(_changes(times @ rows))
-    found = np.concatenate(changes)
-    if np.isnan(found).any():
-        return UNKNOWN
-    low, high = np.quantile(found[1:], [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return Estimate(float(found[0]), float(low), float(high))
-
-
-def _changes(sums: Values) -> Values:
-    """(n,) relative changes from (n, 4) sums: 0 between equal ratios, else nan where the one before is not above 0."""
-    part, whole, later_part, later_whole = sums.T
-    with np.errstate(divide="ignore", invalid="ignore"):
-        changes = later_part * whole / (later_whole * part) - 1
-    known = (part > 0) & (whole > 0) & (later_whole > 0)
-    return np.where(later_part * whole == part * later_whole, 0.0, np.where(known, changes, np.nan))
 
 
 def share_of(holds: float, clients: float, *, noise_variance: float = 0.0) -> Estimate:
