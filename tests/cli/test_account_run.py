@@ -24,13 +24,17 @@ def test_a_broken_promise_is_said_where_a_run_is_accounted(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("kind", [kind for kind in RUNS if "empty" not in kind])
-def test_the_commands_of_the_statement_work_when_pasted(kind: str, tmp_path: Path) -> None:
+def test_the_commands_of_the_statement_work_when_pasted_beside_the_run(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     path = write_run(tmp_path / "a run", **RUNS[kind])
     with Run.open(path) as run:
         stated = statement_of(run)
     verifiability = next(item.text for item in stated.items if item.number == "3d")
     commands = [line.strip() for line in verifiability.splitlines() if line.startswith("    ")]
     assert commands[0].startswith("tacit account run ")
+    assert str(tmp_path) not in stated.to_json()  # it is published
     figures = []
     for command in commands:
         program, *words = shlex.split(command)

@@ -243,7 +243,7 @@ def discovery_facts(run: Run, delta: float | None = None) -> DiscoveryFacts:
         vocabulary_description=metadata.vocabulary_description,
         aggregation=_summed(asked.get("secure_sum")),
         looked_at=("the figures under 'simulation' in result.json, counted in the clients' own text",),
-        verify_command=f"tacit verify {run.path / 'report' / 'statement'}.json",
+        verify_command=f"tacit verify {shlex.quote(str(_published_path(run) / 'report' / 'statement.json'))}",
     )
 
 
@@ -279,7 +279,7 @@ def evaluation_facts(run: Run, delta: float | None = None) -> EvaluationFacts | 
         delta=0.0 if local else asked.delta if delta is None else delta,
         aggregation=_summed(settings.get("release", {}).get("secure_sum")),
         looked_at=(EXACT_FIGURES,),
-        verify_command=f"tacit verify {shlex.quote(str(run.path / 'report' / 'statement.json'))}",
+        verify_command=f"tacit verify {shlex.quote(str(_published_path(run) / 'report' / 'statement.json'))}",
         key_source=asked.key_source,
         participation=participation_of(run, run.steps_done),
         releases=ledger.releases,
@@ -317,7 +317,12 @@ def budget_of(run: Run) -> PopulationSpent | None:
 
 def account_run_command(run: Run, delta: float) -> str:
     """The command line that derives the figures from the run folder again."""
-    return f"tacit account run {shlex.quote(str(run.path))} --delta {delta!r}"
+    return f"tacit account run {shlex.quote(str(_published_path(run)))} --delta {delta!r}"
+
+
+def _published_path(run: Run) -> Path:
+    """The run's folder as a statement names it: of an absolute path, which tells of people and machines, its name."""
+    return Path(run.path.name) if run.path.is_absolute() else run.path
 
 
 def resume_command(run: Run) -> str:
