@@ -141,6 +141,12 @@ def test_what_cannot_be_asked_is_refused(prompt: Any, k: Any, sentence: str) -> 
         made(NETWORKS[0]).next_words(prompt, k)
 
 
+@pytest.mark.parametrize("least", [0, -1, 1.5, float("nan"), "x"])
+def test_words_above_no_probability_are_refused(least: Any) -> None:
+    with pytest.raises(InputError, match="least"):
+        made(NETWORKS[0]).typing().words_above(least)
+
+
 def test_a_model_of_no_numbers_suggests_nothing() -> None:
     network = NETWORKS[0]
     parameters = jax.tree.map(lambda leaf: np.full_like(leaf, np.nan), network.init(jax.random.key(0)))

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import lru_cache
 from math import exp, inf, log
+from numbers import Real
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -132,8 +133,11 @@ class TypingSession:
 
         Without a prefix: of those that are likelier than the sentence's end. With one, of those that begin with it, and
         the probability is given that the word begins so; an unknown word is taken to do that as often as the words of
-        the vocabulary do.
+        the vocabulary do. Raises: InputError where `least` is no probability above 0.
         """
+        of_type("least", least, Real)
+        if not 0 < least <= 1:
+            raise InputError(f"least={least} is no probability above 0; give 0.2, say.")
         logs, own = self.log_probabilities, self._own
         if not prefix:
             cut = max(log(least), float(logs[EOS]))
