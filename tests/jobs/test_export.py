@@ -85,6 +85,21 @@ def test_an_exported_model_suggests_what_the_model_does(model: Path, tmp_path: P
     )
 
 
+@pytest.mark.parametrize("quantize", ["int8", "int4"])
+def test_a_quantized_export_suggests_about_the_same(model: Path, tmp_path: Path, quantize: str) -> None:
+    """Its graphs have fewer bits; the weights beside them, and what trains them, are those of float32."""
+    plain, made = (tacit.export(model, tmp_path / str(bits), quantize=bits).exported for bits in (None, quantize))
+    assert (
+        made.manifest.quantization == quantize and made.manifest.files["step.onnx"] != plain.manifest.files["step.onnx"]
+    )
+    for name in ("model.safetensors", "train.onnx", "vocabulary.json"):
+        assert made.manifest.files[name] == plain.manifest.files[name]
+    theirs, ours = (load_phone_model(each.folder).typing() for each in (plain, made))
+    for typing in (theirs, ours):
+        typing.commit("waa wbb")
+    assert 0 < np.abs(ours.log_probabilities - theirs.log_probabilities).max() < 1.0
+
+
 def test_an_exported_model_is_trained_by_the_runtime_alone(model: Path, cache: Cache, tmp_path: Path) -> None:
     exported = tacit.export(model, tmp_path / "phone").exported
     trainer, trained = OnnxTrainer.of(exported), load_model(model)

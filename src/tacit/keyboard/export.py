@@ -35,6 +35,7 @@ from tacit.keyboard.language_model import leaves, parameter_count, settings_of
 from tacit.keyboard.model_files import WEIGHTS, WORDS
 from tacit.keyboard.model_folder import TrainedModel
 from tacit.keyboard.onnx_graph import OPSET
+from tacit.keyboard.onnx_quantized import int4, int8
 from tacit.keyboard.onnx_step import score_graph, step_graph
 from tacit.keyboard.onnx_training import HasOnnxTraining, training_graph
 
@@ -51,7 +52,7 @@ class Exporting:
 
     def __post_init__(self) -> None:
         if self.quantize is not None and self.quantize not in QUANTIZATIONS:
-            known = ", ".join(QUANTIZATIONS) or "nothing but float32 yet"
+            known = ", ".join(QUANTIZATIONS)
             raise InputError(f"quantize={self.quantize!r} is unknown; it is one of {known}, or left out.")
 
     @cached_property
@@ -69,7 +70,7 @@ class Exporting:
 
 
 # By name: a graph of float32, from `onnx_step`, with smaller weights.
-QUANTIZATIONS: Mapping[str, Callable[[ModelProto], ModelProto]] = MappingProxyType({})
+QUANTIZATIONS: Mapping[str, Callable[[ModelProto], ModelProto]] = MappingProxyType({"int8": int8, "int4": int4})
 
 
 def _weights(asked: Exporting) -> bytes:
