@@ -31,7 +31,7 @@ from tacit.keyboard import dictionary
 from tacit.keyboard import export as parts
 from tacit.keyboard.exported import MANIFEST, SCORE, STEP, load_exported
 from tacit.keyboard.model_folder import load_model, write_model, write_origin
-from tacit.keyboard.onnx_reader import OnnxReader
+from tacit.keyboard.onnx_reader import PACKING, OnnxReader
 from tacit.keyboard.onnx_trainer import OnnxTrainer
 from tacit.keyboard.phone_model import load_phone_model
 from tacit.keyboard.vocabulary import Provenance
@@ -94,6 +94,9 @@ def test_a_quantized_export_suggests_about_the_same(model: Path, tmp_path: Path,
     )
     for name in ("model.safetensors", "train.onnx", "vocabulary.json"):
         assert made.manifest.files[name] == plain.manifest.files[name]
+    assert OnnxReader.of(plain)._session.get_session_options().get_session_config_entry(PACKING) == "1"
+    with pytest.raises(RuntimeError, match="does not have"):  # products of integers are slow without
+        OnnxReader.of(made)._session.get_session_options().get_session_config_entry(PACKING)
     theirs, ours = (load_phone_model(each.folder).typing() for each in (plain, made))
     for typing in (theirs, ours):
         typing.commit("waa wbb")
