@@ -76,7 +76,7 @@ COMMANDS = {
     ),
     "export": at(
         "export:export",
-        "Write a model as ONNX graphs, weights and words, with hashes and the run's privacy statement.",
+        "Write a model as ONNX graphs, weights, words and a dictionary, with hashes and the run's privacy statement.",
     ),
     "keyboard": at(
         "keyboard:keyboard",

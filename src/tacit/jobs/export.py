@@ -10,6 +10,7 @@ from tacit.extras import of_extra
 from tacit.files import PathLike, as_path, check_folder
 from tacit.jobs.opening import opened
 from tacit.jobs.phone_models import TRIGRAM
+from tacit.jobs.readable import Readable
 from tacit.jobs.statement import statement
 from tacit.keyboard.dictionary import DICTIONARY, LOCALE, checked_locale
 from tacit.keyboard.exported import TRAIN, Exported, Promise, is_exported
@@ -28,7 +29,7 @@ PRIVATE_WORDS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Export:
+class Export(Readable):
     """A folder with a model as keyboards load it."""
 
     exported: Exported
@@ -61,11 +62,6 @@ class Export:
             "locale": self.locale,
             **self.exported.manifest.to_record(),
         }
-
-    def _repr_html_(self) -> str:
-        from tacit.reports.page import to_html_fragment
-
-        return to_html_fragment(self.blocks())
 
 
 def export(run: Run | PathLike, out: PathLike, *, quantize: str | None = None, locale: str = LOCALE) -> Export:
