@@ -1,23 +1,35 @@
-"""Models under simulated typists: a row each, as in the papers' tables, and how often a test of nothing finds nothing.
+"""What typists would feel of models on real text, beside the one in use; and how often a test of nothing finds nothing.
 
     python benchmarks/typing_ab.py --null --base trigram:caches/chat --data DATA/chat-en.test.parquet
-    python benchmarks/typing_ab.py --base trigram:caches/chat --models runs/first runs/second \
-        --data DATA/chat-en.test.parquet --seeds 0,1,2 --out runs/typed
+    python benchmarks/typing_ab.py --base trigram:caches/public --data DATA/chat-en.test.parquet --runs runs/typing \\
+        --name chat --arms start=runs/start blt=runs/chat-blt-{seed} --seeds 3
 
 `--null` has the same users type on the same keyboard twice with other slips (and other habits) each time, for with the
 same ones every change is exactly zero; so it may be zero by chance only. It prints, for each measure, in how many of
-the tests the 95% interval of the change covers zero, and what the launch rule says of a model against itself.
-The other call makes a run for each model and each seed (`tacit.type_ab`), and prints the papers' row of each. Both say
-how many words a CPU-second are typed.
+the tests the 95% interval of the change covers zero, what the launch rule says of a model against itself, and how many
+words a CPU-second are typed.
+
+With arms every pair is a run of `tacit type`, made or gone on with where it was stopped, or read where it is finished.
+The users are the same in all; a seed is that of the training, where the path has {seed}, and of the typists' slips. It
+prints one JSON line a pair, one an arm and column (the mean over seeds of the relative change with its 95% interval by
+Student's t, and in how many seeds the interval over users was wholly above or below 0), and the papers' rows.
 """
 
 import argparse
+import json
+import math
+import statistics
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import t as student
 
 import tacit
+from tacit.compute import Hardware
 from tacit.data.typed_sentences import Share, TypingUser
 from tacit.evaluation.launch import CAUTIOUS, decide, gains_of
 from tacit.evaluation.paired_bootstrap import Change, changes_of
@@ -26,10 +38,20 @@ from tacit.evaluation.typing_settings import TypingSettings
 from tacit.evaluation.typist import Typist
 from tacit.jobs.typing_test import open_test
 from tacit.progress import silent
-from tacit.reports.typing import ROW, papers_row
 
 RESAMPLES = 2_000
 PROMISED = (0.93, 0.97)  # shares of 200 tests between which 95% lies by chance, but for about one measure in five
+Measures = dict[str, Any]  # by name, as a run's record has them
+
+COLUMNS = {  # of the papers' tables: the measure, and the sign that makes more better
+    "PRate(+%)": ("picked rate", 1),
+    "Acc(+%)": ("accuracy", 1),
+    "SC trig(+%)": ("compose trigger rate", 1),
+    "SC PRate(+%)": ("compose picked rate", 1),
+    "WMR(-%)": ("words modified ratio", -1),
+    "WPM(+%)": ("words a minute", 1),
+    "saved(+%)": ("keystrokes saved", 1),
+}
 
 
 def nothing_changes(
@@ -74,33 +96,78 @@ def say_null(given: argparse.Namespace, settings: TypingSettings) -> None:
     print(f"{2 * given.tests * words / taken:,.0f} words a CPU-second, the bootstrap included")
 
 
-def say_models(given: argparse.Namespace, settings: TypingSettings) -> None:
-    """Prints a row for each model and seed, against the base."""
-    print(f"against {given.base}, in percent, signs so that more is better")
-    print(f"{'model':28}{'seed':>5}{''.join(f'{head:>13}' for head in ROW)}  verdict")
-    begun, words = time.process_time(), 0.0
-    for model in given.models:
-        for seed in map(int, given.seeds.split(",")):
-            out = given.out / f"{Path(model).name}-{seed}"
-            result = tacit.type_ab(given.base, model, given.data, out, settings=settings, seed=seed)
-            measures = result.exact["measures"]
-            cells = "".join(f"{cell:>13}" for cell in papers_row(measures))
-            print(f"{model[-27:]:28}{seed:5}{cells}  {result.verdict}", flush=True)
-            for name in ROW.values():
-                relative = measures[name[0]]["relative"]
-                if relative is not None:
-                    print(f"{'':33}{name[0]:24} {relative.value:+.2%} ({relative.low:+.2%} to {relative.high:+.2%})")
-            words += 2 * result.exact["typed"]["words"]
-    print(f"{words / (time.process_time() - begun):,.0f} words a CPU-second, loading and reports included")
+def say_arms(given: argparse.Namespace, settings: TypingSettings) -> None:
+    """Prints a line a pair, a line an arm and measure, and the papers' rows."""
+    seeds = range(1, given.seeds + 1)
+    rows = []
+    for arm in given.arms:
+        name, _, model = arm.partition("=")
+        rows.append((name, summary(name, [typed(given, settings, name, model, seed) for seed in seeds])))
+    print(f"| against {given.base} | " + " | ".join(COLUMNS) + " |")
+    print("|---" * (len(COLUMNS) + 1) + "|")
+    for name, cells in rows:
+        print(f"| {name} | " + " | ".join(cells) + " |")
+
+
+def typed(given: argparse.Namespace, settings: TypingSettings, name: str, model: str, seed: int) -> Measures:
+    """The measures of one pair; its run is made, or gone on with, or read."""
+    out = given.runs / f"{given.name}-{name}-{seed}"
+    result = tacit.type_ab(
+        given.base,
+        model.format(seed=seed),
+        given.data,
+        out,
+        settings=settings,
+        seed=seed,
+        hardware=Hardware(workers=1),
+    )
+    exact = result.to_record()["simulation_only"]
+    said = {
+        key: [round(each, 6) for each in (of["a"], of["b"], *(of["relative"] or ()))]
+        for key, of in exact["measures"].items()
+        if of["a"] is not None
+    }
+    figure("pair", arm=name, seed=seed, words=exact["typed"]["words"], verdict=result.verdict, **said)
+    return dict(exact["measures"])
+
+
+def figure(kind: str, **values: Any) -> None:
+    """One JSON line."""
+    print(json.dumps({"figure": kind, **values}, ensure_ascii=False), flush=True)
+
+
+def summary(arm: str, pairs: Sequence[Measures]) -> list[str]:
+    """A cell for each column: the mean over seeds, its interval, and how many seeds tell it from 0."""
+    cells = []
+    for column, (measure, sign) in COLUMNS.items():
+        found = [sign * 100 * np.array(pair[measure]["relative"]) for pair in pairs]  # middle, then both ends
+        middle = [float(each[0]) for each in found]
+        mean, half = statistics.mean(middle), math.nan
+        if len(middle) > 1:
+            half = float(student.ppf(0.975, len(middle) - 1)) * statistics.stdev(middle) / len(middle) ** 0.5
+        better, worse = sum(each.min() > 0 for each in found), sum(each.max() < 0 for each in found)
+        told = [f"{count} of {len(found)} {word}" for count, word in ((better, "better"), (worse, "worse")) if count]
+        figure(
+            "arm",
+            arm=arm,
+            column=column,
+            mean=round(mean, 3),
+            half=round(half, 3),
+            better=int(better),
+            worse=int(worse),
+        )
+        cells.append(f"{mean:+.1f} ± {half:.1f} ({', '.join(told) or 'not told'})")
+    return cells
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--base", required=True, help="The model that others are compared with: A.")
-    parser.add_argument("--models", nargs="*", default=[], help="Those that may take its place: B.")
+    parser.add_argument("--base", required=True, help="The model in use: A.")
+    parser.add_argument("--arms", nargs="*", default=[], metavar="NAME=MODEL", help="Those that may take its place: B.")
     parser.add_argument("--data", required=True)
-    parser.add_argument("--out", type=Path, default=Path("runs/typed"))
-    parser.add_argument("--seeds", default="0,1,2")
+    parser.add_argument("--runs", type=Path, default=Path("runs/typing"), help="Where the run folders are made.")
+    parser.add_argument("--name", default="typed", help="What their names begin with.")
+    parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--users", type=int, default=40)
     parser.add_argument("--sentences", type=int, default=5)
     parser.add_argument("--words", type=int, default=20)
@@ -115,7 +182,7 @@ def main() -> None:
     settings = TypingSettings.on(
         given.layout, share=share, condition=given.condition, search=given.search, compose=given.compose
     )
-    (say_null if given.null else say_models)(given, settings)
+    (say_null if given.null else say_arms)(given, settings)
 
 
 if __name__ == "__main__":

@@ -300,6 +300,9 @@ def _with_boxes_of(small: Small, identity: Identity, report: Report, other: Repo
     return dataclasses.replace(report, boxes=other.boxes, signature=signature)
 
 
+BY_CHANCE = 1e-6  # keys and errors are the operating system's, so that a test of theirs must not fail by chance
+
+
 class TestWhatOthersLearn:
     def test_what_the_server_holds_is_uniform_and_without_the_key_it_would_not_be(self, tmp_path: Path) -> None:
         small = small_round(tmp_path)
@@ -308,9 +311,9 @@ class TestWhatOthersLearn:
         reports = [small.report(client, zeros) for client in range(6)]
         views = np.concatenate([ciphertext(settings, report.body) for report in reports])
         for at, prime in enumerate(ring.primes):
-            assert kstest(views[:, at].ravel() / prime, "uniform").pvalue > 0.01
+            assert kstest(views[:, at].ravel() / prime, "uniform").pvalue > BY_CHANCE
             coefficients = np.stack([ring.invert(view.copy())[at] for view in views])
-            assert kstest(coefficients.ravel() / prime, "uniform").pvalue > 0.01
+            assert kstest(coefficients.ravel() / prime, "uniform").pvalue > BY_CHANCE
         # The same without the key's term: t e + m modulo q, in coefficients of which chance shows at once.
         key = _opened_key(small, reports[0])
         lacking = views[:1].copy()
@@ -320,19 +323,19 @@ class TestWhatOthersLearn:
         assert settings.slots.opened(limbs, 0, 1).tolist() == [0] * 300
         modulus = ring.modulus / 2.0**64
         words = [int.from_bytes(row.astype("<u8").tobytes(), "little", signed=True) % ring.modulus for row in limbs]
-        assert kstest(np.array([word / 2.0**64 for word in words]) / modulus, "uniform").pvalue < 1e-3
+        assert kstest(np.array([word / 2.0**64 for word in words]) / modulus, "uniform").pvalue < BY_CHANCE
 
     def test_fewer_keepers_than_the_threshold_rebuild_nothing(self, tmp_path: Path) -> None:
         """One of four is corrupt: its share alone is uniform whatever the key, and three shares give the key."""
         small = small_round(tmp_path)
         report = small.report(0, vectors(1)[0])
         shares = _opened_shares(small, report)
-        assert kstest(shares[0] / PRIME, "uniform").pvalue > 0.01
+        assert kstest(shares[0] / PRIME, "uniform").pvalue > BY_CHANCE
         key = _opened_key(small, report)
         assert abs(key).max() < 60 and key.std() == pytest.approx(6.5, rel=0.05)
         # Two shares leave the key open: whatever it is, some third share fits it.
         guess = rebuilt(np.stack([*shares[:2], shares[3] * 0]), [1, 2, 3], packed=2).ravel()
-        assert kstest(guess / PRIME, "uniform").pvalue > 0.01
+        assert kstest(guess / PRIME, "uniform").pvalue > BY_CHANCE
 
     def test_two_quorums_share_an_honest_keeper(self) -> None:
         for keepers in range(2, 40):

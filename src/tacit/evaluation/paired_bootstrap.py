@@ -2,8 +2,10 @@
 
 A measure is one sum over another, over all users together, as the papers' A/B tests count. Users are drawn again with
 replacement, each with what it did on A and on B (the paired bootstrap: Efron & Tibshirani, "An Introduction to the
-Bootstrap", 1993, sections 8.3 and 13.3: percentile intervals). What differs between users and not between A and B
-cancels out.
+Bootstrap", 1993, sections 8.3 and 13.3: percentile intervals). Percentiles of n users run short, as a normal interval
+does that takes the sample's deviation with divisor n for the truth; so they are expanded by what makes that one exact,
+Student's quantile times sqrt(n / (n - 1)) (Hesterberg, "What Teachers Should Know About the Bootstrap", The American
+Statistician 69:4, 2015: expanded percentile intervals). What differs between users and not between A and B cancels out.
 
     difference = B - A in the unit of the measure;  relative = B / A - 1
 
@@ -15,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr, stdtrit
 
 from tacit.errors import InputError
 from tacit.evaluation.intervals import CONFIDENCE, UNKNOWN, Estimate
@@ -56,10 +59,7 @@ def changes_of(
         raise InputError(f"{len(a)} users typed on A and {len(b)} on B; an interval needs the same ones, at least two.")
     one, other = np.array(a, np.float64), np.array(b, np.float64)  # (users, fields)
     again_a, again_b = _resampled(one, other, resamples, seed)
-    return {
-        name: _change(measure, one.sum(axis=0), other.sum(axis=0), again_a, again_b, cautious)
-        for name, measure in measures.items()
-    }
+    return {name: _change(measure, one, other, again_a, again_b, cautious) for name, measure in measures.items()}
 
 
 def _resampled(one: Sums, other: Sums, resamples: int, seed: int) -> tuple[Sums, Sums]:
@@ -75,19 +75,19 @@ def _resampled(one: Sums, other: Sums, resamples: int, seed: int) -> tuple[Sums,
 
 
 def _change(measure: Measure, one: Sums, other: Sums, again_a: Sums, again_b: Sums, cautious: float) -> Change:
-    a, b = float(_values(measure, one)), float(_values(measure, other))
+    users, (a, b) = len(one), (float(_values(measure, each.sum(axis=0))) for each in (one, other))
     values_a, values_b = _values(measure, again_a), _values(measure, again_b)
     difference = values_b - values_a
     relative = None
     if a > 0 and (values_a > 0).all():
-        relative = _interval(b / a - 1, values_b / values_a - 1, CONFIDENCE)
+        relative = _interval(b / a - 1, values_b / values_a - 1, CONFIDENCE, users)
     return Change(
         measure=measure,
         a=a,
         b=b,
-        difference=_interval(b - a, difference, CONFIDENCE),
+        difference=_interval(b - a, difference, CONFIDENCE, users),
         relative=relative,
-        cautious=_interval(b - a, difference, cautious),
+        cautious=_interval(b - a, difference, cautious, users),
     )
 
 
@@ -98,9 +98,10 @@ def _values(measure: Measure, sums: Sums) -> Sums:
     return np.asarray(measure.scale * above / np.where(below == 0, np.nan, below))
 
 
-def _interval(value: float, again: Sums, confidence: float) -> Estimate:
-    """Percentiles of the resamples; unknown where one of them has no value."""
+def _interval(value: float, again: Sums, confidence: float, users: int) -> Estimate:
+    """Expanded percentiles of the resamples; unknown where one of them has no value."""
     if not np.isfinite(again).all() or not np.isfinite(value):
         return Estimate(value, UNKNOWN.low, UNKNOWN.high)
-    low, high = np.quantile(again, [(1 - confidence) / 2, (1 + confidence) / 2])
+    below = float(ndtr((users / (users - 1)) ** 0.5 * stdtrit(users - 1, (1 - confidence) / 2)))
+    low, high = np.quantile(again, [below, 1 - below])
     return Estimate(value, float(low), float(high))

@@ -136,7 +136,7 @@ def _exact(record: Mapping[str, Any], exact: Mapping[str, Any]) -> list[Block]:
     rows = [
         (name, _number(row["a"], row["unit"]), _number(row["b"], row["unit"]), _change(row))
         for name, row in measures.items()
-        if not math.isnan(row["a"]) or not math.isnan(row["b"])
+        if record["compose"] is not None or not name.startswith("compose")
     ]
     return [
         Table((papers_row(measures),), tuple(ROW)),
