@@ -64,6 +64,7 @@ ANYTHING = {
     ("discover", "more_characters"),
     ("suggest", "prompts"),
     ("recipe new", "name"),
+    ("export", "locale"),  # nan is a language, Min Nan
     ("tune", "public"),
     ("data import", "word_list"),
 }
@@ -201,7 +202,8 @@ def _damaged_runs(at: Path) -> None:
                 assert database.execute(edit).rowcount, f"{name} changes nothing"
             database.close()
         content = (at / kind / "run.db").read_bytes()
-        middle = content[: len(content) // 2] + bytes(range(256)) + content[len(content) // 2 + 256 :]
+        begin = content.index(b"CREATE TABLE")  # where something stands: half of a database may be empty pages
+        middle = content[:begin] + bytes(range(256)) + content[begin + 256 :]
         for name, damaged in (("cut", content[:3000]), ("overwritten", middle), ("none", b"x" * 5000), ("empty", b"")):
             folder = at / "damaged" / f"{kind}-db-{name}"
             shutil.copytree(at / kind, folder)

@@ -233,4 +233,4 @@ def test_random_edits_of_runs_of_every_kind_are_found_or_harmless(tmp_path: Path
     cases = {kind: Case(tmp_path / kind, accounted=kind in ACCOUNTED) for kind in RUNS}
     cases["unfinished"] = Case(kept_open(tmp_path / "begun", tmp_path / "killed"), resumed=gone_on)
     counted = tally(cases, 60, tmp_path / "edited")
-    assert counted.total() == 420 and counted[FOUND] > 200
+    assert counted.total() == 60 * len(cases) and counted[FOUND] > 200
