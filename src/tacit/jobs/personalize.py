@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 from tacit.compute import Hardware
 from tacit.errors import of_type
 from tacit.files import PathLike, as_path
-from tacit.jobs.account_run import RunAccount, account_run
-from tacit.jobs.readable import Readable
+from tacit.jobs.readable import ExactAndReleased
 from tacit.progress import Progress, silent
-from tacit.records import json_ready
 from tacit.runs import Run
 from tacit.runs.metadata import PersonalizationMetadata
 
@@ -21,33 +19,18 @@ if TYPE_CHECKING:  # JAX comes with them
     from tacit.evaluation.settings import PersonalizationSettings, ReleasePrice
     from tacit.jobs.personalization_record import Found
     from tacit.keyboard.model_folder import TrainedModel
-    from tacit.reports.page import Block, ReportFiles
+    from tacit.reports.page import Block
 
 NOT_SETTINGS = ("model", "data", "release", "seed")  # of what a run's settings.toml names
 
 
 @dataclass(frozen=True, kw_only=True)
-class PersonalizationResult(Readable):
+class PersonalizationResult(ExactAndReleased):
     """What fine-tuning changed for each client: exactly, which only a simulation can, and as it was released; never
     mixed.
     """
 
-    run: Run
-    report: "ReportFiles"
     found: "Found" = field(repr=False)  # client by client, and the histograms
-    record: Mapping[str, Any] = field(repr=False)  # of the report; numbers with their intervals are `Estimate`s
-
-    @property
-    def exact(self) -> Mapping[str, Any]:
-        """By strategy and by slice, and what the policies do, without noise: nothing is promised for it."""
-        part: Mapping[str, Any] = self.record["simulation_only"]
-        return part
-
-    @property
-    def released(self) -> Mapping[str, Any] | None:
-        """The same from the released histograms alone; None where nothing was released."""
-        part: Mapping[str, Any] | None = self.record["released"]
-        return part
 
     @property
     def policies(self) -> tuple[Mapping[str, Any], ...]:
@@ -56,16 +39,9 @@ class PersonalizationResult(Readable):
         """
         return tuple(self.exact["policies"])
 
-    @property
-    def account(self) -> RunAccount:
-        """What the release promises to each asked client, by the run's ledger."""
-        return account_run(self.run)
-
     def to_record(self) -> dict[str, Any]:
         """Plain values for JSON: what `tacit personalize --json` prints."""
-        pages = {"report": str(self.report.markdown), "simulation": str(self.report.everything.markdown)}
-        record = {**self.record, **pages}
-        return {"schema": "tacit.personalization", "version": 1, **json_ready(record)}
+        return {"schema": "tacit.personalization", "version": 1, **self.plain()}
 
     def blocks(self) -> "list[Block]":
         """What people read of it in a few lines."""

@@ -165,10 +165,7 @@ def plan_production(
     check_folder("out", folder)  # before the work
     production = _planned(scenario, goal, settings, simulator)
     if encoding is not None:
-        encoding = replace(encoding, report_goal=production.plan.report_goal).checked()
-        if noises > 1:
-            updates = replace(production.plan.guarantee, clip_norm=base.privacy.clip_norm)
-            encoding = with_noise_of(noises, encoding, updates)
+        encoding = _for_report_goal(encoding, base, production, noises)
     notes = ProductionNotes(
         model=base.model.init,
         recipe=settings.recipe,
@@ -242,6 +239,14 @@ def _encoding(base: Recipe) -> Encoding | None:
     return Encoding.within(
         parameters, base.privacy.clip_norm, report_goal=1, inflation=asked.inflation, sigmas=asked.sigmas
     )
+
+
+def _for_report_goal(encoding: Encoding, base: Recipe, production: Production, noises: int) -> Encoding:
+    """The same for sums of the planned number of reports, and for the noise of keepers where they add it."""
+    encoding = replace(encoding, report_goal=production.plan.report_goal).checked()
+    if noises == 1:
+        return encoding
+    return with_noise_of(noises, encoding, replace(production.plan.guarantee, clip_norm=base.privacy.clip_norm))
 
 
 def _simulator(scenario: Scenario, goal: Goal, settings: ProductionSettings, progress: Progress) -> DeviceSimulator:

@@ -1,11 +1,16 @@
 """What all results of jobs have in common: people read the same of them in a terminal, a notebook and a program."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from tacit.reports.page import Block
+from tacit.records import json_ready
+
+if TYPE_CHECKING:  # an account needs no runs and no pages
+    from tacit.jobs.account_run import RunAccount
+    from tacit.reports.page import Block, ReportFiles
+    from tacit.runs import Run
 
 
 class Readable(ABC):
@@ -26,3 +31,37 @@ class Readable(ABC):
         from tacit.reports.page import to_html_fragment
 
         return to_html_fragment(self.blocks())
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExactAndReleased(Readable):
+    """What a run found: exactly, which only a simulation can know, and as it was released; never mixed."""
+
+    run: "Run"
+    report: "ReportFiles"
+    record: Mapping[str, Any] = field(repr=False)  # of the report; numbers with their intervals are `Estimate`s
+
+    @property
+    def exact(self) -> Mapping[str, Any]:
+        """What was found, without noise: nothing is promised for it."""
+        part: Mapping[str, Any] = self.record["simulation_only"]
+        return part
+
+    @property
+    def released(self) -> Mapping[str, Any] | None:
+        """What follows from the released histograms alone; None where nothing was released."""
+        part: Mapping[str, Any] | None = self.record["released"]
+        return part
+
+    @property
+    def account(self) -> "RunAccount":
+        """What the release promises to each client, by the run's ledger."""
+        from tacit.jobs.account_run import account_run
+
+        return account_run(self.run)
+
+    def plain(self) -> dict[str, Any]:
+        """The record as plain values for JSON, with where its pages are."""
+        pages = {"report": str(self.report.markdown), "simulation": str(self.report.everything.markdown)}
+        values: dict[str, Any] = json_ready({**self.record, **pages})
+        return values

@@ -1,19 +1,16 @@
 """What a model changes for somebody who types: two keyboards, the same simulated users and the same slips."""
 
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from tacit.compute import Hardware
 from tacit.errors import InputError, conceivable, of_type
 from tacit.files import PathLike, as_path
-from tacit.jobs.account_run import RunAccount, account_run
 from tacit.jobs.begin import check_place
-from tacit.jobs.readable import Readable
+from tacit.jobs.readable import ExactAndReleased
 from tacit.progress import Progress, silent
-from tacit.records import json_ready
 from tacit.runs import Run
 from tacit.runs.metadata import TypingMetadata
 
@@ -21,7 +18,7 @@ if TYPE_CHECKING:  # numba and JAX come with them
     from tacit.evaluation.settings import ReleasePrice
     from tacit.evaluation.typing_settings import TypingSettings
     from tacit.jobs.typing_test import Data, Model
-    from tacit.reports.page import Block, ReportFiles
+    from tacit.reports.page import Block
 
 NOT_SETTINGS = (
     "models",
@@ -35,39 +32,17 @@ NOT_SETTINGS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class TypingResult(Readable):
+class TypingResult(ExactAndReleased):
     """What changes from A to B: exactly, which only a simulation can know, and as it was released; never mixed."""
-
-    run: Run
-    report: "ReportFiles"
-    record: Mapping[str, Any] = field(repr=False)  # of the report; numbers with their intervals are `Estimate`s
-
-    @property
-    def exact(self) -> Mapping[str, Any]:
-        """Each measure and the launch rule's verdict, without noise: nothing is promised for it."""
-        part: Mapping[str, Any] = self.record["simulation_only"]
-        return part
-
-    @property
-    def released(self) -> Mapping[str, Any] | None:
-        """Changes and verdict from the released histograms alone; None where nothing was released."""
-        part: Mapping[str, Any] | None = self.record["released"]
-        return part
 
     @property
     def verdict(self) -> str:
         """ "improved", "neutral" or "worse", by the exact numbers and the rule of `evaluation.launch`."""
         return str(self.exact["decision"]["verdict"])
 
-    @property
-    def account(self) -> RunAccount:
-        """What the release promises to each user, by the run's ledger."""
-        return account_run(self.run)
-
     def to_record(self) -> dict[str, Any]:
         """Plain values for JSON: what `tacit type --json` prints."""
-        pages = {"report": str(self.report.markdown), "simulation": str(self.report.everything.markdown)}
-        return {"schema": "tacit.typing", "version": 1, **json_ready({**self.record, **pages})}
+        return {"schema": "tacit.typing", "version": 1, **self.plain()}
 
     def blocks(self) -> "list[Block]":
         """What people read of it: what was released, then the papers' row, every measure, and the verdict."""

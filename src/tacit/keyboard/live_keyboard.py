@@ -4,12 +4,12 @@ Keys are pressed one at a time: a character as it is, or one of `Key`. It has no
 (`tacit keyboard`), and so may a page.
 """
 
-import math
 from enum import StrEnum
 from typing import NamedTuple
 
 from tacit.errors import of_type
 from tacit.keyboard.compose import BEAMS
+from tacit.keyboard.correction import at_space
 from tacit.keyboard.decoder import Decoder
 from tacit.keyboard.lexicon import LONGEST
 from tacit.keyboard.metrics import SHOWN
@@ -22,7 +22,6 @@ from tacit.keyboard.words import LINE_END, marked, pieces
 PICKS = "123"  # take what stands at that place of the strip
 MARKS = ".,!?;:…"  # follow a word without a blank
 THRESHOLD = 1 / BEAMS  # of phrases: no more of them can pass than the search has beams, so that it leaves none out
-LETTERS = 26  # of which an unknown word is made, each as likely as another
 
 
 class Key(StrEnum):
@@ -112,17 +111,13 @@ class LiveKeyboard:
         return tuple(self._cased(each.word) for each in found)
 
     def _correction(self) -> str | None:
-        """The likeliest word for the taps, where it is likelier than an unknown word that is spelled so."""
-        keys, decoder, session = self._tapped(), self._decoder, self._session
+        """The word that a blank would write in place of what is typed; None where that stands."""
+        keys = self._tapped()
         if keys is None or self.typed == self._kept or self._vocabulary.id_of(self.typed) != OOV:
             return None
-        points = decoder.lexicon.layout.centres[keys]
-        best = decoder.decode(points, session.log_probabilities, 1)
-        densities = decoder.touch.log_densities(points)[range(len(keys)), keys]
-        spatial = float(densities.sum()) + len(keys) * decoder.touch.moves.tapped
-        language = session.rescore([self.typed])[0] - len(keys) * math.log(LETTERS)
-        literal = spatial + decoder.language_weight * language
-        return self._cased(best[0].word) if best and best[0].score > literal else None
+        taps = self._decoder.lexicon.layout.centres[keys]
+        correction = at_space(self._decoder, taps, self._session.log_probabilities)
+        return None if correction.kept else self._cased(correction.text)
 
     def _tapped(self) -> Keys | None:
         """The keys of what is typed; None where nothing is, or where the layout has not all of its keys."""
