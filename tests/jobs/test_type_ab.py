@@ -23,6 +23,7 @@ from tacit.evaluation.typing import type_sentences
 from tacit.evaluation.typing_measures import MEASURES, total
 from tacit.evaluation.typing_settings import TypingSettings, variants
 from tacit.evaluation.typist import POPULATION
+from tacit.jobs.phone_models import phone_model
 from tacit.jobs.typing_test import open_test
 from tacit.progress import Advanced, Event, silent
 
@@ -131,7 +132,7 @@ class TestWhatIsCounted:
         measures = result.exact["measures"]
         assert measures["accuracy"]["difference"].low > 0
         from_cache = world.typed(f"{condition} of a cache", data=world.cache, settings=replace(settings, search=None))
-        assert from_cache.record["search"] == world.good
+        assert from_cache.record["search"] == "trigram:good"
 
     def test_phrases_are_offered_where_they_are_asked_for(self, improved: Any, released: Any) -> None:
         assert released.exact["measures"]["compose trigger rate"]["b"] > 0
@@ -247,6 +248,24 @@ class TestRelease:
         assert all(each in whole for each in secret)
         assert not [each for each in secret if each in result.report.markdown.read_text()]
         assert not list(result.report.html.parent.glob("*.png"))
+
+    def test_the_page_to_publish_names_no_place_and_has_no_digest_of_text(self, world: World, released: Any) -> None:
+        """A digest of a cache is an exact one of clients' text, against which guesses of it could be checked."""
+        digests = [phone_model("b", each).digest for each in (world.bad, world.good)]
+        pages = list((released.run.path / "report").iterdir())
+        assert {each.name for each in pages} == {"report.html", "report.json", "report.md", "statement.json"}
+        for page in pages:
+            text = page.read_text()
+            assert not [each for each in (str(world.folder), *(digest[:16] for digest in digests)) if each in text], (
+                page
+            )
+            assert "good" in text and "bad" in text
+
+    def test_models_of_one_name_are_told_apart(self, world: World) -> None:
+        for name in ("one", "other"):
+            shutil.copytree(world.folder / ("good" if name == "one" else "bad"), world.folder / name / "cache")
+        result = world.typed("alike", f"trigram:{world.folder}/one/cache", f"trigram:{world.folder}/other/cache")
+        assert "A is trigram:one/cache, B is trigram:other/cache." in " ".join(str(result).split())
 
     def test_noise_is_of_the_promised_size(self, world: World) -> None:
         """Of a loose price every count is nearly right, of a tight one they are not."""

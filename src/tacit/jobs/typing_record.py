@@ -1,7 +1,8 @@
 """What an A/B test of typing found, as a record: exact numbers, and those of released histograms alone; never mixed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from tacit.evaluation.histograms import Histogram
@@ -10,6 +11,7 @@ from tacit.evaluation.paired_bootstrap import Change, changes_of
 from tacit.evaluation.typing_measures import MEASURES, Measure, Tally, total
 from tacit.evaluation.typing_release import cautious_gains, mean_changes
 from tacit.evaluation.typing_settings import Variant
+from tacit.jobs.phone_models import TRIGRAM
 from tacit.jobs.typing_test import TypingTest
 from tacit.keyboard.phone_model import PhoneModel
 
@@ -28,9 +30,12 @@ class Typed:
 def about(test: TypingTest, seed: int) -> dict[str, Any]:
     """What was asked, which is public: the models, whose text, and how."""
     settings = test.settings
+    models = [test.a.model, test.b.model, *([] if test.search is None else [test.search])]
+    names = told_apart([each.name for each in models])
     return {
-        "a": _model(test.a.model),
-        "b": _model(test.b.model),
+        "a": _model(test.a.model, names[0]),
+        "b": _model(test.b.model, names[1]),
+        "same_model": test.a.model.digest == test.b.model.digest,
         "shared_words": len(set(test.a.model.vocabulary.words) & set(test.b.model.vocabulary.words)),
         "source": test.typed.description,
         "split_name": test.typed.split,
@@ -39,7 +44,7 @@ def about(test: TypingTest, seed: int) -> dict[str, Any]:
         "words": settings.share.words,
         "layout": test.layout,
         "condition": settings.condition,
-        "search": None if test.search is None else test.search.name,
+        "search": None if test.search is None else names[2],
         "compose": settings.compose,
         "language_weight": test.a.decoder.language_weight,
         "seed": seed,
@@ -76,8 +81,22 @@ def released_record(histograms: Mapping[str, Histogram]) -> dict[str, Any]:
     }
 
 
-def _model(model: PhoneModel) -> dict[str, Any]:
-    return {"name": model.name, "sha256": model.digest, "words": len(model.vocabulary.words)}
+def told_apart(names: Sequence[str]) -> list[str]:
+    """Names of models without the places of the machine: as much of the end of each path as tells them apart."""
+    kinds = [TRIGRAM if name.startswith(TRIGRAM) else "" for name in names]
+    paths = [Path(name.removeprefix(kind)).resolve().parts for kind, name in zip(kinds, names, strict=True)]
+    different = len(set(zip(kinds, paths, strict=True)))
+    for length in range(1, max(map(len, paths)) + 1):
+        short = [kind + "/".join(parts[-length:]) for kind, parts in zip(kinds, paths, strict=True)]
+        if len(set(short)) == different:
+            break
+    return short
+
+
+def _model(model: PhoneModel, name: str) -> dict[str, Any]:
+    """The digest of what is counted is one of text, by which guesses could be checked: it stays in the settings."""
+    digest = None if model.name.startswith(TRIGRAM) else model.digest
+    return {"name": name, "sha256": digest, "words": len(model.vocabulary.words)}
 
 
 def _measured(change: Change) -> dict[str, Any]:

@@ -75,9 +75,13 @@ def sentences_of(data: Data, settings: TypingSettings, progress: Progress) -> Ty
 
 
 def asked_of(model: PhoneModel) -> dict[str, str]:
-    """A model as the settings of a run name it."""
+    """A model as the settings of a run name it: one that was counted with the digest of its cache, which is not to be
+    published as that of trained weights is.
+    """
     place = model.name.removeprefix(TRIGRAM)
-    return {"path": model.name[: -len(place)] + str(Path(place).resolve()), "sha256": model.digest}
+    counted = place != model.name
+    path = f"{TRIGRAM * counted}{Path(place).resolve()}"
+    return {"path": path, "cache_sha256" if counted else "sha256": model.digest}
 
 
 def _is_cache(data: Any) -> bool:

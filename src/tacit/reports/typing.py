@@ -85,7 +85,7 @@ def _asked(record: Mapping[str, Any]) -> str:
 def _models(record: Mapping[str, Any]) -> str:
     a, b = record["a"], record["b"]
     said = f"A is {a['name']}, B is {b['name']}."
-    if a["sha256"] == b["sha256"]:
+    if record["same_model"]:
         return f"{said} They are the same model, so nothing can change."
     if a["words"] == b["words"] == record["shared_words"]:
         return said

@@ -291,8 +291,15 @@ def evaluation_facts(run: Run, delta: float | None = None) -> EvaluationFacts | 
 def _subjects(settings: Mapping[str, Any]) -> tuple[str, ...]:
     """The models by the names of their folders and their weights, and how they are fine-tuned."""
     models = settings["models"] if "models" in settings else [settings["model"]]
-    named = (f"{Path(each['path']).name} (SHA-256 of its weights {each['sha256'][:16]}...)" for each in models)
-    return (*named, *settings.get("strategies", ()))
+    return (*map(_named, models), *settings.get("strategies", ()))
+
+
+def _named(model: Mapping[str, str]) -> str:
+    """A trained model with the digest of its weights; one that was counted on a cache without: it would be of text."""
+    name = Path(model["path"]).name
+    if "sha256" in model:
+        return f"{name} (SHA-256 of its weights {model['sha256'][:16]}...)"
+    return f"{name} (word counts of the training clients of a cache of that name, without a guarantee)"
 
 
 def promise_of(run: Run, delta: float | None = None) -> Record:
