@@ -1,0 +1,243 @@
+"""What crosses the wire, document by document: JSON with fixed keys, strict types and a bound on every value.
+
+Times are Unix seconds, durations seconds, bytes lower-case hexadecimal digits; names of keys are units where one could
+ask (`after_s`). Every key is always there, null where it has no value, so that the canonical form (`signing.py`) of
+what was received is the canonical form of what was meant. docs/protocol.md specifies each document.
+"""
+
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from tacit.privacy.encoding import Encoding
+
+VERSION = 1  # of the protocol: of these documents and of the paths they are sent to
+MOST_CLIENTS = 10**9
+MOST_PARAMETERS = 10**9
+MOST_HELD = 64  # models or plans that a device names in a check-in
+MOST_RECIPE = 1 << 18  # characters
+
+Kind: TypeAlias = Literal["train", "discover", "evaluate", "personalize"]
+Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+Digest: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]  # SHA-256
+PublicKey: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]  # Ed25519 or X25519
+Signature: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{128}$")]  # Ed25519
+Identifier: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]  # random
+Secret: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]  # random
+Count: TypeAlias = Annotated[int, Field(ge=0, le=MOST_CLIENTS)]
+Several: TypeAlias = Annotated[int, Field(ge=1, le=MOST_CLIENTS)]
+Time: TypeAlias = Annotated[float, Field(ge=0, le=1e11)]
+Duration: TypeAlias = Annotated[float, Field(ge=0, le=1e9)]
+Positive: TypeAlias = Annotated[float, Field(gt=0, le=1e50)]
+Real: TypeAlias = Annotated[float, Field(ge=0, le=1e50)]
+Share: TypeAlias = Annotated[float, Field(gt=0, lt=1)]
+
+
+class Document(BaseModel):
+    """One JSON object. `model_validate_json` parses it; a key too many, a value of another type are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+# -- the plan: what a run asks of a device, once and for all -----------------------------------------------------------
+
+
+class Privacy(Document):
+    """What a run promises whoever takes part in it, and the settings that it follows from."""
+
+    zcdp: Real | None  # of a whole run; null where nothing is promised
+    epsilon: Real | None  # at `delta`
+    delta: Share
+    clip_norm: Positive  # of the first round; a later one has its own in its task
+    noise_multiplier: Real
+    mechanism: Annotated[str, StringConstraints(min_length=1, max_length=100)]  # its name
+    report_goal: Several
+    rounds: Several
+    max_participations: Several | None  # of one device; null where only `Separation.timer_seconds` bounds them
+
+
+class Separation(Document):
+    """How far apart two participations of a device in this run are; each device sees to it itself."""
+
+    rounds: Several | None  # round indices i < j need j - i >= this
+    timer_seconds: Duration | None
+    clock: Literal["start", "finish"]  # of a participation, from which the timer runs
+
+
+class Aggregation(Document):
+    """How reports are summed, with the public settings that a device checks."""
+
+    kind: Literal["plain", "encoded", "sealed"]
+    threshold: Several  # no sum of fewer reports is opened
+    keepers: Annotated[tuple[PublicKey, ...], Field(max_length=100)]  # sealed: their identities, else none
+    boxes: Annotated[tuple[PublicKey, ...], Field(max_length=100)]  # sealed: their keys for boxes, in the same order
+    corrupt: Annotated[int, Field(ge=0, le=100)]  # sealed: so many keepers may work with the server and learn nothing
+    contributors: Annotated[tuple[PublicKey, ...], Field(max_length=100)]  # sealed: who adds noise to every sum
+
+
+class Plan(Document):
+    """Everything about a run that does not change; one for each run, and its digest is its name to devices."""
+
+    version: Literal[1]
+    kind: Kind
+    population: Name
+    run: Name
+    recipe: Annotated[str, StringConstraints(max_length=MOST_RECIPE)]  # the resolved recipe, TOML
+    code: Digest  # of the program that trains: `signing.code_digest`
+    privacy: Privacy
+    separation: Separation
+    aggregation: Aggregation
+    vocabulary: Digest
+    attestation: Literal["none"]
+
+
+class SignedPlan(Document):
+    """A plan as a device receives it."""
+
+    plan: Plan
+    signature: Signature  # by the operator, purpose "plan"
+
+
+# -- the task: one attempt of one round --------------------------------------------------------------------------------
+
+
+class Model(Document):
+    """Which model a round begins with, and where it is fetched."""
+
+    sha256: Digest  # of the file
+    bytes: Annotated[int, Field(ge=1, le=8 * MOST_PARAMETERS)]  # of the file
+    parameters: Annotated[int, Field(ge=1, le=MOST_PARAMETERS)]
+    path: Annotated[str, StringConstraints(pattern=r"^/v1/models/[0-9a-f]{64}$")]
+
+
+class Training(Document):
+    """What a device computes: the fields of `training.client.ClientTraining`."""
+
+    epochs: Annotated[int, Field(ge=1, le=100_000)]
+    batch_size: Annotated[int, Field(ge=1, le=100_000)]
+    learning_rate: Positive
+    sentences: Annotated[int, Field(ge=1, le=100_000)]
+    words: Annotated[int, Field(ge=1, le=100_000)]
+    proximal: Real
+    precision: Literal["float32", "bfloat16"]
+
+
+class EncodedSum(Document):
+    """How updates become integers: the fields of `privacy.encoding.Encoding`, with what is a round's own."""
+
+    parameters: Annotated[int, Field(ge=1, le=MOST_PARAMETERS)]
+    dimension: Annotated[int, Field(ge=1, le=2 * MOST_PARAMETERS)]
+    clip_norm: Positive
+    scale: Positive
+    report_goal: Several
+    sigmas: Positive
+    margin: Annotated[int, Field(ge=0, le=1 << 32)]
+    margin_each: Annotated[int, Field(ge=0, le=1 << 32)]
+    signs: Digest  # 32 bytes: the public seed of the rotation
+    length: Annotated[int, Field(ge=1, le=2 * MOST_PARAMETERS + 100)]  # words of a report
+    threshold: Several
+
+    def encoding(self) -> Encoding:
+        """The numbers alone. Raises: InputError for numbers that make no encoding."""
+        names = Encoding.__dataclass_fields__
+        return Encoding(**{name: getattr(self, name) for name in names})
+
+
+class RoundTask(Document):
+    """What the devices of one attempt of a round are asked. Which kinds of tasks there are, `Plan.kind` says."""
+
+    run: Name
+    plan: Digest
+    round: Count
+    attempt: Annotated[int, Field(ge=0, le=1_000_000)]
+    task: Identifier
+    kind: Kind
+    model: Model
+    client: Training
+    clip_norm: Positive
+    clip_estimate: Positive | None  # say in one bit whether your update was no longer than this; null: not asked
+    loss_bound: Positive | None  # send your training loss, clipped to [0, this], less half of it; null: not asked
+    encoded: EncodedSum | None  # null: updates in clear
+    sealed: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2}){1,20000}$")] | None  # bytes of a SealedRound
+    opens: Time
+    deadline: Time
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "RoundTask":
+        if self.opens >= self.deadline:
+            raise ValueError("a task ends after it opens")
+        if self.sealed is not None and self.encoded is None:
+            raise ValueError("what is sealed is encoded")
+        if self.encoded is not None and self.encoded.parameters != self.model.parameters:
+            raise ValueError("the encoding is for another number of parameters than the model has")
+        return self
+
+
+class SignedTask(Document):
+    """A task as a device receives it."""
+
+    task: RoundTask
+    signature: Signature  # by the operator, purpose "task"
+
+
+# -- checking in -------------------------------------------------------------------------------------------------------
+
+
+class CheckIn(Document):
+    """A device is there and may work."""
+
+    version: Annotated[int, Field(ge=1, le=1_000_000)]
+    population: Name
+    versions: Annotated[dict[Kind, Annotated[int, Field(ge=1, le=1_000_000)]], Field(max_length=4)]  # tasks it can do
+    held: Annotated[tuple[Digest, ...], Field(max_length=MOST_HELD)]  # models that it has
+    plans: Annotated[tuple[Digest, ...], Field(max_length=MOST_HELD)]  # plans that it has
+    # redeemed where enrolment is asked for
+    token: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2}){1,2048}$")] | None
+
+
+class ComeBack(Document):
+    """There is nothing to do: check in again at a time drawn uniformly between the two, from now."""
+
+    answer: Literal["come_back"] = "come_back"
+    after_s: Duration
+    before_s: Duration
+
+
+class Assignment(Document):
+    """A place in a round, for this device alone."""
+
+    answer: Literal["assignment"] = "assignment"
+    assignment: Identifier
+    secret: Secret  # whoever has it may send the report, and nobody else
+    signed_plan: SignedPlan | None  # null where the device said that it has it
+    signed_task: SignedTask
+
+
+Answer: TypeAlias = Annotated[ComeBack | Assignment, Field(discriminator="answer")]
+
+
+# -- reports and errors ------------------------------------------------------------------------------------------------
+
+
+class Receipt(Document):
+    """That a report came. It says nothing of whether its round will be released."""
+
+    assignment: Identifier
+    sha256: Digest  # of the body
+    received: Literal[True]
+
+
+class SignedReceipt(Document):
+    """A receipt as a device receives it; the same bytes as often as it asks."""
+
+    receipt: Receipt
+    signature: Signature  # by the operator, purpose "receipt"
+
+
+class Problem(Document):
+    """Every error: RFC 9457, application/problem+json. type: a word of ours that never changes, for programs."""
+
+    type: Annotated[str, StringConstraints(pattern=r"^tacit:[a-z-]{1,40}$")]
+    title: Annotated[str, StringConstraints(max_length=200)]
+    status: Annotated[int, Field(ge=400, le=599)]
+    detail: Annotated[str, StringConstraints(max_length=2000)]
