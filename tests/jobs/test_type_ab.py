@@ -23,7 +23,9 @@ from tacit.evaluation.typing import type_sentences
 from tacit.evaluation.typing_measures import MEASURES, total
 from tacit.evaluation.typing_settings import TypingSettings, variants
 from tacit.evaluation.typist import POPULATION
+from tacit.jobs.histograms import Lines
 from tacit.jobs.phone_models import phone_model
+from tacit.jobs.typing_run import read, typed_once
 from tacit.jobs.typing_test import open_test
 from tacit.progress import Advanced, Event, silent
 
@@ -158,6 +160,10 @@ class TestSensitivity:
         files = [path.name for path in result.report.everything.figures]
         assert files == ["changes.png", "sensitivity.png"]
         assert "3 of the users typed again" in str(result)
+        kept = result.run.path / "simulation" / "sensitivity.jsonl"
+        kept.write_text(kept.read_text().replace('"seconds": ', '"seconds": 1', 1))
+        with pytest.raises(RunError, match=r"sensitivity\.jsonl' is not what the run wrote"):
+            world.typed("varied", settings=settings)
 
 
 class TestKilled:
@@ -213,12 +219,21 @@ tacit.type_ab(a, b, data, out, settings=settings, release=ReleasePrice(epsilon=4
         with pytest.raises(RunError, match=r"seed was 0 and is now 1"):
             world.typed("improved", seed=1)
 
-    def test_a_damaged_line_is_named(self, world: World, improved: Any) -> None:
+    def test_a_line_changed_after_the_end_is_found(self, world: World, improved: Any) -> None:
         out = shutil.copytree(improved.run.path, world.folder / "damaged")
         path = out / "simulation" / "tallies.jsonl"
         path.write_bytes(path.read_bytes().replace(b'"words"', b'"wurds"', 1))
         with pytest.raises(RunError, match=r"tallies\.jsonl"):
             tacit.resume(out)
+
+    @pytest.mark.parametrize(
+        "line", ['{"a": {}}', "[1]", '"x"', "7", '{"user": 1, "a": [1], "b": {}}', '{"user": 1, "a": {"words": 1}}']
+    )
+    def test_a_line_that_says_something_else_is_named(self, line: str, tmp_path: Path) -> None:
+        lines = Lines(tmp_path / "tallies.jsonl")
+        lines.path.write_text(f"{line}\n")
+        with pytest.raises(RunError, match=r"line 1 of '.*tallies\.jsonl' is not what this version writes"):
+            list(read(lines, typed_once))
 
 
 def without_places(record: Mapping[str, Any]) -> dict[str, Any]:

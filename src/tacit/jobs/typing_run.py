@@ -1,8 +1,9 @@
 """Every user's typing on A and on B, kept line by line in a run folder, and what is released and reported of it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import tomli_w
@@ -31,6 +32,7 @@ from tacit.runs import Run
 from tacit.runs.metadata import TypingMetadata
 from tacit.statements.run_facts import promise_of
 
+T = TypeVar("T")
 TALLIES = Path("simulation") / "tallies.jsonl"
 VARIED = Path("simulation") / "sensitivity.jsonl"
 TYPING, VARYING = "typing", "typing with each parameter changed"  # stages: a step a user, a step a variant
@@ -53,7 +55,8 @@ def typed_both(
     varied = list(variants(test.settings.typist)) if test.settings.sensitivity else []
     with _begin(test, release, out, population, seed, noise_seed) as run, run.locked():
         if run.finished:
-            run.kept(str(TALLIES))
+            for place in (str(TALLIES), *([str(VARIED)] if varied else [])):
+                run.kept(place)
         cores = Cores(hardware)
         typed = _every_user(test, run, seed, cores, progress)
         changed = _every_variant(test, run, seed, varied, cores, progress) if varied else {}
@@ -102,7 +105,7 @@ def _every_user(test: TypingTest, run: Run, seed: int, cores: Cores, progress: P
     """Both keyboards under every user; each is on disk as soon as it is done. Hold the run's lock."""
     lines = Lines(run.path / TALLIES)
     lines.drop_torn_line()
-    done = {row["user"]: (_tally(row["a"]), _tally(row["b"])) for row in lines.rows()}
+    done = dict(read(lines, typed_once))
     users = test.typed.users
     progress(StageBegan(TYPING, len(users), len(done)))
     left = [user for user in users if user.number not in done]
@@ -121,10 +124,7 @@ def _every_variant(
     """The first users type again, with one parameter of the typist changed at a time. Hold the run's lock."""
     lines = Lines(run.path / VARIED)
     lines.drop_torn_line()
-    done = {
-        (row["parameter"], row["factor"]): Typed(a=tuple(map(_tally, row["a"])), b=tuple(map(_tally, row["b"])))
-        for row in lines.rows()
-    }
+    done = dict(read(lines, typed_again))
     few = test.typed.users[: test.settings.sensitivity]
     progress(StageBegan(VARYING, len(varied), len(done)))
     for each in varied:
@@ -154,11 +154,35 @@ def _typing(
     return cores.stream(one, users)
 
 
-def _tally(row: dict[str, float]) -> Tally:
-    try:
-        return Tally(**row)
-    except TypeError as error:
-        raise RunError(f"a line of {TALLIES.name} is of another version ({error}); begin a new run.") from error
+def read(lines: Lines, entry: Callable[[dict[str, Any]], T]) -> Iterator[T]:
+    """What each line says. Raises: RunError where one does not say it."""
+    for number, row in enumerate(lines.rows(), start=1):
+        try:
+            yield entry(row)
+        except (KeyError, TypeError, ValueError) as error:
+            raise RunError(
+                f"line {number} of '{lines.path}' is not what this version writes there ({error}); remove it to "
+                "compute it again."
+            ) from error
+
+
+def typed_once(row: dict[str, Any]) -> tuple[int, tuple[Tally, Tally]]:
+    """A user's number, and what it did on A and on B."""
+    return int(row["user"]), (_tally(row["a"]), _tally(row["b"]))
+
+
+def typed_again(row: dict[str, Any]) -> tuple[tuple[str, float], Typed]:
+    """A parameter and its factor, and what the users did then."""
+    a, b = (tuple(map(_tally, row[side])) for side in ("a", "b"))
+    return (row["parameter"], row["factor"]), Typed(a=a, b=b)
+
+
+def _tally(row: dict[str, Any]) -> Tally:
+    if not isinstance(row, dict) or row.keys() != set(Tally._fields):
+        raise ValueError("its counts are others")
+    if not all(isinstance(value, int | float) and math.isfinite(value) for value in row.values()):
+        raise ValueError("a count is no number")
+    return Tally(**row)
 
 
 # -- releases ----------------------------------------------------------------------------------------------------------
