@@ -174,13 +174,19 @@ def main() -> None:
     parser.add_argument("--layout", default="qwerty")
     parser.add_argument("--condition", default="network")
     parser.add_argument("--search")
+    parser.add_argument("--more-words", help="A discovery run, whose words every B has.")
     parser.add_argument("--compose", type=float)
     parser.add_argument("--null", action="store_true")
     parser.add_argument("--tests", type=int, default=200)
     given = parser.parse_args()
     share = Share(users=given.users, sentences=given.sentences, words=given.words)
     settings = TypingSettings.on(
-        given.layout, share=share, condition=given.condition, search=given.search, compose=given.compose
+        given.layout,
+        share=share,
+        condition=given.condition,
+        search=given.search,
+        more_words=given.more_words,
+        compose=given.compose,
     )
     (say_null if given.null else say_arms)(given, settings)
 

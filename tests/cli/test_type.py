@@ -32,7 +32,18 @@ def test_options_become_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     result = invoke(
         *("a", "trigram:b", "--data", "folder:text", "--out", "out", "--layout", "qwerty-es", "--users", "7"),
         *("--sentences", "3", "--words", "9", "--split-name", "validation", "--condition", "rescore"),
-        *("--search", "trigram:c", "--compose", "0.4", "--language-weight", "0.9", "--sensitivity", "5"),
+        *(
+            "--search",
+            "trigram:c",
+            "--more-words",
+            "found",
+            "--compose",
+            "0.4",
+            "--language-weight",
+            "0.9",
+            "--sensitivity",
+            "5",
+        ),
         *("--seed", "4", "--epsilon", "2", "--delta", "1e-6", "--noise-seed", "8", "--population", "people"),
     )
     assert result.exit_code == 2 and result.stderr == "error: heard.\n"
@@ -42,6 +53,7 @@ def test_options_become_settings(monkeypatch: pytest.MonkeyPatch) -> None:
         share=Share(split="validation", users=7, sentences=3, words=9),
         condition="rescore",
         search="trigram:c",
+        more_words="found",
         compose=0.4,
         language_weight=0.9,
         sensitivity=5,

@@ -22,6 +22,7 @@ from tacit.evaluation.typist import POPULATION
             typist=typist_on("qwerty-es"),
             condition="rescore",
             search="trigram:cache",
+            more_words="found",
             compose=0.5,
             language_weight=0.8,
             sensitivity=4,
@@ -42,6 +43,7 @@ def test_they_are_read_as_they_were_written(settings: TypingSettings) -> None:
         ({"language_weight": float("nan")}, "no finite number"),
         ({"sensitivity": 1}, r"0 \(not asked\) or at least two users"),
         ({"share": {}}, "share={} is of the type dict; give Share"),
+        ({"more_words": ("selfie",)}, "more_words=.* is of the type tuple; give str"),
         ({"typist": "quick"}, "give Typist"),
     ],
 )

@@ -35,6 +35,9 @@ class TypingOptions:
     search: Annotated[
         str | None, typer.Option(help="That trigram, as trigram:CACHE; left out, that of the cache in --data.")
     ] = None
+    more_words: Annotated[
+        str | None, typer.Option(help="A finished discovery run, whose words keyboard B knows beside its model's.")
+    ] = None
     compose: Annotated[
         float | None, typer.Option(help="Offer phrases in the line from this probability on; left out, none.")
     ] = None
@@ -56,6 +59,7 @@ class TypingOptions:
             share=share,
             condition=self.condition,
             search=self.search,
+            more_words=self.more_words,
             compose=self.compose,
             language_weight=self.language_weight,
             sensitivity=self.sensitivity,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from types import NoneType
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
 from tacit.data.typed_sentences import Share
@@ -29,13 +30,15 @@ class TypingSettings:
 
     condition: "network": each model is in the decoder's search; "rescore": a trigram searches, each model ranks the
     candidates anew; "search": a trigram searches and ranks alone, and the models only suggest. search: that trigram, as
-    "trigram:CACHE"; left out, that of the cache that is typed.
+    "trigram:CACHE"; left out, that of the cache that is typed. more_words: a discovery run whose words keyboard B knows
+    beside its model's.
     """
 
     share: Share = field(default_factory=lambda: Share(sentences=20, words=40))
     typist: Typist = POPULATION
     condition: Condition = "network"
     search: str | None = None
+    more_words: str | None = None
     compose: float | None = None  # the least probability of an inline phrase; None: none is offered
     language_weight: float | None = None  # None: the decoder's own
     sensitivity: int = 0  # users who type again with every parameter of the typist halved and doubled; 0: not asked
@@ -43,6 +46,7 @@ class TypingSettings:
     def __post_init__(self) -> None:
         of_type("share", self.share, Share)
         of_type("typist", self.typist, Typist)
+        of_type("more_words", self.more_words, str, NoneType)
         if self.condition not in get_args(Condition):
             conditions = ", ".join(get_args(Condition))
             raise InputError(f"the condition {self.condition!r} is unknown; choose one of {conditions}.")

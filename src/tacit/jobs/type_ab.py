@@ -25,6 +25,7 @@ NOT_SETTINGS = (
     "data",
     "typed_sha256",
     "searched_with",
+    "more_words_sha256",
     "release",
     "seed",
     "noise_seed",

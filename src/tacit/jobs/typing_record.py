@@ -11,6 +11,7 @@ from tacit.evaluation.paired_bootstrap import Change, changes_of
 from tacit.evaluation.typing_measures import MEASURES, Measure, Tally, total
 from tacit.evaluation.typing_release import cautious_gains, mean_changes
 from tacit.evaluation.typing_settings import Variant
+from tacit.jobs.more_words import MoreWords
 from tacit.jobs.phone_models import TRIGRAM
 from tacit.jobs.typing_test import TypingTest
 from tacit.keyboard.phone_model import PhoneModel
@@ -31,7 +32,7 @@ def about(test: TypingTest, seed: int) -> dict[str, Any]:
     """What was asked, which is public: the models, whose text, and how."""
     settings = test.settings
     models = [test.a.model, test.b.model, *([] if test.search is None else [test.search])]
-    names = told_apart([each.name for each in models])
+    names = told_apart([*(each.name for each in models), *([] if test.more is None else [test.more.name])])
     return {
         "a": _model(test.a.model, names[0]),
         "b": _model(test.b.model, names[1]),
@@ -45,6 +46,7 @@ def about(test: TypingTest, seed: int) -> dict[str, Any]:
         "layout": test.layout,
         "condition": settings.condition,
         "search": None if test.search is None else names[2],
+        "more_words": None if test.more is None else _more(test.more, names[-1]),
         "compose": settings.compose,
         "language_weight": test.a.decoder.language_weight,
         "seed": seed,
@@ -97,6 +99,11 @@ def _model(model: PhoneModel, name: str) -> dict[str, Any]:
     """The digest of what is counted is one of text, by which guesses could be checked: it stays in the settings."""
     digest = None if model.name.startswith(TRIGRAM) else model.digest
     return {"name": name, "sha256": digest, "words": len(model.vocabulary.words)}
+
+
+def _more(found: MoreWords, name: str) -> dict[str, Any]:
+    words, share = len(found.words.words), 1.0 - found.words.others  # of all unknown words, by reports
+    return {"name": name, "sha256": found.sha256, "words": words, "share": share, "origin": found.origin}
 
 
 def _measured(change: Change) -> dict[str, Any]:

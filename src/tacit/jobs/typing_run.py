@@ -83,6 +83,7 @@ def _begin(
         "data": {"split": plain["share"]["split"]},
         "typed_sha256": test.typed.sha256,
         **({} if test.search is None else {"searched_with": asked_of(test.search)}),
+        **({} if test.more is None else {"more_words_sha256": test.more.sha256}),
         **({} if release is None else {"release": release.to_plain()}),
         "seed": seed,
         **({} if noise_seed is None else {"noise_seed": noise_seed}),

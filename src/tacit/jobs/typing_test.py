@@ -15,10 +15,12 @@ from tacit.evaluation.typing import Keyboard
 from tacit.evaluation.typing_settings import TypingSettings
 from tacit.files import PathLike
 from tacit.jobs.begin import checked_cache
+from tacit.jobs.more_words import MoreWords, read_more_words
 from tacit.jobs.phone_models import TRIGRAM, phone_model
 from tacit.keyboard.decoder import LANGUAGE_WEIGHT, Decoder
 from tacit.keyboard.lexicon import Lexicon
 from tacit.keyboard.phone_model import PhoneModel
+from tacit.keyboard.user_words import NO_WORDS, UserWords
 from tacit.keyboard.vocabulary import SPECIALS, Vocabulary
 from tacit.keyboard.words import sentences
 from tacit.progress import Progress
@@ -32,11 +34,12 @@ Data: TypeAlias = str | Cache | Source | PathLike
 
 @dataclass(frozen=True, kw_only=True)
 class TypingTest:
-    """Both keyboards have the same lexicon rule: each its own model's words."""
+    """Both keyboards have the same lexicon rule: each its own model's words, and B those that were discovered, too."""
 
     a: Keyboard
     b: Keyboard
     search: PhoneModel | None  # the trigram that searches, where the models do not
+    more: MoreWords | None  # that B has beside its model's
     settings: TypingSettings
     typed: TypedSentences
     place: str | None  # where the text is found from any folder; None where it stands in memory
@@ -48,8 +51,8 @@ class TypingTest:
 
 
 def open_test(a: Model, b: Model, data: Data, settings: TypingSettings, progress: Progress) -> TypingTest:
-    """Raises: InputError, SourceError, CacheError for models that cannot be read, a search over other words, text of
-    which no word can be typed on the layout, or fewer than two users.
+    """Raises: InputError, SourceError, CacheError for models that cannot be read, a search over other words, more words
+    of another vocabulary, text of which no word can be typed on the layout, or fewer than two users.
     """
     models = phone_model("a", a, progress=progress), phone_model("b", b, progress=progress)
     typed = sentences_of(data, settings, progress)
@@ -57,8 +60,17 @@ def open_test(a: Model, b: Model, data: Data, settings: TypingSettings, progress
     search = _search(data, settings, models, progress)
     if settings.search is not None and search is not None:
         settings = replace(settings, search=asked_of(search)["path"])  # found from any folder
-    one, other = (_keyboard(model, search, settings) for model in models)
-    return TypingTest(a=one, b=other, search=search, settings=settings, typed=typed, place=_place_of(data))
+    more = None if settings.more_words is None else read_more_words(settings.more_words, models[1])
+    settings = settings if more is None else replace(settings, more_words=more.path)
+    return TypingTest(
+        a=_keyboard(models[0], search, settings),
+        b=_keyboard(models[1], search, settings, NO_WORDS if more is None else more.words),
+        search=search,
+        more=more,
+        settings=settings,
+        typed=typed,
+        place=_place_of(data),
+    )
 
 
 def sentences_of(data: Data, settings: TypingSettings, progress: Progress) -> TypedSentences:
@@ -129,13 +141,17 @@ def _search(
     return found
 
 
-def _keyboard(model: PhoneModel, search: PhoneModel | None, settings: TypingSettings) -> Keyboard:
+def _keyboard(
+    model: PhoneModel, search: PhoneModel | None, settings: TypingSettings, more: UserWords = NO_WORDS
+) -> Keyboard:
     weight = LANGUAGE_WEIGHT if settings.language_weight is None else settings.language_weight
     touch = settings.typist.touch
+    lexicon = Lexicon.of(model.vocabulary.words, touch.layout)
     return Keyboard(
         model=model,
-        decoder=Decoder(Lexicon.of(model.vocabulary.words, touch.layout), touch, language_weight=weight),
+        decoder=Decoder(lexicon.with_words(more.words) if more.words else lexicon, touch, language_weight=weight),
         search=None if search is None else search.reader,
         ranks=settings.condition == "rescore",
         compose=settings.compose,
+        more_words=more,
     )

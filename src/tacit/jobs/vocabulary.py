@@ -120,27 +120,42 @@ def _extended(
     return Extension(vocabulary=new, path=None, added=len(fresh), not_words=len(ranked) - len(taken), held_out=None)
 
 
-def _ranked(run: Run) -> list[str]:
-    """The found words by estimated count where users counted, else by votes."""
+def found_by(run: Run) -> list[dict[str, Any]]:
+    """The rows of a finished discovery run, as `DiscoveredWord.row` has them. Raises: RunError."""
     path = run.path / RESULT
     try:
-        found = json.loads(run.kept(RESULT))["found"]
+        found: list[dict[str, Any]] = json.loads(run.kept(RESULT))["found"]
     except FileNotFoundError:
         raise RunError(f"'{run.path}' is not finished; run its `tacit discover` again to go on.") from None
     except (ValueError, KeyError) as error:
         raise RunError(f"'{path}' is damaged ({error}); run its `tacit discover` again.") from error
-    return [row["word"] for row in sorted(found, key=lambda row: -row.get("count", row["votes"]))]
+    return found
+
+
+def how_discovered(run: Run) -> str:
+    """A phrase: at which price words were found, and whether that protects anybody."""
+    reports = settings_of(run).reports
+    how = f"words discovered with local epsilon {reports.local_epsilon:g} a report, {reports.contributions} a user"
+    if _unprotected(run):
+        how += " (a simulation: fixed seed or resampled users, so nothing is promised to its clients)"
+    return how
+
+
+def _unprotected(run: Run) -> bool:
+    settings = settings_of(run)
+    return settings.seed is not None or settings.resample_users
+
+
+def _ranked(run: Run) -> list[str]:
+    """The found words by estimated count where users counted, else by votes."""
+    return [row["word"] for row in sorted(found_by(run), key=lambda row: -row.get("count", row["votes"]))]
 
 
 def _origin(run: Run, old: Vocabulary) -> Provenance:
     """Where the words come from now; private where a simulation's choices leave the run's clients unprotected."""
-    settings, reports = settings_of(run), settings_of(run).reports
-    unprotected = settings.seed is not None or settings.resample_users
-    how = f"words discovered with local epsilon {reports.local_epsilon:g} a report, {reports.contributions} a user"
-    if unprotected:
-        how += " (a simulation: fixed seed or resampled users, so nothing is promised to its clients)"
-    kind: ProvenanceKind = "private" if unprotected or old.provenance.kind == "private" else "discovered"
-    return Provenance(kind=kind, description=f"{old.provenance.description}; and {how}")
+    private = _unprotected(run) or old.provenance.kind == "private"
+    kind: ProvenanceKind = "private" if private else "discovered"
+    return Provenance(kind=kind, description=f"{old.provenance.description}; and {how_discovered(run)}")
 
 
 def _held_out(data: str, old: Vocabulary, new: Vocabulary, split: str, progress: Progress) -> HeldOut:

@@ -84,9 +84,17 @@ def _asked(record: Mapping[str, Any]) -> str:
 
 def _models(record: Mapping[str, Any]) -> str:
     a, b = record["a"], record["b"]
+    more = record["more_words"]
     said = f"A is {a['name']}, B is {b['name']}."
+    if more is not None:
+        said = (
+            f"{said[:-1]} with {more['words']:,} more words of {more['name']}, {more['share']:.1%} of the unknown ones "
+            f"by its reports: {more['origin']}."
+        )
     if record["same_model"]:
-        return f"{said} They are the same model, so nothing can change."
+        return f"{said} They are the same model, so " + (
+            "nothing can change." if more is None else "only that changes."
+        )
     if a["words"] == b["words"] == record["shared_words"]:
         return said
     return (

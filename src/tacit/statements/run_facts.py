@@ -289,9 +289,9 @@ def evaluation_facts(run: Run, delta: float | None = None) -> EvaluationFacts | 
 
 
 def _subjects(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """The models by the names of their folders and their weights, and how they are fine-tuned."""
+    """The models by the names of their folders and their weights, words beside them, and how they are fine-tuned."""
     models = settings["models"] if "models" in settings else [settings["model"]]
-    return (*map(_named, models), *settings.get("strategies", ()))
+    return (*map(_named, models), *_words_beside(settings), *settings.get("strategies", ()))
 
 
 def _named(model: Mapping[str, str]) -> str:
@@ -300,6 +300,15 @@ def _named(model: Mapping[str, str]) -> str:
     if "sha256" in model:
         return f"{name} (SHA-256 of its weights {model['sha256'][:16]}...)"
     return f"{name} (word counts of the training clients of a cache of that name, without a guarantee)"
+
+
+def _words_beside(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """Discovered words that the second keyboard of a test of typing has beside its model's: those of a release."""
+    words = settings.get("more_words")
+    if words is None:
+        return ()
+    digest = f"SHA-256 {settings['more_words_sha256'][:16]}..."
+    return (f"beside the second, words of the discovery run {Path(words).name} ({digest}; it has its own statement)",)
 
 
 def promise_of(run: Run, delta: float | None = None) -> Record:
