@@ -99,7 +99,9 @@ class Participation:
         return cls(rounds=rounds, min_separation=separation, max_participations=int(counts.max()))
 
     @classmethod
-    def from_round_times(cls, finished: ArrayLike, *, timer: float, clock: Clock = "finish") -> "Participation":
+    def from_round_times(
+        cls, finished: ArrayLike, *, timer: float, clock: Clock = "finish", began: float | None = None
+    ) -> "Participation":
         """What a timer allowed in a run, measured afterwards: MinS and MaxP of arXiv:2305.18465, Section 2.2.
 
         `finished` (rounds,) are the times in seconds at which the rounds finished, never falling; `timer` is the
@@ -111,9 +113,9 @@ class Participation:
 
         Ties are decided for the device: a round that finishes just as the timer runs out is open to it. `clock` says
         when a device's timer starts: with "finish" when its round finishes, which is how MinS is counted above; with
-        "upload" when it uploads, and then as early as its round can have begun, when the round before finished (the
-        first round is taken to be as long as the longest). A device whose clock starts at its upload comes back up to
-        one round sooner, so "finish" would promise too much for it.
+        "upload" when it uploads, and then as early as its round can have begun, when the round before finished; the
+        first round when `began` says, in seconds too (left out: it is taken to be as long as the longest). A device
+        whose clock starts at its upload comes back up to one round sooner, so "finish" would promise too much for it.
         InputError where the times fall, are not finite or missing, or the timer is not positive.
         """
         times = _round_times(finished)
@@ -122,8 +124,10 @@ class Participation:
         rounds = times.size
         starts = times
         if clock == "upload":
-            longest = np.diff(times).max(initial=0.0)
-            starts = np.concatenate(([times[0] - longest], times[:-1]))
+            first = times[0] - np.diff(times).max(initial=0.0) if began is None else began
+            if not first <= times[0]:
+                raise InputError(f"the first round began at {first:.15g} s and finished at {times[0]:.15g} s; mend it.")
+            starts = np.concatenate(([first], times[:-1]))
         elif clock != "finish":
             raise InputError(f"clock={clock!r} is neither 'finish' nor 'upload'; say when a device's timer starts.")
         # A sum that was rounded up would hide a tie, so the last bit goes to the device.

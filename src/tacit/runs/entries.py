@@ -52,7 +52,7 @@ class Done:
     entry: ClassVar[str] = "step"
     step: Step
     clients: int  # how many took part
-    participants: str  # SHA-256 of their numbers, as `participants` keeps them
+    participants: str | None  # SHA-256 of their numbers, as `participants` keeps them; None: they have none
     finished: float  # Unix seconds
     seconds: float
 
@@ -232,6 +232,17 @@ class Written:
         self.seals.append(seal)
         if isinstance(entry, Begun | Done):
             self.step_seals.append(seal)
+
+
+def check_clock(written: Written, finished: float, run: str) -> None:
+    """RunError where the next step would finish before the last one did: how often a device with a timer could come
+    is counted by these times, and a clock that was set back would hide it.
+    """
+    if written.done and finished < (last := written.done[-1].finished):
+        raise RunError(
+            f"the clock says that a step of '{run}' finished {last - finished:.3g} seconds before the one before it, "
+            "and the devices' timers are counted by it; set the clock right, and go on with the run."
+        )
 
 
 def is_below(name: str, places: tuple[str, ...]) -> bool:

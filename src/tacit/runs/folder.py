@@ -39,8 +39,8 @@ from tacit.errors import InputError, RunError
 from tacit.files import PathLike, as_path, folder_beside, sync_folder, write_over
 from tacit.records import from_plain
 from tacit.runs.draft import NOISE_KEY, SETTINGS, STEPS, STRATEGY, commitment_to, first_change, write_draft
-from tacit.runs.entries import Begun, Done, Kept, Measured, Metric, Noted, Step, is_below
-from tacit.runs.journal import RESTORE, Journal, numbers_of, writing
+from tacit.runs.entries import Begun, Kept, Measured, Metric, Noted, Step, check_clock, is_below
+from tacit.runs.journal import RESTORE, Journal, done_by, writing
 from tacit.runs.metadata import METADATA, Metadata
 
 M = TypeVar("M", bound=Metadata)
@@ -148,24 +148,26 @@ class Run:
     # -- writing ---------------------------------------------------------------------------------------------------
 
     def commit(
-        self, step: Step, *, clients: NDArray[np.int64] = NOBODY, finished: float | None = None, seconds: float = 0.0
+        self,
+        step: Step,
+        *,
+        clients: NDArray[np.int64] | int = NOBODY,
+        finished: float | None = None,
+        seconds: float = 0.0,
     ) -> None:
         """Make a step done: its ledger entries, the name of its file and who took part, in one transaction.
 
-        clients: (participants,) numbers of the clients. finished: Unix seconds (left out: now). Raises: RunError when
-        the step is not the next one, or cannot be written (a full disk, say).
+        clients: (participants,) numbers of the clients; how many, where they have no identities. finished: Unix seconds
+        (left out: now). Raises: RunError when the step is not the next one, when the clock was set back and devices
+        without identities are counted by it, or when it cannot be written (a full disk, say).
         """
-        numbers = numbers_of(clients)
-        if len(np.unique(clients)) < len(clients):
+        if not isinstance(clients, int) and len(np.unique(clients)) < len(clients):
             raise RunError(f"a client is twice in step {step.step} of '{self.path}'; each takes part once.")
-        done = Done(
-            step=step,
-            clients=len(clients),
-            participants=hashlib.sha256(numbers).hexdigest(),
-            finished=time.time() if finished is None else finished,
-            seconds=seconds,
-        )
+        finished = time.time() if finished is None else finished
+        done, numbers = done_by(clients, step=step, finished=finished, seconds=seconds)
         with self._journal.writing():
+            if isinstance(clients, int):
+                check_clock(self._journal.read(), finished, str(self.path))
             if step.step != self.steps_done:
                 raise RunError(
                     f"step {step.step} of '{self.path}' cannot be released: step {self.steps_done} is the next; "
@@ -356,9 +358,13 @@ class Run:
     def participations(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """(steps, clients), each (participations,), ordered by step: the log that post-hoc accounting measures.
 
-        Raises: RunError naming the first step whose participants are not those that took part.
+        Raises: RunError naming the first step whose participants are not those that took part, or were only counted.
         """
         return self._journal.participants()
+
+    def counts(self) -> NDArray[np.int64]:
+        """(steps,) how many took part in each step, whether or not it is known who."""
+        return np.array([each.clients for each in self._journal.read().done], np.int64)
 
     def metrics(self) -> list[Metric]:
         found = self._journal.read().metrics

@@ -2,7 +2,8 @@
 
     metadata      one row: the format
     journal       (entry, kind, content, seal): seal = SHA-256(entry, seal of the entry before, kind, content)
-    participants  (step, clients): numbers of who took part, int64, increasing; the step's entry has their SHA-256
+    participants  (step, clients): numbers of who took part, int64, increasing; the step's entry has their SHA-256, or
+                  says that they were counted only
     RUN/head      a file of its own: how many entries there are, and the seal of the last
 
 Whoever changes, removes, adds or moves an entry must compute all later seals again, and so ends with another head.
@@ -22,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import RunError
-from tacit.runs.entries import Begun, Entry, Written, content_of, entry_of
+from tacit.runs.entries import Begun, Done, Entry, Step, Written, content_of, entry_of
 
 FORMAT = "tacit run 3"
 DATABASE, HEAD = "run.db", "head"
@@ -44,6 +45,15 @@ def seal_of(number: int, before: str, kind: str, content: str) -> str:
 def numbers_of(clients: NDArray[np.int64]) -> bytes:
     """Different clients as `participants` keeps them."""
     return np.sort(clients).astype("<i8").tobytes()
+
+
+def done_by(clients: NDArray[np.int64] | int, *, step: Step, finished: float, seconds: float) -> tuple[Done, bytes]:
+    """The entry of a step that different clients, or so many, took part in, and what `participants` keeps of it."""
+    if isinstance(clients, int):
+        return Done(step=step, clients=clients, participants=None, finished=finished, seconds=seconds), b""
+    numbers = numbers_of(clients)
+    sealed = hashlib.sha256(numbers).hexdigest()
+    return Done(step=step, clients=len(clients), participants=sealed, finished=finished, seconds=seconds), numbers
 
 
 class Journal:
@@ -146,7 +156,8 @@ class Journal:
 
     def participants(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """(steps, clients), each (participations,), ordered by step and client. Raises: RunError for the first step
-        whose participants are not those that took part.
+        whose participants are not those that took part, or were only counted: what follows from a log without them
+        would promise too much.
         """
         with self._complaints(), self._snapshot():
             done = self.read().done
@@ -157,6 +168,11 @@ class Journal:
             step, found = entry.step.step, b""
             if row is not None and row[0] == step:
                 found, row = row[1], next(rows, None)
+            if entry.participants is None:
+                raise RunError(
+                    f"step {step} in '{self.folder / DATABASE}' has {entry.clients:,} devices without identities, so "
+                    "there is no log of who took part when; what each device kept by itself is what is accounted."
+                )
             if not isinstance(found, bytes) or hashlib.sha256(found).hexdigest() != entry.participants:
                 raise RunError(
                     f"the participants of step {step} in '{self.folder / DATABASE}' are not the {entry.clients:,} "

@@ -2,6 +2,10 @@
 
 `SimulatedCollector` draws the cohort of a simulated population and has this machine's processors (or a cluster) train
 it. A server with real devices is another `Collector`, and so is anything that takes a task and brings a bounded sum.
+
+Two attributes of a collector are optional. `broadcasts = True` says that its tasks leave this machine: a round's model
+is then asked about only when the ledger row of the round is on disk. `released(round)` is called when it is; after a
+kill, and when a run is gone on with, once more for the last round.
 """
 
 import hashlib
@@ -17,6 +21,7 @@ from numpy.typing import NDArray
 from tacit.compute.profile import phase
 from tacit.data import Cache
 from tacit.errors import ParticipationError, RoundAborted, TrainingError
+from tacit.privacy.separation import DeviceSeparation
 from tacit.training.client import ClientAlgorithm, ClientTraining, ClientWork, Loss
 from tacit.training.cohort import Workers, train_cohort
 from tacit.training.private_loss import bounded_sum
@@ -36,6 +41,7 @@ class TrainingTask:
     report_goal: int  # how many reports are wanted
     loss_bound: float | None = None  # each sends its training loss, clipped to [0, this]; None: not asked
     secure: RoundEncoding | None = None  # each encodes its update so, for a sum modulo 2^b; None: updates in the clear
+    separation: DeviceSeparation | None = None  # what each keeps by itself; None: the collector says who took part
     noise: tuple[Residues, ...] = ()  # of a simulation's keepers: what each sends, of which no sum is without
 
     @property
@@ -67,15 +73,27 @@ class Collected(NamedTuple):
     reports: int  # updates in the sum
     dropped: int  # devices that took part and are not in the sum: what they sent was not usable, or they vanished
     short_updates: int | None  # how many said that their update was no longer than the estimate; None: not asked
-    clients: NDArray[np.int64]  # who took part, for the log: each once; pseudonyms where devices are real
+    # Who took part, for the log: each once, pseudonyms where devices are real; how many, where they have no identities.
+    clients: NDArray[np.int64] | int
     diagnostics: Diagnostics | None = None  # simulations only
     losses: float | None = None  # sum of the reports' clipped losses, each minus half the bound; None: not asked
+
+    @property
+    def came(self) -> int:
+        """How many took part."""
+        return came(self.clients)
+
+
+def came(clients: NDArray[np.int64] | int) -> int:
+    """How many took part, of those who did or of their number."""
+    return clients if isinstance(clients, int) else len(clients)
 
 
 class Collector(Protocol):
     """Asks devices. Each device takes part at most once in a round, and its summand has norm at most the clip norm.
 
-    The guarantee of a run rests on these two sentences, and on what its log says of who took part when.
+    The guarantee of a run rests on these two sentences, and on what its log says of who took part when; where devices
+    have no identities, on the separation that each of them keeps by itself.
     """
 
     def init(self) -> Any:
@@ -88,6 +106,18 @@ class Collector(Protocol):
         seed: of the devices' own randomness in this round; neither the noise nor the choice of devices follows from it.
         """
         ...
+
+
+def broadcasts(collector: Collector) -> bool:
+    """Whether its tasks leave this machine: then a model is asked about only once its release is on disk."""
+    return bool(getattr(collector, "broadcasts", False))
+
+
+def tell_released(collector: Collector, round: int) -> None:
+    """The round's ledger row is on disk; told again after a kill. Collectors that have no use for it have no method."""
+    released = getattr(collector, "released", None)
+    if released is not None:
+        released(round)
 
 
 def checked(collected: Collected, task: TrainingTask) -> Collected:
@@ -104,14 +134,16 @@ def checked(collected: Collected, task: TrainingTask) -> Collected:
             "a lower threshold."
         )
     wrong = None
+    if isinstance(collected.clients, int) != (task.separation is not None):
+        raise TrainingError(f"round {task.round}: {_misidentified(task)}; nothing was released.")
     if collected.total.shape != task.model.shape or collected.total.dtype != task.model.dtype:
         wrong = f"a sum of shape {collected.total.shape} in {collected.total.dtype}"
     elif not bool(jnp.isfinite(collected.total).all()):
         wrong = "a sum that is not finite"
-    elif len(np.unique(collected.clients)) < len(collected.clients):
+    elif not isinstance(collected.clients, int) and len(np.unique(collected.clients)) < len(collected.clients):
         wrong = "a client twice"
-    elif len(collected.clients) < collected.reports:
-        wrong = f"{collected.reports} reports of {len(collected.clients)} clients"
+    elif collected.came < collected.reports:
+        wrong = f"{collected.reports} reports of {collected.came} clients"
     elif collected.short_updates is None and task.clip_estimate is not None:
         wrong = "no count of short updates"
     elif collected.short_updates is not None and task.clip_estimate is None:
@@ -127,6 +159,19 @@ def checked(collected: Collected, task: TrainingTask) -> Collected:
             f"round {task.round}: the collector brought {wrong}, and no guarantee covers that; mend its `collect`."
         )
     return collected
+
+
+def _misidentified(task: TrainingTask) -> str:
+    """Why what is said of who took part does not fit what devices were asked to keep."""
+    if task.separation is None:
+        return (
+            "the collector brought a number of devices and not which, so that nobody knows how often each of them "
+            "came; say in the recipe's [deployment] what devices keep by themselves, or bring who took part"
+        )
+    return (
+        "the collector brought who took part, and the recipe's [deployment] says that devices have no identities; "
+        "bring how many they were, or drop the section"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,7 @@
 """Rounds made durable: each one's state on disk before its ledger row, models evaluated beside the rounds that follow.
 
-A process that is killed at any instant goes on from the last committed round to the same bits.
+A process that is killed at any instant goes on from the last committed round to the same bits. Where the devices are
+outside of this machine, a round is on disk before its model is shown to any of them.
 """
 
 import math
@@ -23,7 +24,7 @@ from tacit.records import to_plain
 from tacit.runs import Metric, Run, Step
 from tacit.runs.diagnostics import clipping_failure
 from tacit.training.checkpoint import save_checkpoint
-from tacit.training.collect import Collector
+from tacit.training.collect import Collector, broadcasts, came, tell_released
 from tacit.training.price import PriceSoFar
 from tacit.training.rounds import RoundOutcome, RoundPlan, TrainingState, initial_state, noise_again, run_round
 from tacit.training.states import KEPT, States
@@ -109,8 +110,9 @@ def run_rounds(
 
     stops: asked before each round whether to end here, as if killed. opening: what listeners are told before the first.
 
-    start: the initial model. The checkpoint of a round is written while the next round is computed; the round's ledger
-    row is committed when its checkpoint is on disk, and its checkpoint kept until its model is evaluated.
+    start: the initial model. The checkpoint of a round is written while the next round is computed, or before it, where
+    the collector broadcasts; the round's ledger row is committed when its checkpoint is on disk, the collector is told
+    then, and the checkpoint kept until its model is evaluated.
     price: computes what so many rounds cost, for those who listen. Raises: what `run_round` and `Run.commit` do.
     """
     key, done = run.noise_key, run.steps_done
@@ -126,14 +128,16 @@ def run_rounds(
                 state, outcome = run_round(state, round, plan=plan, key=key, collector=collector)
             finally:  # a round that cannot be computed takes nothing from the one before it
                 if pending is not None:
-                    pending.commit(run, states)
+                    pending.commit(run, states, collector)
             if pending is not None:
                 evaluation.begin(pending.outcome.round + 1, pending.state.model)
             pending = _Pending.begin(disk, run, states, state, outcome)
             watching.computed(outcome)
+            if broadcasts(collector):
+                pending.at_once(run, states, collector, evaluation)
+                pending = None
         if pending is not None:
-            pending.commit(run, states)
-            evaluation.begin(pending.outcome.round + 1, pending.state.model)
+            pending.at_once(run, states, collector, evaluation)
     with phase("evaluation"):
         evaluation.settle()
     progress(StageEnded(STAGE))
@@ -160,6 +164,7 @@ def _found(
     for row in run.steps()[-1:]:
         with phase("start"):
             state = states.last(row, state)
+            tell_released(collector, row.step)  # a kill may have come between the row and this
         evaluation.begin(row.step + 1, state.model)
     return state
 
@@ -187,8 +192,15 @@ class _Pending:
 
         return cls(written=disk.submit(copy_context().run, write), checkpoint=name, state=state, outcome=outcome)
 
-    def commit(self, run: Run, states: States) -> None:
-        """Raises: what the writing raised (OSError on a full disk); the round is not done then."""
+    def at_once(self, run: Run, states: States, collector: Collector, evaluation: PeriodicEvaluation) -> None:
+        """Commit it, and begin to evaluate its model."""
+        self.commit(run, states, collector)
+        evaluation.begin(self.outcome.round + 1, self.state.model)
+
+    def commit(self, run: Run, states: States, collector: Collector) -> None:
+        """On disk when this returns, and the collector told. Raises: what the writing raised (OSError on a full disk),
+        and the round is not done then; what the collector raised, and it is told again when the run is gone on with.
+        """
         with phase("checkpoint"):
             digest = self.written.result()
         row = Step(
@@ -201,6 +213,7 @@ class _Pending:
         with phase("commit"):
             run.commit(row, clients=self.outcome.clients, finished=time.time(), seconds=self.outcome.seconds)
             states.committed(row)
+            tell_released(collector, row.step)
 
 
 class _Watching:
@@ -215,7 +228,7 @@ class _Watching:
 
     def computed(self, outcome: RoundOutcome) -> None:
         self._seconds += outcome.seconds
-        self._trained += len(outcome.clients)
+        self._trained += came(outcome.clients)
         self._measures.append(outcome.measures)
         figures = {"clients_per_second": self._trained / self._seconds}
         figures |= {_CALLED.get(name, name): value for name, value in outcome.measures.items()}

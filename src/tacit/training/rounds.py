@@ -20,6 +20,7 @@ from tacit.compute.profile import phase
 from tacit.mechanisms import NoiseState, stream_for
 from tacit.privacy import Guarantee
 from tacit.privacy.encoding import Encoding
+from tacit.privacy.separation import DeviceSeparation
 from tacit.statements import NoisedSum
 from tacit.statements.ledger import CLIP_ESTIMATE, TRAINING_LOSS, ledger_record
 from tacit.training.adaptive_clipping import AdaptiveClipping, ClipState, clip_of_round, first_clip, follow
@@ -47,6 +48,7 @@ class RoundPlan:
     loss: PrivateLoss | None = None  # None: no training loss is released
     secure: SecureUpdates | None = None  # updates are summed as integers; None: in the clear
     optimizer: OwnOptimizer | None = None  # in place of the one that `server` describes; sees noised means only
+    separation: DeviceSeparation | None = None  # of devices without identities; None: it is logged who took part
 
     @property
     def rounds(self) -> int:
@@ -116,7 +118,7 @@ class RoundOutcome:
     """A released round, for those who watch."""
 
     round: int
-    clients: NDArray[np.int64]
+    clients: NDArray[np.int64] | int  # who took part, or how many did
     release: NoisedSum
     seconds: float
     also: tuple[NoisedSum, ...] = ()  # released beside the updates
@@ -190,6 +192,7 @@ def run_round(
         report_goal=plan.report_goal,
         loss_bound=None if plan.loss is None else plan.loss.bound,
         secure=secure,
+        separation=plan.separation,
         noise=words,
     )
     received, clock = collector.collect(state.clock, task, seed=seed_for(key, "client", round))

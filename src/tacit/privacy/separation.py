@@ -1,0 +1,59 @@
+"""What devices without identities keep by themselves, and which participation follows from it.
+
+Nobody logs who took part, so nobody can measure how often anyone came; what is known is the rule that every device
+applies to itself, and when the rounds were. By round index a device that took part in round i refuses every round
+before i + b: MinS and MaxP are known before training. By a timer it stays away for so many seconds, and how many rounds
+that was follows from the times of the rounds. Sensitivity is over the rounds of one device, so that a device which
+keeps the rule has the guarantee whatever the others do.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tacit.errors import InputError
+from tacit.privacy.participation import Participation
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceSeparation:
+    """A device that took part in a round takes part in none that comes fewer than `rounds` after it, and in none for
+    `timer_seconds`; None: it does not count these. Its timer begins while the round is open, before it sends anything.
+
+    Raises: InputError where both are None, or one is no number to keep.
+    """
+
+    rounds: int | None = None
+    timer_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.rounds is None and self.timer_seconds is None:
+            raise InputError("devices that keep no separation may come in every round; give rounds, or timer_seconds.")
+        if self.rounds is not None and (isinstance(self.rounds, bool) or self.rounds < 1):
+            raise InputError(f"rounds={self.rounds} is no distance between rounds; give a whole number of at least 1.")
+        if self.timer_seconds is not None and not (self.timer_seconds > 0 and math.isfinite(self.timer_seconds)):
+            raise InputError(f"timer_seconds={self.timer_seconds} is no period; give seconds above 0.")
+
+    def realised(self, finished: ArrayLike, *, began: float) -> Participation:
+        """The most that a device which keeps it can have taken part in rounds that finished at these times.
+
+        finished: (rounds,) Unix seconds, never falling; of the round index only their number counts. began: before the
+        first round was opened to devices. A device took part in a round after the one before had finished and before it
+        finished itself (the clock "upload" of `Participation.from_round_times`). Both rules bind every device, so the
+        stronger of the two holds. Raises: InputError where the times fall, by which a timer cannot be counted.
+        """
+        bounds = []
+        if self.rounds is not None:
+            done = len(np.atleast_1d(finished))
+            bounds.append(Participation.worst_case(rounds=done, min_separation=min(self.rounds, done)))
+        if self.timer_seconds is not None:
+            bounds.append(
+                Participation.from_round_times(finished, timer=self.timer_seconds, clock="upload", began=began)
+            )
+        return Participation(
+            rounds=bounds[0].rounds,
+            min_separation=max(each.min_separation for each in bounds),
+            max_participations=min(each.max_participations for each in bounds),
+        )
