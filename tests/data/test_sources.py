@@ -104,6 +104,30 @@ class TestParquet:
         clients = read(tmp_path / "chat")
         assert {name: client.split for name, client in clients.items()} == dict(zip("abc", SPLITS, strict=True))
 
+    @pytest.mark.parametrize(
+        ("name", "split"),
+        [
+            ("chat.test.parquet", "test"),
+            ("test.parquet", "test"),
+            ("chat.en.train.parquet", "train"),
+            ("chat.validation.parquet", "validation"),
+            ("chat-test.parquet", None),
+            ("latest.parquet", None),
+            ("chat.test.old.parquet", None),
+        ],
+    )
+    def test_a_file_alone_is_the_split_that_it_is_called(self, tmp_path: Path, name: str, split: str | None) -> None:
+        path = write(tmp_path / name, client_id=list("abc"), text=list("xyz"))
+        assert {client.split for client in read(path).values()} == {split}
+
+    def test_files_of_a_folder_are_the_splits_that_they_or_it_are_called(self, tmp_path: Path) -> None:
+        for folder in (tmp_path / "chat", tmp_path / "chat.test"):
+            folder.mkdir()
+            write(folder / "a.parquet", client_id=["a"], text=["x"])
+            write(folder / "b.train.parquet", client_id=["b"], text=["x"])
+        assert [client.split for client in read(tmp_path / "chat").values()] == [None, "train"]
+        assert [client.split for client in read(tmp_path / "chat.test").values()] == ["test", "train"]
+
     def test_a_client_in_two_splits_is_refused(self, tmp_path: Path) -> None:
         for split in SPLITS:
             write(tmp_path / f"chat.{split}.parquet", client_id=["a"], text=["x"])

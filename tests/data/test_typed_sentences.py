@@ -3,13 +3,23 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.data import TextsOf, VocabularyChoice
 from tacit.data.clients import SPLITS, split_of
-from tacit.data.typed_sentences import Share, TypedSentences, cached_typed_sentences, read_typed_sentences
+from tacit.data.parquet import ParquetClients
+from tacit.data.typed_sentences import (
+    BY_NAME,
+    BY_SOURCE,
+    Share,
+    TypedSentences,
+    cached_typed_sentences,
+    read_typed_sentences,
+)
 from tacit.errors import InputError, SourceError
 from tacit.jobs.import_data import import_data
 from tacit.keyboard.vocabulary import SPECIALS, Vocabulary, count_words
@@ -98,3 +108,21 @@ def test_nobody_and_less_than_nobody_are_refused() -> None:
 def test_sentences_hold_the_words_that_are_counted(text: str) -> None:
     cut = sentences(text)
     assert all(cut) and sum(map(len, cut)) == count_words([text]).total()
+
+
+def test_who_is_of_the_split_and_what_decided_it_is_said(tmp_path: Path) -> None:
+    """Of a file that is the test split all are taken, of another those that their names' digests put there."""
+
+    def typed(name: str, split: str = "test") -> TypedSentences:
+        path = tmp_path / name
+        rows = {"client_id": [str(n) for n in range(40)], "text": ["Hi."] * 40}
+        pyarrow.parquet.write_table(pyarrow.table(rows), path)
+        return read_typed_sentences(ParquetClients.open(str(path)), sentences, Share(split=split))
+
+    whole, part = typed("chat.test.parquet"), typed("chat.parquet")
+    assert (len(whole.users), whole.of_split, whole.clients, whole.split_by) == (40, 40, 40, BY_SOURCE)
+    hashed = sum(split_of(str(n)) == "test" for n in range(40))
+    assert 0 < hashed < 10
+    assert (len(part.users), part.of_split, part.clients, part.split_by) == (hashed, hashed, 40, BY_NAME)
+    with pytest.raises(SourceError, match="'train': 0 of its 40 clients are of it, split by the source itself"):
+        typed("chat.test.parquet", "train")

@@ -196,7 +196,11 @@ def test_the_statement_of_a_run_goes_with_its_model(trained: Path, tmp_path: Pat
     assert manifest.privacy.kind == "statement" and manifest.privacy.statement is not None
     verified = tacit.verify(manifest.privacy.statement)
     assert verified.holds and len(verified.lines) > 10
-    assert tacit.verify(tmp_path / "phone").lines == verified.lines  # the statement in the folder, and its files
+    found = tacit.verify(tmp_path / "phone")  # the statement in the folder, and its files
+    assert found.holds and found.lines[-len(verified.lines) :] == verified.lines
+    assert {line.name for line in found.lines[: -len(verified.lines)]} == {
+        f"exported {name}" for name in [*manifest.files, "manifest.json"]
+    }
     with tacit.open_run(trained) as run:
         assert manifest.run == run.seal
         assert tacit.verify(manifest.privacy.statement, run=run.path).holds
@@ -219,8 +223,10 @@ def test_a_run_s_statement_does_not_go_with_another_model(trained: Path, model: 
 def test_a_statement_of_another_run_is_told(trained: Path, tmp_path: Path) -> None:
     tacit.export(trained, tmp_path / "phone")
     _change(tmp_path / "phone", run="0" * 64)
-    with pytest.raises(InputError, match=r"with the seal 0{64}, and its statement of"):
-        tacit.verify(tmp_path / "phone")
+    (failed,) = tacit.verify(tmp_path / "phone").failed
+    assert failed.name == "exported manifest.json" and f"with the seal {'0' * 64}, and its statement of" in str(
+        failed.complaint
+    )
 
 
 def test_the_dictionary_names_the_run_s_guarantee_and_its_time(trained: Path, model: Path, tmp_path: Path) -> None:
@@ -242,8 +248,11 @@ def test_the_dictionary_names_the_run_s_guarantee_and_its_time(trained: Path, mo
 
 def test_public_and_unknown_text_is_called_so(model: Path, tmp_path: Path) -> None:
     unknown = tacit.export(model, tmp_path / "unknown").exported.manifest.privacy
-    with pytest.raises(InputError, match="has no statement: nothing is known of the text"):
-        tacit.verify(tmp_path / "unknown")
+    found = tacit.verify(tmp_path / "unknown")
+    assert found.holds and found.statement is None and found.promise == unknown.says
+    assert "All 6 files are those that manifest.json names; no statement: nothing is known of the text" in found.verdict
+    with pytest.raises(InputError, match="has no statement to hold against a run"):
+        tacit.verify(tmp_path / "unknown", run=tmp_path)
     assert unknown.kind == "unknown" and "nothing is known of the text" in unknown.says
     shutil.copytree(model, tmp_path / "public")
     write_origin(tmp_path / "public", "public text of a book")
@@ -397,9 +406,11 @@ def test_every_file_can_be_checked_at_once(model: Path, tmp_path: Path) -> None:
     exported = tacit.export(model, tmp_path / "phone").exported
     exported.check()
     _flip(tmp_path / "phone", "model.safetensors")
-    for check in (lambda: load_exported(tmp_path / "phone").check(), lambda: tacit.verify(tmp_path / "phone")):
-        with pytest.raises(InputError, match=r"model\.safetensors' is not the file"):
-            check()
+    with pytest.raises(InputError, match=r"model\.safetensors' is not the file"):
+        load_exported(tmp_path / "phone").check()
+    found = tacit.verify(tmp_path / "phone")
+    assert [line.name for line in found.failed] == ["exported model.safetensors"]
+    assert found.verdict == "1 of 6 lines FAIL: this is not what was exported."
 
 
 def test_what_cannot_be_exported(model: Path, cache: Cache, tmp_path: Path) -> None:

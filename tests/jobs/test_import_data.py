@@ -219,3 +219,19 @@ def test_without_a_vocabulary_the_manuals_are_read_and_unknown_words_are_told(tm
     known = {name: ["the function is called with the value"] for name in "abcdef"}
     import_data(TextsOf(known), tmp_path / "d", vocabulary_size=2000, progress=seen.append)
     assert not [event for event in seen if isinstance(event, Warned)]
+
+
+def test_a_file_that_is_one_split_leaves_the_others_empty_and_it_is_said(tmp_path: Path) -> None:
+    """Of a file that is called otherwise the same clients are split by their names."""
+    rows = pa.table({"client_id": [str(n) for n in range(50)], "text": ["the function"] * 50})
+    seen: list[Event] = []
+    splits = {}
+    for name in ("notes.test.parquet", "notes.parquet"):
+        pq.write_table(rows, tmp_path / name)
+        splits[name] = import_data(str(tmp_path / name), tmp_path / name[:-8], progress=seen.append).manifest.splits
+    (warned,) = [event for event in seen if isinstance(event, Warned)]
+    assert (
+        warned.code == "empty split"
+        and "none of the 50 clients is in these splits: train, validation;" in warned.message
+    )
+    assert splits["notes.test.parquet"]["test"] == 50 and min(splits["notes.parquet"].values()) > 0

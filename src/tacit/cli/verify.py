@@ -27,7 +27,8 @@ def verify_statement(
 ) -> None:
     """Recompute every figure, label and sentence of a statement from its facts; exit code 1 if a line fails.
 
-    Of a run folder of any kind, also whether its files are what the run wrote, and the facts what ledger and log say.
+    Of a run folder of any kind, also whether its files are what the run wrote, and the facts what ledger and log say;
+    of an export, whether its files are those that were exported.
     """
     found = verify(file, run=run)
     say(found, as_json, partial(_show, verbose=verbose))

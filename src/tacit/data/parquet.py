@@ -1,7 +1,8 @@
 """Clients in Parquet files: columns `client_id`, `text` and, if known, `timestamp`, or what these are called there.
 
 A prefix `DIR/blogs` for which `blogs.train.parquet`, `blogs.validation.parquet` and `blogs.test.parquet`
-exist fixes the split by file.
+exist fixes the split by file. A file of such a name (`test.parquet`, too) is that split whole wherever it is read, and
+so are the files of a folder of such a name (`blogs.test`, `test`), where they say nothing else themselves.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,12 +50,13 @@ class ParquetClients(RowsOfClients):
         """A file, a folder of files, or a prefix of `.train`, `.validation` and `.test` files."""
         path = Path(place).expanduser()
         if path.is_file():
-            return cls([(path, None)], called=called)
+            return cls([(path, split_named(path.name))], called=called)
         if path.is_dir():
             found = sorted(path.glob("*.parquet"))
             if not found:
                 raise SourceError(f"{path} has no *.parquet files; for a folder of text files write folder:{path}.")
-            return cls([(file, None) for file in found], called=called)
+            whole = split_named(path.resolve().name)
+            return cls([(file, split_named(file.name) or whole) for file in found], called=called)
         by_split = {split: path.with_name(f"{path.name}.{split}.parquet") for split in SPLITS}
         if not by_split["train"].is_file():
             raise SourceError(
@@ -62,6 +64,12 @@ class ParquetClients(RowsOfClients):
                 "check the path."
             )
         return cls([(file, split) for split, file in by_split.items() if file.is_file()], called=called)
+
+
+def split_named(name: str) -> str | None:
+    """The split that a file or folder is by its name, `NAME.test.parquet` or `test`; None where the name says none."""
+    last = name.removesuffix(".parquet").rpartition(".")[2]
+    return last if last in SPLITS else None
 
 
 def _part(path: Path, split: str | None, called: Columns) -> Part:

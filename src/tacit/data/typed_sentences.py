@@ -24,6 +24,8 @@ from tacit.errors import InputError, SourceError
 from tacit.progress import Advanced, Progress, StageBegan, StageEnded, silent
 
 Sentence: TypeAlias = tuple[str | None, ...]  # its words; None for one that the cache does not spell
+BY_SOURCE, BY_NAME, BY_CACHE = "the source itself", "the digest of each client's name", "the cache"
+BY_BOTH = "the source itself where it says so, else the digest of a client's name"
 Cut: TypeAlias = Callable[[str], Sequence[Sequence[str]]]  # a text -> its sentences, each its words
 
 
@@ -66,6 +68,9 @@ class TypedSentences:
     users: tuple[TypingUser, ...]
     description: str  # where their text comes from, without machine paths
     split: str
+    clients: int  # that there are, of any split
+    of_split: int  # of them, those of this one; some may have typed nothing, or not be among the users asked for
+    split_by: str  # what decided who is of which: BY_SOURCE, BY_NAME, BY_BOTH or BY_CACHE
 
     @cached_property
     def words(self) -> int:
@@ -89,15 +94,20 @@ def read_typed_sentences(source: Source, cut: Cut, share: Share, *, progress: Pr
     Raises: SourceError where no client of the split has a sentence, or from the source.
     """
     chosen = _Chosen(share)
+    seen = fixed = of_split = 0
     for seen, client in enumerate(source.clients(), start=1):
         if seen == 1:
             progress(StageBegan(READING, source.expected_clients))  # known once reading has begun
-        if (client.split or split_of(client.client_id)) == share.split and chosen.wants(client.client_id):
-            sentences = [sentence for text in client.texts for sentence in cut(text) if sentence]
-            chosen.add(TypingUser(seen - 1, client.client_id, share.of(sentences)))
+        fixed += client.split is not None
+        if (client.split or split_of(client.client_id)) == share.split:
+            of_split += 1
+            if chosen.wants(client.client_id):
+                sentences = [sentence for text in client.texts for sentence in cut(text) if sentence]
+                chosen.add(TypingUser(seen - 1, client.client_id, share.of(sentences)))
         progress(Advanced(READING, seen))
     progress(StageEnded(READING))
-    return chosen.finish(source.description)
+    by = BY_NAME if not fixed else BY_SOURCE if fixed == seen else BY_BOTH
+    return chosen.finish(source.description, seen, of_split, by)
 
 
 def cached_typed_sentences(cache: Cache, word_of_id: Sequence[str | None], share: Share) -> TypedSentences:
@@ -106,10 +116,11 @@ def cached_typed_sentences(cache: Cache, word_of_id: Sequence[str | None], share
     Raises: SourceError where the split has no client, InputError for an unknown split.
     """
     chosen = _Chosen(share)
-    for client in map(int, cache.clients(share.split)):
+    of_split = cache.clients(share.split)
+    for client in map(int, of_split):
         if chosen.wants(name := cache.name(client)):
             chosen.add(TypingUser(client, name, share.of(list(_spelled(cache, client, word_of_id)))))
-    return chosen.finish(cache.manifest.source)
+    return chosen.finish(cache.manifest.source, cache.manifest.clients, len(of_split), BY_CACHE)
 
 
 def _spelled(cache: Cache, client: int, word_of_id: Sequence[str | None]) -> Iterator[Sentence]:
@@ -139,15 +150,18 @@ class _Chosen:
         full = self._share.users and len(self._heap) >= self._share.users
         (heappushpop if full else heappush)(self._heap, (-_digest(user.name), user))
 
-    def finish(self, description: str) -> TypedSentences:
+    def finish(self, description: str, clients: int, of_split: int, split_by: str) -> TypedSentences:
         """All of them, the smallest digest first."""
+        split = self._share.split
         if not self._heap:
             raise SourceError(
-                f"'{description}' has no client with a sentence in the split {self._share.split!r}; give another "
-                "source, or another split."
+                f"'{description}' has no client with a sentence in the split {split!r}: {of_split:,} of its "
+                f"{clients:,} clients are of it, split by {split_by}; give another source, or another split."
             )
         users = tuple(user for _, user in sorted(self._heap, reverse=True))
-        return TypedSentences(users=users, description=description, split=self._share.split)
+        return TypedSentences(
+            users=users, description=description, split=split, clients=clients, of_split=of_split, split_by=split_by
+        )
 
 
 def _digest(name: str) -> int:

@@ -26,6 +26,7 @@ FINDING = "looking for clients"  # the stage; what is installed on a machine is 
 COUNTING = "making the vocabulary"  # the stage; public text is read for it
 DEFAULT_SIZE = 10_000  # the papers' smallest keyboard
 FEW = 3  # clients: below it one of the three splits is empty
+SPLITTING = 50  # clients: from there on a split that holds 10% of all is not empty by chance (0.9^50 is 0.5%)
 MANY_UNKNOWN = 1 / 3  # of the words: of blogs, 10,000 words of a forum leave 11%, the manuals' 2,000 leave 41%
 
 
@@ -101,13 +102,20 @@ def _warnings(place: Path, before: Manifest | None, made: Manifest) -> Iterator[
             f"'{place}' held another cache ({before.clients:,} clients of {before.source}), which this one "
             "replaces; runs that were begun on it go on only after the same import again.",
         )
+    empty = ", ".join(split for split in SPLITS if not made.splits.get(split))
     if made.clients < FEW:
-        empty = ", ".join(split for split in SPLITS if not made.splits.get(split))
         those = "client is" if made.clients == 1 else "clients are"
         yield Warned(
             "few clients",
             f"{made.clients} {those} too few to train a private model on, and none is in these splits: "
             f"{empty}; if more people than that typed, client_id must tell who.",
+        )
+    elif empty and made.clients >= SPLITTING:
+        yield Warned(
+            "empty split",
+            f"none of the {made.clients:,} clients is in these splits: {empty}; a run trains on train, looks on its "
+            "way at validation and at its end at test. The source fixes whose split is which, as a Parquet file called "
+            "NAME.test.parquet does: give the prefix of all its files (NAME), or call it otherwise.",
         )
     if made.oov_rate > MANY_UNKNOWN:
         yield Warned(

@@ -3,7 +3,7 @@
 import html
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,12 @@ from tacit.statements.accounts import reading
 from tacit.statements.run_facts import statement_of
 from tacit.statements.run_folder import folder_lines
 from tacit.statements.statement import Statement
-from tacit.statements.verify import CheckedLine, against_run
+from tacit.statements.verify import KINDS_OF_LINES, CheckedLine, against_run
 from tacit.statements.verify import verify as lines_of
 
 NAME = "statement.json"  # of the file, in the report of a run
 MANIFEST = "manifest.json"  # of an exported model, which carries one
+EXPORTED = KINDS_OF_LINES["exported"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,13 +32,15 @@ class Verification:
 
     `statement` is the file that it stands in, None where it came as a value; `run` the folder whose ledger and log its
     facts were held against, None where that was not at hand. `labels` are the names of those that it bears: a statement
-    that promises nothing follows from its facts as well as any.
+    that promises nothing follows from its facts as well as any. `promise` is what an export without a statement says of
+    the text that its model was made from.
     """
 
     lines: tuple[CheckedLine, ...]
     statement: str | None = None
     run: str | None = None
     labels: tuple[str, ...] = ()
+    promise: str | None = None
 
     def __repr__(self) -> str:
         return f"Verification({self.verdict!r})"
@@ -56,6 +59,8 @@ class Verification:
     def verdict(self) -> str:
         """All of it in a sentence."""
         if self.holds:
+            if self.promise is not None:
+                return f"All {len(self.lines)} files are those that {MANIFEST} names; no statement: {self.promise}."
             truth = (
                 "Whether the facts are true is not checked."
                 if self.run is None
@@ -66,6 +71,8 @@ class Verification:
             labelled = f" It is labelled {', '.join(self.labels)}." if self.labels else ""
             return f"All {len(self.lines)} lines follow from the facts. {truth}{labelled}"
         what = "a statement of its own facts" if self.run is None else "what the run wrote and its ledger says"
+        if self.run is None and any(line.kind == EXPORTED for line in self.lines):
+            what = "what was exported"
         return f"{len(self.failed)} of {len(self.lines)} lines FAIL: this is not {what}."
 
     def to_record(self) -> dict[str, Any]:
@@ -79,6 +86,7 @@ class Verification:
             "checked": len(self.lines),
             "failed": [{"line": line.name, "complaint": line.complaint} for line in self.failed],
             "labels": list(self.labels),
+            "promise": self.promise,
         }
 
     def __str__(self) -> str:
@@ -113,7 +121,8 @@ def verify(statement: Statement | Mapping[str, Any] | PathLike, *, run: Run | Pa
 
     statement: a Statement, its record, the `report/statement.json` that holds the record, or a run folder of any kind:
     its statement, if it has one, is held against its ledger and log, and each file that the run recorded against its
-    digest. Of an exported model's folder it is the statement in the manifest, and each file is held against its digest.
+    digest. Of an exported model's folder it is the statement in the manifest, if its model has one, and each file is
+    held against its digest.
     run: the folder against whose ledger, log and seal a statement that was published is held. Raises:
     InputError where it is no statement of a format that this version reads; for a run also as `statement`.
     """
@@ -127,8 +136,14 @@ def verify(statement: Statement | Mapping[str, Any] | PathLike, *, run: Run | Pa
         file = as_path("statement", statement)
         if run is None and (file / DATABASE).is_file():
             return _of_folder(file)
-        record = _carried(file) if (file / MANIFEST).is_file() else _read(file)
-    lines, shown = lines_of(record), None if file is None else str(file)
+        if (file / MANIFEST).is_file():
+            return _of_export(file, run)
+        record = _read(file)
+    return _of_record(record, None if file is None else str(file), run)
+
+
+def _of_record(record: object, shown: str | None, run: Run | PathLike | None) -> Verification:
+    lines = lines_of(record)
     assert isinstance(record, Mapping)  # or there were no lines
     labels = _labels(record)
     if run is None:
@@ -155,25 +170,25 @@ def _of_folder(path: Path) -> Verification:
         return Verification(lines=lines, statement=str(file), run=str(path), labels=labels)
 
 
-def _carried(path: Path) -> object:
-    """The statement that an exported model carries. Raises: InputError where it has none, or a file is another."""
+def _of_export(path: Path, run: Run | PathLike | None) -> Verification:
+    """An exported model's files, and the statement that it carries, if any."""
     from tacit.keyboard.exported import load_exported  # what cuts words comes with it
 
     exported = load_exported(path)
-    exported.check()
+    files = tuple(
+        CheckedLine(name=f"exported {name}", complaint=exported.complaint(name)) for name in exported.manifest.files
+    )
     privacy = exported.manifest.privacy
     if privacy.statement is None:
-        raise InputError(
-            f"the export in '{path}' has no statement: {privacy.says}. Its files are those that {MANIFEST} names."
-        )
-    facts = privacy.statement.get("facts")
+        if run is not None:
+            raise InputError(f"the export in '{path}' has no statement to hold against a run: {privacy.says}.")
+        return Verification(lines=files, promise=privacy.says)
+    facts, differs = privacy.statement.get("facts"), None
     stated = facts.get("seal") if isinstance(facts, Mapping) else None
     if stated != exported.manifest.run:
-        raise InputError(
-            f"the export in '{path}' is of the run with the seal {exported.manifest.run}, and its statement of the "
-            f"one with {stated}; export the model again."
-        )
-    return privacy.statement
+        differs = f"it is of the run with the seal {exported.manifest.run}, and its statement of the one with {stated}"
+    found = _of_record(privacy.statement, str(path), run)
+    return replace(found, lines=(*files, CheckedLine(name=f"exported {MANIFEST}", complaint=differs), *found.lines))
 
 
 def _labels(record: Mapping[str, Any]) -> tuple[str, ...]:

@@ -121,6 +121,14 @@ class Exported:
             raise InputError(f"'{self.folder / WORDS}' has other words than {MANIFEST} says; export the model again.")
         return words
 
+    def complaint(self, name: str) -> str | None:
+        """What is wrong with a file of it; None where nothing is."""
+        try:
+            self.file(name)
+        except InputError as error:
+            return str(error)
+        return None
+
     def check(self) -> None:
         """Raises: InputError where any file is not what was exported."""
         for name in self.manifest.files:

@@ -60,7 +60,7 @@ def pages(record: Mapping[str, Any]) -> tuple[Page, Page]:
 def in_brief(record: Mapping[str, Any]) -> list[Block]:
     """What the command prints: what was released, then the exact part."""
     released, exact = record["released"], record["simulation_only"]
-    blocks: list[Block] = [Paragraph(_models(record)), *of_promise(record["promise"])]
+    blocks: list[Block] = [Paragraph(f"{_models(record)} {_users(record)} typed."), *of_promise(record["promise"])]
     blocks += [] if released is None else _released(released, whole=False)
     blocks += [Paragraph(f"{exact['what']} ({record['asked']:,} users)"), *_exact(record, exact)]
     if exact["sensitivity"] is not None:
@@ -76,9 +76,15 @@ def _asked(record: Mapping[str, Any]) -> str:
     how_much = f", of each {limits[0]}" if limits else ""
     how_much += f" of {limits[1]}" if len(limits) > 1 else ""
     return (
-        f"{_models(record)} {record['asked']:,} users of the {record['split_name']} split of {record['source']} typed "
-        f"their own text once more{how_much}: simulated typists, each with the same slips on A and on B "
-        f"(seed {record['seed']}), on the layout {record['layout']}. {_condition(record)}"
+        f"{_models(record)} {_users(record)} typed their own text once more{how_much}: simulated typists, each with "
+        f"the same slips on A and on B (seed {record['seed']}), on the layout {record['layout']}. {_condition(record)}"
+    )
+
+
+def _users(record: Mapping[str, Any]) -> str:
+    return (
+        f"{record['asked']:,} of the {record['of_split']:,} users in the {record['split_name']} split of "
+        f"{record['source']} (of {record['clients']:,} users in all, split by {record['split_by']})"
     )
 
 
@@ -172,15 +178,14 @@ def _verdict(decision: Mapping[str, Any]) -> str:
 
 
 def _counted(record: Mapping[str, Any], typed: Mapping[str, Any]) -> str:
-    untyped = [f"{typed['untypable']:,.0f} words cannot be typed on this layout, or are too long"]
+    untyped = "cannot be typed on this layout, or are too long"
     if typed["unspelled"]:
-        untyped = [
-            f"{typed['untypable']:,.0f} words were not typed, {typed['unspelled']:,} of them unknown to the cache"
-        ]
+        untyped = f"were not typed, {typed['unspelled']:,} of them unknown to the cache"
     return (
-        f"{typed['words']:,.0f} words of {record['asked']:,} users were typed on each keyboard. {untyped[0]}; they "
-        "stand in the text and are counted nowhere else. A change is relative where A's own measure is above 0, else a "
-        "difference. Intervals cover that users are sampled, not that the typist is a model of people."
+        f"{typed['words']:,.0f} words of {record['asked']:,} users were typed on each keyboard. Words that {untyped}: "
+        f"{typed['untypable']:,.0f}; they stand in the text and are counted nowhere else. A change is relative where "
+        "A's own measure is above 0, else a difference. Intervals cover that users are sampled, not that the typist is "
+        "a model of people."
     )
 
 

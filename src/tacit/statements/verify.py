@@ -34,6 +34,7 @@ KINDS_OF_LINES = {
     "run": "facts as the run's ledger and log say",
     "budget": "entries in the population's budget",
     "file": "files as the run wrote them",
+    "exported": "files as the manifest names them",
     "trial": "runs and files of trials as they were written",
 }
 FOLLOWS = "figures, labels and sentences that follow from the facts"
