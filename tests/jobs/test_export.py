@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -347,6 +348,34 @@ def _unknown_width(folder: Path) -> None:
     _exchange(folder, STEP, graph.SerializeToString())
 
 
+def _beside(folder: Path) -> None:
+    """Weights in a file that the manifest does not name."""
+    graph = onnx.load(folder / STEP)
+    weights = max(graph.graph.initializer, key=lambda each: len(each.raw_data))
+    (folder / "weights.bin").write_bytes(weights.raw_data)
+    weights.ClearField("raw_data")
+    weights.data_location = onnx.TensorProto.EXTERNAL
+    weights.external_data.add(key="location", value="weights.bin")
+    _exchange(folder, STEP, graph.SerializeToString())
+
+
+def _endless(folder: Path) -> None:
+    """More memory than any machine has, once it is computed."""
+    graph = onnx.load(folder / STEP)
+    for node in graph.graph.node:
+        for names in (node.input, node.output):
+            names[:] = ["before" if name == "log_probabilities" else name for name in names]
+    shape = onnx.numpy_helper.from_array(np.array([1 << 40, 1 << 10]), "shape")
+    graph.graph.initializer.append(shape)
+    for kind, given, made in (
+        ("ConstantOfShape", ["shape"], "much"),
+        ("ReduceMax", ["much"], "zero"),
+        ("Add", ["before", "zero"], "log_probabilities"),
+    ):
+        graph.graph.node.append(onnx.helper.make_node(kind, given, [made]))
+    _exchange(folder, STEP, graph.SerializeToString())
+
+
 REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
     "another bit": (
         lambda at: _flip(at, STEP),
@@ -367,6 +396,15 @@ REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
         lambda at: _change(at, files={"../step.onnx": {"sha256": "", "bytes": 1}}),
         r"names the file '\.\./step\.onnx', which no export has",
     ),
+    **{
+        f"a file called {name!r}": (
+            partial(_change, files={name: {"sha256": "", "bytes": 1}}),
+            "which no export has",
+        )
+        for name in ("", "..", "a\0b", MANIFEST)
+    },
+    "weights in another file": (_beside, r"step\.onnx' takes weights from files that manifest\.json has no digest of"),
+    "a graph without end": (_endless, r"cannot compute the graph"),
     "an opset of the future": (
         lambda at: _opset(at, 999),
         r"cannot run '.*step\.onnx', which is of opset 999.*pip install --upgrade onnxruntime",
@@ -399,7 +437,7 @@ def test_an_export_that_is_not_what_it_was_is_refused(what: str, model: Path, tm
     damage, sentence = REFUSED[what]
     damage(out)
     with pytest.raises(InputError, match=sentence):
-        load_phone_model(out)
+        load_phone_model(out).typing()
 
 
 def test_every_file_can_be_checked_at_once(model: Path, tmp_path: Path) -> None:

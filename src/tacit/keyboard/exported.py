@@ -18,6 +18,7 @@ from tacit.records import from_plain, strict_json, to_plain
 
 SCHEMA, VERSION = "tacit.export", 1
 MANIFEST = "manifest.json"
+NO_FILES = ("", "..", MANIFEST)  # names that none of its files has
 STEP, SCORE, TRAIN = "step.onnx", "score.onnx", "train.onnx"
 
 
@@ -171,7 +172,7 @@ def load_exported(path: PathLike) -> Exported:
         )
     said = {name: value for name, value in record.items() if name not in ("schema", "version")}
     manifest = from_plain(Manifest, said, where=f"{folder / MANIFEST}")
-    strange = [name for name in manifest.files if Path(name).name != name or name == MANIFEST]
+    strange = [name for name in manifest.files if Path(name).name != name or name in NO_FILES or "\0" in name]
     if strange:
         raise InputError(f"'{folder / MANIFEST}' names the file {strange[0]!r}, which no export has; export it again.")
     return Exported(folder, manifest, hashlib.sha256(content).hexdigest())

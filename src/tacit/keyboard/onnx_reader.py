@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tacit.errors import InputError
 from tacit.extras import of_extra
 from tacit.files import PathLike
-from tacit.keyboard.exported import SCORE, STEP, Exported, load_exported
+from tacit.keyboard.exported import MANIFEST, SCORE, STEP, Exported, load_exported
 from tacit.keyboard.phone_model import PhoneModel
 from tacit.keyboard.suggest import Scores
 from tacit.keyboard.vocabulary import SPECIALS
@@ -20,6 +20,7 @@ GIVEN = ("word", "k")  # the inputs of a step that are no state
 # Weights arranged anew for products of matrices: a second copy of them, which a single word gains nothing by where they
 # are float32. Products of integers need it: without, a word of int4 takes thirty times as long.
 PACKING = "session.disable_prepacking"
+ELSEWHERE = b"location"  # the key by which a graph names a file beside it; the word is in none of ours
 NO_ENTRIES: Mapping[str, str] = MappingProxyType({})
 
 
@@ -78,8 +79,7 @@ class OnnxReader:
 
     def _run(self, outputs: list[str], state: State, token: int, k: int) -> list[Any]:
         given = {"word": np.array([token]), "k": np.array([k]), **dict(zip(self.widths, state, strict=True))}
-        found: list[Any] = self._session.run(outputs, given)
-        return found
+        return computed(self._session, outputs, given)
 
 
 class OnnxScorer:
@@ -96,8 +96,13 @@ class OnnxScorer:
         return cls(session_of(exported, SCORE, threads=threads))
 
     def __call__(self, sentences: NDArray[np.integer[Any]]) -> dict[str, float | int]:
-        """Of padded sentences (B, L+1), each BOS, words, EOS, then PAD."""
-        found = self._session.run(self._names, {"sentences": np.asarray(sentences, np.int64)})
+        """Of padded sentences (B, L+1), each BOS, words, EOS, then PAD. Raises: InputError for an id below 0, which
+        ONNX would count from the end, and as `computed`.
+        """
+        ids = np.asarray(sentences, np.int64)
+        if (ids < 0).any():
+            raise InputError(f"the id {ids.min()} is of no word; ids begin at 0.")
+        found = computed(self._session, self._names, {"sentences": ids})
         return {name: each.item() for name, each in zip(self._names, found, strict=True)}
 
 
@@ -126,6 +131,20 @@ def exported_phone_model(path: PathLike) -> PhoneModel:
     return PhoneModel(name=str(path), reader=reader, vocabulary=vocabulary, digest=exported.digest)
 
 
+def computed(session: Any, outputs: list[str], given: Mapping[str, Any]) -> list[Any]:
+    """The outputs of a graph. Raises: InputError where it cannot be computed: ids of another vocabulary, say, or a
+    graph that wants more memory than there is.
+    """
+    try:
+        found: list[Any] = session.run(outputs, given)
+    except _refusals(of_extra("export")) as error:
+        raise InputError(
+            f"ONNX Runtime cannot compute the graph ({_one_line(error)}); give ids of its own vocabulary, or export "
+            "the model again."
+        ) from error
+    return found
+
+
 def session_of(exported: Exported, name: str, *, threads: int = 1, entries: Mapping[str, str] = NO_ENTRIES) -> Any:
     """A session of one of its graphs. entries: of its configuration. Raises: as `OnnxReader.of`."""
     runtime = of_extra("export")
@@ -134,17 +153,27 @@ def session_of(exported: Exported, name: str, *, threads: int = 1, entries: Mapp
     options.log_severity_level = 4  # what it says is raised, too
     for key, value in entries.items():
         options.add_session_config_entry(key, value)
-    path, binding = exported.file(name), runtime.capi.onnxruntime_pybind11_state
-    refusals = (
+    path = exported.file(name)
+    if ELSEWHERE in path.read_bytes():
+        raise InputError(f"'{path}' takes weights from files that {MANIFEST} has no digest of; export the model again.")
+    try:
+        return runtime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    except _refusals(runtime) as error:
+        raise InputError(
+            f"ONNX Runtime {runtime.__version__} cannot run '{path}', which is of opset "
+            f"{exported.manifest.opset} ({_one_line(error)}); install a newer one (pip install --upgrade onnxruntime), "
+            "or export the model again."
+        ) from error
+
+
+def _refusals(runtime: Any) -> tuple[type[Exception], ...]:
+    """What the runtime raises where it refuses a graph; they have no class in common."""
+    binding = runtime.capi.onnxruntime_pybind11_state
+    return (
         *(binding.Fail, binding.InvalidGraph, binding.InvalidProtobuf),
         *(binding.InvalidArgument, binding.NotImplemented, binding.RuntimeException),
     )
-    try:
-        return runtime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    except refusals as error:
-        what = " ".join(str(error).split())
-        raise InputError(
-            f"ONNX Runtime {runtime.__version__} cannot run '{path}', which is of opset "
-            f"{exported.manifest.opset} ({what}); install a newer one (pip install --upgrade onnxruntime), or export "
-            "the model again."
-        ) from error
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
