@@ -73,6 +73,24 @@ def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
         load_phone_model(folder)
 
 
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ("[" * 100_000, "is damaged"),
+        ('{"kind": ["cifg"]}', "is damaged .*kind=.'cifg'. is of the type list"),
+        ('{"kind": null}', "is damaged .*kind=None"),
+        ('{"kind": ".cifg:Cifg"}', "kind='.cifg:Cifg' is unknown"),
+        ('{"kind": "os/system:Cifg"}', "kind='os/system:Cifg' is unknown"),
+    ],
+)
+def test_settings_of_no_network_are_refused(settings: str, sentence: str, tmp_path: Path) -> None:
+    folder = folder_of(UNTIED, tmp_path / "model")
+    (folder / "settings.json").write_text(settings)
+    for load in (load_phone_model, load_model):
+        with pytest.raises(InputError, match=sentence):
+            load(folder)
+
+
 # -- sessions ------------------------------------------------------------------------------------------------------
 
 

@@ -88,7 +88,7 @@ def model_class(kind: str) -> type[LanguageModel]:
     Raises: InputError where there is none.
     """
     module, _, name = MODELS.get(kind, kind).partition(":")
-    if not name:
+    if not name or not all(part.isidentifier() for part in module.split(".")):
         raise InputError(
             f"model.kind='{kind}' is unknown; it is one of {', '.join(MODELS)}, or a class of your own as "
             "'package.module:Class'."

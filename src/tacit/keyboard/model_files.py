@@ -12,8 +12,9 @@ from typing import Any
 from safetensors import SafetensorError
 from safetensors.numpy import load
 
-from tacit.errors import InputError
+from tacit.errors import InputError, of_type
 from tacit.keyboard.vocabulary import Vocabulary
+from tacit.records import strict_json
 
 WEIGHTS, SETTINGS, WORDS, ORIGIN = "model.safetensors", "settings.json", "vocabulary.json", "origin.json"
 
@@ -63,12 +64,13 @@ def read_files(path: Path) -> ModelFiles:
     folder = path / "model" if (path / "model" / WEIGHTS).is_file() else path
     try:
         weights = load((folder / WEIGHTS).read_bytes())
-        settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+        settings = strict_json((folder / SETTINGS).read_text(encoding="utf-8"))
         kind = settings.pop("kind")
+        of_type("kind", kind, str)
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(
             f"'{path}' holds no model (no {WEIGHTS} with its {SETTINGS}); name a finished run, or a model folder."
         ) from None
-    except (SafetensorError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except (SafetensorError, ValueError, TypeError, KeyError, AttributeError, InputError) as error:
         raise InputError(f"the model in '{folder}' is damaged ({error}); restore it from a copy.") from error
     return ModelFiles(folder=folder, kind=kind, settings=settings, weights=weights)
