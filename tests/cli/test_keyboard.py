@@ -101,7 +101,7 @@ def test_strip_correction_and_phrase_are_seen_live_and_keys_take_them(model: Pat
 
 
 def type_and_look(terminal: Terminal) -> None:
-    terminal.until("1 the 2 quick 3 thank")
+    terminal.until("Tab the F2 quick F3 thank")
     terminal.type("teh")
     terminal.until("a blank writes the")
     terminal.type(" ")
@@ -110,11 +110,13 @@ def type_and_look(terminal: Terminal) -> None:
     terminal.until("the the the █")
     terminal.type("\x7f")
     terminal.until("the █the the")
-    terminal.type("q\tth2")
+    terminal.type("q\tth\x1bOQ")
     terminal.until("the quick thank █")
+    terminal.type("th\x1b2" + "3.14 a2, ")
+    terminal.until("the quick thank thank 3.14 a2, █")
     terminal.type("\x03")
     assert terminal.ended() == 0
-    assert "the quick thank" in terminal.seen
+    assert "the quick thank thank 3.14 a2," in terminal.seen
 
 
 DRAWING = """
@@ -150,6 +152,7 @@ def test_keys_come_whole_however_they_arrive() -> None:
         ([b"\x1bOC\r\x04"], ["\x1bOC", "\r", "\x04"]),
         (["é".encode()[:1], "é".encode()[1:]], ["é"]),
         ([b"\x1b", b"[", b"C"], ["\x1b[C"]),
+        ([b"\x1b", b"2a"], ["\x1b2", "a"]),
     ]:
         sender = threading.Thread(target=lambda parts=sent: [os.write(screen, part) for part in parts])
         sender.start()

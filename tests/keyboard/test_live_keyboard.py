@@ -67,12 +67,12 @@ def test_a_phrase_is_taken_whole_and_given_back_whole() -> None:
 
 
 def test_words_are_picked_and_marks_follow_them_closely() -> None:
-    keyboard = typed(["1", "2", "."])
+    keyboard = typed([Key.FIRST, Key.SECOND, "."])
     assert keyboard.text == "the the." and keyboard.offered.strip[0] == "the", "a sentence begins"
     keyboard.press(Key.FIRST)
     assert keyboard.text == "the the. the "
     assert typed("thank, ").text == "thank, "
-    assert typed(["t", "h", "e", Key.ENTER, "2"]).text == "the\nthank "
+    assert typed(["t", "h", "e", Key.ENTER, Key.SECOND]).text == "the\nthank "
 
 
 def test_a_mark_ends_a_sentence_where_training_text_does() -> None:
@@ -82,15 +82,52 @@ def test_a_mark_ends_a_sentence_where_training_text_does() -> None:
     assert typed("thank,").offered.strip != first and typed("x.").offered.strip != first
 
 
+@pytest.mark.parametrize(
+    ("keys", "text"),
+    [
+        ("8 ", "8 "),
+        ("7th of 2nd ", "7th of 2nd "),
+        ("3.14 10:30 1,000, ", "3.14 10:30 1,000, "),
+        ("8. teh ", "8. the "),
+        ("8.teh ", "8.the "),
+        ("8..", "8.."),
+        (["8", ".", Key.ENTER], "8.\n"),
+        ("teh-teh (teh) ¿teh? ", "the-the (the) ¿the? "),
+        ('"teh" ', '"the" '),
+        ("teh@teh #teh a/b ", "teh@teh #teh a/b "),
+        (["(", Key.FIRST, ")", Key.FIRST], "(the) quick "),
+        (['"', Key.FIRST, "-", Key.FIRST], '"the -quick '),
+    ],
+)
+def test_digits_and_signs_are_typed_as_they_are(keys: Iterable[str], text: str) -> None:
+    assert typed(keys).text == text
+
+
+def test_a_number_offers_nothing_and_is_given_back_key_by_key() -> None:
+    keyboard = typed("8.")
+    assert (keyboard.text, keyboard.typed) == ("", "8.") and keyboard.offered == ((), None, "")
+    keyboard.press("5")
+    assert keyboard.typed == "8.5"
+    for left in ("8.", "8", ""):
+        keyboard.press(Key.BACKSPACE)
+        assert keyboard.typed == left
+
+
+def test_letters_that_begin_no_word_have_an_empty_strip() -> None:
+    assert typed("zxq").offered.strip == typed("kkkk").offered.strip == ()
+    assert typed("q").offered.strip[0] == "quick", "however rare it is"
+    assert typed("teh").offered.strip[0] == "the" and typed("thnak").offered.strip[0] == "thank"
+
+
 def test_keys_are_counted_and_others_do_nothing() -> None:
-    keyboard = typed(["1", "\x1b", "\x00", "up", Key.PHRASE])
+    keyboard = typed([Key.FIRST, "\x1b", "\x00", "up", Key.PHRASE])
     assert (keyboard.text, keyboard.keys) == ("the quick ", 2)
     assert typed("x" * 70).offered.strip == (), "more taps than a word has"
     with pytest.raises(InputError, match="key=3 is of the type int"):
         keyboard.press(3)  # type: ignore[arg-type]
 
 
-KEYS = st.sampled_from([*"tehquick 123.,\x1bé7", *Key])
+KEYS = st.sampled_from([*'tehquick 137.,:-("\x1bé', *Key])
 
 
 @given(st.lists(KEYS, max_size=12), st.integers(0, 5))
@@ -103,9 +140,10 @@ def test_undone_it_is_as_it_was(keys: list[str], seed: int) -> None:
     assert keyboard.text == keyboard.typed == "" and keyboard.offered == typed("", model).offered
 
 
-WRITTEN = st.sampled_from(
-    ["the ", "teh ", "q1", "2", "thank. ", "x. ", "Dr. ", "8. ", "you! ", ", ", "un ", [Key.PHRASE]]
-)
+PICKED = ["q", Key.FIRST], [Key.SECOND], [Key.PHRASE]
+WORDS = "the ", "teh ", "thank. ", "x. ", "Dr. ", "you! ", ", ", "un "
+SIGNS = "8. ", "3.5 ", "10:30, ", "8.the ", "(the) ", '"you!" ', "thank-you ", "¿the? ", "#the ", "teh) "
+WRITTEN = st.sampled_from([*PICKED, *WORDS, *SIGNS])
 
 
 @given(st.lists(WRITTEN, max_size=12), st.integers(0, 5))

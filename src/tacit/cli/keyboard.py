@@ -13,7 +13,7 @@ from tacit.cli.display import display
 from tacit.cli.options import command
 from tacit.cli.raw_terminal import keys_pressed
 from tacit.errors import InputError
-from tacit.keyboard.live_keyboard import PICKS, Key, LiveKeyboard
+from tacit.keyboard.live_keyboard import Key, LiveKeyboard
 from tacit.records import visible
 
 if TYPE_CHECKING:
@@ -25,11 +25,15 @@ NAMES = {
     "\r": Key.ENTER,
     "\n": Key.ENTER,
     "\t": Key.FIRST,
+    **dict.fromkeys(("\x1bOP", "\x1b[11~", "\x1b1"), Key.FIRST),  # F1, as terminals send it, and Alt-1
+    **dict.fromkeys(("\x1bOQ", "\x1b[12~", "\x1b2"), Key.SECOND),
+    **dict.fromkeys(("\x1bOR", "\x1b[13~", "\x1b3"), Key.THIRD),
     "\x1b[C": Key.PHRASE,
     "\x1bOC": Key.PHRASE,
 }
 LEAVE = {"\x03", "\x04"}  # Ctrl-C, Ctrl-D
-HELP = "1 2 3 or Tab: a word; right arrow: the phrase; Backspace undoes; Ctrl-C leaves."
+PICKING = ("Tab", "F2", "F3")  # the keys for the words of the strip, as they are shown
+HELP = "Tab F2 F3: a word; right arrow: the phrase; Backspace undoes; Ctrl-C leaves."
 BESIDE_TEXT = 9  # lines of the screen
 
 
@@ -71,7 +75,7 @@ def _drawn(live: LiveKeyboard, model: str) -> "RenderableType":
     rows = [row for line in lines for row in line.wrap(console, width)]
     strip = Text("   ").join(
         Text.assemble(styled(f"{place} ", "dim"), styled(word, "bold"))
-        for place, word in zip(PICKS, offered.strip, strict=False)
+        for place, word in zip(PICKING, offered.strip, strict=False)
     )
     correction = f"a blank writes {offered.correction}" if offered.correction else ""
     return Group(

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from types import FrameType
 
 # A key is a character, or what terminals send for keys without one (ECMA-48, section 5.4; SS3 as of the VT100).
-_KEY = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1bO[@-~]|[\s\S]")
+# Alt and a digit come as an escape and the digit.
+_KEY = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1bO[@-~]|\x1b[0-9]|[\s\S]")
 _UNFINISHED = re.compile(r"\x1b(\[[0-?]*[ -/]*|O)?\Z")
 TOGETHER = 0.05  # seconds within which a terminal sends the rest of such a key
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

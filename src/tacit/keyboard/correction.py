@@ -1,4 +1,5 @@
-"""What the space bar writes: the likeliest word for the taps, or the letters themselves where no word is likely enough.
+"""What the space bar writes: the likeliest word for the taps, or the letters themselves where no word is likely enough;
+and which words are worth showing while they are typed.
 
 The letters take part as one more candidate, an unknown word that is spelled letter by letter, each of the K keys and
 the word's end alike:
@@ -10,6 +11,7 @@ unknown words in one model share one probability, hence the share of one spellin
 """
 
 import math
+from itertools import islice
 from typing import NamedTuple
 
 from tacit.keyboard.decoder import Candidate, Context, Decoder
@@ -18,6 +20,7 @@ from tacit.keyboard.touch import Points
 from tacit.keyboard.vocabulary import OOV
 
 CANDIDATES = 3
+SEARCHED = 4  # times as many as are shown: of equally likely ones those that begin as typed are not the first
 
 
 class Correction(NamedTuple):
@@ -60,3 +63,21 @@ def _as_new_word(decoder: Decoder, points: Points, letters: str, unknown: float)
     spatial = float(touch.log_densities(points)[range(len(keys)), keys].sum()) + len(keys) * touch.moves.tapped
     spelling = (len(keys) + 1) * math.log(len(touch.layout.keys) + 1)
     return spatial + decoder.language_weight * (unknown - spelling)
+
+
+def worth_showing(
+    decoder: Decoder, points: Points, language: Scores | Context, k: int = CANDIDATES
+) -> tuple[Candidate, ...]:
+    """The words of a strip above these taps (m, 2), m >= 1: at most k, best first, perhaps none.
+
+    Shown are words that begin with the very letters that were hit, and others only where they are likelier than the
+    letters as a new word, the same against which the space bar weighs a correction: so letters that begin no word have
+    an empty strip. Otherwise as `at_space`.
+    """
+    context = language if isinstance(language, Context) else decoder.context(language)
+    letters = decoder.literal(points)
+    floor = _as_new_word(decoder, points, letters, float(context.log_probabilities[OOV]))
+    found = decoder.completions(points, context, SEARCHED * k)
+    form = decoder.lexicon.layout.typed_form
+    fit = (each for each in found if each.score >= floor or (form(each.word) or "").startswith(letters))
+    return tuple(islice(fit, k))

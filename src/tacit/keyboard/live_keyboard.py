@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tacit.errors import of_type
 from tacit.keyboard.compose import BEAMS
-from tacit.keyboard.correction import at_space
+from tacit.keyboard.correction import at_space, worth_showing
 from tacit.keyboard.decoder import Decoder
 from tacit.keyboard.lexicon import LONGEST
 from tacit.keyboard.metrics import SHOWN
@@ -19,8 +19,14 @@ from tacit.keyboard.touch import Keys
 from tacit.keyboard.vocabulary import OOV
 from tacit.keyboard.words import LINE_END, marked, pieces
 
-PICKS = "123"  # take what stands at that place of the strip
 MARKS = ".,!?;:…"  # follow a word without a blank
+OPENING, CLOSING, DASHES = (
+    "¿¡([{«“‘",
+    ")]}»”",
+    "-–—",
+)  # stand beside a word without one, before, behind and on both sides
+QUOTATION = '"'  # opens where a blank stands before it
+IN_NUMBERS = (".", ",", ":")  # between digits they are part of a word: 3.14, 10:30
 THRESHOLD = 1 / BEAMS  # of phrases: no more of them can pass than the search has beams, so that it leaves none out
 
 
@@ -30,7 +36,12 @@ class Key(StrEnum):
     BACKSPACE = "backspace"  # takes the last letter away, or undoes what wrote the last word
     ENTER = "enter"
     FIRST = "first"  # takes the first word of the strip
+    SECOND = "second"
+    THIRD = "third"
     PHRASE = "phrase"  # takes the phrase
+
+
+PICKS = (Key.FIRST, Key.SECOND, Key.THIRD)
 
 
 class Offered(NamedTuple):
@@ -64,8 +75,15 @@ class LiveKeyboard:
         self._offered: Offered | None = None
 
     def press(self, key: str) -> None:
-        """A key: a character, or one of `Key`; what writes nothing (control characters) does nothing."""
+        """A key: a character, or one of `Key`; what writes nothing (control characters) does nothing.
+
+        Letters and digits are part of a word, and so are signs like @ and #, which leave it as it is; marks, brackets,
+        quotation marks and dashes end it.
+        """
         of_type("key", key, str)
+        if self._in_number and (key == Key.ENTER or (_is_sign(key) and not key.isdigit())):
+            self._write(self.typed[:-1], self.typed[-1])  # the mark was none of a number
+            self._offered = None
         word = self.offered.correction or self.typed
         match key:
             case Key.BACKSPACE:
@@ -73,18 +91,19 @@ class LiveKeyboard:
             case Key.PHRASE:
                 if self.offered.phrase:
                     self._write(self.typed + self.offered.phrase, " ")
-            case Key.FIRST | "1" | "2" | "3":
-                place = max(PICKS.find(key), 0)
-                if place < len(self.offered.strip):
+            case Key.FIRST | Key.SECOND | Key.THIRD:
+                if (place := PICKS.index(Key(key))) < len(self.offered.strip):
                     self._write(self.offered.strip[place], " ")
             case " ":
                 if word or not self.text[-1:].isspace():
                     self._write(word, " ")
             case Key.ENTER:
                 self._write(word, "\n")
-            case _ if key in MARKS:
+            case _ if key in IN_NUMBERS and self.typed[-1:].isdigit():
+                self.typed += key
+            case _ if _is_sign(key) and key in MARKS + OPENING + CLOSING + DASHES + QUOTATION:
                 self._write(word, key)
-            case _ if len(key) == 1 and key.isprintable():
+            case _ if _is_sign(key):
                 self.typed += key
             case _:
                 return
@@ -99,6 +118,11 @@ class LiveKeyboard:
             self._offered = Offered(self._strip(), self._correction(), str(phrase or "")[len(self.typed) :])
         return self._offered
 
+    @property
+    def _in_number(self) -> bool:
+        """Whether what is typed ends in a mark that is part of a word only if a digit follows."""
+        return self.typed.endswith(IN_NUMBERS) and self.typed[-2:-1].isdigit()
+
     # -- what is offered -----------------------------------------------------------------------------------------------
 
     def _strip(self) -> tuple[str, ...]:
@@ -107,7 +131,7 @@ class LiveKeyboard:
             return tuple(each.word for each in self._session.next_words(min(SHOWN, len(self._vocabulary.words))))
         if keys is None:
             return ()
-        found = self._decoder.completions(self._decoder.lexicon.layout.centres[keys], logs, SHOWN)
+        found = worth_showing(self._decoder, self._decoder.lexicon.layout.centres[keys], logs, SHOWN)
         return tuple(self._cased(each.word) for each in found)
 
     def _correction(self) -> str | None:
@@ -133,9 +157,10 @@ class LiveKeyboard:
     def _write(self, words: str, after: str) -> None:
         """Words in place of what is typed, and what follows them; the session reads both."""
         self._undo.append(_Before(self.text, self.typed, self._session))
-        begun = self.text[-1:].isspace() or not self.text or bool(self.typed)
-        if after in MARKS and not words:
-            self.text = self.text.removesuffix(" ") + after
+        begun = bool(self.typed) or _opens(self.text)
+        if after in MARKS + CLOSING and not words:
+            closes = self.text[-2:-1] not in (*MARKS,)  # behind another mark the blank is between sentences
+            self.text = (self.text.removesuffix(" ") if closes else self.text) + after
         else:
             self.text += words + after if begun else f" {words}{after}" if words else after
         self.typed, self._session = "", self._session.fork()
@@ -150,3 +175,14 @@ class LiveKeyboard:
         elif self._undo:
             self.text, self.typed, self._session = self._undo.pop()
             self._kept = self.typed
+
+
+def _is_sign(key: str) -> bool:
+    """Whether a key writes itself."""
+    return len(key) == 1 and key.isprintable()
+
+
+def _opens(text: str) -> bool:
+    """Whether a word may follow a text without a blank."""
+    quoted = text.endswith(QUOTATION) and (len(text) == 1 or text[-2].isspace())
+    return not text or text[-1].isspace() or text[-1] in OPENING + DASHES or quoted
