@@ -30,7 +30,7 @@ from tacit.data import Cache
 from tacit.errors import CacheError, InputError, RunError
 from tacit.keyboard import dictionary
 from tacit.keyboard import export as parts
-from tacit.keyboard.exported import MANIFEST, SCORE, STEP, load_exported
+from tacit.keyboard.exported import MANIFEST, SCORE, STEP, Promise, load_exported
 from tacit.keyboard.model_folder import load_model, write_model, write_origin
 from tacit.keyboard.onnx_reader import PACKING, OnnxReader
 from tacit.keyboard.onnx_trainer import OnnxTrainer
@@ -231,15 +231,21 @@ def test_a_statement_of_another_run_is_told(trained: Path, tmp_path: Path) -> No
 
 
 def test_the_dictionary_names_the_run_s_guarantee_and_its_time(trained: Path, model: Path, tmp_path: Path) -> None:
+    """A fixed seed is none: the manifest beside the dictionary says which it is."""
+    stated = json.loads(tacit.statement(trained).to_json())
+    for key_source, bigrams in (("operating system", True), (stated["key_source"], False)):
+        promise = Promise(kind="statement", says="", statement={**stated, "key_source": key_source})
+        text = dictionary.dictionary_of(load_model(trained).phone, promise, date=0)
+        listed = read(text)
+        assert any(listed.bigrams.values()) == bigrams
+        epsilon = math.ceil(1000 * stated["realised"]["epsilon"]) / 1000
+        assert (f"epsilon {epsilon:g} " in listed.header["description"]) == bigrams
     made = tacit.export(trained, tmp_path / "phone", locale="en-GB")
-    listed, statement = read((tmp_path / "phone" / dictionary.DICTIONARY).read_text()), tacit.statement(trained)
-    assert (
-        f"epsilon {math.ceil(1000 * statement.figures['realised']['epsilon']) / 1000:g} "
-        in listed.header["description"]
-    )
+    listed = read((tmp_path / "phone" / dictionary.DICTIONARY).read_text())
+    assert "noise of a known seed" in listed.header["description"] and not any(listed.bigrams.values())
     with tacit.open_run(trained) as run:
         assert listed.header["date"] == str(int(run.metadata.created))
-    assert listed.header["locale"] == made.locale == "en_GB" and any(listed.bigrams.values())
+    assert listed.header["locale"] == made.locale == "en_GB"
     assert listed.words.keys() == set(load_model(trained).vocabulary.words)
     tacit.export(model, tmp_path / "unknown")
     listed = read((tmp_path / "unknown" / dictionary.DICTIONARY).read_text())

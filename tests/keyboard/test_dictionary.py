@@ -185,6 +185,7 @@ def test_no_word_that_can_be_written_is_refused() -> None:
 STATEMENT = {
     "private": True,
     "delta": 1e-10,
+    "key_source": "operating system",
     "labels": [],
     "realised": {"zcdp": 0.5, "epsilon": 6.1234567},
 }
@@ -202,8 +203,13 @@ PROMISES: dict[str, tuple[Promise, str, bool]] = {
         True,
     ),
     "a fixed seed": (
-        Promise(kind="statement", says="", statement={**STATEMENT, "labels": [{"name": "FIXED SEED"}]}),
-        "; labelled FIXED SEED",
+        Promise(kind="statement", says="", statement={**STATEMENT, "key_source": "fixed seed 7"}),
+        "noise of a known seed and so without bigrams",
+        False,
+    ),
+    "a label": (
+        Promise(kind="statement", says="", statement={**STATEMENT, "labels": [{"name": "WEAKER THAN PLANNED"}]}),
+        "; labelled WEAKER THAN PLANNED",
         True,
     ),
     "without noise": (

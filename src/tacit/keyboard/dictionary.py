@@ -27,6 +27,7 @@ DICTIONARY = "words.combined"
 STEP, CERTAIN, LEAST = math.log(1.15), 255, 1  # of f; 0 is kept for words that are never suggested
 LONGEST = 47  # characters: makedict drops a word of 48, and then stops at its bigrams
 LOCALE = "en"
+SECRET = "operating system"  # what a statement says of the noise's key where nobody can know it
 
 # How much of its own text the model writes, and for what: 4,000 places give a word's share to about one step of f.
 PLACES = 4_000  # words, unknown ones and ends of sentences among them
@@ -117,13 +118,16 @@ def dictionary_of(model: PhoneModel, privacy: Promise, *, locale: str = LOCALE, 
 def promised(privacy: Promise) -> tuple[str, bool]:
     """What is known of the model's privacy, in a few words; and whether its bigrams may be shown.
 
-    They may where the model is of public text alone, or its run's statement has a guarantee.
+    They may where the model is of public text alone, or its run's statement has a guarantee that nobody can undo: the
+    statement of a fixed seed names the seed, from which the noise follows.
     """
     if privacy.kind == "public text":
         return "made from public text alone", True
     record: Any = privacy.statement or {}
     if privacy.kind == "unknown" or not record.get("private"):
         return "released with no guarantee and so without bigrams", False
+    if record.get("key_source") != SECRET:
+        return "released with noise of a known seed and so without bigrams", False
     figures = record.get("in_all", record)["realised"]
     zcdp, epsilon = (math.ceil(1000 * figures[name]) / 1000 for name in ("zcdp", "epsilon"))
     labels = " and ".join(label["name"] for label in record["labels"])
