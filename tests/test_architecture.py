@@ -75,7 +75,7 @@ FUNCTION_LINES = 60  # without the docstring; most are far shorter
 DOOR_NAMES = 10
 
 SOURCES = sorted(PACKAGE.rglob("*.py"))
-DOORS = sorted(path.parent for path in PACKAGE.glob("*/__init__.py"))
+DOORS = sorted(path.parent for path in PACKAGE.glob("*/**/__init__.py"))
 CLI = sorted((PACKAGE / "cli").rglob("*.py"))
 
 
@@ -227,7 +227,7 @@ def test_doors_open() -> None:
     """`__all__` is sorted, has at most ten names, and is just what the file binds."""
     wrong = []
     for path in DOORS:
-        room = importlib.import_module(f"tacit.{path.name}")
+        room = importlib.import_module(".".join(["tacit", *path.relative_to(PACKAGE).parts]))
         if not room.__doc__:
             wrong.append(f"tacit.{path.name} needs a paragraph that says what it is for")
         if path.name == "cli":  # a command, not a library: its door is `main`

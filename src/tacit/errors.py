@@ -11,6 +11,8 @@ TacitError                      a sentence for people: the value, the rule, the 
 ├── ParticipationError          the population cannot give the cohorts that were promised
 ├── ProtocolError               a message of secure aggregation breaks its protocol, and is refused
 │   └── RoundAborted            a round of secure aggregation cannot give its sum, and gives nothing
+├── StoreError                  the database or the files of a server cannot be used, or are of another version
+│   └── LeaseLost               another coordinator took over the run
 ├── TrainingError               training cannot go on (nobody's update was finite, say)
 └── RunError                    a run folder is foreign, locked, full or damaged
 """
@@ -64,6 +66,14 @@ class ProtocolError(TacitError):
 
 class RoundAborted(ProtocolError):
     """A round of secure aggregation cannot give the exact sum of an agreed set, and so gives nothing."""
+
+
+class StoreError(TacitError):
+    """The database or the files of a server cannot be read or written, or are of another version."""
+
+
+class LeaseLost(StoreError):
+    """Another coordinator took over the run; whoever gets this stops and writes nothing."""
 
 
 class TrainingError(TacitError):

@@ -1,0 +1,273 @@
+"""What workers ask of the store: give a device its task, take its report once, flush a sum of reports.
+
+    assigned -> received -> counted | lost
+
+assigned   the device has the task and a secret
+received   its report is in a worker's memory
+counted    it is in a partial sum that was flushed
+lost       it was in the memory of a worker that died, or that could not flush it with others
+
+One transaction each, and each takes the round's row first, under the state that it needs. No row names a device: an id
+and a secret are drawn for each assignment, and of the secret the store has the SHA-256.
+"""
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from sqlalchemy import and_, delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from tacit.deployment.schema import assignments, partials, rounds, runs, tokens, workers
+from tacit.deployment.states import CLOSING, FLUSHING, OPEN, SELECTING, TAKING
+from tacit.deployment.store import Store
+from tacit.errors import InputError, StoreError
+
+ASSIGNED, RECEIVED, COUNTED, LOST = "assigned", "received", "counted", "lost"
+FEWEST = 2  # reports that a flush adds: the difference of two partial sums is never a single update
+
+
+class Assigned(NamedTuple):
+    """What a device is given beside its task."""
+
+    id: str  # 32 hex
+    secret: str  # 64 hex: who shows it may report
+
+
+class Assignment(NamedTuple):
+    """An assignment as the store has it."""
+
+    task: str
+    secret_hash: str
+    state: str
+    body_digest: str | None
+
+    def opened_by(self, secret: str) -> bool:
+        """Whether this is its secret, compared in constant time."""
+        return hmac.compare_digest(self.secret_hash, hash_of(secret))
+
+
+class Answer(Enum):
+    """What becomes of a report."""
+
+    RECEIVED = "received"  # it is the worker's to add, now
+    AGAIN = "again"  # the same body came before: the same receipt, and nothing to add
+    OTHER = "other"  # another body came before: refused
+    LATE = "late"  # the round takes no more: refused
+
+
+class OpenRound(NamedTuple):
+    """A round that workers have to do with, for their snapshot."""
+
+    run: str
+    population: str
+    kind: str
+    paused: bool
+    plan_digest: str
+    task: str
+    round: int
+    state: str  # selecting, reporting or closing
+    signed_task: str
+    model_digest: str
+    goal: int
+    most: int
+    assigned: int
+    received: int
+    counted: int
+    closes_selecting: float
+    deadline: float
+
+    @property
+    def gives(self) -> bool:
+        """Whether devices are given its task."""
+        return self.state == SELECTING and not self.paused and self.assigned < self.most
+
+    @property
+    def flushes(self) -> bool:
+        """Whether workers flush at once what they have, and give up what they cannot."""
+        return self.state == CLOSING or self.received + self.counted >= self.goal
+
+
+def hash_of(secret: str) -> str:
+    """The SHA-256 of a secret, in hex: all that is kept of it."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def open_rounds(store: Store) -> list[OpenRound]:
+    """The rounds of all runs that take devices, reports or flushes: what a worker keeps for a fraction of a second."""
+    of_runs = {"population", "kind", "paused", "plan_digest"}
+    columns = [(runs if name in of_runs else rounds).c[name] for name in OpenRound._fields]
+    active = and_(rounds.c.state.in_(FLUSHING), runs.c.state == OPEN)
+    with store.reading() as connection:
+        found = connection.execute(select(*columns).join_from(rounds, runs).where(active).order_by(rounds.c.task))
+        return [OpenRound._make(row) for row in found]
+
+
+def signed_plan(store: Store, digest: str) -> str | None:
+    """The signed plan with this digest, as it is sent; None where there is none."""
+    with store.reading() as connection:
+        return connection.execute(select(runs.c.plan).where(runs.c.plan_digest == digest)).scalar()
+
+
+def assign(store: Store, task: str, *, token_hash: str | None = None, epoch: int = 0) -> Assigned | None:
+    """A place in the round; None where it has none left, or is not selecting any more.
+
+    token_hash: of a token that is redeemed with it, in one transaction; None is also the answer to one that was
+    redeemed before (`redeemed` tells).
+    """
+    given = Assigned(secrets.token_hex(16), secrets.token_hex(32))
+    free = and_(rounds.c.task == task, rounds.c.state == SELECTING, rounds.c.assigned < rounds.c.most)
+    row = {"id": given.id, "task": task, "secret_hash": hash_of(given.secret), "state": ASSIGNED}
+    try:
+        with store.writing(durable=token_hash is not None) as connection:
+            if not connection.execute(update(rounds).where(free).values(assigned=rounds.c.assigned + 1)).rowcount:
+                return None
+            if token_hash is not None:
+                connection.execute(insert(tokens).values(hash=token_hash, epoch=epoch))
+            connection.execute(insert(assignments).values(**row))
+    except StoreError as error:
+        if isinstance(error.__cause__, IntegrityError):
+            return None
+        raise
+    return given
+
+
+def redeemed(store: Store, token_hash: str) -> bool:
+    """Whether the token was redeemed."""
+    with store.reading() as connection:
+        return connection.execute(select(tokens.c.epoch).where(tokens.c.hash == token_hash)).scalar() is not None
+
+
+def forget_tokens(store: Store, *, before: int) -> int:
+    """Remove the tokens of epochs before this one, which nobody takes any more; how many there were."""
+    with store.writing() as connection:
+        return connection.execute(delete(tokens).where(tokens.c.epoch < before)).rowcount
+
+
+def find(store: Store, assignment: str) -> Assignment | None:
+    """The assignment, to check its secret and its task before a body is read; None where there is none."""
+    columns = [assignments.c[name] for name in Assignment._fields]
+    with store.reading() as connection:
+        row = connection.execute(select(*columns).where(assignments.c.id == assignment)).one_or_none()
+    return None if row is None else Assignment._make(row)
+
+
+def receive(store: Store, assignment: str, *, task: str, worker: str, body_digest: str) -> Answer:
+    """Whether this worker is to add the report with this body to its sum: once, by whichever worker comes first.
+
+    The report is in the sum when the worker has added it, and durable when it is flushed.
+    """
+    taking = and_(
+        rounds.c.task == task, rounds.c.state.in_(TAKING), rounds.c.received + rounds.c.counted < rounds.c.goal
+    )
+    mine = and_(assignments.c.id == assignment, assignments.c.task == task)
+    with store.writing(durable=False) as connection:
+        took = connection.execute(update(rounds).where(taking).values(received=rounds.c.received + 1)).rowcount
+        if took:
+            values = {"state": RECEIVED, "worker": worker, "body_digest": body_digest}
+            first = and_(mine, assignments.c.state == ASSIGNED)
+            if connection.execute(update(assignments).where(first).values(**values)).rowcount:
+                return Answer.RECEIVED
+            connection.execute(update(rounds).where(rounds.c.task == task).values(received=rounds.c.received - 1))
+        before = connection.execute(select(assignments.c.body_digest).where(mine)).scalar()
+    if before is None:
+        return Answer.LATE
+    return Answer.AGAIN if hmac.compare_digest(before, body_digest) else Answer.OTHER
+
+
+class Flushed(NamedTuple):
+    """A worker's sum so far, whose blob is written: all that it received of a round, and who is new in it."""
+
+    task: str
+    worker: str
+    generation: int  # 0, 1, 2, ... of this worker and round
+    blob: str
+    digest: str
+    reports: int  # in the whole sum
+    new: Sequence[str]  # assignments that the generation before did not have
+    short_updates: int | None = None
+    losses: float | None = None
+
+
+def flush(store: Store, sum: Flushed) -> str | None:
+    """Put a partial sum in the place of the worker's last one, whose blob is returned, to be deleted: None if none.
+
+    Raises: InputError for fewer than FEWEST new reports; StoreError where the round takes no more flushes, or the
+    reports are not this worker's (it was thought dead): nothing changed then, and what the worker holds is lost.
+    """
+    if len(set(sum.new)) != len(sum.new) or len(sum.new) < FEWEST:
+        raise InputError(f"a flush adds {len(sum.new)} reports, and fewer than {FEWEST} would be told apart; wait.")
+    here = and_(rounds.c.task == sum.task, rounds.c.state.in_(FLUSHING))
+    moved = {"received": rounds.c.received - len(sum.new), "counted": rounds.c.counted + len(sum.new)}
+    mine = and_(partials.c.task == sum.task, partials.c.worker == sum.worker)
+    with store.writing() as connection:
+        if not connection.execute(update(rounds).where(here).values(**moved)).rowcount:
+            raise StoreError(f"the task '{sum.task}' takes no more partial sums; what was not flushed is lost.")
+        before = connection.execute(select(partials).where(mine)).one_or_none()
+        expected = (0, 0) if before is None else (before.generation + 1, before.reports)
+        if (sum.generation, sum.reports - len(sum.new)) != expected:
+            raise StoreError(
+                f"generation {sum.generation} with {sum.reports} reports of a worker does not follow its last partial "
+                f"sum of the task '{sum.task}'; it is not taken."
+            )
+        theirs = and_(
+            assignments.c.id.in_(sum.new),
+            assignments.c.task == sum.task,
+            assignments.c.worker == sum.worker,
+            assignments.c.state == RECEIVED,
+        )
+        if connection.execute(update(assignments).where(theirs).values(state=COUNTED)).rowcount != len(sum.new):
+            raise StoreError("some of the reports in a partial sum were given up as lost; it is not taken.")
+        values = sum._asdict()
+        del values["new"]
+        put = insert(partials) if before is None else update(partials).where(mine)
+        connection.execute(put.values(**values))
+        return None if before is None else str(before.blob)
+
+
+def give_up(store: Store, task: str, worker: str) -> int:
+    """What this worker received of the round and has not flushed is lost, and makes place for others; how many.
+
+    Of a worker itself, that holds fewer than FEWEST when the round wants no more, and by the coordinator for one that
+    died.
+    """
+    mine = and_(assignments.c.task == task, assignments.c.worker == worker, assignments.c.state == RECEIVED)
+    here = and_(rounds.c.task == task, rounds.c.state.in_(FLUSHING))
+    with store.writing() as connection:
+        if not connection.execute(update(rounds).where(here).values(state=rounds.c.state)).rowcount:
+            return 0
+        count = connection.execute(update(assignments).where(mine).values(state=LOST)).rowcount
+        moved = {"received": rounds.c.received - count, "lost": rounds.c.lost + count}
+        connection.execute(update(rounds).where(here).values(**moved))
+        return count
+
+
+def holders(store: Store, task: str) -> list[str]:
+    """The workers that received reports of the round and have not flushed them."""
+    held = and_(assignments.c.task == task, assignments.c.state == RECEIVED)
+    with store.reading() as connection:
+        found = connection.execute(select(assignments.c.worker).where(held).distinct()).scalars()
+        return sorted(worker for worker in found if worker is not None)
+
+
+def seen(store: Store, worker: str) -> None:
+    """The worker is alive."""
+    now = store.now()
+    with store.writing(durable=False) as connection:
+        if not connection.execute(update(workers).where(workers.c.id == worker).values(seen=now)).rowcount:
+            connection.execute(insert(workers).values(id=worker, seen=now))
+
+
+def unseen(store: Store, *, since: float) -> list[str]:
+    """The workers that were last seen before this moment."""
+    with store.reading() as connection:
+        return sorted(connection.execute(select(workers.c.id).where(workers.c.seen < since)).scalars())
+
+
+def bury(store: Store, worker: str) -> None:
+    """Forget a worker that died; what it received and had not flushed is to be given up before."""
+    with store.writing() as connection:
+        connection.execute(delete(workers).where(workers.c.id == worker))

@@ -1,0 +1,3 @@
+"""The steps, in the order of their revisions."""
+
+__all__: list[str] = []

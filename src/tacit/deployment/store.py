@@ -1,0 +1,173 @@
+"""The store of a server: a database that workers and coordinators share, opened, checked and used in transactions.
+
+SQLite (a file, nothing to install) or PostgreSQL. What is asked of it stands in `states.py` and `assignments.py`.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+
+from tacit.errors import InputError, StoreError
+
+PATIENCE = 30.0  # seconds that a writer waits for another's transaction
+CONNECTIONS = 8  # that a process keeps open to a PostgreSQL
+Clock = Callable[[], float]
+
+
+class Store:
+    """An open store. Threads may share it; each process opens its own."""
+
+    def __init__(self, engine: Engine, *, clock: Clock) -> None:
+        self._engine, self.clock = engine, clock
+        self._is_sqlite = engine.dialect.name == "sqlite"
+        # SQLite has one writer; threads of a process queue here, where nobody sleeps between tries
+        self._one_writer: Any = threading.Lock() if self._is_sqlite else nullcontext()
+
+    @classmethod
+    def open(cls, url: str, *, clock: Clock = time.time, upgrade: bool = False) -> "Store":
+        """The store at `sqlite:///PATH` or `postgresql://...`; an empty one is given its tables.
+
+        upgrade: one of an older version is brought up to this one; else it is refused. clock: Unix seconds.
+        Raises: InputError for another URL; StoreError where it cannot be reached, or is of another version.
+        """
+        store = cls(_engine(_checked_url(url)), clock=clock)
+        try:
+            store._check_schema(upgrade)
+        except DBAPIError as error:
+            store.close()
+            raise _unreachable(store._engine.url, error) from error
+        except StoreError:
+            store.close()
+            raise
+        return store
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._engine.dispose()
+
+    def now(self) -> float:
+        """The caller's clock, in Unix seconds."""
+        return self.clock()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection for single reads, each of which sees what is committed by then."""
+        with self._complaints(), self._engine.connect() as connection:
+            yield connection.execution_options(isolation_level="AUTOCOMMIT")
+
+    @contextmanager
+    def writing(self, *, durable: bool = True) -> Iterator[Connection]:
+        """A transaction that is committed when the block ends, and rolled back where it raises.
+
+        durable: it is on disk then; else it survives a killed process, and may be lost with the power. What is
+        durable makes durable all that came before it.
+        """
+        with self._complaints(), self._one_writer, self._engine.connect() as connection:
+            if self._is_sqlite:
+                driver = connection.connection.dbapi_connection
+                assert driver is not None
+                driver.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            with connection.begin():
+                if not self._is_sqlite and not durable:
+                    connection.execute(text("SET LOCAL synchronous_commit TO OFF"))
+                yield connection
+
+    @contextmanager
+    def _complaints(self) -> Iterator[None]:
+        """The database's complaints (no connection, a full disk) as ours."""
+        try:
+            yield
+        except DBAPIError as error:
+            raise _unreachable(self._engine.url, error) from error
+
+    # -- the schema --------------------------------------------------------------------------------------------------
+
+    def _check_schema(self, upgrade: bool) -> None:
+        """Raises: StoreError where the tables are not those of this version."""
+        with self._one_writer, self._engine.connect() as connection, connection.begin():
+            config = _alembic(connection)
+            scripts = ScriptDirectory.from_config(config)
+            found, wanted = MigrationContext.configure(connection).get_current_revision(), scripts.get_current_head()
+            if found == wanted:
+                return
+            where = self._engine.url.render_as_string(hide_password=True)
+            if found is None and inspect(connection).get_table_names():
+                raise StoreError(f"the database '{where}' has tables, and they are none of tacit's; name an empty one.")
+            if found is not None and found not in {script.revision for script in scripts.walk_revisions()}:
+                raise StoreError(
+                    f"the store '{where}' is of a later version of tacit (its schema is '{found}', this version's "
+                    f"'{wanted}'); use the version that wrote it."
+                )
+            if found is not None and not upgrade:
+                missing = [script.revision for script in scripts.iterate_revisions(wanted, found)]
+                raise StoreError(
+                    f"the store '{where}' has the schema '{found}' of an older version, and lacks the migrations "
+                    f"{', '.join(reversed(missing))}; stop its workers, copy it, and start one with --upgrade-store."
+                )
+            command.upgrade(config, "head")
+
+
+def _checked_url(url: str) -> URL:
+    """Raises: InputError for what is neither SQLite in a file nor PostgreSQL."""
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise InputError(f"--store {url} is no database URL; give sqlite:///PATH or postgresql://...") from error
+    kind = parsed.get_backend_name()
+    if kind == "postgresql":
+        return parsed.set(drivername="postgresql+psycopg")
+    if kind != "sqlite" or not parsed.database or parsed.database == ":memory:":
+        shown = parsed.render_as_string(hide_password=True)
+        raise InputError(f"--store {shown} is not a database that workers can share; give sqlite:///PATH or postgresql")
+    above = Path(parsed.database).absolute().parent
+    if not above.is_dir():
+        raise InputError(f"--store {url}: there is no folder '{above}'; make it, or name another.")
+    return parsed
+
+
+def _engine(url: URL) -> Engine:
+    if url.get_backend_name() == "postgresql":
+        return create_engine(url, pool_size=CONNECTIONS, max_overflow=CONNECTIONS, pool_pre_ping=False)
+    engine = create_engine(url, connect_args={"timeout": PATIENCE, "check_same_thread": False})
+
+    @event.listens_for(engine, "connect")
+    def connected(connection: Any, _record: Any) -> None:
+        connection.isolation_level = None  # transactions begin below, not where the driver thinks
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA foreign_keys = ON")
+
+    @event.listens_for(engine, "begin")
+    def begun(connection: Connection) -> None:
+        if connection.get_execution_options().get("isolation_level") != "AUTOCOMMIT":
+            connection.exec_driver_sql("BEGIN IMMEDIATE")  # a reader that became a writer could be refused
+
+    return engine
+
+
+def _alembic(connection: Connection) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = connection
+    return config
+
+
+def _unreachable(url: URL, error: DBAPIError) -> StoreError:
+    """In the database's own words, without the statement and its values, which are nobody's business."""
+    where = url.render_as_string(hide_password=True)
+    said = " ".join(str(error.orig).split())
+    return StoreError(
+        f"the store '{where}' did not do what was asked ({said}); nothing of it was written. See that the database "
+        "runs, that its disk has room and that it may be written."
+    )

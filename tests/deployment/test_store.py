@@ -1,0 +1,85 @@
+"""A store is opened with its tables, or refused with a sentence that says what is wrong and what to do."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import create_engine
+from tests.deployment.stores import Clock, opened_round, sqlite_store, with_run
+
+from tacit.deployment.assignments import assign
+from tacit.deployment.schema import metadata
+from tacit.deployment.states import take_lease
+from tacit.deployment.store import Store
+from tacit.errors import InputError, StoreError
+
+
+def test_the_migrations_make_the_tables_of_the_schema(tmp_path: Path) -> None:
+    sqlite_store(tmp_path).close()
+    with create_engine(f"sqlite:///{tmp_path / 'store.db'}").connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+
+
+def test_a_store_is_opened_again_as_it_was(tmp_path: Path) -> None:
+    store = sqlite_store(tmp_path)
+    with_run(store)
+    store.close()
+    again = sqlite_store(tmp_path)
+    with pytest.raises(StoreError, match="the store has no run 'other'"):
+        take_lease(again, "other", seconds=1)
+
+
+def revised(path: Path, revision: str) -> None:
+    with sqlite3.connect(path) as database:
+        database.execute("UPDATE alembic_version SET version_num = ?", (revision,))
+    database.close()
+
+
+def test_a_store_of_a_later_version_is_refused(tmp_path: Path) -> None:
+    sqlite_store(tmp_path).close()
+    revised(tmp_path / "store.db", "9999")
+    with pytest.raises(StoreError, match="of a later version of tacit \\(its schema is '9999'"):
+        sqlite_store(tmp_path)
+
+
+def test_tables_of_others_are_left_alone(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "store.db") as database:
+        database.execute("CREATE TABLE songs (name TEXT)")
+    database.close()
+    with pytest.raises(StoreError, match="none of tacit's"):
+        sqlite_store(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("store.db", "is no database URL"),
+        ("sqlite://", "is not a database that workers can share"),
+        ("mysql://host/base", "is not a database that workers can share"),
+        ("sqlite:////no/such/folder/store.db", "there is no folder '/no/such/folder'"),
+    ],
+)
+def test_what_is_no_store_is_refused(url: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Store.open(url)
+
+
+def test_a_password_is_not_shown() -> None:
+    with pytest.raises(StoreError) as refused:
+        Store.open("postgresql://tacit:hunter2@/none?host=/no/such/folder&connect_timeout=1", clock=Clock())
+    assert "hunter2" not in str(refused.value) and "tacit:***@" in str(refused.value)
+
+
+def test_a_full_disk_is_said_and_changes_nothing(tmp_path: Path) -> None:
+    store = sqlite_store(tmp_path)
+    lease = with_run(store)
+    found = opened_round(store, lease, goal=5_000, most=5_000)
+    with store.reading() as connection:
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
+        connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(StoreError, match=r"is full\); nothing of it was written"):
+        for _ in range(5_000):
+            assert assign(store, found.task)
+    assert Store.open(f"sqlite:///{tmp_path / 'store.db'}", clock=Clock())
