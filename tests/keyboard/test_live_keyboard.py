@@ -113,6 +113,29 @@ def test_a_number_offers_nothing_and_is_given_back_key_by_key() -> None:
         assert keyboard.typed == left
 
 
+ROMANCE = words_of("esta", "está", "están", "ano", "año", "años", "man", "mañana", "el", "él", "fue")
+
+
+@pytest.mark.parametrize("layout", ["qwerty", "qwerty-es"])
+def test_accents_come_by_themselves_and_where_they_are_typed_they_are_meant(layout: str) -> None:
+    model = PhoneModel(
+        name="m", reader=table_of(ROMANCE, {"<bos>": dict.fromkeys(ROMANCE.words, 0.08)}), vocabulary=ROMANCE, digest=""
+    )
+
+    def shown(text: str) -> tuple[tuple[str, ...], str | None]:
+        keyboard = live_keyboard(model, layout=layout)
+        for key in text:
+            keyboard.press(key)
+        return keyboard.offered.strip, keyboard.offered.correction
+
+    assert set(shown("esta")[0]) == {"esta", "está", "están"}
+    assert shown("está")[0][:2] == ("está", "están") and shown("Él")[0][0] == "Él"
+    assert shown("estn")[1] in ("están", "esta", "está"), "an accent is put in"
+    assert shown("mañ")[0][0] == "mañana" and shown("mañ")[1] != "man", "none is taken away"
+    assert shown("año")[0][:2] == ("año", "años")
+    assert "ano" in shown("ano")[0] and ("año" in shown("ano")[0]) == (layout == "qwerty")
+
+
 def test_letters_that_begin_no_word_have_an_empty_strip() -> None:
     assert typed("zxq").offered.strip == typed("kkkk").offered.strip == ()
     assert typed("q").offered.strip[0] == "quick", "however rare it is"

@@ -4,6 +4,7 @@ Keys are pressed one at a time: a character as it is, or one of `Key`. It has no
 (`tacit keyboard`), and so may a page.
 """
 
+import unicodedata
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from tacit.keyboard.lexicon import LONGEST
 from tacit.keyboard.metrics import SHOWN
 from tacit.keyboard.phone_model import PhoneModel
 from tacit.keyboard.suggest import TypingSession
-from tacit.keyboard.touch import Keys
+from tacit.keyboard.touch import KeyboardLayout, Keys
 from tacit.keyboard.vocabulary import OOV
 from tacit.keyboard.words import LINE_END, marked, pieces
 
@@ -27,6 +28,7 @@ OPENING, CLOSING, DASHES = (
 )  # stand beside a word without one, before, behind and on both sides
 QUOTATION = '"'  # opens where a blank stands before it
 IN_NUMBERS = (".", ",", ":")  # between digits they are part of a word: 3.14, 10:30
+ALIKE = 4  # so many times as many words are looked at where some are spelled as typed and others only pressed alike
 THRESHOLD = 1 / BEAMS  # of phrases: no more of them can pass than the search has beams, so that it leaves none out
 
 
@@ -131,22 +133,36 @@ class LiveKeyboard:
             return tuple(each.word for each in self._session.next_words(min(SHOWN, len(self._vocabulary.words))))
         if keys is None:
             return ()
-        found = worth_showing(self._decoder, self._decoder.lexicon.layout.centres[keys], logs, SHOWN)
-        return tuple(self._cased(each.word) for each in found)
+        accented = self._accented(self.typed)
+        found = worth_showing(self._decoder, self._layout.centres[keys], logs, SHOWN * (ALIKE if accented else 1))
+        words = [self._cased(each.word) for each in found]
+        if accented:  # no tap of the decoder's, and meant all the same
+            words.sort(key=lambda word: not word.lower().startswith(self.typed.lower()))
+        return tuple(words[:SHOWN])
 
     def _correction(self) -> str | None:
         """The word that a blank would write in place of what is typed; None where that stands."""
         keys = self._tapped()
         if keys is None or self.typed == self._kept or self._vocabulary.id_of(self.typed) != OOV:
             return None
-        taps = self._decoder.lexicon.layout.centres[keys]
-        correction = at_space(self._decoder, taps, self._session.log_probabilities)
-        return None if correction.kept else self._cased(correction.text)
+        correction = at_space(self._decoder, self._layout.centres[keys], self._session.log_probabilities)
+        unaccented = self._accented(self.typed) and not self._accented(correction.text)
+        return None if correction.kept or unaccented else self._cased(correction.text)
+
+    @property
+    def _layout(self) -> KeyboardLayout:
+        return self._decoder.lexicon.layout
+
+    def _accented(self, word: str) -> bool:
+        """Whether it has an accent that the layout has no key for, so that whoever types one means it."""
+        return any(
+            len(unicodedata.normalize("NFD", sign)) > 1 for sign in word.lower() if sign not in self._layout.keys
+        )
 
     def _tapped(self) -> Keys | None:
         """The keys of what is typed; None where nothing is, or where the layout has not all of its keys."""
-        form = self._decoder.lexicon.layout.typed_form(self.typed)
-        return None if not form or len(form) > LONGEST else self._decoder.lexicon.layout.key_ids(form)
+        form = self._layout.typed_form(self.typed)
+        return None if not form or len(form) > LONGEST else self._layout.key_ids(form)
 
     def _cased(self, word: str) -> str:
         """With a capital where what is typed begins with one."""
