@@ -154,6 +154,11 @@ def test_a_forgotten_space_joins_two_words() -> None:
     assert (seen.modified, seen.wrong_words, seen.keystrokes) == (2, 0, 7 + 1 + 3 + 4 + 1)
 
 
+def test_words_without_spaces_are_no_more_taps_than_a_keyboard_takes() -> None:
+    twice = replace(CALM, forgotten_space=1.0, doubled_letter=1.0, touch=replace(CALM.touch, doubling=0.5))
+    assert typed(typist=twice, text=[["because"] * 12]).words == 12
+
+
 def test_a_misspelling_is_not_seen_by_who_takes_it_for_right() -> None:
     errs = replace(CALM, misspelling=1.0, notice=1.0, reread=1.0, catch=1.0)
     found = typed(keyboard(words=["the", "cat", "on"]), errs, [["zebra"]])  # known to nobody: the letters stand

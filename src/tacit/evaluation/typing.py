@@ -188,6 +188,8 @@ class _Hands:
             random = generator(self.key, place, following)
             slots = tuple(random.random(SLOTS).tolist())
             last = self._meant(random, slots, str(sentence[following]), form)
+            if len(meant.points) + len(last.points) > LONGEST:  # so many letters typed twice
+                break
             meant = meant.then(last)
         return meant
 
