@@ -101,7 +101,6 @@ class SlowStore:
         found = self.rounds[task]
         # the columns of the row stay; only the rows of devices go
         found.counted_before = found.counted
-        self._stayed = found.received
         found.assignments, found.partials = {}, {}
         return True
 
@@ -115,17 +114,19 @@ class SlowStore:
         self.rounds[task].assigned += 1
         self.rounds[task].assignments[name] = SlowAssignment()
 
-    def receive(self, task: str, name: str, worker: str, body: str) -> Answer:
+    def receive(self, task: str, name: str, worker: str, body: str, usable: bool) -> Answer:
         found = self.rounds[task]
         each = found.assignments.get(name)
-        takes = found.state in ("selecting", "reporting") and found.received + found.counted < found.goal
+        takes = found.state in ("selecting", "reporting")
+        takes = takes and (not usable or found.received + found.counted < found.goal)
         if each is None:
             return Answer.LATE
         if each.body is not None:
             return Answer.AGAIN if each.body == body else Answer.OTHER
         if not takes:
             return Answer.LATE
-        each.state, each.worker, each.body = "received", worker, body
+        each.state, each.worker, each.body = "received" if usable else "lost", worker, body
+        found.lost += not usable
         return Answer.RECEIVED
 
     def flush(self, task: str, worker: str, generation: int, reports: int, new: list[str]) -> bool:

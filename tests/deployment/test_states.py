@@ -14,7 +14,7 @@ from tests.deployment.slow_rounds import SlowRound, SlowStore
 from tests.deployment.stores import RUN, Clock, new_round, sqlite_store, with_run
 
 from tacit.deployment import schema
-from tacit.deployment.assignments import Flushed, assign, flush, give_up, holders, receive
+from tacit.deployment.assignments import Flushed, assign, flush, give_up, holders, receive, receive_nothing
 from tacit.deployment.states import (
     RELEASED,
     UNBOUND,
@@ -208,8 +208,10 @@ class Rounds(RuleBasedStateMachine):
         worker = worker or draw(st.sampled_from(WORKERS))
         name = name or draw(st.sampled_from([*self.names, "f" * 32]))
         body = draw(st.sampled_from([BODIES[0], *BODIES]))
-        found = receive(self.store, name, task=self.task, worker=worker, body_digest=body)
-        assert found is self.twin.receive(self.task, name, worker, body)
+        usable = draw(st.sampled_from([True] * 7 + [False]))
+        act = receive if usable else receive_nothing
+        found = act(self.store, name, task=self.task, worker=worker, body_digest=body)
+        assert found is self.twin.receive(self.task, name, worker, body, usable)
 
     def flushes(self, draw: Callable[..., str], worker: str = "") -> None:
         worker = worker or draw(st.sampled_from(WORKERS))

@@ -14,11 +14,11 @@ and a secret are drawn for each assignment, and of the secret the store has the 
 import hashlib
 import hmac
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from sqlalchemy import and_, delete, insert, select, update
+from sqlalchemy import Column, ColumnElement, and_, delete, insert, select, true, update
 from sqlalchemy.exc import IntegrityError
 
 from tacit.deployment.schema import assignments, partials, rounds, runs, tokens, workers
@@ -160,22 +160,38 @@ def receive(store: Store, assignment: str, *, task: str, worker: str, body_diges
 
     The report is in the sum when the worker has added it, and durable when it is flushed.
     """
-    taking = and_(
-        rounds.c.task == task, rounds.c.state.in_(TAKING), rounds.c.received + rounds.c.counted < rounds.c.goal
-    )
+    wanted = rounds.c.received + rounds.c.counted < rounds.c.goal
+    values = {"state": RECEIVED, "worker": worker, "body_digest": body_digest}
+    return _taken(store, assignment, task, wanted, rounds.c.received, values)
+
+
+def receive_nothing(store: Store, assignment: str, *, task: str, worker: str, body_digest: str) -> Answer:
+    """The same for a report that is not usable: it takes no place in the sum, and its device is a lost one."""
+    values = {"state": LOST, "worker": worker, "body_digest": body_digest}
+    return _taken(store, assignment, task, true(), rounds.c.lost, values)
+
+
+def _taken(
+    store: Store,
+    assignment: str,
+    task: str,
+    wanted: ColumnElement[bool],
+    count: Column[int],
+    values: Mapping[str, str],
+) -> Answer:
+    """Set the values of an assignment that has reported nothing yet, and count it, in a round that takes reports."""
+    taking = and_(rounds.c.task == task, rounds.c.state.in_(TAKING), wanted)
     mine = and_(assignments.c.id == assignment, assignments.c.task == task)
     with store.writing(durable=False) as connection:
-        took = connection.execute(update(rounds).where(taking).values(received=rounds.c.received + 1)).rowcount
-        if took:
-            values = {"state": RECEIVED, "worker": worker, "body_digest": body_digest}
+        if connection.execute(update(rounds).where(taking).values({count: count + 1})).rowcount:
             first = and_(mine, assignments.c.state == ASSIGNED)
-            if connection.execute(update(assignments).where(first).values(**values)).rowcount:
+            if connection.execute(update(assignments).where(first).values(values)).rowcount:
                 return Answer.RECEIVED
-            connection.execute(update(rounds).where(rounds.c.task == task).values(received=rounds.c.received - 1))
+            connection.execute(update(rounds).where(rounds.c.task == task).values({count: count - 1}))
         before = connection.execute(select(assignments.c.body_digest).where(mine)).scalar()
     if before is None:
         return Answer.LATE
-    return Answer.AGAIN if hmac.compare_digest(before, body_digest) else Answer.OTHER
+    return Answer.AGAIN if hmac.compare_digest(before, values["body_digest"]) else Answer.OTHER
 
 
 class Flushed(NamedTuple):

@@ -44,6 +44,18 @@ class Lease(NamedTuple):
     term: int
 
 
+class KnownRun(NamedTuple):
+    """A run, as the store has it."""
+
+    name: str
+    population: str
+    kind: str
+    plan_digest: str
+    state: str  # open or finished
+    paused: bool
+    lease_until: float | None
+
+
 class NewRound(NamedTuple):
     """An attempt at a round, to be opened."""
 
@@ -123,6 +135,13 @@ def enter_run(store: Store, name: str, *, population: str, kind: str, plan: str,
                 "and devices were told that one: give this run another name, or go on with the recipe and the version "
                 "of tacit that it began with."
             )
+
+
+def all_runs(store: Store) -> list[KnownRun]:
+    """All that are known, by name."""
+    columns = [runs.c[name] for name in KnownRun._fields]
+    with store.reading() as connection:
+        return [KnownRun._make(row) for row in connection.execute(select(*columns).order_by(runs.c.name))]
 
 
 def take_lease(store: Store, run: str, *, seconds: float, owner: str | None = None) -> Lease | None:

@@ -22,6 +22,7 @@ from tacit.errors import InputError, StoreError
 
 PATIENCE = 30.0  # seconds that a writer waits for another's transaction
 CONNECTIONS = 8  # that a process keeps open to a PostgreSQL
+AT_EASE = text("SET LOCAL synchronous_commit TO OFF")
 Clock = Callable[[], float]
 
 
@@ -80,7 +81,7 @@ class Store:
                 driver.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             with connection.begin():
                 if not self._is_sqlite and not durable:
-                    connection.execute(text("SET LOCAL synchronous_commit TO OFF"))
+                    connection.execute(AT_EASE)
                 yield connection
 
     @contextmanager
