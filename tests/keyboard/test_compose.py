@@ -12,7 +12,7 @@ from tests.keyboard.tabled import drawn, table_of, words_of
 
 from tacit.errors import InputError
 from tacit.keyboard.compose import Composed
-from tacit.keyboard.suggest import TypingSession
+from tacit.keyboard.suggest import READ_AHEAD, TypingSession
 from tacit.keyboard.vocabulary import BOS, EOS, OOV, SPECIALS
 
 VOCABULARY = words_of("aa", "ab", "a", "ba", "bb")
@@ -79,6 +79,110 @@ def test_it_is_the_longest_of_all_phrases_that_pass(
     best, probability = max(((p, s) for p, s in passing if len(p) == most), key=lambda each: each[1])
     assert found is not None and found.probability == pytest.approx(probability, rel=1e-4)
     assert found.words == best or any(p == found.words and s == pytest.approx(probability) for p, s in passing)
+
+
+WANTED = st.lists(st.sampled_from(["aa", "AB", "a", "ba", "bb", "zz", None]), max_size=5)
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    sharpness=st.floats(0.5, 6.0),
+    prefix=st.sampled_from(["", "a", "aa", "ab", "b", "c"]),
+    threshold=st.floats(0.02, 1.0),
+    wanted=WANTED,
+    follows=st.booleans(),
+)
+def test_what_a_phrase_brings_is_known_as_of_the_whole_phrase(
+    seed: int, sharpness: float, prefix: str, threshold: float, wanted: list[str | None], follows: bool
+) -> None:
+    """With fewer steps of the model; half of the texts go on as the phrase does."""
+    session = TypingSession(drawn(seed, VOCABULARY.size, sharpness), VOCABULARY)
+    phrase = session.compose(prefix, threshold=threshold)
+    if follows and phrase is not None:
+        wanted = [*phrase.words, *wanted]
+    spelled = [word and word.lower() for word in wanted]
+    slowly = None
+    if phrase is not None:
+        slowly = len(phrase.words) if spelled[: len(phrase.words)] == list(phrase.words) else 0
+    assert session.words_brought(prefix, wanted, threshold=threshold) == slowly
+
+
+def test_a_phrase_that_nobody_wants_is_not_carried_on_with() -> None:
+    table = {"<bos>": {"aa": 0.6, "ab": 0.3}, "aa": {"ba": 0.9}, "ba": {"bb": 0.9}}
+    reader = Counted(table_of(VOCABULARY, table))
+    session = TypingSession(reader, VOCABULARY)
+    assert session.words_brought("", ["bb"], threshold=0.2) == 0 and reader.tokens == [BOS]
+    assert session.words_brought("", ["AA", "ba", "bb", "a"], threshold=0.2) == 3
+    assert session.words_brought("", ["aa"], threshold=0.2) == 0, "the phrase is longer"
+    assert session.words_brought("b", ["ba"], threshold=0.2) is None
+
+
+class Counted:
+    """A reader that remembers which tokens it was asked to read."""
+
+    def __init__(self, reader: Any) -> None:
+        self.reader = reader
+        self.tokens: list[int] = []
+
+    def begin(self) -> Any:
+        return self.reader.begin()
+
+    def step(self, state: Any, token: int) -> Any:
+        self.tokens.append(token)
+        return self.reader.step(state, token)
+
+
+def test_what_was_read_ahead_is_not_read_again() -> None:
+    table = {"<bos>": {"aa": 0.9}, "aa": {"ba": 0.9}, "ba": {"bb": 0.3}}
+    reader = Counted(table_of(VOCABULARY, table))
+    session = TypingSession(reader, VOCABULARY)
+    fresh = session.fork()
+    for _ in range(3):
+        assert str(session.compose(threshold=0.5)) == "aa ba"
+    one, two = (VOCABULARY.id_of(word) for word in ("aa", "ba"))
+    assert reader.tokens == [BOS, one, two]
+    session.commit("aa")
+    assert session.compose(threshold=0.5) is not None and reader.tokens == [BOS, one, two]
+    session.commit("ba bb")
+    assert reader.tokens == [BOS, one, two, VOCABULARY.id_of("bb")]
+    assert fresh.compose(threshold=0.5) is not None and len(reader.tokens) == 4, "a fork remembers it too"
+
+
+WRITTEN = st.lists(st.sampled_from(["aa", "ab", "a", "ba. ", "zz", "ac"]), max_size=6)
+
+
+@given(seed=st.integers(0, 10**6), ahead=WRITTEN, written=WRITTEN)
+def test_a_session_that_read_ahead_stands_where_one_stands_that_did_not(
+    seed: int, ahead: list[str], written: list[str]
+) -> None:
+    reader = drawn(seed, VOCABULARY.size, 3.0)
+    plain, asking = (TypingSession(reader, VOCABULARY, user_words={"ac": 2}) for _ in range(2))
+    for word in written:
+        step = asking
+        for other in ahead:
+            step = step.after(other.strip(". "))
+        asking.compose(word[:1], threshold=0.1)
+        one = asking.after(word.strip(". "))
+        plain.commit(word)
+        asking.commit(word)
+        if "." not in word:
+            assert one.rescore(VOCABULARY.words) == plain.rescore(VOCABULARY.words)
+        assert asking.rescore(VOCABULARY.words) == plain.rescore(VOCABULARY.words)
+        assert asking.next_words(3) == plain.next_words(3)
+
+
+def test_what_is_remembered_ahead_is_bounded() -> None:
+    words = words_of(*(f"w{number}" for number in range(3 * READ_AHEAD)))
+    reader = Counted(drawn(0, words.size, 1.0))
+    session = TypingSession(reader, words)
+    for word in words.words:
+        session.after(word)
+    last = words.words[-1]
+    before = len(reader.tokens)
+    session.after(last)
+    assert len(reader.tokens) == before, "the last ones are remembered"
+    session.after(words.words[0])
+    assert len(reader.tokens) == before + 1, "and the first ones forgotten"
 
 
 ROWS = {

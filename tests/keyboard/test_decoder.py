@@ -129,6 +129,17 @@ def test_a_context_made_once_is_as_good_as_its_log_probabilities() -> None:
         assert decoder.completions(points[:2], context) == decoder.completions(points[:2], flat())
 
 
+@given(st.sampled_from(WORDS), st.integers(0, 99))
+def test_taps_looked_at_once_are_as_good_as_their_points(word: str, seed: int) -> None:
+    decoder, points = decoder_of(), taps_of(word, seed=seed)
+    taps = decoder.taps(points)
+    assert taps.letters == decoder.literal(points) and decoder.decode(taps, flat()) == decoder.decode(points, flat())
+    for count in range(len(points) + 1):
+        begun = taps.first(count)
+        assert begun.letters == decoder.literal(points[:count])
+        assert decoder.completions(begun, flat()) == decoder.completions(points[:count], flat())
+
+
 def test_small_and_large_lexicons_take_turns() -> None:
     """They search in the same arrays, which a search must leave as it found them."""
     small, large = decoder_of(("as", "tree")), decoder_of()

@@ -23,12 +23,12 @@ from tacit.evaluation.typing_measures import MEASURES as MEASURES  # also asked 
 from tacit.evaluation.typing_measures import Tally as Tally
 from tacit.evaluation.typist import Typist, generator, key_of
 from tacit.keyboard.correction import Correction, at_space
-from tacit.keyboard.decoder import Candidate, Context, Decoder
+from tacit.keyboard.decoder import Candidate, Context, Decoder, Taps
 from tacit.keyboard.lexicon import LONGEST
 from tacit.keyboard.metrics import SHOWN
 from tacit.keyboard.phone_model import PhoneModel
 from tacit.keyboard.suggest import Reader, TypingSession
-from tacit.keyboard.touch import KeyboardLayout, Points
+from tacit.keyboard.touch import KeyboardLayout
 from tacit.keyboard.user_words import NO_WORDS, UserWords
 
 LONGEST_TYPED = LONGEST // 2  # letters between two spaces: doublings and strays still fit in what a decoder takes
@@ -153,13 +153,14 @@ class _Hands:
                 return self._pick("picked", word, form, strip)
         meant = self._meant(random, slots, word, form)
         meant = self._with_forgotten_spaces(meant, place, at, sentence, forms)
+        taps = self.decoder.taps(meant.points)
         if len(meant.words) == 1:
-            written = self._letters(meant, rest, brings is None, strip)
+            written = self._letters(meant, taps, rest, brings is None, strip)
             if written:
                 return written
         else:
             self._press(len(meant.points))
-        self._space(meant, strip, standing)
+        self._space(meant, taps, strip, standing)
         return len(meant.words)
 
     # -- what is meant
@@ -195,24 +196,25 @@ class _Hands:
 
     # -- letters, picks, phrases
 
-    def _letters(self, meant: Meant, rest: Sequence[str | None], may_compose: bool, strip: frozenset[str]) -> int:
+    def _letters(
+        self, meant: Meant, taps: Taps, rest: Sequence[str | None], may_compose: bool, strip: frozenset[str]
+    ) -> int:
         """Tap after tap, until something that is shown makes the others needless; how many words that writes, or 0."""
         word = meant.words[0]
-        letters = self.decoder.literal(meant.points) if may_compose and self.keyboard.compose else ""
         for tapped, looks in enumerate(meant.looks, 1):
             self._press(1)
-            brings = self._composed(letters[:tapped], rest, meant.slots[READS]) if may_compose else None
+            brings = self._composed(taps.letters[:tapped], rest, meant.slots[READS]) if may_compose else None
             if brings:
                 return self._take_phrase(rest[:brings], strip)
             may_compose = may_compose and brings is None
             if looks:
                 self._look()
-                if word.lower() in {each.word.lower() for each in self._completions(meant.points[:tapped])}:
+                if word.lower() in {each.word.lower() for each in self._completions(taps.first(tapped))}:
                     return self._pick("completed", word, meant.forms[0], strip)
         return 0
 
-    def _completions(self, points: Points) -> tuple[Candidate, ...]:
-        found = self.decoder.completions(points, self._expected(), self.keyboard.shown)
+    def _completions(self, taps: Taps) -> tuple[Candidate, ...]:
+        found = self.decoder.completions(taps, self._expected(), self.keyboard.shown)
         if self.search is None or not self.keyboard.ranks:
             return found
         return self.decoder.rescored(found, self.model.rescore([each.word for each in found]))
@@ -237,15 +239,13 @@ class _Hands:
         """
         if self.keyboard.compose is None:
             return None
-        phrase = self.model.compose(prefix, threshold=self.keyboard.compose)
-        if phrase is None:
-            return None
-        self.sums["triggered"] += 1
-        if slot >= self.person.read_composed:
-            return 0
-        self._look()
-        wanted = [word and word.lower() for word in rest[: len(phrase.words)]]
-        return len(phrase.words) if wanted == [word.lower() for word in phrase.words] else 0
+        reads = slot < self.person.read_composed
+        brings = self.model.words_brought(prefix, rest if reads else (), threshold=self.keyboard.compose)
+        if brings is not None:
+            self.sums["triggered"] += 1
+            if reads:
+                self._look()
+        return brings
 
     def _take_phrase(self, phrase: Sequence[str | None], strip: frozenset[str]) -> int:
         words = tuple(str(word) for word in phrase)
@@ -258,18 +258,18 @@ class _Hands:
 
     # -- the space, and repairs
 
-    def _space(self, meant: Meant, strip: frozenset[str], standing: list[_Standing]) -> None:
+    def _space(self, meant: Meant, taps: Taps, strip: frozenset[str], standing: list[_Standing]) -> None:
         """The word is finished: what stands there then, and what is done about it at once."""
-        points, modified = meant.points, False
+        modified = False
         if meant.slots[CATCHES] < self.person.catch:
-            letters, pressed = self.decoder.literal(points), "".join(meant.beliefs)
+            letters, pressed = taps.letters, "".join(meant.beliefs)
             if letters != pressed:
-                modified, points = True, self.person.touch.means[self.layout.key_ids(pressed)]
+                modified, taps = True, self.decoder.taps(self.person.touch.means[self.layout.key_ids(pressed)])
                 self._look()
                 self._retype(letters, pressed)
         self._press(1)
         rescorer = self.model if self.search and self.keyboard.ranks else None
-        correction = at_space(self.decoder, points, self._expected(), rescorer=rescorer)
+        correction = at_space(self.decoder, taps, self._expected(), rescorer=rescorer)
         self.sums["corrected"] += not correction.kept and correction.text.lower() != correction.letters
         text = meant.standing(correction)
         if text != meant.text and text != meant.belief:

@@ -14,7 +14,9 @@ import math
 from itertools import islice
 from typing import NamedTuple
 
-from tacit.keyboard.decoder import Candidate, Context, Decoder
+import numpy as np
+
+from tacit.keyboard.decoder import Candidate, Context, Decoder, Taps
 from tacit.keyboard.suggest import Scores, TypingSession
 from tacit.keyboard.touch import Points
 from tacit.keyboard.vocabulary import OOV
@@ -34,33 +36,34 @@ class Correction(NamedTuple):
 
 def at_space(
     decoder: Decoder,
-    points: Points,
+    points: Points | Taps,
     language: Scores | Context,
     *,
     rescorer: TypingSession | None = None,
     k: int = CANDIDATES,
 ) -> Correction:
-    """What is written when the space bar follows these taps (m, 2), m >= 1.
+    """What is written when the space bar follows these taps (m, 2), m >= 1, or the `Decoder.taps` made of them.
 
     language: ln p of each id as the next word by the model that searches, (V,), or with words of the user's own behind
     (`TypingSession.with_own_words`), or the `context` of either. rescorer: another model, which ranks the k candidates
     anew. Raises: InputError as `Decoder.decode` does.
     """
     context = language if isinstance(language, Context) else decoder.context(language)
-    letters, candidates = decoder.literal(points), decoder.decode(points, context, k)
+    taps = points if isinstance(points, Taps) else decoder.taps(points)
+    candidates = decoder.decode(taps, context, k)
     unknown = float(context.log_probabilities[OOV])
     if rescorer is not None:
         candidates = decoder.rescored(candidates, rescorer.rescore([each.word for each in candidates]))
         unknown = float(rescorer.with_own_words[OOV])
-    kept = not candidates or candidates[0].score < _as_new_word(decoder, points, letters, unknown)
-    return Correction(letters if kept else candidates[0].word, letters, kept, candidates)
+    kept = not candidates or candidates[0].score < _as_new_word(decoder, taps, unknown)
+    return Correction(taps.letters if kept else candidates[0].word, taps.letters, kept, candidates)
 
 
-def _as_new_word(decoder: Decoder, points: Points, letters: str, unknown: float) -> float:
+def _as_new_word(decoder: Decoder, taps: Taps, unknown: float) -> float:
     """The score of the letters as an unknown word; see the head of this file."""
     touch = decoder.touch
-    keys = touch.layout.key_ids(letters)
-    spatial = float(touch.log_densities(points)[range(len(keys)), keys].sum()) + len(keys) * touch.moves.tapped
+    keys = touch.layout.key_ids(taps.letters)
+    spatial = float(taps.densities[np.arange(len(keys)), keys].sum()) + len(keys) * touch.moves.tapped
     spelling = (len(keys) + 1) * math.log(len(touch.layout.keys) + 1)
     return spatial + decoder.language_weight * (unknown - spelling)
 

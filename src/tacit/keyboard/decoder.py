@@ -20,12 +20,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tacit.errors import InputError, of_type
 from tacit.keyboard.decoder_loops import NOTHING, Ids, Reals, best_words, look_ahead
 from tacit.keyboard.lexicon import LONGEST, Lexicon
-from tacit.keyboard.touch import TouchModel
+from tacit.keyboard.touch import Points, TouchModel
 
 BEAM, MARGIN = 50, 14.0
 LANGUAGE_WEIGHT = 1.0
@@ -46,6 +46,18 @@ class Context(NamedTuple):
 
     log_probabilities: Reals  # (V,)
     ahead: Reals  # (nodes of the trie,) the weighted ln p of the likeliest word that a prefix leads to
+
+
+class Taps(NamedTuple):
+    """What the touch model says of some taps; `Decoder.taps` makes it."""
+
+    points: Points  # (m, 2)
+    densities: Reals  # (m, K) ln of the density of each, if it was meant for each key
+    letters: str  # whose keys were hit
+
+    def first(self, count: int) -> "Taps":
+        """The same of the first taps alone."""
+        return Taps(self.points[:count], self.densities[:count], self.letters[:count])
 
 
 class Decoder:
@@ -97,15 +109,21 @@ class Decoder:
             raise InputError("log probabilities must be 0 or less; give natural logarithms of probabilities.")
         return Context(language, ahead)
 
-    def decode(self, points: ArrayLike, language: ArrayLike | Context, k: int = 3) -> tuple[Candidate, ...]:
+    def taps(self, points: ArrayLike) -> Taps:
+        """What is asked more than once with the same taps (m, 2), made once. Raises: InputError for what is no tap."""
+        checked = _checked(points)
+        return Taps(checked, self.touch.log_densities(checked), self.literal(checked))
+
+    def decode(self, points: ArrayLike | Taps, language: ArrayLike | Context, k: int = 3) -> tuple[Candidate, ...]:
         """The k best whole words for the taps (m, 2), best first; fewer where fewer are in reach, none for no taps.
 
+        points: the taps, or the `taps` made of them.
         language: (V,) ln p of each id as the next word, float32, where V is at least the lexicon's size; or the
         `context` made of it. Raises: InputError as `context` does, and for more than LONGEST taps.
         """
         return self._found(points, language, k, whole=True)
 
-    def completions(self, points: ArrayLike, language: ArrayLike | Context, k: int = 3) -> tuple[Candidate, ...]:
+    def completions(self, points: ArrayLike | Taps, language: ArrayLike | Context, k: int = 3) -> tuple[Candidate, ...]:
         """The k best words that begin with these taps (m, 2), whole ones among them; for no taps the likeliest words.
 
         Otherwise as `decode`.
@@ -125,11 +143,16 @@ class Decoder:
         ]
         return tuple(sorted(again, key=lambda each: -each.score))
 
-    def _found(self, points: ArrayLike, given: ArrayLike | Context, k: int, *, whole: bool) -> tuple[Candidate, ...]:
-        taps = _checked(points, k)
+    def _found(
+        self, points: ArrayLike | Taps, given: ArrayLike | Context, k: int, *, whole: bool
+    ) -> tuple[Candidate, ...]:
+        of_type("k", k, int)
+        if k < 1:
+            raise InputError(f"k={k} candidates cannot be shown; ask for 1 or more.")
+        densities = points.densities if isinstance(points, Taps) else self.touch.log_densities(_checked(points))
         language, ahead = given if isinstance(given, Context) else self.context(given)
         ids, spatial = best_words(
-            self.touch.log_densities(taps),
+            densities,
             ahead,
             language,
             self.language_weight,
@@ -148,11 +171,8 @@ class Decoder:
         return self.language_weight * lnp if self.language_weight else 0.0  # impossible words too
 
 
-def _checked(points: ArrayLike, k: int) -> NDArray[np.float64]:
+def _checked(points: ArrayLike) -> Points:
     """The taps (m, 2). Raises: InputError."""
-    of_type("k", k, int)
-    if k < 1:
-        raise InputError(f"k={k} candidates cannot be shown; ask for 1 or more.")
     taps = np.asarray(points, np.float64)
     if taps.size == 0:
         taps = taps.reshape(0, 2)

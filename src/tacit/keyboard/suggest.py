@@ -4,6 +4,9 @@ A `TypingSession` carries the state of the network from word to word, so that ea
 nothing is read again. How a network steps is its `Reader`: one of its own where it has one (`HasReader`; the CIFG's is
 NumPy), else `Rereader`, which asks for the scores of the whole sentence again, and is the slow twin of the others.
 
+What a phrase needs of the words after this one is read ahead, and a word that was read ahead is not read again when it
+is committed: every step is a function of the state and the word alone, so that nothing changes by it.
+
 A sentence begins anew after each sentence end, as in training. Words that the vocabulary lacks are read as unknown.
 Suggested are words of the vocabulary, and of the user's own dictionary where one is given: never padding, a beginning
 or an end, nor an unknown word.
@@ -20,13 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InputError, conceivable, of_type
-from tacit.keyboard.compose import BEAMS, LONGEST_PHRASE, Composed, compose
+from tacit.keyboard.compose import BEAMS, LONGEST_PHRASE, Composed, compose, words_brought
 from tacit.keyboard.metrics import SHOWN
 from tacit.keyboard.user_words import NO_WORDS, UserWords
 from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD, SPECIALS, Vocabulary
 from tacit.keyboard.words import LINE_END, marked, pieces, straight
 
 Scores = NDArray[np.float32]  # (V,) of the word that comes next; their softmax is its probability
+READ_AHEAD = 32  # words from one place whose states are kept: four for each of the first letters of a word
 SHORTEST, LONGEST = 8, 64  # tokens: what `Rereader` compiles for first, then for twice as many, up to these
 
 
@@ -63,6 +67,23 @@ def reader_of(network: Any, parameters: Any) -> Reader:
     return network.reader(parameters) if isinstance(network, HasReader) else Rereader(network, parameters)
 
 
+class _Place:
+    """Where a session stands: the network's state there, and what has been asked about it so far."""
+
+    __slots__ = ("ahead", "logs", "scores", "state")
+
+    def __init__(self, state: Any, scores: Scores) -> None:
+        self.state, self.scores = state, scores
+        self.logs: Scores | None = None  # of `scores`, once they are asked for
+        self.ahead: dict[int, _Place] = {}  # by token: where a session would stand after it
+
+    def again(self) -> "_Place":
+        """The same place, which remembers what is asked from now on by itself."""
+        same = _Place(self.state, self.scores)
+        same.logs, same.ahead = self.logs, dict(self.ahead)
+        return same
+
+
 class TypingSession:
     """What somebody types, word by word, and what the model would suggest next."""
 
@@ -76,7 +97,6 @@ class TypingSession:
         self._reader = reader
         self._vocabulary = vocabulary
         self._own = user_words if isinstance(user_words, UserWords) else UserWords.of(user_words, vocabulary)
-        self._logs: Scores | None = None  # of `_scores`, once they are asked for
         self._begin()
 
     def commit(self, text: str) -> None:
@@ -96,19 +116,33 @@ class TypingSession:
         """A session that goes on from here by itself; the copy costs nothing, since no state is ever changed."""
         return copy(self)
 
+    def after(self, word: str) -> "TypingSession":
+        """The session as it would be with one more word, which is one of its own suggestions; asked again it costs
+        nothing, and neither does committing that word then.
+        """
+        token, ahead = self._vocabulary.id_of(word), self._place.ahead
+        if token not in ahead:
+            if len(ahead) >= READ_AHEAD:
+                ahead.clear()
+            ahead[token] = _Place(*self._reader.step(self._place.state, token))
+        session = copy(self)
+        session._place = ahead[token]
+        return session
+
     @property
     def log_probabilities(self) -> Scores:
         """(V,) float32: the natural logarithm of each id's probability to come next, by the softmax over all ids.
 
         The array is the session's own; do not write to it. Raises: InputError where the scores are no numbers.
         """
-        if self._logs is None:
-            highest = self._scores.max()
+        place = self._place
+        if place.logs is None:
+            highest = place.scores.max()
             if not np.isfinite(highest):  # NaN where one of them is; -infinity is a probability of 0
                 raise InputError("the model's scores are no finite numbers, so it suggests nothing; train it again.")
-            total = float(np.exp(self._scores - highest).sum(dtype=np.float64))
-            self._logs = self._scores - np.float32(highest + np.log(total))
-        return self._logs
+            total = float(np.exp(place.scores - highest).sum(dtype=np.float64))
+            place.logs = place.scores - np.float32(highest + np.log(total))
+        return place.logs
 
     def next_words(self, k: int = SHOWN) -> tuple[Suggestion, ...]:
         """The k likeliest words, the likeliest first; of equally likely ones first the more frequent.
@@ -121,7 +155,9 @@ class TypingSession:
             raise InputError(
                 f"k={k} suggestions cannot be shown; ask for 1 to {len(words) + len(own):,}, all words there are."
             )
-        logs = np.concatenate([self.log_probabilities[SPECIALS:], self._own_logs])
+        logs = self.log_probabilities[SPECIALS:]
+        if own:
+            logs = np.concatenate([logs, self._own_logs])
         among = np.flatnonzero(logs >= np.partition(logs, -k)[-k])
         best = among[np.argsort(-logs[among], kind="stable")][:k]
         return tuple(
@@ -138,20 +174,20 @@ class TypingSession:
         of_type("least", least, Real)
         if not 0 < least <= 1:
             raise InputError(f"least={least} is no probability above 0; give 0.2, say.")
-        logs, own = self.log_probabilities, self._own
+        logs = self.log_probabilities
+        own = list(zip(self._own.words, self._own_logs.tolist(), strict=True)) if self._own.words else []
         if not prefix:
             cut = max(log(least), float(logs[EOS]))
-            found = [(word, each) for word, each in zip(own.words, self._own_logs.tolist(), strict=True) if each >= cut]
             ids, mass = np.flatnonzero(logs[SPECIALS:] >= cut) + SPECIALS, 1.0
         else:
             prefix = self._spelled(prefix)
             ids = self._vocabulary.ids_beginning(prefix)
-            begun = zip(own.words, self._own_logs.tolist(), strict=True)
-            found = [(word, each) for word, each in begun if word.startswith(prefix)]
-            unknown = exp(logs[OOV]) * own.others * len(ids) / len(self._vocabulary.words)
-            mass = float(np.exp(logs[ids]).sum(dtype=np.float64)) + sum(exp(each) for _, each in found) + unknown
+            own = [(word, each) for word, each in own if word.startswith(prefix)]
+            unknown = exp(logs[OOV]) * self._own.others * len(ids) / len(self._vocabulary.words)
+            mass = float(np.exp(logs[ids]).sum(dtype=np.float64)) + sum(exp(each) for _, each in own) + unknown
             cut = log(least * mass) if mass else inf
-            ids, found = ids[logs[ids] >= cut], [(word, each) for word, each in found if each >= cut]
+            ids = ids[logs[ids] >= cut]
+        found = [(word, each) for word, each in own if each >= cut]
         known = self._vocabulary.words
         found += [(known[at - SPECIALS], each) for at, each in zip(ids.tolist(), logs[ids].tolist(), strict=True)]
         found.sort(key=lambda each: (-each[1], each[0]))
@@ -180,6 +216,10 @@ class TypingSession:
         """The words that the sentence goes on with, where they are likely enough; see `compose.compose`."""
         return compose(self, prefix, threshold=threshold, longest=longest, beams=beams)
 
+    def words_brought(self, prefix: str, wanted: Sequence[str | None], *, threshold: float) -> int | None:
+        """How many of the words that somebody wants a phrase would write; see `compose.words_brought`."""
+        return words_brought(self, prefix, wanted, threshold=threshold)
+
     @property
     def with_own_words(self) -> Scores:
         """(V + own,) float32: as `log_probabilities`, and behind them the user's own words, which OOV then lacks.
@@ -205,12 +245,12 @@ class TypingSession:
 
     def _begin(self) -> None:
         """Before the first word of a sentence."""
-        self._state = self._reader.begin()
-        self._step(BOS)
+        self._place = _Place(*self._reader.step(self._reader.begin(), BOS))
 
     def _step(self, token: int) -> None:
-        self._state, self._scores = self._reader.step(self._state, token)
-        self._logs = None
+        """One token further; a step that was taken ahead is not taken again."""
+        known = self._place.ahead.get(token)
+        self._place = known.again() if known else _Place(*self._reader.step(self._place.state, token))
 
 
 # -- for any network -----------------------------------------------------------------------------------------------

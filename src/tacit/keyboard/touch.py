@@ -111,11 +111,17 @@ class KeyboardLayout:
 
     def nearest(self, points: ArrayLike) -> Keys:
         """(m,) the key that each tap hits; one beside the letters counts for the outermost of its row."""
-        taps = np.asarray(points, np.float64).reshape(-1, 2)
-        row = np.clip(np.floor(taps[:, 1] / self.height), 0, len(self.rows) - 1).astype(np.int64)
+        x, y = np.asarray(points, np.float64).reshape(-1, 2).T
+        row = np.minimum(np.maximum(np.floor(y / self.height), 0), len(self.rows) - 1).astype(np.int64)
+        indents, firsts, lasts = self._row_ends
+        place = np.floor(x - indents[row]).astype(np.int64)
+        return np.asarray(firsts[row] + np.minimum(np.maximum(place, 0), lasts[row]))
+
+    @cached_property
+    def _row_ends(self) -> tuple[NDArray[np.float64], Keys, Keys]:
+        """(rows,) each: where it begins, the id of its first key, and how many keys follow that."""
         lengths = np.array([len(letters) for letters in self.rows])
-        place = np.floor(taps[:, 0] - np.array(self.indents)[row]).astype(np.int64)
-        return np.asarray((np.cumsum(lengths) - lengths)[row] + np.clip(place, 0, lengths[row] - 1))
+        return np.array(self.indents), np.cumsum(lengths) - lengths, lengths - 1
 
 
 LAYOUTS = {
@@ -217,10 +223,11 @@ class TouchModel:
 
     def log_densities(self, points: ArrayLike) -> NDArray[np.float32]:
         """(m, K) ln of the density of each tap (m, 2) if it was meant for each key, per square key width."""
-        away = np.asarray(points, np.float64).reshape(-1, 1, 2) - self.means
-        scaled = away / (self.deviation_x, self.deviation_y)
+        taps, means = np.asarray(points, np.float64).reshape(-1, 2), self.means
+        x = (taps[:, :1] - means[:, 0]) / self.deviation_x
+        y = (taps[:, 1:] - means[:, 1]) / self.deviation_y
         peak = math.log(2 * math.pi * self.deviation_x * self.deviation_y)
-        return np.asarray(-0.5 * (scaled * scaled).sum(axis=2) - peak, np.float32)
+        return np.asarray(-0.5 * (x * x + y * y) - peak, np.float32)
 
     def confusion(self) -> NDArray[np.float64]:
         """(K, K) the probability that a tap meant for one key (row) hits another (column); rows sum to 1.
