@@ -78,9 +78,9 @@ def worth_showing(
     an empty strip. Otherwise as `at_space`.
     """
     context = language if isinstance(language, Context) else decoder.context(language)
-    letters = decoder.literal(points)
-    floor = _as_new_word(decoder, points, letters, float(context.log_probabilities[OOV]))
-    found = decoder.completions(points, context, SEARCHED * k)
+    taps = decoder.taps(points)
+    floor = _as_new_word(decoder, taps, float(context.log_probabilities[OOV]))
+    found = decoder.completions(taps, context, SEARCHED * k)
     form = decoder.lexicon.layout.typed_form
-    fit = (each for each in found if each.score >= floor or (form(each.word) or "").startswith(letters))
+    fit = (each for each in found if each.score >= floor or (form(each.word) or "").startswith(taps.letters))
     return tuple(islice(fit, k))
