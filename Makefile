@@ -56,6 +56,7 @@ format: $(INSTALLED)
 
 docs: $(INSTALLED)
 	$(BIN)/python -m tests.render_cli
+	$(BIN)/python -m tests.deployment.test_openapi
 
 # dist/tacit-VERSION-py3-none-any.whl, as `pip install` takes it.
 wheel: $(INSTALLED)

@@ -15,7 +15,7 @@ from tacit.statements import TrainingFacts
 from tacit.statements.statement import statement
 
 # What compiles, draws or serves. SciPy is light beside it, and still a third of a short command where it is not needed.
-HEAVY = {"jax", "numba", "optax", "torch", "matplotlib", "pyarrow", "tokenizers", "ray", "fastapi"}
+HEAVY = {"jax", "numba", "optax", "torch", "matplotlib", "pyarrow", "tokenizers", "ray", "starlette"}
 
 
 def loaded_by(code: str) -> set[str]:

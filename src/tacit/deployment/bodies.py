@@ -128,6 +128,19 @@ def read_model(body: Buffer, parameters: int) -> NDArray[np.float32]:
     return values
 
 
+def sum_body(total: NDArray[np.float32] | NDArray[np.uint32]) -> bytes:
+    """A sum of reports' values, as workers and coordinators keep it: float32 in the clear, uint32 modulo 2^32."""
+    name = "words" if total.dtype == np.uint32 else "update"
+    return save({name: np.ascontiguousarray(total, DTYPES[name])})
+
+
+def read_sum(body: Buffer, task: RoundTask) -> NDArray[np.float32] | NDArray[np.uint32]:
+    """The sum, a view of the body: (d,) float32, or (length,) uint32. Raises: InputError for another file."""
+    expected = Expected.by(task)
+    values, _ = _tensor(body, expected.tensor, expected.length)
+    return values
+
+
 def check_words(words: NDArray[np.uint32], task: RoundTask) -> None:
     """That encoded words (length,) are those of one clipped update, as exactly as their integers tell.
 

@@ -1,0 +1,170 @@
+"""A worker's sums: reports are added in memory as they come, and what was added is written when there are several.
+
+A single report is never written anywhere. A sum is written as a blob when it has FEWEST reports or more that the one
+before had not, every few seconds and when its round takes no more; the rows of its reports become `counted` in the same
+transaction (`assignments.flush`). What a dead worker had not written is lost, and its devices count as dropped.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.deployment import assignments, states
+from tacit.deployment.assignments import FEWEST, Answer, Flushed, OpenRound
+from tacit.deployment.blobs import Blobs, partial_name
+from tacit.deployment.bodies import Expected, Report, sha256, sum_body
+from tacit.deployment.messages import RoundTask
+from tacit.deployment.store import Store
+from tacit.errors import StoreError
+
+EVERY = 5.0  # seconds between two writings of a sum that grows
+
+log = logging.getLogger("tacit.deployment")
+
+
+@dataclass
+class Sum:
+    """The sum of one round's reports in this worker."""
+
+    total: NDArray[np.float32] | NDArray[np.uint32]  # (d,) in order of arrival; (length,) modulo 2^32
+    short_updates: int | None
+    losses: float | None
+    since: float  # when it was last written, or began
+    reports: int = 0
+    new: list[str] = field(default_factory=list)  # assignments that were added since
+    generation: int = 0
+    tries: int = 0  # of writing it: each has a name of its own, since one that failed may have been taken
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @classmethod
+    def of_nothing(cls, task: RoundTask, now: float) -> "Sum":
+        """Of a round's first report."""
+        expected, encoded = Expected.by(task), task.encoded is not None
+        return cls(
+            total=np.zeros(expected.length, np.uint32) if encoded else np.zeros(expected.length, np.float32),
+            short_updates=0 if expected.asks_short and not encoded else None,
+            losses=0.0 if expected.loss_bound is not None and not encoded else None,
+            since=now,
+        )
+
+    def add(self, report: Report, assignment: str) -> None:
+        """One more."""
+        self.total += report.values
+        self.reports += 1
+        self.new.append(assignment)
+        if self.short_updates is not None:
+            self.short_updates += bool(report.short)
+        if self.losses is not None:
+            self.losses += report.bounded_loss or 0.0
+
+
+class PartialSums:
+    """The sums of a worker, one for each round that it has a report of. Threads may share it."""
+
+    def __init__(self, store: Store, blobs: Blobs, worker: str, *, buried: Callable[[], None]) -> None:
+        """buried: called when others took this worker for dead and gave up what it holds; it then has to end."""
+        self._store, self._blobs, self._worker, self._buried = store, blobs, worker, buried
+        self._sums: dict[str, Sum] = {}
+        self._lock = threading.Lock()  # of the table
+
+    def take(self, report: Report, task: RoundTask, assignment: str, body_digest: str) -> Answer:
+        """Have the store decide whether this report is the assignment's first, and add it if it is.
+
+        Raises: StoreError.
+        """
+        if not report.usable:
+            return assignments.receive_nothing(
+                self._store, assignment, task=task.task, worker=self._worker, body_digest=body_digest
+            )
+        sum = self._sum(task)
+        with sum.lock:  # nothing is written or given up between the store's word and the addition
+            answer = assignments.receive(
+                self._store, assignment, task=task.task, worker=self._worker, body_digest=body_digest
+            )
+            if answer is Answer.RECEIVED:
+                sum.add(report, assignment)
+        return answer
+
+    def write_what_is_due(self, rounds: Iterable[OpenRound], now: float) -> None:
+        """Write the sums that are to be written now, and forget those of rounds that are over.
+
+        rounds: all that take reports or sums, as read after the last `take` that matters. Raises: StoreError; nothing
+        is lost by it, and the next call tries again.
+        """
+        known = {each.task: each for each in rounds}
+        for task, sum in list(self._sums.items()):
+            with sum.lock:
+                here = known.get(task)
+                if here is None:
+                    self._forget_if_over(task)
+                elif here.flushes or now - sum.since >= EVERY:
+                    self._write(task, sum, now)
+                    if here.state == states.CLOSING and sum.new:
+                        self._give_up(task, sum)
+
+    def write_all(self, now: float) -> None:
+        """Before the worker ends: write what can be written, give up what cannot. Raises: StoreError."""
+        for task, sum in list(self._sums.items()):
+            with sum.lock:
+                self._write(task, sum, now)
+                if sum.new:
+                    self._give_up(task, sum)
+
+    @property
+    def held(self) -> int:
+        """Reports in memory alone."""
+        return sum(len(each.new) for each in list(self._sums.values()))
+
+    def _sum(self, task: RoundTask) -> Sum:
+        with self._lock:
+            if task.task not in self._sums:
+                self._sums[task.task] = Sum.of_nothing(task, self._store.now())
+            return self._sums[task.task]
+
+    def _write(self, task: str, sum: Sum, now: float) -> None:
+        if len(sum.new) < FEWEST:
+            return
+        body = sum_body(sum.total)
+        name = f"{partial_name(task, self._worker, sum.generation)}-{sum.tries}"
+        sum.tries += 1
+        self._blobs.put(name, body)
+        written = Flushed(
+            task=task,
+            worker=self._worker,
+            generation=sum.generation,
+            blob=name,
+            digest=sha256(body),
+            reports=sum.reports,
+            new=tuple(sum.new),
+            short_updates=sum.short_updates,
+            losses=sum.losses,
+        )
+        try:
+            older = assignments.flush(self._store, written)
+        except StoreError:
+            self._forget_if_over(task, refused=True)
+            raise
+        sum.new, sum.generation, sum.since = [], sum.generation + 1, now
+        if older is not None:
+            self._blobs.delete(older)
+
+    def _give_up(self, task: str, sum: Sum) -> None:
+        count = assignments.give_up(self._store, task, self._worker)
+        log.info("%d reports of a round were alone in this worker when it closed, and are lost", count)
+        self._forget(task)  # the sum has them; what was written before has not
+
+    def _forget_if_over(self, task: str, *, refused: bool = False) -> None:
+        """Raises: StoreError where the store does not say."""
+        if states.attempt_of(self._store, task).state not in states.FLUSHING:
+            self._forget(task)
+        elif refused:  # the round goes on, and what this worker holds is not its own any more
+            self._forget(task)
+            self._buried()
+
+    def _forget(self, task: str) -> None:
+        with self._lock:
+            self._sums.pop(task, None)

@@ -1,0 +1,94 @@
+"""What a worker knows between two looks into the store: the open rounds, and the answer to devices without work.
+
+A check-in that is not given a task is answered from here, in bytes that were made beforehand; no database is asked.
+"""
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tacit.deployment.assignments import OpenRound, open_rounds, signed_plan
+from tacit.deployment.bodies import Expected
+from tacit.deployment.messages import CheckIn, ComeBack, RoundTask, SignedTask
+from tacit.deployment.store import Store
+from tacit.errors import StoreError
+
+TASK_VERSION = 1  # of what a device computes for a task of a kind; one that says a later one can do this one
+Window = Callable[[str, Sequence[OpenRound]], tuple[float, float]]  # population, its rounds -> seconds from now
+
+
+@dataclass
+class Current:
+    """A round, with what follows from its task."""
+
+    row: OpenRound
+    task: RoundTask
+    expected: Expected
+    signed_plan: str
+    left: int  # places that this worker may still ask the store for; a check-in beyond them is not worth a transaction
+
+    @property
+    def gives(self) -> bool:
+        """Whether a device may be given its task, as far as is known here."""
+        return self.row.gives and self.left > 0
+
+
+class Snapshot:
+    """The open rounds of a store, as they were `refresh`ed last."""
+
+    def __init__(self, store: Store, window: Window) -> None:
+        self._store, self._window = store, window
+        self.rounds: dict[str, Current] = {}
+        self._giving: dict[str, list[Current]] = {}
+        self._idle: dict[str, bytes] = {}
+        self.taken = -float("inf")  # when, by the store's clock
+
+    def refresh(self) -> None:
+        """Look into the store. Raises: StoreError, and what was known before stays."""
+        rows = open_rounds(self._store)
+        self.rounds = {row.task: self._current(row) for row in rows}
+        giving: dict[str, list[Current]] = {name: [] for name in self._idle}
+        for each in self.rounds.values():
+            giving.setdefault(each.row.population, []).append(each)
+        self._giving = giving
+        self._idle = {name: self._come_back(name, [each.row for each in found]) for name, found in giving.items()}
+        self.taken = self._store.now()
+
+    def idle(self, population: str) -> bytes:
+        """The answer to a device without work: a ComeBack, as it is sent."""
+        if population not in self._idle:
+            return self._come_back(population, ())
+        return self._idle[population]
+
+    def work(self, check_in: CheckIn) -> Current | None:
+        """A round that gives this device its task, drawn uniformly from those that do; None where none does."""
+        found = self._giving.get(check_in.population)
+        if not found:
+            return None
+        fitting = [each for each in found if each.gives and check_in.versions.get(each.task.kind, 0) >= TASK_VERSION]
+        return random.choice(fitting) if fitting else None
+
+    def models(self) -> Iterable[str]:
+        """The digests of the models that devices may fetch."""
+        return {each.row.model_digest for each in self.rounds.values()}
+
+    def _current(self, row: OpenRound) -> Current:
+        task, plan = _parsed(row.signed_task), self._plan(row.plan_digest)
+        return Current(row, task, Expected.by(task), plan, row.most - row.assigned)
+
+    def _plan(self, digest: str) -> str:
+        before = next((each.signed_plan for each in self.rounds.values() if each.row.plan_digest == digest), None)
+        found = before or signed_plan(self._store, digest)
+        if found is None:
+            raise StoreError(f"the store has a round of the plan {digest} and not the plan; it was damaged.")
+        return found
+
+    def _come_back(self, population: str, rows: Sequence[OpenRound]) -> bytes:
+        after, before = self._window(population, rows)
+        return ComeBack(after_s=after, before_s=before).model_dump_json().encode()
+
+
+@lru_cache(maxsize=100)
+def _parsed(signed_task: str) -> RoundTask:
+    return SignedTask.model_validate_json(signed_task).task

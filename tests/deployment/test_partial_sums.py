@@ -1,0 +1,167 @@
+"""Sums in a worker: written by twos at least, never a report alone; lost with the worker, and never twice."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.deployment.documents import PARAMETERS
+from tests.deployment.served import Served, a_body, served
+from tests.deployment.test_bodies import words
+
+from tacit.deployment import assignments, states
+from tacit.deployment.assignments import Answer
+from tacit.deployment.blobs import Blobs
+from tacit.deployment.bodies import Report, read_sum, sha256
+from tacit.deployment.partial_sums import EVERY, PartialSums
+from tacit.errors import StoreError
+
+
+def take(worker: Served, value: float, sums: PartialSums | None = None) -> bytes:
+    """One device's whole part; its body."""
+    given = assignments.assign(worker.store, worker.task.task)
+    assert given is not None
+    body = a_body(given.id, value)
+    report = Report(np.full(PARAMETERS, value, np.float32), True, None, None)
+    answer = (sums or worker.services.sums).take(report, worker.task, given.id, sha256(body))
+    assert answer is Answer.RECEIVED
+    return body
+
+
+def later(worker: Served) -> None:
+    worker.store.clock.now += EVERY  # type: ignore[attr-defined]
+    worker.write()
+
+
+def stored(folder: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
+
+
+def total(worker: Served) -> np.ndarray:
+    (partial,) = states.partial_sums(worker.store, worker.task.task)
+    return read_sum(worker.blobs.get(partial.blob, digest=partial.digest), worker.task)
+
+
+def test_a_report_is_never_written_alone(tmp_path: Path) -> None:
+    """Whatever is on disk at any moment, no file holds one report, and no two sums differ by one."""
+    worker, bodies = served(tmp_path, goal=6, most=9), []
+    for value in (0.11, 0.07, 0.03, 0.05, 0.13, 0.02):
+        bodies.append(take(worker, value))
+        later(worker)
+        data = stored(tmp_path)
+        for body, each in zip(bodies, (0.11, 0.07, 0.03, 0.05, 0.13, 0.02), strict=False):
+            assert np.full(PARAMETERS, each, np.float32).tobytes() not in data and body not in data
+        assert worker.attempt().counted == len(bodies) - len(bodies) % 2
+    assert len(worker.blobs.names(f"partials/{worker.task.task}")) == 1  # the older ones went
+
+
+def test_the_search_would_find_a_report_that_was_stored(tmp_path: Path) -> None:
+    worker = served(tmp_path)
+    body = take(worker, 0.11)
+    worker.blobs.put("partials/x", body)
+    assert np.full(PARAMETERS, 0.11, np.float32).tobytes() in stored(tmp_path)
+
+
+def test_a_round_that_closes_has_all_but_reports_that_are_alone(tmp_path: Path) -> None:
+    worker = served(tmp_path, goal=6)
+    for value in (0.1, 0.2, 0.05):
+        take(worker, value)
+    states.begin_closing(worker.store, worker.lease, worker.task.task)
+    worker.write()
+    np.testing.assert_array_equal(total(worker), np.float32(0.1) + np.float32(0.2) + np.full(PARAMETERS, 0.05, "f4"))
+    assert (worker.attempt().counted, worker.attempt().lost, worker.services.sums.held) == (3, 0, 0)
+
+    (tmp_path / "other").mkdir()
+    other = served(tmp_path / "other", goal=6)
+    take(other, 0.1)
+    states.begin_closing(other.store, other.lease, other.task.task)
+    other.write()
+    assert (other.attempt().counted, other.attempt().lost, other.services.sums.held) == (0, 1, 0)
+
+
+def test_a_worker_that_ends_writes_what_it_may(tmp_path: Path) -> None:
+    worker = served(tmp_path)
+    take(worker, 0.1)
+    take(worker, 0.2)
+    worker.services.sums.write_all(worker.store.now())
+    assert worker.attempt().counted == 2
+    take(worker, 0.05)
+    worker.services.sums.write_all(worker.store.now())
+    assert (worker.attempt().counted, worker.attempt().lost) == (2, 1)
+
+
+def test_a_sum_goes_with_its_round(tmp_path: Path) -> None:
+    worker = served(tmp_path)
+    take(worker, 0.1)
+    states.abandon(worker.store, worker.lease, worker.task.task, "test")
+    worker.write()
+    assert worker.services.sums.held == 0
+
+
+def test_a_worker_that_was_given_up_ends_and_its_reports_are_in_no_sum(tmp_path: Path) -> None:
+    worker = served(tmp_path, goal=6)
+    take(worker, 0.1)
+    take(worker, 0.2)
+    assignments.give_up(worker.store, worker.task.task, worker.services.worker)
+    with pytest.raises(StoreError):
+        later(worker)
+    assert worker.buried == [True] and worker.attempt().counted == 0 and worker.services.sums.held == 0
+
+
+def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker, put = served(tmp_path), Blobs.put
+
+    def full(self: Blobs, name: str, content: bytes) -> None:
+        raise StoreError("No space left on device")
+
+    take(worker, 0.1)
+    take(worker, 0.2)
+    monkeypatch.setattr(Blobs, "put", full)
+    with pytest.raises(StoreError):
+        later(worker)
+    monkeypatch.setattr(Blobs, "put", put)
+    take(worker, 0.05)
+    later(worker)
+    np.testing.assert_array_equal(total(worker), np.float32(0.1) + np.float32(0.2) + np.full(PARAMETERS, 0.05, "f4"))
+    assert not worker.buried
+
+
+def test_a_transaction_that_was_taken_and_not_heard_of_does_not_count_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker, flush = served(tmp_path, goal=6), assignments.flush
+
+    def deaf(*given: object) -> None:
+        flush(*given)  # type: ignore[arg-type]
+        raise StoreError("the connection was lost")
+
+    take(worker, 0.1)
+    take(worker, 0.2)
+    monkeypatch.setattr(assignments, "flush", deaf)
+    with pytest.raises(StoreError):
+        later(worker)
+    monkeypatch.setattr(assignments, "flush", flush)
+    assert worker.attempt().counted == 2 and worker.buried == [True]
+    np.testing.assert_array_equal(total(worker), np.full(PARAMETERS, np.float32(0.1) + np.float32(0.2)))
+
+
+def test_words_are_summed_modulo_the_word(tmp_path: Path) -> None:
+    worker, each = served(tmp_path, encoded=True, asked=True), [words(seed=seed) for seed in range(3)]
+    for given_words in each:
+        given = assignments.assign(worker.store, worker.task.task)
+        assert given is not None
+        report = Report(given_words, True, None, None)
+        worker.services.sums.take(report, worker.task, given.id, "ab" * 32)
+    later(worker)
+    np.testing.assert_array_equal(total(worker), sum(each, np.zeros_like(each[0])))
+
+
+def test_bits_and_losses_are_summed_beside(tmp_path: Path) -> None:
+    worker = served(tmp_path, asked=True)
+    for short, loss in ((True, 1.5), (False, -2.0), (True, 0.25)):
+        given = assignments.assign(worker.store, worker.task.task)
+        assert given is not None
+        report = Report(np.zeros(PARAMETERS, np.float32), True, short, loss)
+        worker.services.sums.take(report, worker.task, given.id, "ab" * 32)
+    later(worker)
+    (partial,) = states.partial_sums(worker.store, worker.task.task)
+    assert (partial.reports, partial.short_updates, partial.losses) == (3, 2, -0.25)
