@@ -221,6 +221,19 @@ def test_a_run_s_statement_does_not_go_with_another_model(trained: Path, model: 
     assert not (tmp_path / "phone").exists()
 
 
+def test_an_export_with_the_weights_of_another_model_does_not_hold_against_the_run(
+    trained: Path, model: Path, tmp_path: Path
+) -> None:
+    """Whoever may write the folder can write a manifest that agrees with it; the run knows better."""
+    out = tmp_path / "phone"
+    tacit.export(trained, out)
+    assert tacit.verify(out, run=trained).holds
+    _exchange(out, "model.safetensors", (model / "model.safetensors").read_bytes())
+    assert tacit.verify(out).holds
+    (failed,) = tacit.verify(out, run=trained).failed
+    assert failed.name == "exported model.safetensors" and "is not that of the model in" in str(failed.complaint)
+
+
 def test_a_statement_of_another_run_is_told(trained: Path, tmp_path: Path) -> None:
     tacit.export(trained, tmp_path / "phone")
     _change(tmp_path / "phone", run="0" * 64)

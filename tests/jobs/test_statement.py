@@ -50,6 +50,7 @@ def test_a_file_a_record_and_a_value_verify_alike(tmp_path: Path) -> None:
         "checked": len(of_file.lines),
         "failed": [],
         "labels": [],
+        "promise": None,
     }
     assert of_file.to_record() == record == json.loads(json.dumps(record))
     assert "Whether the facts are true is not checked" in of_file._repr_html_()

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tacit.errors import InputError, TacitError
 from tacit.files import PathLike, as_path
@@ -20,6 +20,9 @@ from tacit.statements.run_folder import folder_lines
 from tacit.statements.statement import Statement
 from tacit.statements.verify import KINDS_OF_LINES, CheckedLine, against_run
 from tacit.statements.verify import verify as lines_of
+
+if TYPE_CHECKING:  # what cuts words comes with it
+    from tacit.keyboard.exported import Exported
 
 NAME = "statement.json"  # of the file, in the report of a run
 MANIFEST = "manifest.json"  # of an exported model, which carries one
@@ -175,8 +178,10 @@ def _of_export(path: Path, run: Run | PathLike | None) -> Verification:
     from tacit.keyboard.exported import load_exported  # what cuts words comes with it
 
     exported = load_exported(path)
+    others = {} if run is None else _of_another_model(exported, run)
     files = tuple(
-        CheckedLine(name=f"exported {name}", complaint=exported.complaint(name)) for name in exported.manifest.files
+        CheckedLine(name=f"exported {name}", complaint=exported.complaint(name) or others.get(name))
+        for name in exported.manifest.files
     )
     privacy = exported.manifest.privacy
     if privacy.statement is None:
@@ -189,6 +194,17 @@ def _of_export(path: Path, run: Run | PathLike | None) -> Verification:
         differs = f"it is of the run with the seal {exported.manifest.run}, and its statement of the one with {stated}"
     found = _of_record(privacy.statement, str(path), run)
     return replace(found, lines=(*files, CheckedLine(name=f"exported {MANIFEST}", complaint=differs), *found.lines))
+
+
+def _of_another_model(exported: "Exported", run: Run | PathLike) -> dict[str, str]:
+    """What is wrong with the files of an export that are those of the run's model, byte by byte: weights and words."""
+    with opened(run) as found:
+        model = {name.removeprefix("model/"): sha for name, sha in found.files.items() if name.startswith("model/")}
+        return {
+            name: f"it is not that of the model in '{found.path}'"
+            for name, file in exported.manifest.files.items()
+            if name in model and file.sha256 != model[name]
+        }
 
 
 def _labels(record: Mapping[str, Any]) -> tuple[str, ...]:
