@@ -43,7 +43,7 @@ def total(worker: Served) -> np.ndarray:
 
 def test_a_report_is_never_written_alone(tmp_path: Path) -> None:
     """Whatever is on disk at any moment, no file holds one report, and no two sums differ by one."""
-    worker, bodies = served(tmp_path, goal=6, most=9), []
+    worker, bodies = served(tmp_path, goal=30, most=30), []
     for value in (0.11, 0.07, 0.03, 0.05, 0.13, 0.02):
         bodies.append(take(worker, value))
         later(worker)
@@ -98,7 +98,7 @@ def test_a_sum_goes_with_its_round(tmp_path: Path) -> None:
 
 
 def test_a_worker_that_was_given_up_ends_and_its_reports_are_in_no_sum(tmp_path: Path) -> None:
-    worker = served(tmp_path, goal=6)
+    worker = served(tmp_path, goal=30)
     take(worker, 0.1)
     take(worker, 0.2)
     assignments.give_up(worker.store, worker.task.task, worker.services.worker)
@@ -108,7 +108,7 @@ def test_a_worker_that_was_given_up_ends_and_its_reports_are_in_no_sum(tmp_path:
 
 
 def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    worker, put = served(tmp_path), Blobs.put
+    worker, put = served(tmp_path, goal=30), Blobs.put
 
     def full(self: Blobs, name: str, content: bytes) -> None:
         raise StoreError("No space left on device")
@@ -128,7 +128,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_transaction_that_was_taken_and_not_heard_of_does_not_count_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    worker, flush = served(tmp_path, goal=6), assignments.flush
+    worker, flush = served(tmp_path, goal=30), assignments.flush
 
     def deaf(*given: object) -> None:
         flush(*given)  # type: ignore[arg-type]
@@ -145,7 +145,7 @@ def test_a_transaction_that_was_taken_and_not_heard_of_does_not_count_twice(
 
 
 def test_words_are_summed_modulo_the_word(tmp_path: Path) -> None:
-    worker, each = served(tmp_path, encoded=True, asked=True), [words(seed=seed) for seed in range(3)]
+    worker, each = served(tmp_path, encoded=True, asked=True, goal=30, most=30), [words(seed=seed) for seed in range(3)]
     for given_words in each:
         given = assignments.assign(worker.store, worker.task.task)
         assert given is not None
@@ -156,7 +156,7 @@ def test_words_are_summed_modulo_the_word(tmp_path: Path) -> None:
 
 
 def test_bits_and_losses_are_summed_beside(tmp_path: Path) -> None:
-    worker = served(tmp_path, asked=True)
+    worker = served(tmp_path, asked=True, goal=30, most=30)
     for short, loss in ((True, 1.5), (False, -2.0), (True, 0.25)):
         given = assignments.assign(worker.store, worker.task.task)
         assert given is not None
@@ -165,3 +165,30 @@ def test_bits_and_losses_are_summed_beside(tmp_path: Path) -> None:
     later(worker)
     (partial,) = states.partial_sums(worker.store, worker.task.task)
     assert (partial.reports, partial.short_updates, partial.losses) == (3, 2, -0.25)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_round_becomes_full_whichever_worker_a_report_comes_to(tmp_path: Path, workers: int, seed: int) -> None:
+    """Reports that are left alone are given up for others, until every worker that holds any can write them."""
+    draw, worker = np.random.default_rng(seed), served(tmp_path, goal=20, most=200)
+    all_sums = [PartialSums(worker.store, worker.blobs, f"{each:032x}", buried=lambda: None) for each in range(workers)]
+    came = 0
+    while not (
+        worker.attempt().received + worker.attempt().counted >= 20
+        and min((each.held for each in all_sums if each.held), default=2) >= assignments.FEWEST
+    ):
+        if worker.attempt().received + worker.attempt().counted < 20:
+            take(worker, 0.01, all_sums[draw.integers(workers)])
+            came += 1
+        worker.store.clock.now += EVERY * draw.integers(2)  # type: ignore[attr-defined]
+        for sums in all_sums:
+            sums.write_what_is_due(assignments.open_rounds(worker.store), worker.store.now())
+        assert came < 60
+    states.begin_closing(worker.store, worker.lease, worker.task.task)
+    for sums in all_sums:
+        sums.write_what_is_due(assignments.open_rounds(worker.store), worker.store.now())
+    attempt = worker.attempt()
+    assert (attempt.counted, attempt.received) == (20, 0) and attempt.lost == came - 20
+    if workers == 1:
+        assert came == 20  # nothing is ever lost in one

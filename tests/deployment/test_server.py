@@ -104,8 +104,8 @@ def test_a_check_in_that_is_none_is_a_problem(worker: Served, content: bytes, ki
     assert is_problem(answer, kind) and "x-injected" not in answer.headers
 
 
-def test_reports_are_summed_in_the_order_of_their_arrival_and_receipted(worker: Served) -> None:
-    values = [0.1, 1e-9, -0.2]
+def test_reports_are_summed_in_the_order_of_their_arrival_and_receipted(tmp_path: Path) -> None:
+    worker, values = served(tmp_path, goal=30), [0.1, 1e-9, -0.2]
 
     async def ask(client: Client) -> None:
         for value in values:

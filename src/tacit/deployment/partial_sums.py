@@ -1,8 +1,10 @@
 """A worker's sums: reports are added in memory as they come, and what was added is written when there are several.
 
-A single report is never written anywhere. A sum is written as a blob when it has FEWEST reports or more that the one
-before had not, every few seconds and when its round takes no more; the rows of its reports become `counted` in the same
-transaction (`assignments.flush`). What a dead worker had not written is lost, and its devices count as dropped.
+A single report is never written anywhere, nor two sums that differ by one. A sum is written as a blob when its round
+closes, and every few seconds before the round is nearly full, if FEWEST reports or more are new in it; the rows of its
+reports become `counted` in the same transaction (`assignments.flush`). A report that is alone in a worker when its
+round is full is given up, so that another may come in its place, here or where there are more. What a dead worker had
+not written is lost, and its devices count as dropped.
 """
 
 import logging
@@ -22,6 +24,7 @@ from tacit.deployment.store import Store
 from tacit.errors import StoreError
 
 EVERY = 5.0  # seconds between two writings of a sum that grows
+NEARLY_FULL = 16  # places: with fewer left a sum waits for its round to close, so that few reports are left alone
 
 log = logging.getLogger("tacit.deployment")
 
@@ -34,7 +37,8 @@ class Sum:
     short_updates: int | None
     losses: float | None
     since: float  # when it was last written, or began
-    reports: int = 0
+    alone: Report | None = None  # the first since then, which is added with the second
+    reports: int = 0  # in the total, and `alone`
     new: list[str] = field(default_factory=list)  # assignments that were added since
     generation: int = 0
     tries: int = 0  # of writing it: each has a name of its own, since one that failed may have been taken
@@ -52,10 +56,24 @@ class Sum:
         )
 
     def add(self, report: Report, assignment: str) -> None:
-        """One more."""
-        self.total += report.values
+        """One more, after those that came before."""
         self.reports += 1
         self.new.append(assignment)
+        if len(self.new) == 1:
+            self.alone = report
+            return
+        if self.alone is not None:
+            self._add(self.alone)
+            self.alone = None
+        self._add(report)
+
+    def drop_alone(self) -> None:
+        """The report that is alone is in no sum."""
+        self.alone, self.new = None, []
+        self.reports -= 1
+
+    def _add(self, report: Report) -> None:
+        self.total += report.values
         if self.short_updates is not None:
             self.short_updates += bool(report.short)
         if self.losses is not None:
@@ -101,17 +119,19 @@ class PartialSums:
                 here = known.get(task)
                 if here is None:
                     self._forget_if_over(task)
-                elif here.flushes or now - sum.since >= EVERY:
+                    continue
+                left = here.goal - here.received - here.counted
+                if here.state == states.CLOSING or (left >= NEARLY_FULL and now - sum.since >= EVERY):
                     self._write(task, sum, now)
-                    if here.state == states.CLOSING and sum.new:
-                        self._give_up(task, sum)
+                if sum.alone is not None and here.flushes:
+                    self._give_up(task, sum)
 
     def write_all(self, now: float) -> None:
         """Before the worker ends: write what can be written, give up what cannot. Raises: StoreError."""
         for task, sum in list(self._sums.items()):
             with sum.lock:
                 self._write(task, sum, now)
-                if sum.new:
+                if sum.alone is not None:
                     self._give_up(task, sum)
 
     @property
@@ -154,8 +174,8 @@ class PartialSums:
 
     def _give_up(self, task: str, sum: Sum) -> None:
         count = assignments.give_up(self._store, task, self._worker)
-        log.info("%d reports of a round were alone in this worker when it closed, and are lost", count)
-        self._forget(task)  # the sum has them; what was written before has not
+        log.info("%d report was alone in this worker when its round was full or over, and is lost", count)
+        sum.drop_alone()
 
     def _forget_if_over(self, task: str, *, refused: bool = False) -> None:
         """Raises: StoreError where the store does not say."""
