@@ -219,7 +219,7 @@ def test_architecture_page_shows_the_import_table() -> None:
 
 
 def test_every_room_has_a_door() -> None:
-    without = {named(path.parent) for path in SOURCES} - {named(door) for door in DOORS} - {"."}
+    without = {named(path.parent) for path in SOURCES if not (path.parent / "__init__.py").is_file()}
     assert not without, f"{sorted(without)} have no __init__.py: a paragraph and at most ten names"
 
 

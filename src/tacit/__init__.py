@@ -8,6 +8,7 @@ TYPE_CHECKING = False  # as type checkers read it; `typing` itself would be most
 if TYPE_CHECKING:
     from typing import Any
 
+    from tacit.deployment.client.device import device
     from tacit.jobs.account import account
     from tacit.jobs.account_run import account_run
     from tacit.jobs.demo import demo
@@ -49,6 +50,7 @@ _HOME = {
     "compare_mechanisms": "tacit.jobs.design",
     "demo": "tacit.jobs.demo",
     "design_mechanism": "tacit.jobs.design",
+    "device": "tacit.deployment.client.device",
     "discover": "tacit.jobs.discover",
     "doctor": "tacit.jobs.doctor",
     "evaluate": "tacit.jobs.evaluate",
@@ -85,6 +87,7 @@ __all__ = [
     "compare_mechanisms",
     "demo",
     "design_mechanism",
+    "device",
     "discover",
     "doctor",
     "evaluate",

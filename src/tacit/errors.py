@@ -8,13 +8,16 @@ TacitError                      a sentence for people: the value, the rule, the 
 ├── AccountingError             no guarantee can be computed for what was asked
 │   └── UnknownRelease          the ledger holds a release that the accountant does not understand
 ├── BudgetError                 a population has been asked for all that it may be
+├── DeviceError                 a device's own folder is locked, full, foreign or damaged
 ├── ParticipationError          the population cannot give the cohorts that were promised
 ├── ProtocolError               a message of secure aggregation breaks its protocol, and is refused
 │   └── RoundAborted            a round of secure aggregation cannot give its sum, and gives nothing
+├── RunError                    a run folder is foreign, locked, full or damaged
+├── ServerError                 a server cannot be reached in time, or answers what its protocol does not allow
 ├── StoreError                  the database or the files of a server cannot be used, or are of another version
 │   └── LeaseLost               another coordinator took over the run
-├── TrainingError               training cannot go on (nobody's update was finite, say)
-└── RunError                    a run folder is foreign, locked, full or damaged
+├── TaskRefused                 a device will not do what it was asked: its policy or its record does not allow it
+└── TrainingError               training cannot go on (nobody's update was finite, say)
 """
 
 import math
@@ -56,6 +59,10 @@ class BudgetError(TacitError):
     """The budget of a population does not allow what was asked of its clients."""
 
 
+class DeviceError(TacitError):
+    """A device's own folder is locked, full, foreign or damaged; what it remembers is as it was."""
+
+
 class ParticipationError(TacitError):
     """The population cannot give the cohorts that were promised."""
 
@@ -68,6 +75,21 @@ class RoundAborted(ProtocolError):
     """A round of secure aggregation cannot give the exact sum of an agreed set, and so gives nothing."""
 
 
+class RunError(TacitError):
+    """A run folder is foreign, locked, full or damaged."""
+
+
+class ServerError(TacitError):
+    """A server cannot be reached in time, or answers what its protocol does not allow.
+
+    final: asking the same again would be answered the same.
+    """
+
+    def __init__(self, message: str, *, final: bool = False) -> None:
+        super().__init__(message)
+        self.final = final
+
+
 class StoreError(TacitError):
     """The database or the files of a server cannot be read or written, or are of another version."""
 
@@ -76,12 +98,12 @@ class LeaseLost(StoreError):
     """Another coordinator took over the run; whoever gets this stops and writes nothing."""
 
 
+class TaskRefused(TacitError):
+    """A device will not do what it was asked: its owner's policy, or its own record, does not allow it."""
+
+
 class TrainingError(TacitError):
     """Training cannot go on."""
-
-
-class RunError(TacitError):
-    """A run folder is foreign, locked, full or damaged."""
 
 
 def conceivable(name: str, *values: object) -> None:

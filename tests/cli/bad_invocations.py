@@ -60,6 +60,7 @@ OWN = {"square-root": ("--bands", "6"), "inverse-square-root": ("--bands", "3"),
 # What any text can be, and any list of words.
 ANYTHING = {
     ("account population", "clients"),
+    ("device", "population"),
     ("discover", "alphabet"),
     ("discover", "more_characters"),
     ("suggest", "prompts"),
@@ -120,6 +121,10 @@ RIGHT: dict[str, tuple[str, ...]] = {
     "report": ("run",),
     "compare": ("run", "unfinished", "--out", "new"),
     "keeper": ("--state", "new", "--least-reports", "9"),
+    "device": (
+        *("--server", "http://127.0.0.1:9", "--data", "cache", "--state", "new", "--client", "0", "--once"),
+        *("--operator-key", "ab" * 32),
+    ),
     "doctor": (),
     **{f"design {name}": (*LIMITS, *OWN.get(name, ())) for name in MECHANISMS},
     **{f"account {name}": (*LIMITS, *NOISE, *OWN.get(name, ())) for name in MECHANISMS},

@@ -5,8 +5,8 @@ against computation and population, `design.py` chooses a mechanism, `account.py
 it proved, `pretrain.py` makes a first model from public text, `recipe.py` writes recipes, `tune.py` finds settings in
 small trials, `train.py` trains and resumes, `evaluate.py` and `personalize.py` ask devices how a model does, `type.py`
 types with two of them, `demo.py` is the main job, `report.py` shows and compares, `suggest.py` asks a model for next
-words, `export.py` writes it for phones, `keyboard.py` lets somebody type with one, and `keeper.py` is what a third
-party runs for secure sums.
+words, `export.py` writes it for phones, `keyboard.py` lets somebody type with one, `keeper.py` is what a third party
+runs for secure sums, and `device.py` a device of real ones.
 """
 
 import sys
@@ -116,6 +116,10 @@ COMMANDS = {
     "keeper": at(
         "keeper:keeper",
         "Keep shares of clients' keys, and open the sum of one agreed set a round: base64 lines in, base64 lines out.",
+    ),
+    "device": at(
+        "device:device",
+        "Be one device: take part in rounds where the owner's policy and the device's record allow it.",
     ),
     "doctor": at(
         "doctor:doctor",

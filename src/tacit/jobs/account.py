@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from numbers import Real
 from pathlib import Path
@@ -115,6 +116,26 @@ def strategy_from_file(path: Path) -> Strategy:
             "write one with `tacit design ... --out`."
         )
     return strategy_from_record(record)
+
+
+def strategy_in_numbers(mechanism: Mapping[str, Any], participation: Participation) -> Strategy:
+    """The strategy of a recipe's table [privacy.mechanism], for whoever does not trust who wrote it.
+
+    Nothing is searched for and no module of anybody's is imported: the numbers of the strategy have to be there, or be
+    a closed form. Raises: InputError for a mechanism of one's own, a wish, a matrix, and what is none.
+    """
+    from tacit.design.catalogue import chosen  # an account of a strategy asks for no catalogue
+
+    name = mechanism.get("name")
+    if isinstance(name, str) and ":" in name:
+        raise InputError(f"mechanism {name!r} is code of somebody's own, which is not run here; name one of tacit's.")
+    said = chosen(mechanism)
+    if said.is_wish:
+        raise InputError(
+            f"mechanism {name!r} is not there in numbers, and designing it here could find others; give its "
+            "coefficients (a resolved recipe has them), or a mechanism that is no matrix."
+        )
+    return said.strategy(participation)
 
 
 # -- round times -------------------------------------------------------------------------------------------------------

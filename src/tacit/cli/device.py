@@ -1,0 +1,53 @@
+"""`tacit device`: one device, which comes by itself, decides for itself and keeps its own record."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import tacit
+from tacit.cli.console import console, say
+from tacit.cli.options import Json, command
+
+if TYPE_CHECKING:  # what it needs is loaded when it runs
+    from tacit.deployment.client.turn import Turn
+
+
+@command
+def device(
+    server: Annotated[str, typer.Option(help="The server: https://HOST, or http://127.0.0.1:PORT on this machine.")],
+    data: Annotated[Path, typer.Option(help="The cache with its owner's text.")],
+    state: Annotated[Path, typer.Option(help="Its folder: its record, policy.toml, the last model; made if missing.")],
+    population: Annotated[str, typer.Option(help="The population it belongs to, as recipes name it.")] = "default",
+    client: Annotated[int | None, typer.Option(help="Whose text of the cache; left out where there is one.")] = None,
+    operator_key: Annotated[
+        str | None, typer.Option(help="The operator's public key, 64 hexadecimal digits, pinned in --state: once.")
+    ] = None,
+    first_time: Annotated[
+        bool, typer.Option("--first-time", help="It took part nowhere before, so a new record need not wait.")
+    ] = False,
+    onnx: Annotated[Path | None, typer.Option(help="Train without JAX, by the train.onnx of this export.")] = None,
+    certificates: Annotated[
+        Path | None, typer.Option(help="Believe the certificates of this PEM file in place of the system's.")
+    ] = None,
+    once: Annotated[bool, typer.Option("--once", help="Look once whether there is something to do.")] = False,
+    json: Json = False,
+) -> None:
+    """Be one device: take part in rounds where the owner's policy and the device's record allow it."""
+
+    def told(turn: "Turn") -> None:
+        say(turn, json, lambda each: console.print(str(each)))
+
+    tacit.device(
+        server,
+        data,
+        state,
+        population=population,
+        client=client,
+        operator_key=operator_key,
+        first_time=first_time,
+        onnx=onnx,
+        certificates=certificates,
+        once=once,
+        told=told,
+    )

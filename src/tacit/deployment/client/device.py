@@ -1,0 +1,352 @@
+"""A device: it looks whether it may work, asks whether there is something to do, decides, and takes part.
+
+It trusts nobody. Who operates the server is a key that its owner pinned; what a plan promises is computed anew; how
+often it takes part, and at what price, stands in a record of its own, on disk before anything leaves. Private
+randomness is the operating system's.
+"""
+
+import hashlib
+import os
+import random
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from pathlib import Path
+from types import NoneType
+from typing import Any
+
+from tacit.deployment.bodies import read_model
+from tacit.deployment.client.eligibility import Probe, first_obstacle
+from tacit.deployment.client.own_text import OwnText
+from tacit.deployment.client.policy import FILE as POLICY_FILE
+from tacit.deployment.client.policy import Policy
+from tacit.deployment.client.price import Priced, priced
+from tacit.deployment.client.record import FILE as RECORD
+from tacit.deployment.client.record import DeviceRecord, opened
+from tacit.deployment.client.separation import Apart, refuse_early
+from tacit.deployment.client.training import ByJax, Trainer, body_of
+from tacit.deployment.client.transport import Connection, Server, connected
+from tacit.deployment.client.turn import Turn, What
+from tacit.deployment.messages import VERSION, Assignment, CheckIn, ComeBack, RoundTask, SignedReceipt
+from tacit.deployment.signing import digest, is_signed
+from tacit.errors import DeviceError, InputError, ServerError, TaskRefused, of_type
+from tacit.files import PathLike, as_path
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # `messages.Name`
+MODELS = "models"  # in the state folder: the last one
+TASKS = {"train": 1}  # the kinds that it can do, and which version of each
+SOON, LATER = (
+    (1.0, 5.0),
+    (1.0, 3.0),
+)  # seconds until the next turn: after a report; after a first turn that gave nothing
+LONGEST = 900.0  # seconds between turns that gave nothing, each of which doubles the time
+PLANS_TOLD = 16  # the newest ones that it says it knows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """What of its machine a device uses; tests have their own."""
+
+    clock: Callable[[], float] = time.time
+    sleep: Callable[[float], None] = time.sleep
+    draw: Callable[[int], bytes] = os.urandom
+
+
+class Device:
+    """One device, with everything that it is made of; `device` makes it of paths."""
+
+    def __init__(
+        self,
+        *,
+        connection: Connection,
+        record: DeviceRecord,
+        policy: Policy,
+        text: OwnText,
+        trainer: Trainer,
+        population: str,
+        probes: Sequence[Probe] = (),
+        machine: Machine = Machine(),
+    ) -> None:
+        self._connection, self._record, self._policy, self._text = connection, record, policy, text
+        self._trainer, self._population, self._probes, self._machine = trainer, population, probes, machine
+        self._priced: dict[str, Priced] = {}
+        self._fruitless = 0  # turns in a row
+
+    def turns(self) -> Iterator[Turn]:
+        """Turn after turn, for ever, with the time between them."""
+        while True:
+            turn = self.turn()
+            yield turn
+            self._machine.sleep(random.SystemRandom().uniform(*turn.wait))
+
+    def turn(self) -> Turn:
+        """Look once whether there is something to do, and do it. Raises: DeviceError, CacheError: nothing is lost."""
+        obstacle = first_obstacle(self._probes)
+        if obstacle is not None:
+            return self._turned("not eligible", obstacle)
+        try:
+            answer = self._connection.check_in(self._check_in())
+        except ServerError as error:
+            return self._turned("unanswered", str(error))
+        if isinstance(answer, ComeBack):
+            return self._idle(answer)
+        return self._assigned(answer)
+
+    def _check_in(self) -> CheckIn:
+        folder = self._record.folder / MODELS
+        held = [each.name for each in folder.iterdir() if not each.suffix] if folder.is_dir() else []
+        return CheckIn(
+            version=VERSION,
+            population=self._population,
+            versions=dict(TASKS),  # type: ignore[arg-type]
+            held=tuple(held),
+            plans=self._record.plans()[:PLANS_TOLD],
+            token=None,
+        )
+
+    def _idle(self, answer: ComeBack) -> Turn:
+        self._fruitless = 0
+        window = answer.after_s, max(answer.after_s, answer.before_s)
+        says = f"there is nothing to do; the server asks to come back in {window[0]:.0f} to {window[1]:.0f} s."
+        return self._turned("idle", says, wait=window)
+
+    # -- a task --------------------------------------------------------------------------------------------------------
+
+    def _assigned(self, assignment: Assignment) -> Turn:
+        task = assignment.signed_task.task
+        try:
+            plan = self._accepted_plan(assignment)
+            self._allowed(plan, task)
+            body = self._report(plan, task, assignment.assignment)
+            zcdp, now = self._allowed(plan, task)  # time went by, and clocks are set
+            sent = hashlib.sha256(body).hexdigest()
+            self._record.take_part(task, assignment=assignment.assignment, at=now, zcdp=zcdp, body=sent)
+        except TaskRefused as refusal:
+            return self._turned("refused", str(refusal), task)
+        except ServerError as error:
+            return self._turned("unanswered", str(error), task)
+        return self._sent(task, assignment, body, zcdp)
+
+    def _accepted_plan(self, assignment: Assignment) -> Priced:
+        """The plan of the task, both signed by the pinned operator, which the policy accepts. Raises: TaskRefused."""
+        signed_task = assignment.signed_task
+        task, operator = signed_task.task, self._record.operator
+        if operator is None or not is_signed(signed_task, operator):
+            raise TaskRefused(f"a task for run {task.run!r} is not signed by the operator whose key is pinned.")
+        signed = assignment.signed_plan or self._record.plan(task.plan)
+        if signed is None:
+            raise TaskRefused(f"a task for run {task.run!r} came without its plan, which this device does not know.")
+        if not is_signed(signed, operator):
+            raise TaskRefused(f"the plan of run {task.run!r} is not signed by the operator whose key is pinned.")
+        name = digest(signed.plan)
+        if name != task.plan:
+            raise TaskRefused(f"a task for run {task.run!r} belongs to another plan than the one that came with it.")
+        if signed.plan.population != self._population:
+            raise TaskRefused(
+                f"run {task.run!r} is for the population {signed.plan.population!r}, and this device is of "
+                f"{self._population!r}."
+            )
+        if signed.plan.vocabulary != self._text.vocabulary:
+            raise TaskRefused(
+                f"run {task.run!r} has other words than the text of this device was cut into; import the text with its "
+                "vocabulary."
+            )
+        if name not in self._priced:
+            found = priced(signed.plan)
+            self._policy.check_plan(found)
+            self._trainer.check(signed.plan)
+            self._priced[name] = found
+        self._record.keep_plan(name, signed)
+        return self._priced[name]
+
+    def _allowed(self, plan: Priced, task: RoundTask) -> tuple[float, float]:
+        """(rho that the run will have cost with this round, the time), where everything allows it.
+
+        Raises: TaskRefused.
+        """
+        policy, now = self._policy, self._machine.clock()
+        policy.check_task(plan, task, now)
+        self._text.check()
+        apart = Apart.of(plan.plan, rounds_apart=policy.rounds_apart, hours_apart=policy.hours_apart)
+        longest = policy.longest_round_hours * 3600
+        refuse_early(plan.plan, task, self._record.asked(task), apart, now=now, longest_round=longest)
+        zcdp = plan.spent([*self._record.rounds(task.plan), task.round])
+        what = f"round {task.round} of run {task.run!r}"
+        if zcdp > plan.zcdp * (1 + 1e-9):
+            raise TaskRefused(
+                f"{what} would make the run cost zCDP {zcdp:.4g}, more than the {plan.zcdp:.4g} of its plan; "
+                "this device takes part in it no more."
+            )
+        elsewhere = self._record.spent(but=task.plan)
+        if elsewhere + zcdp > policy.budget_zcdp * (1 + 1e-9):
+            raise TaskRefused(
+                f"{what} would bring everything to zCDP {elsewhere + zcdp:.4g}, and budget_zcdp={policy.budget_zcdp:g}"
+                f"; raise it in {POLICY_FILE}, or leave it."
+            )
+        return zcdp, now
+
+    def _report(self, plan: Priced, task: RoundTask, assignment: str) -> bytes:
+        """The bytes that will leave. Raises: TaskRefused, ServerError."""
+        folder = self._record.folder / MODELS
+        try:
+            content = self._connection.model(task.model.path, task.model.sha256, task.model.bytes, folder)
+        except OSError as error:
+            raise DeviceError(f"the model cannot be kept in '{folder}' ({error.strerror}); make room there.") from error
+        try:
+            model = read_model(content, task.model.parameters)
+        except InputError as error:
+            raise TaskRefused(f"the model of round {task.round} of run {task.run!r}: {error}") from error
+        report = self._trainer.report(plan.plan, task, model, draw=self._machine.draw)
+        return body_of(plan.plan, task, report, assignment, draw=self._machine.draw)
+
+    def _sent(self, task: RoundTask, assignment: Assignment, body: bytes, zcdp: float) -> Turn:
+        """Send the report until a receipt comes, the same bytes each time. It is recorded, and so spent, already."""
+        wait, said = LATER[0], "the round ended before it was sent."
+        while self._machine.clock() < task.deadline:
+            try:
+                receipt = self._connection.report(assignment.assignment, assignment.secret, body)
+                said = self._wrong(receipt, assignment, body)
+                if not said:
+                    self._record.received(task)
+                    says = f"took part in round {task.round} of run {task.run!r}, and the operator signed for it."
+                    self._fruitless = 0
+                    return self._turned("reported", says, task, zcdp=zcdp, wait=SOON)
+            except ServerError as error:
+                said = str(error)
+                if error.final:
+                    break
+            self._machine.sleep(min(random.SystemRandom().uniform(wait / 2, wait), LONGEST))
+            wait *= 2
+        says = f"took part in round {task.round} of run {task.run!r}, and no receipt came: {said} It stays spent."
+        return self._turned("lost", says, task, zcdp=zcdp)
+
+    def _wrong(self, signed: SignedReceipt, assignment: Assignment, body: bytes) -> str:
+        """What is wrong with a receipt; nothing where it is ours."""
+        receipt, operator = signed.receipt, self._record.operator
+        if operator is None or not is_signed(signed, operator):
+            return "a receipt came that is not signed by the operator whose key is pinned."
+        if receipt.assignment != assignment.assignment or receipt.sha256 != hashlib.sha256(body).hexdigest():
+            return "a receipt came that is for another report."
+        return ""
+
+    def _turned(
+        self,
+        what: What,
+        says: str,
+        task: RoundTask | None = None,
+        *,
+        zcdp: float | None = None,
+        wait: tuple[float, float] | None = None,
+    ) -> Turn:
+        if wait is None:
+            longer = min(2.0**self._fruitless, LONGEST / LATER[1])
+            wait = LATER[0] * longer, LATER[1] * longer
+            self._fruitless = min(self._fruitless + 1, 30)
+        return Turn(
+            what=what,
+            says=says,
+            at=self._machine.clock(),
+            wait=wait,
+            run=None if task is None else task.run,
+            round=None if task is None else task.round,
+            zcdp=zcdp,
+            spent=self._record.spent(),
+            budget=self._policy.budget_zcdp,
+        )
+
+
+def device(
+    server: str,
+    data: PathLike,
+    state: PathLike,
+    *,
+    population: str = "default",
+    client: int | None = None,
+    operator_key: str | None = None,
+    first_time: bool = False,
+    once: bool = False,
+    policy: Policy | None = None,
+    onnx: PathLike | None = None,
+    certificates: PathLike | None = None,
+    probes: Sequence[Probe] | None = None,
+    machine: Machine = Machine(),
+    through: Any = None,
+    told: Callable[[Turn], None] = lambda turn: None,
+) -> Turn:
+    """Be one device of a population: look for something to do and do it, for ever or once; the last turn.
+
+    server: its address; http:// on this machine alone. data: a cache; client: whose text in it this device has, left
+    out where there is one. state: its folder, with its record, its policy and the model of the last round; made if
+    missing. operator_key: the public key, 64 hexadecimal digits, that is pinned by it, once. first_time: this device
+    has taken part nowhere before, so that a new record need not wait. policy: in place of the file in `state`. onnx: an
+    exported model, by whose `train.onnx` it trains without JAX. certificates: PEM, in place of the system's. probes:
+    in place of those that the policy asks of this machine. told: gets every turn. machine, through: a clock, a way to
+    sleep, random bytes and an httpx transport in place of the machine's, for tests.
+    Raises: InputError, CacheError for what cannot be; DeviceError where the state is another process's or damaged.
+    """
+    of_type("server", server, str)
+    of_type("population", population, str)
+    if not NAME.fullmatch(population):
+        raise InputError(f"--population {population[:60]!r} is no name; give letters, digits, points and hyphens.")
+    of_type("client", client, Integral, NoneType)
+    of_type("operator_key", operator_key, str, NoneType)
+    place, address = as_path("state", state), Server.at(server)
+    key = None if operator_key is None else _key(operator_key)
+    pem = None if certificates is None else as_path("certificates", certificates)
+    if key is None and not (place / RECORD).exists():
+        raise InputError(_unpinned(place))
+    rules = Policy.load(place / POLICY_FILE) if policy is None else policy
+    text = OwnText(data, client, rules.temporal_split)
+    trainer = ByJax(text) if onnx is None else _by_onnx(text, onnx)
+    asked = rules.eligibility.probes(network=not address.on_loopback) if probes is None else probes
+    with (
+        connected(address, certificates=pem, through=through) as connection,
+        opened(place, now=machine.clock(), first_time=first_time) as record,
+    ):
+        if key is not None:
+            record.pin(key)
+        if record.operator is None:
+            raise InputError(_unpinned(place))
+        made = Device(
+            connection=connection,
+            record=record,
+            policy=rules,
+            text=text,
+            trainer=trainer,
+            population=population,
+            probes=asked,
+            machine=machine,
+        )
+        for turn in made.turns():
+            told(turn)
+            if once:
+                break
+    return turn
+
+
+def _unpinned(state: Path) -> str:
+    return (
+        f"'{state}' has pinned no operator; give --operator-key, the 64 hexadecimal digits that the operator "
+        "publishes, once."
+    )
+
+
+def _by_onnx(text: OwnText, onnx: PathLike) -> Trainer:
+    from tacit.deployment.client.onnx_training import ByOnnx  # ONNX Runtime is an extra
+
+    return ByOnnx(text, onnx)
+
+
+def _key(said: str) -> str:
+    """An Ed25519 public key. Raises: InputError for what is none."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    try:
+        if len(said) != 64:
+            raise ValueError
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(said))
+    except ValueError:
+        raise InputError(f"--operator-key {said!r} is no Ed25519 public key; give its 64 hexadecimal digits.") from None
+    return said.lower()

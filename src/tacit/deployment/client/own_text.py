@@ -1,0 +1,69 @@
+"""The text of one device's owner, as training reads it: all of it, or what came before a cut in time.
+
+A client of a cache stands for the device. What the owner's policy keeps to judge models by (`split`) is never read by
+training: sentences are numbered without it.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import InputError, TaskRefused
+from tacit.evaluation.splits import TemporalSplit, Unsplit
+from tacit.files import PathLike
+from tacit.jobs.begin import open_cache
+
+
+class OwnText:
+    """What `training.client.gather` asks a cache of one client for; it has no other client."""
+
+    def __init__(self, data: PathLike, client: int | None, split: TemporalSplit | None) -> None:
+        """client: its number in the cache; None: the only one. Raises: CacheError, InputError where there is none."""
+        self._cache = open_cache(data)
+        count = self._cache.manifest.clients
+        if client is None and count > 1:
+            raise InputError(f"'{data}' has {count:,} clients, and a device has the text of one; say --client which.")
+        self.client = 0 if client is None else client
+        if not 0 <= self.client < count:
+            raise InputError(f"--client {self.client} is not in '{data}', which has clients 0 to {count - 1}.")
+        self._rows = self._read_rows(split)
+
+    @property
+    def vocabulary(self) -> str:
+        """The SHA-256 of the words that its ids stand for."""
+        return self._cache.manifest.vocabulary.sha256
+
+    @property
+    def words(self) -> int:
+        """How many ids that vocabulary has."""
+        return self._cache.manifest.vocabulary.size
+
+    def check(self) -> None:
+        """Raises: TaskRefused where none of it may be trained on."""
+        if self.client not in self._cache.clients("train"):
+            raise TaskRefused(
+                f"the text of client {self.client} is kept to judge models by (it is not of the split train), so none "
+                "is trained on; give another client."
+            )
+        if not len(self._rows):
+            raise TaskRefused("no text of this device is older than the policy's split, so none may be trained on.")
+
+    def sentence_count(self, client: int) -> int:
+        """Sentences that may be trained on."""
+        self._must_be(client)
+        return len(self._rows)
+
+    def padded(self, client: int, chosen: NDArray[np.int64], length: int) -> NDArray[np.int32]:
+        """As `Cache.padded`, of sentences as they are numbered here."""
+        self._must_be(client)
+        return self._cache.padded(client, self._rows[chosen], length)
+
+    def _must_be(self, client: int) -> None:
+        if client != self.client:
+            raise InputError(f"client {client} is another device's; this one has the text of client {self.client}.")
+
+    def _read_rows(self, split: TemporalSplit | None) -> NDArray[np.int64]:
+        if split is None:
+            return np.arange(self._cache.sentence_count(self.client))
+        parts = split.parts(self._cache.timestamps(self.client))
+        # In the order of the cache; a text without a time might be newer than the cut.
+        return np.zeros(0, np.int64) if isinstance(parts, Unsplit) else np.sort(parts.train)

@@ -1,0 +1,239 @@
+"""An operator and a device in one process: what crosses between them is what would cross a network."""
+
+import hashlib
+import itertools
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+from numpy.typing import NDArray
+from tests.training.tiny import tiny_cache, tiny_toml
+
+from tacit.data import Cache
+from tacit.deployment.bodies import Report, model_body
+from tacit.deployment.client.device import Machine, device
+from tacit.deployment.client.policy import Policy
+from tacit.deployment.client.turn import Turn
+from tacit.deployment.messages import (
+    Aggregation,
+    EncodedSum,
+    Model,
+    Plan,
+    Privacy,
+    RoundTask,
+    Separation,
+    SignedPlan,
+    SignedTask,
+    Training,
+)
+from tacit.deployment.signing import OperatorKey, digest
+from tacit.keyboard.cifg_parameters import CifgSize
+from tacit.privacy import Guarantee, Participation
+from tacit.privacy.encoding import Encoding
+from tacit.privacy.gaussian import epsilon
+from tacit.recipe import Recipe
+
+POPULATION = "keyboards"
+SERVER = "http://127.0.0.1:8000"
+NOON = 1_800_000_000.0
+HOUR = 3600.0
+DELTA = 1e-6
+PARAMETERS = sum(int(np.prod(shape)) for shape in CifgSize(vocabulary=60, embedding=8, units=16).shapes().values())
+CLIENT = Training(epochs=1, batch_size=4, learning_rate=0.5, sentences=8, words=6, proximal=0.0, precision="float32")
+PRIVATE: dict[str, Any] = {"mechanism": {"name": "blt-b400"}, "noise_multiplier": 6.0}
+
+
+def cache_of_one(path: Path) -> Cache:
+    return tiny_cache(path, {"train": 1})
+
+
+def recipe_text(**sections: Any) -> str:
+    rounds = {"rounds": 40, "report_goal": 6, "min_separation": 5}
+    return tiny_toml(Path("cache"), **{"privacy": PRIVATE, "rounds": rounds, **sections})
+
+
+def privacy_of(text: str, guarantee: Guarantee | None = None, **changed: Any) -> Privacy:
+    """What the recipe promises, as an honest operator writes it."""
+    recipe = Recipe.from_toml(text)
+    found = recipe.guarantee() if guarantee is None else guarantee
+    values = {
+        "zcdp": found.zcdp,
+        "epsilon": epsilon(found.zcdp, DELTA),
+        "delta": DELTA,
+        "clip_norm": recipe.privacy.clip_norm,
+        "noise_multiplier": found.noise_multiplier,
+        "mechanism": recipe.privacy.mechanism_name,
+        "report_goal": recipe.rounds.report_goal,
+        "rounds": recipe.rounds.rounds,
+        "max_participations": found.participation.max_participations,
+    }
+    return Privacy(**values | changed)
+
+
+def a_plan(vocabulary: str, *, text: str | None = None, privacy: dict[str, Any] | None = None, **changed: Any) -> Plan:
+    text = recipe_text() if text is None else text
+    values: dict[str, Any] = {
+        "version": 1,
+        "kind": "train",
+        "population": POPULATION,
+        "run": "run-1",
+        "recipe": text,
+        "code": "ab" * 32,
+        "privacy": privacy_of(text, **(privacy or {})),
+        "separation": Separation(rounds=5, timer_seconds=None, clock="start"),
+        "aggregation": Aggregation(kind="plain", threshold=2, keepers=(), boxes=(), corrupt=0, contributors=()),
+        "vocabulary": vocabulary,
+        "attestation": "none",
+    }
+    return Plan(**values | changed)
+
+
+def encoded_sum(clip_norm: float = 0.2, *, more: int = 0, **changed: Any) -> EncodedSum:
+    found = Encoding.within(PARAMETERS, clip_norm, 6)
+    names: dict[str, Any] = {name: getattr(found, name) for name in Encoding.__dataclass_fields__}
+    values = {**names, "signs": "ef" * 32, "length": found.dimension + 1 + more, "threshold": 3}
+    return EncodedSum(**values | changed)
+
+
+@dataclass
+class Operator:
+    """Signs plans and tasks, and answers a device's requests; `answers` are given one after another, then "idle"."""
+
+    key: OperatorKey = field(default_factory=lambda: OperatorKey(bytes(range(32))))
+    model: NDArray[np.float32] = field(default_factory=lambda: np.linspace(-0.1, 0.1, PARAMETERS, dtype=np.float32))
+    answers: list[Any] = field(default_factory=list)
+    received: list[tuple[str, bytes]] = field(default_factory=list)  # (assignment, body), the first of each
+    asked: list[httpx.Request] = field(default_factory=list)
+    before_receipt: Callable[[str], httpx.Response | None] = lambda assignment: None
+    numbers: Any = field(default_factory=lambda: itertools.count(1))
+
+    def task(self, plan: Plan, round: int, **changed: Any) -> RoundTask:
+        body = model_body(self.model)
+        sha256 = hashlib.sha256(body).hexdigest()
+        opens = changed.pop("opens", NOON + round * 2 * HOUR)
+        values: dict[str, Any] = {
+            "run": plan.run,
+            "plan": digest(plan),
+            "round": round,
+            "attempt": 0,
+            "task": f"{next(self.numbers):032x}",
+            "kind": plan.kind,
+            "model": Model(sha256=sha256, bytes=len(body), parameters=PARAMETERS, path=f"/v1/models/{sha256}"),
+            "client": CLIENT,
+            "clip_norm": plan.privacy.clip_norm,
+            "clip_estimate": None,
+            "loss_bound": None,
+            "encoded": None,
+            "sealed": None,
+            "opens": opens,
+            "deadline": opens + HOUR,
+        }
+        return RoundTask(**values | changed)
+
+    def assign(self, plan: Plan, task: RoundTask, *, by: OperatorKey | None = None, with_plan: bool = True) -> None:
+        """Give this task at the next check-in."""
+        signer = by or self.key
+        self.give(signer.plan(plan) if with_plan else None, signer.task(task))
+
+    def give(self, plan: SignedPlan | None, task: SignedTask) -> None:
+        answer = {
+            "answer": "assignment",
+            "assignment": f"{next(self.numbers):032x}",
+            "secret": "ab" * 32,
+            "signed_plan": None if plan is None else plan.model_dump(mode="json"),
+            "signed_task": task.model_dump(mode="json"),
+        }
+        self.answers.append(httpx.Response(200, json=answer))
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.asked.append(request)
+        path = request.url.path
+        if path == "/v1/check-in":
+            idle = httpx.Response(200, json={"answer": "come_back", "after_s": 60.0, "before_s": 120.0})
+            answer: httpx.Response = self.answers.pop(0) if self.answers else idle
+            return answer
+        if path.startswith("/v1/models/"):
+            return httpx.Response(200, content=model_body(self.model))
+        assert path.startswith("/v1/reports/"), path
+        return self.take(path.rpartition("/")[2], request.read(), request.headers["X-Content-SHA256"])
+
+    def take(self, assignment: str, body: bytes, sha256: str) -> httpx.Response:
+        assert hashlib.sha256(body).hexdigest() == sha256
+        if assignment not in dict(self.received):
+            self.received.append((assignment, body))
+        assert dict(self.received)[assignment] == body, "another body for one assignment"
+        instead = self.before_receipt(assignment)
+        if instead is not None:
+            return instead
+        return httpx.Response(200, json=self.key.receipt(assignment, sha256).model_dump(mode="json"))
+
+    def told(self) -> list[dict[str, Any]]:
+        """What devices sent when they checked in."""
+        return [json.loads(each.content) for each in self.asked if each.url.path == "/v1/check-in"]
+
+
+@dataclass
+class Wire(httpx.BaseTransport):
+    """Requests to a function, whose answers arrive as from a network: their bytes are there when they are read."""
+
+    answer: Callable[[httpx.Request], httpx.Response]
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        found = self.answer(request)
+        if not isinstance(found.stream, httpx.ByteStream):
+            return found
+        return httpx.Response(found.status_code, headers=found.headers, stream=httpx.ByteStream(found.content))
+
+
+class Zeros:
+    """A trainer that learns nothing and needs no JAX."""
+
+    def check(self, plan: Plan) -> None:
+        """All can be done."""
+
+    def report(self, plan: Plan, task: RoundTask, model: Any, *, draw: Any) -> Report:
+        return Report(np.zeros(task.model.parameters, np.float32), True, None, None)
+
+
+@dataclass
+class Clock:
+    """A device's clock, which sleeping moves on."""
+
+    now: float = NOON
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def once(operator: Operator, data: Path, state: Path, *, now: float | Clock = NOON, **named: Any) -> Turn:
+    """One turn of a device; by default it has taken part nowhere before, and asks no probes."""
+    clock = now if isinstance(now, Clock) else Clock(now)
+    machine = named.pop("machine", Machine(clock=clock, sleep=clock.sleep))
+    policy = named.pop("policy", Policy())
+    return device(
+        **{
+            "server": SERVER,
+            "data": data,
+            "state": state,
+            "population": POPULATION,
+            "operator_key": operator.key.public,
+            "first_time": True,
+            "once": True,
+            "policy": policy,
+            "probes": (),
+            "machine": machine,
+            "through": Wire(operator),
+            **named,
+        }
+    )
+
+
+def planned(rounds: int, apart: int) -> Participation:
+    return Participation.worst_case(rounds, apart)
