@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from tests.deployment.slow_rounds import SlowRound, SlowStore
 from tests.deployment.stores import RUN, Clock, new_round, sqlite_store, with_run
 
 from tacit.deployment import schema
-from tacit.deployment.assignments import Flushed, assign, flush, give_up, holders, receive, receive_nothing
+from tacit.deployment.assignments import Flushed, assign, flush, give_up, held, receive, receive_nothing
 from tacit.deployment.states import (
     RELEASED,
     UNBOUND,
@@ -248,7 +249,7 @@ class Rounds(RuleBasedStateMachine):
             assert found.received == twin.received
         partials = {each.worker: (each.generation, each.reports) for each in partial_sums(self.store, self.task)}
         assert partials == twin.partials
-        assert set(holders(self.store, self.task)) == {twin.assignments[n].worker for n in twin.having("received")}
+        assert held(self.store, self.task) == Counter(twin.assignments[n].worker for n in twin.having("received"))
 
     @invariant()
     def no_sum_below_its_least_and_none_twice(self) -> None:

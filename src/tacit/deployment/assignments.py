@@ -14,11 +14,11 @@ and a secret are drawn for each assignment, and of the secret the store has the 
 import hashlib
 import hmac
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from sqlalchemy import Column, ColumnElement, and_, delete, insert, select, true, update
+from sqlalchemy import Column, ColumnElement, and_, delete, func, insert, select, true, update
 from sqlalchemy.exc import IntegrityError
 
 from tacit.deployment.schema import assignments, partials, rounds, runs, tokens, workers
@@ -87,7 +87,7 @@ class OpenRound(NamedTuple):
 
     @property
     def flushes(self) -> bool:
-        """Whether workers flush at once what they have, and give up what they cannot."""
+        """Whether workers give up what they hold alone: the round closes, or would be full with it."""
         return self.state == CLOSING or self.received + self.counted >= self.goal
 
 
@@ -247,7 +247,7 @@ def flush(store: Store, sum: Flushed) -> str | None:
 def give_up(store: Store, task: str, worker: str) -> int:
     """What this worker received of the round and has not flushed is lost, and makes place for others; how many.
 
-    Of a worker itself, that holds fewer than FEWEST when the round wants no more, and by the coordinator for one that
+    Of a worker itself, that has fewer than FEWEST when the round is full or closes, and by the coordinator for one that
     died.
     """
     mine = and_(assignments.c.task == task, assignments.c.worker == worker, assignments.c.state == RECEIVED)
@@ -261,12 +261,19 @@ def give_up(store: Store, task: str, worker: str) -> int:
         return count
 
 
-def holders(store: Store, task: str) -> list[str]:
-    """The workers that received reports of the round and have not flushed them."""
-    held = and_(assignments.c.task == task, assignments.c.state == RECEIVED)
+def held(store: Store, task: str) -> dict[str, int]:
+    """How many reports of the round each worker received and has not flushed; those that have none are left out."""
+    mine = and_(assignments.c.task == task, assignments.c.state == RECEIVED)
+    columns = select(assignments.c.worker, func.count()).where(mine).group_by(assignments.c.worker)
     with store.reading() as connection:
-        found = connection.execute(select(assignments.c.worker).where(held).distinct()).scalars()
-        return sorted(worker for worker in found if worker is not None)
+        return {str(worker): int(count) for worker, count in connection.execute(columns)}
+
+
+def silent(store: Store, among: Iterable[str], *, since: float) -> list[str]:
+    """Those of these workers that were not seen since a moment."""
+    with store.reading() as connection:
+        found = connection.execute(select(workers.c.id).where(workers.c.seen >= since)).scalars()
+        return sorted(set(among) - set(found))
 
 
 def seen(store: Store, worker: str) -> None:
@@ -275,12 +282,6 @@ def seen(store: Store, worker: str) -> None:
     with store.writing(durable=False) as connection:
         if not connection.execute(update(workers).where(workers.c.id == worker).values(seen=now)).rowcount:
             connection.execute(insert(workers).values(id=worker, seen=now))
-
-
-def unseen(store: Store, *, since: float) -> list[str]:
-    """The workers that were last seen before this moment."""
-    with store.reading() as connection:
-        return sorted(connection.execute(select(workers.c.id).where(workers.c.seen < since)).scalars())
 
 
 def bury(store: Store, worker: str) -> None:
