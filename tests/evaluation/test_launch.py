@@ -20,12 +20,18 @@ one_each = st.tuples(*[st.sampled_from([SURE, HARM, NOTHING, UNKNOWN])] * len(DE
 
 
 @given(one_each)
-def test_one_loss_weighs_more_than_any_gain(found: tuple[Estimate, ...]) -> None:
+def test_one_loss_weighs_more_than_any_gain_and_what_is_unknown_may_be_one(found: tuple[Estimate, ...]) -> None:
     decision = decide(dict(zip(DECIDING, found, strict=True)))
-    known = "worse" if HARM in found else "improved" if SURE in found else "neutral"
-    assert decision.verdict == ("unknown" if set(found) == {UNKNOWN} else known)
+    known = "improved" if SURE in found else "neutral"
+    assert decision.verdict == ("worse" if HARM in found else "unknown" if UNKNOWN in found else known)
     assert [name in decision.better for name in DECIDING] == [each is SURE for each in found]
     assert [name in decision.unknown for name in DECIDING] == [each is UNKNOWN for each in found]
+
+
+def test_a_change_without_ends_is_unknown() -> None:
+    """As one of few users is where some resample of them has no value."""
+    gains = dict.fromkeys(DECIDING, SURE) | {"accuracy": Estimate(1.0, -math.inf, math.inf)}
+    assert decide(gains).verdict == "unknown" and decide(gains).unknown == ("accuracy",)
 
 
 def test_errors_are_shared_out_over_the_measures() -> None:

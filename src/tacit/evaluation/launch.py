@@ -5,9 +5,9 @@ rate and accuracy of next words, words modified ratio, words a minute (arXiv:230
 are shown beside them and decide nothing: their threshold is set apart from the model.
 
     worse      one of the measures is worse, whatever the others are
+    unknown    none is known to be worse, and of one nothing is known: nobody could be measured, or noise drowned them
     improved   none is worse, and at least one is better
     neutral    none is either
-    unknown    nothing is known of any of them: nobody could be measured, or noise drowned everybody
 
 A measure is better or worse where the whole interval of its change is. With K measures each interval is at
 1 - 0.05 / K (Bonferroni), so that of models that do not differ at most 5 in 100 are called improved or worse. Neutral
@@ -29,8 +29,8 @@ CAUTIOUS = 1 - ERRORS / len(DECIDING)  # the confidence of each measure's interv
 
 Verdict: TypeAlias = Literal["improved", "neutral", "worse", "unknown"]
 RULE = (
-    f"worse: one of {len(DECIDING)} measures is worse; improved: none is, and at least one is better; else neutral. A "
-    f"measure is better or worse where its whole interval at {CAUTIOUS:.2%} is "
+    f"worse: one of {len(DECIDING)} measures is worse; unknown: of one nothing is known; improved: at least one is "
+    f"better; else neutral. A measure is better or worse where its whole interval at {CAUTIOUS:.2%} is "
     f"({ERRORS:.0%} in all, shared out over {len(DECIDING)} measures)"
 )
 
@@ -42,7 +42,7 @@ class Decision:
     verdict: Verdict
     better: tuple[str, ...]
     worse: tuple[str, ...]
-    unknown: tuple[str, ...]  # measures that nobody could be measured by: they decide nothing
+    unknown: tuple[str, ...]  # measures of which nothing is known: B may be worse by them
 
 
 def gain_of(measure: Measure, change: Estimate) -> Estimate:
@@ -60,8 +60,6 @@ def decide(gains: Mapping[str, Estimate]) -> Decision:
     """The rule applied to each deciding measure's gain, with its interval at CAUTIOUS."""
     better = tuple(name for name in DECIDING if gains[name].low > 0)
     worse = tuple(name for name in DECIDING if gains[name].high < 0)
-    unknown = tuple(name for name in DECIDING if math.isnan(gains[name].value))
-    verdict: Verdict = "worse" if worse else "improved" if better else "neutral"
-    return Decision(
-        verdict="unknown" if len(unknown) == len(DECIDING) else verdict, better=better, worse=worse, unknown=unknown
-    )
+    unknown = tuple(name for name in DECIDING if not any(math.isfinite(end) for end in gains[name][1:]))
+    verdict: Verdict = "worse" if worse else "unknown" if unknown else "improved" if better else "neutral"
+    return Decision(verdict=verdict, better=better, worse=worse, unknown=unknown)

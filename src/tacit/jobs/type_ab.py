@@ -38,7 +38,7 @@ class TypingResult(ExactAndReleased):
 
     @property
     def verdict(self) -> str:
-        """ "improved", "neutral" or "worse", by the exact numbers and the rule of `evaluation.launch`."""
+        """ "improved", "neutral", "worse" or "unknown", by the exact numbers and the rule of `evaluation.launch`."""
         return str(self.exact["decision"]["verdict"])
 
     def to_record(self) -> dict[str, Any]:
