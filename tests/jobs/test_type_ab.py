@@ -15,6 +15,7 @@ import pytest
 import tacit
 from tacit.compute import Hardware
 from tacit.data import Cache, TextsOf, VocabularyChoice
+from tacit.data.clients import split_of
 from tacit.data.typed_sentences import Share
 from tacit.errors import CacheError, InputError, RunError, SourceError
 from tacit.evaluation.launch import DECIDING
@@ -358,6 +359,17 @@ class TestRefused:
     def test_a_folder_of_something_else(self, world: World) -> None:
         with pytest.raises(RunError, match="is no run folder, so it is left alone"):
             world.typed("people")
+
+
+def test_it_says_who_typed_of_how_many(world: World, improved: Any) -> None:
+    """Printed, and in both pages."""
+    of_split = sum(split_of(f"person {n}.txt") == "train" for n in range(60))
+    said = f"12 of the {of_split} users in the train split of "
+    pages = [(improved.run.path / name / "report.md").read_text() for name in ("report", "simulation")]
+    for text in (str(improved), *pages):
+        assert said in " ".join(text.split())
+    whole = world.typed("whole", data=world.cache, settings=TypingSettings(share=Share(split="test", sentences=1)))
+    assert f"All {whole.record['of_split']} users in the test split" in " ".join(str(whole).split())
 
 
 def test_lines_fit_a_terminal(world: World, released: Any) -> None:

@@ -82,9 +82,10 @@ def _asked(record: Mapping[str, Any]) -> str:
 
 
 def _users(record: Mapping[str, Any]) -> str:
+    some = "All" if record["asked"] == record["of_split"] else f"{record['asked']:,} of the"
     return (
-        f"{record['asked']:,} of the {record['of_split']:,} users in the {record['split_name']} split of "
-        f"{record['source']} (of {record['clients']:,} users in all, split by {record['split_by']})"
+        f"{some} {record['of_split']:,} users in the {record['split_name']} split of {record['source']} "
+        f"({record['clients']:,} users in all, split by {record['split_by']})"
     )
 
 
