@@ -110,9 +110,10 @@ class Found(NamedTuple):
         simulated = again(run, recipe)
         with Run.open(run.folder) as folder:
             accounts, statement = accounts_of(folder), statement_of(folder)
+            came = folder.participations()[1]
         who = np.sort(np.array([each.clients for each in simulated.happened]), axis=1).ravel()
         clients = Cache.open(recipe.data.cache).clients("train")
-        if not np.array_equal(np.sort(clients[who].reshape(simulated.rounds, -1), axis=1).ravel(), accounts.client_of):
+        if not np.array_equal(np.sort(clients[who].reshape(simulated.rounds, -1), axis=1).ravel(), came):
             raise SystemExit(f"'{run.folder}': the cohorts of the run are not those of its simulation.")
         if accounts.realised is None:
             raise SystemExit(f"'{run.folder}' has released no round.")

@@ -386,7 +386,7 @@ WITH_A_NETWORK = {  # the settings of a network come with JAX: only ever shorter
         "typing_run",
         "typing_test",
     ),
-    *("training_run", "tune", "tune_recipes", "tuning_result"),
+    *("training_refusals", "training_run", "tune", "tune_recipes", "tuning_result"),
 }
 
 

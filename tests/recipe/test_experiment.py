@@ -24,6 +24,7 @@ from tacit.errors import InputError, RecipeError
 from tacit.jobs.design import compare_mechanisms
 from tacit.privacy import Blt, Independent, Participation, Tree
 from tacit.privacy.composition import Composition, ReleasedSequence
+from tacit.privacy.separation import DeviceSeparation
 from tacit.privacy.strategy import PUBLISHED_BLT, BandedInverse, BandedToeplitz, Dense
 from tacit.recipe import Recipe
 from tacit.recipe.model_section import ModelSection, section_of
@@ -72,6 +73,7 @@ NEEDED = {  # of sections that may be left out
     "clipping": {"initial": 0.1},
     "population": {"timer_hours": 48.0},
     "aggregation": {"kind": "secure"},
+    "deployment": {"population": "phones", "devices": 1000},
 }
 CLIPPED = {"mechanism": {"name": "tree", "restarts": [8]}, "noise_multiplier": 0.3}
 
@@ -662,3 +664,49 @@ def test_the_recipe_on_the_page_is_one() -> None:
     (block,) = re.findall(r"^```toml\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     recipe = Recipe.from_toml(block).at(1e-5)
     assert recipe.guarantee().epsilon(1e-5) == pytest.approx(8, rel=1e-6)
+
+
+# -- real devices ------------------------------------------------------------------------------------------------------
+
+PHONES = {"population": "phones", "devices": 1000}
+
+
+def test_devices_keep_the_separation_that_is_planned_with() -> None:
+    by_index = parsed({**LEAST, "deployment": PHONES})
+    assert by_index.plan().separation == DeviceSeparation(rounds=4)
+    by_timer = parsed({**LEAST, "deployment": {**PHONES, "round_index": False, "timer_hours": 48.0}})
+    assert by_timer.plan().separation == DeviceSeparation(timer_seconds=48 * 3600.0)
+    both = parsed({**LEAST, "deployment": {**PHONES, "timer_hours": 0.5}})
+    assert both.plan().separation == DeviceSeparation(rounds=4, timer_seconds=1800.0)
+    assert parsed(LEAST).plan().separation is None
+    assert (by_index.clients(7), parsed(LEAST).clients(7)) == (1000, 7), "of the cache only where it is simulated"
+    assert Recipe.from_toml(both.to_toml()) == both
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"deployment": {**PHONES, "round_index": False}}, "leave devices nothing to keep"),
+        ({"deployment": {**PHONES, "devices": 19}}, "are 20 devices, and deployment.devices=19; give more"),
+        ({"deployment": {**PHONES, "population": "all phones"}}, "deployment.population = 'all phones'"),
+        ({"deployment": {**PHONES, "over_selection": 0.9}}, "deployment.over_selection = 0.9"),
+        ({"deployment": PHONES, "population": {"timer_hours": 48.0}}, "[population] simulates who comes and"),
+        ({"deployment": PHONES, "rounds": {**LEAST["rounds"], "max_participations": 2}}, "is fewer than the 5 that"),
+        (
+            {"deployment": PHONES, "aggregation": {"kind": "secure", "protocol": "masks", "protocol_clients": 5}},
+            "aggregation.protocol='masks' is played by a simulation",
+        ),
+        (
+            {"deployment": PHONES, "aggregation": {"kind": "secure", "keepers": 2}, "privacy": CLIPPED},
+            "aggregation.keepers=2 is played by a simulation",
+        ),
+    ],
+)
+def test_what_real_devices_cannot_keep_or_be_is_refused(changes: dict[str, Any], message: str) -> None:
+    assert message in refusal({**LEAST, **changes})
+
+
+def test_a_timer_alone_needs_no_more_devices_than_one_round_and_may_expect_fewer_participations() -> None:
+    timed = {**PHONES, "devices": 5, "round_index": False, "timer_hours": 48.0}
+    parsed({**LEAST, "deployment": timed, "rounds": {**LEAST["rounds"], "max_participations": 2}})
+    parsed({**LEAST, "deployment": PHONES, "aggregation": {"kind": "secure", "threshold": 4}})

@@ -22,6 +22,7 @@ from tacit.jobs.statement import statement, verify
 from tacit.privacy import Tree
 from tacit.runs import Run
 from tacit.runs.journal import numbers_of
+from tacit.runs.metadata import DeploymentUsed
 from tacit.runs.reconciliation import reconciled
 
 
@@ -145,6 +146,78 @@ def test_what_cannot_be_true_is_refused_by_its_first_row(path: Path, attack: Cal
     with Run.open(path) as run, pytest.raises(RunError, match=said) as refusal:
         reconciled(run)
     assert "\n" not in str(refusal.value) and "restore the folder from a copy" in str(refusal.value)
+
+
+# -- devices without identities ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def counted(tmp_path: Path) -> Path:
+    """The same run of devices that keep three rounds between and a timer of 2.5 seconds; one round a second."""
+    devices = DeploymentUsed(population="phones", devices=100, rounds=5, timer_seconds=2.5)
+    return write_run(tmp_path / "counted", strategy=Tree(), rounds=12, done=10, deployment=devices)
+
+
+def with_step(path: Path, step: int, **changed: Any) -> None:
+    rewrite_each(path, "step", lambda each: {**each, **changed} if each["step"]["step"] == step else each)
+
+
+def named_too(path: Path) -> None:
+    with closing(sqlite3.connect(path / "run.db")) as database, database:
+        database.execute("INSERT INTO participants VALUES (3, ?)", (numbers_of(np.arange(4)),))
+
+
+COUNTED: dict[str, tuple[Callable[[Path], None], str]] = {
+    "a device less": (lambda path: with_step(path, 3, clients=3), "3 reports and 1 dropped clients, and 3 particip"),
+    "a device more": (lambda path: with_step(path, 3, clients=5), "3 reports and 1 dropped clients, and 5 particip"),
+    "a clock set back": (
+        lambda path: with_step(path, 3, finished=1_790_000_001.0),
+        r"step 3 of .* finished 1 seconds before it can have begun",
+    ),
+    "a round before the run": (
+        lambda path: with_step(path, 0, finished=1_789_999_999.0),
+        r"step 0 of .* finished 1 seconds before it can have begun",
+    ),
+    "a step that names its devices": (
+        lambda path: with_step(path, 3, participants=sha256(b"").hexdigest()),
+        "step 3 in .* names who took part",
+    ),
+    "names beside the count": (named_too, "step 3 in .* names who took part"),
+}
+
+
+@pytest.mark.parametrize(("attack", "said"), COUNTED.values(), ids=COUNTED)
+def test_a_log_of_counts_that_cannot_be_true_is_refused(
+    counted: Path, attack: Callable[[Path], None], said: str
+) -> None:
+    with Run.open(counted) as run:
+        assert reconciled(run) is run and run.counts().tolist() == [4] * 10
+    attack(counted)
+    with Run.open(counted) as run, pytest.raises(RunError, match=said) as refusal:
+        reconciled(run)
+    assert "\n" not in str(refusal.value) and "restore the folder from a copy" in str(refusal.value)
+
+
+def test_an_edited_time_or_count_is_found_though_nothing_else_is_wrong_with_it(counted: Path) -> None:
+    """Rounds three seconds later would let a device with a timer come in each; the statement tells them apart."""
+    whole = account_run(counted)
+    assert whole.realised is not None
+    stated = statement(counted)
+    assert all(line.holds for line in verify(stated, run=counted).lines)
+    with closing(sqlite3.connect(counted / "run.db")) as database, database:
+        database.execute("UPDATE journal SET content = replace(content, '\"clients\": 4', '\"clients\": 5')")
+    with pytest.raises(RunError, match="is not what was written"):
+        account_run(counted)
+    for step in range(10):
+        with_step(counted, step, clients=4, finished=1_790_000_000.0 + 3 * step)
+    failed = {line.name for line in verify(stated, run=counted).failed}
+    assert "run.seal" in failed
+
+
+def test_who_took_part_is_not_made_up_from_a_log_that_does_not_say(counted: Path) -> None:
+    """An empty log would say that nobody came twice."""
+    with Run.open(counted) as run, pytest.raises(RunError, match=r"step 0 in .* has 4 devices without identities"):
+        run.participations()
 
 
 @pytest.mark.parametrize("job", [account_run, statement, report, resume])

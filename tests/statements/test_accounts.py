@@ -13,6 +13,7 @@ from tacit.privacy.strategy import PUBLISHED_BLT, Strategy
 from tacit.runs import Run
 from tacit.statements import Ledger, Statement
 from tacit.statements.accounts import CURVE_POINTS, Accounts, accounts_of, spent
+from tacit.statements.participation_log import LoggedClients
 from tacit.statements.run_facts import statement_of
 from tacit.statements.verify import verify
 
@@ -29,7 +30,7 @@ def test_the_price_of_each_prefix_is_that_of_a_run_that_ended_there(
     both = np.array(sorted(log), np.int64).reshape(-1, 2)
     when, who = both[:, 0], both[:, 1]
     whole = ledger.composition(Participation.realised(rounds, when, who))
-    read = Accounts(planned=whole, realised=whole, ledger=ledger, round_of=when, client_of=who, delta=DELTA)
+    read = Accounts(planned=whole, realised=whole, ledger=ledger, log=LoggedClients(when, who), delta=DELTA)
     prices = spent(read)
     assert [price.rounds for price in prices] == list(range(rounds + 1))
     assert prices[0].zcdp == prices[0].epsilon == 0

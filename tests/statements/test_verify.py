@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tacit.errors import InputError
 from tacit.privacy import Blt, Guarantee, Independent, Participation, Tree
+from tacit.privacy.separation import DeviceSeparation
 from tacit.statements import TrainingFacts
 from tacit.statements.facts import Extrapolation, SideRelease
 from tacit.statements.statement import checksum, leaves, statement
@@ -59,6 +60,13 @@ STATEMENTS = {
             SideRelease(what="evaluation histogram", planned=COUNTS, realised=COUNTS),
         ),
     ),
+    "devices": replace(
+        FACTS,
+        planned=PROMISE.with_participation(Participation.worst_case(rounds=200, min_separation=31)),
+        realised=PROMISE.with_participation(Participation.worst_case(rounds=180, min_separation=31)),
+        separation=DeviceSeparation(rounds=31),
+    ),
+    "devices with timers": replace(FACTS, separation=DeviceSeparation(timer_seconds=48 * 3600.0), population=12_000),
     "without noise": replace(FACTS, planned=BARE, realised=BARE.with_participation(HAPPENED)),
 }
 

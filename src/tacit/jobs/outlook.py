@@ -208,7 +208,7 @@ def outlook(
 
     asked = Recipe.given(recipe)
     cache = open_cache(asked.data.cache if data is None else as_path("data", data))
-    matrix, clients = asked.matrix(), len(cache.clients("train"))
+    matrix, clients = asked.matrix(), asked.clients(len(cache.clients("train")))
     asked = asked.designed().at(asked.privacy.delta_for(clients))
     begins = asked.model.init if init is None else as_path("init", init)
     network = asked.model.settings(cache.manifest.vocabulary.size)

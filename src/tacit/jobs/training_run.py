@@ -27,6 +27,14 @@ from tacit.jobs.baselines import note_baselines, note_suggestions
 from tacit.jobs.begin import cache_used, check_place, checked_cache, of_this_process, same_cache
 from tacit.jobs.budget import Asked, check_left, confirm, entered, settle
 from tacit.jobs.outlook import foreseen, tell
+from tacit.jobs.training_refusals import (
+    begun_at,
+    check_asked,
+    check_held_out,
+    check_keepers,
+    same_clients,
+    same_precision,
+)
 from tacit.keyboard.language_model import LanguageModel, next_word_loss, parameter_count
 from tacit.keyboard.model_folder import TrainedModel, load_first_model, write_model
 from tacit.keyboard.vocabulary import Vocabulary
@@ -36,15 +44,13 @@ from tacit.population.simulated_cohorts import SimulatedCohorts
 from tacit.privacy.encoding import Encoding
 from tacit.progress import Progress, StageBegan, StageEnded, compiling, silent
 from tacit.recipe import Recipe
+from tacit.recipe.deployment_section import DeploymentSection
 from tacit.runs import Run, TrainingMetadata
 from tacit.runs.budget_book import Cost
 from tacit.runs.draft import SETTINGS
-from tacit.runs.journal import RESTORE
-from tacit.runs.metadata import FirstModelUsed, SecureSumUsed
-from tacit.runs.reconciliation import reconciled
+from tacit.runs.metadata import DeploymentUsed, FirstModelUsed, SecureSumUsed
 from tacit.statements.accounts import guarantee_record, matrix_of, trained
 from tacit.training import Collector, Learner, RoundPlan, SimulatedCollector, generator_for, key_from_seed
-from tacit.training.client import ClientWork, precision_of
 from tacit.training.cohort import Workers, shard_size
 from tacit.training.drowning import Drowning
 from tacit.training.hooks import Hooks
@@ -69,8 +75,9 @@ def begin(
     RecipeError, CacheError, ParticipationError, RunError, InputError, and AccountingError where no sensitivity of the
     mechanism is known: nothing is left on disk then.
     """
+    check_asked(recipe, hooks)
     if (out / "run.db").is_file():
-        return _begun(recipe, out, hooks)
+        return begun_at(recipe, out, hooks)
     check_place(out)
     progress(StageBegan(DESIGN))
     asked, recipe, matrix, why = recipe, recipe.designed(), recipe.matrix(), recipe.why_mechanism()
@@ -79,21 +86,21 @@ def begin(
     vocabulary = Vocabulary.from_json(cache.vocabulary_json)
     seed = recipe.run.seed
     key = fresh_key() if seed is None else key_from_seed(seed)
-    clients = cache.clients("train")
-    delta = recipe.privacy.delta_for(len(clients))
+    clients = recipe.clients(len(cache.clients("train")))
+    delta = recipe.privacy.delta_for(clients)
     recipe = recipe.at(delta)
     plan = recipe.plan(matrix)
     plan.guarantee.checked()
-    _check_held_out(cache)
-    _check_keepers(plan, hooks)
+    check_held_out(cache)
+    check_keepers(plan, hooks)
     if hooks.collector is None:  # refuses here what would fail in a later round
-        _sampler(recipe, plan, len(clients), key, hooks).init(len(clients), report_goal=plan.report_goal)
+        _sampler(recipe, plan, clients, key, hooks).init(clients, report_goal=plan.report_goal)
     network = recipe.model.settings(vocabulary.size)
     encoding = plan.encoding(parameter_count(network))
     first = _first_model(recipe, vocabulary)
-    told = foreseen(recipe, plan, network, clients=len(clients), public=first is not None, hooks=hooks)
+    told = foreseen(recipe, plan, network, clients=clients, public=first is not None, hooks=hooks)
     population = recipe.privacy.population
-    taken = None if population is None else Asked.of(population, len(clients), Cost(zcdp=plan.guarantee.zcdp))
+    taken = None if population is None else Asked.of(population, clients, Cost(zcdp=plan.guarantee.zcdp))
     check_left(taken)
     tell(told, progress, anyway=anyway)
     metadata = TrainingMetadata(
@@ -102,7 +109,7 @@ def begin(
         recipe=recipe.to_toml(),
         data=cache_used(cache),
         vocabulary={"kind": vocabulary.provenance.kind, "description": vocabulary.provenance.description},
-        population=len(clients),
+        population=clients,
         report_goal=plan.report_goal,
         participation=asdict(plan.guarantee.participation),
         guarantee=guarantee_record(plan.updates),
@@ -112,6 +119,7 @@ def begin(
         first_model=None if first is None else _used(first),
         stands_in_for=recipe.privacy.stands_in_for,
         simulated=None if recipe.population is None else recipe.population.model_dump(),
+        deployment=None if recipe.deployment is None else _deployed(recipe, recipe.deployment),
         evaluation=recipe.evaluation.model_dump(),
         hooks=hooks.names,
         why_mechanism=why,
@@ -142,6 +150,16 @@ def _secured(secure: SecureUpdates, encoding: Encoding) -> SecureSumUsed:
     )
 
 
+def _deployed(recipe: Recipe, deployment: DeploymentSection) -> DeploymentUsed:
+    kept = deployment.separation(recipe.rounds)
+    return DeploymentUsed(
+        population=deployment.population,
+        devices=deployment.devices,
+        rounds=kept.rounds,
+        timer_seconds=kept.timer_seconds,
+    )
+
+
 def _used(first: TrainedModel) -> FirstModelUsed:
     return FirstModelUsed(path=str(first.path.resolve()), public_text=first.public_text, digest=first.digest)
 
@@ -169,14 +187,16 @@ def carry_on(
         if run.finished:
             run.tidy()
             return
+        check_asked(recipe, hooks, run=run.path)
         hooks.required(trained(run).hooks, str(run.path))
         with phase("start"):
             cache, cores = same_cache(run, trained(run).data, progress=progress), Cores(hardware)
             learner = _learner(run, recipe, cache, hooks)
             plan = replace(recipe.plan(matrix_of(run)), optimizer=hooks.optimizer)
-            _same_precision(run, learner.work(plan.client), cores.devices[0].platform)
+            if recipe.deployment is None:  # or devices compute as they can
+                same_precision(run, learner.work(plan.client), cores.devices[0].platform)
             if hooks.collector is None:
-                _same_clients(run, learner)
+                same_clients(run, learner)
             confirm(run)
         held_out = _HeldOut(recipe, cache, learner, cores)
         program = learner.loss, plan.client, hooks.algorithm, shard_size(plan.report_goal)
@@ -197,16 +217,20 @@ def carry_on(
                 plan,
                 collector,
                 evaluation=evaluation,
-                price=None if progress is silent else PriceSoFar(run, plan.guarantee, trained(run).delta),
+                price=None if progress is silent else _price(run, plan),
                 until=until,
                 stops=lambda: watched.stops,
-                opening=compiling("training", *program),
+                opening="" if recipe.deployment else compiling("training", *program),
                 progress=watched,
             )
         if run.steps_done == plan.rounds:
             _release(run, held_out, model, progress)
         spent = profile.to_record(0 if cluster or hooks.collector else len(cores.devices))
         run.note("profile", [*run.notes.get("profile", []), spent])
+
+
+def _price(run: Run, plan: RoundPlan) -> PriceSoFar:
+    return PriceSoFar(run, plan.guarantee, trained(run).delta, plan.separation)
 
 
 def _release(run: Run, held_out: "_HeldOut", model: Array, progress: Progress) -> None:
@@ -297,68 +321,6 @@ def _sampler(recipe: Recipe, plan: RoundPlan, clients: int, key: bytes, hooks: H
     seed = int.from_bytes(seed_for(key, "population")[:7], "little")  # from it follow neither key nor noise
     rules = recipe.population.rules(plan.report_goal)
     return DeviceCohorts(SimulatedCohorts(Population(devices=clients), rules, seed=seed), plan.rounds)
-
-
-def _check_held_out(cache: Cache) -> None:
-    """Refuse now what would fail at the first evaluation, or after the last round."""
-    for split in ("validation", "test"):
-        if not len(cache.clients(split)):
-            raise InputError(
-                f"the cache '{cache.path}' has {cache.manifest.clients} clients and none of them is in the {split} "
-                "split, which is a tenth of many; import more clients."
-            )
-
-
-def _check_keepers(plan: RoundPlan, hooks: Hooks) -> None:
-    """Refuse noise that would be added to sums which somebody else makes, and has seen."""
-    if plan.keepers and hooks.collector is not None:
-        raise InputError(
-            f"aggregation.keepers={plan.keepers} are simulated and add noise to the sums of a simulation, and "
-            "collector= brings sums that are opened already; drop aggregation.keepers (the server adds the noise "
-            "then), or the collector."
-        )
-
-
-def _begun(recipe: Recipe, out: Path, hooks: Hooks) -> Run:
-    """The run at `out`. Raises: RunError that says in what it differs from what is asked."""
-    run = Run.open(out)
-    try:
-        training = run.of_kind(TrainingMetadata, "choose another --out")
-        begun = Recipe.from_toml(training.asked, where=str(out / SETTINGS))
-        if changed := begun.differences(recipe):
-            raise RunError(
-                f"'{out}' exists already and was begun with another recipe ({'; '.join(changed)}); choose another "
-                f"--out, or continue what was begun with `tacit resume {out}`."
-            )
-        hooks.required(training.hooks, str(out))
-        reconciled(run)
-    except BaseException:
-        run.close()
-        raise
-    return run
-
-
-def _same_precision(run: Run, work: ClientWork, platform: str) -> None:
-    """What the recipe asks for is used where there are units for it; a run is in one precision to its end."""
-    computes = precision_of(work, platform)
-    began = run.notes.get("precision")
-    if began is None:
-        run.note("precision", computes)
-    elif began != computes:
-        raise RunError(
-            f"'{run.path}' began in {began} and this processor computes it in {computes}, which is another result; "
-            "resume it on a machine like the one it began on, or start a new run."
-        )
-
-
-def _same_clients(run: Run, learner: Learner) -> None:
-    """Raises: RunError where somebody took part who is none of the training clients."""
-    others = np.setdiff1d(run.participations()[1], learner.clients)
-    if len(others):
-        raise RunError(
-            f"the log of '{run.path}' names the client {others[0]}, which is none of the {len(learner.clients):,} "
-            f"training clients of '{learner.cache.path}'; {RESTORE}."
-        )
 
 
 def _first_model(recipe: Recipe, vocabulary: Vocabulary) -> TrainedModel | None:

@@ -70,6 +70,11 @@ def tune(
     of_type("settings", settings, TuningSettings)
     folder = as_path("out", out)
     wanted = Recipe.given(recipe)
+    if wanted.deployment is not None:
+        raise InputError(
+            f"the recipe {wanted.name!r} is for real devices ([deployment]), and every trial would ask them again; "
+            "drop the section to tune on the training clients of a cache, and give it back for the run."
+        )
     if population is not None:
         wanted = wanted.of(as_path("population", population))
     if wanted.privacy.epsilon is not None and wanted.privacy.delta is None:  # how much noise is that population's

@@ -7,7 +7,6 @@ that was follows from the times of the rounds. Sensitivity is over the rounds of
 keeps the rule has the guarantee whatever the others do.
 """
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +14,8 @@ from numpy.typing import ArrayLike
 
 from tacit.errors import InputError
 from tacit.privacy.participation import Participation
+
+LONGEST = 1e9  # seconds of a timer: 31 years
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +34,10 @@ class DeviceSeparation:
             raise InputError("devices that keep no separation may come in every round; give rounds, or timer_seconds.")
         if self.rounds is not None and (isinstance(self.rounds, bool) or self.rounds < 1):
             raise InputError(f"rounds={self.rounds} is no distance between rounds; give a whole number of at least 1.")
-        if self.timer_seconds is not None and not (self.timer_seconds > 0 and math.isfinite(self.timer_seconds)):
-            raise InputError(f"timer_seconds={self.timer_seconds} is no period; give seconds above 0.")
+        if self.timer_seconds is not None and not 0 < self.timer_seconds <= LONGEST:
+            raise InputError(
+                f"timer_seconds={self.timer_seconds} is no period; give seconds from above 0 to {LONGEST:g}."
+            )
 
     def realised(self, finished: ArrayLike, *, began: float) -> Participation:
         """The most that a device which keeps it can have taken part in rounds that finished at these times.

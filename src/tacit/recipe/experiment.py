@@ -21,6 +21,7 @@ from tacit.privacy import Guarantee
 from tacit.privacy.delta import LARGEST
 from tacit.privacy.strategy import Matrix
 from tacit.recipe.complaint import first_complaint
+from tacit.recipe.deployment_section import DeploymentSection
 from tacit.recipe.model_section import DEFAULT, Network, section_of
 from tacit.recipe.sections import (
     NONE,
@@ -57,6 +58,7 @@ class Recipe(Section):
     training_loss: TrainingLossSection | None = None
     aggregation: AggregationSection | None = None
     population: PopulationSection | None = None
+    deployment: DeploymentSection | None = None
     evaluation: EvaluationSection = EvaluationSection()
     run: RunSection = RunSection()
 
@@ -121,6 +123,17 @@ class Recipe(Section):
                 f"privacy.stands_in_for={larger} is not above rounds.report_goal={goal}, and a cohort stands in for a "
                 f"larger one only; give more than {goal}, or drop it."
             )
+        return self
+
+    @model_validator(mode="after")
+    def _asks_devices_that_there_are(self) -> Self:
+        if self.deployment is None:
+            return self
+        if self.population is not None:
+            raise ValueError(
+                "[population] simulates who comes and [deployment] asks real devices; drop one of the two sections."
+            )
+        self.deployment.check(self.rounds, self.aggregation)
         return self
 
     @classmethod
@@ -223,6 +236,10 @@ class Recipe(Section):
         """The same experiment, its epsilon given at `delta`."""
         return self.model_copy(update={"privacy": self.privacy.model_copy(update={"delta": delta})})
 
+    def clients(self, cached: int) -> int:
+        """How many may take part: about so many real devices, or else the training clients of the cache."""
+        return cached if self.deployment is None else self.deployment.devices
+
     def guarantee(self, matrix: Matrix | None = None) -> Guarantee:
         """What the planned run promises; with adaptive clipping, updates and counts together [paper 1, Theorem 1].
 
@@ -260,6 +277,7 @@ class Recipe(Section):
             clipping=self._clipping(rest),
             loss=loss,
             secure=None if self.aggregation is None else self.aggregation.settings(),
+            separation=None if self.deployment is None else self.deployment.separation(self.rounds),
         )
 
     def _training_loss(self, planned: Guarantee) -> tuple[PrivateLoss | None, Guarantee]:

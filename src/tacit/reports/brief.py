@@ -53,9 +53,10 @@ def of_training(summary: "RunSummary", test: Mapping[str, float], rounds: int) -
 def _accuracy(summary: "RunSummary", test: Mapping[str, float], rounds: int) -> str:
     if not test:
         return f"stopped after {rounds:,} of {summary.planned_rounds:,} rounds; go on with `{summary.resume}`"
+    how = "on the server's own clients" if summary.deployed else "as only a simulation knows it"
     return (
         f"accuracy on {test['clients']:.0f} clients never trained on: top-1 {test['top1_accuracy']:.2%}, "
-        f"top-3 {test['top3_accuracy']:.2%} (exact, as only a simulation knows it; in-vocabulary words, "
+        f"top-3 {test['top3_accuracy']:.2%} (exact, {how}; in-vocabulary words, "
         f"{test['oov_rate']:.1%} of words are not)"
     )
 

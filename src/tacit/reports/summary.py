@@ -58,6 +58,17 @@ class Rounds:
             "training_seconds": seconds,
             "participations": int(self.participants.sum()),
             "dropped_clients": int(self.dropped.sum()),
+            **(self._of_simulations if self.simulated else {}),
+        }
+
+    @property
+    def simulated(self) -> bool:
+        """Whether losses and clipped updates were seen, as only a simulation sees them; else they are not numbers."""
+        return not bool(np.isnan(self.loss).any())
+
+    @property
+    def _of_simulations(self) -> dict[str, float]:
+        return {
             "clipped_first_round": float(self.clipped[0]),
             "clipped_last_round": float(self.clipped[-1]),
             "loss_first_round": float(self.loss[0]),
@@ -96,6 +107,11 @@ class RunSummary:
     @property
     def released(self) -> int:
         return self.accounts.released
+
+    @property
+    def deployed(self) -> bool:
+        """Whether real devices trained it."""
+        return self.metadata.deployment is not None
 
     @property
     def planned_rounds(self) -> int:
@@ -205,7 +221,7 @@ def _rounds(run: Run, accounts: Accounts) -> Rounds:
     losses = [row.measures["private_loss"] for row in rows if "private_loss" in row.measures]
     return Rounds(
         seconds=np.array(seconds, np.float64),
-        participants=np.bincount(accounts.round_of, minlength=released)[:released].astype(np.int64),
+        participants=accounts.log.counts(released),
         dropped=np.array([each.dropped for each in updates], np.int64),
         loss=np.array([row.measures.get("loss", math.nan) for row in rows], np.float64),
         clipped=np.array([row.measures.get("clipped", math.nan) for row in rows], np.float64),

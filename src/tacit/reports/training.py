@@ -55,6 +55,13 @@ EXACT = Label(
 )
 
 
+EXACT_OF_DEVICES = Label(
+    "EXACT NUMBERS",
+    "accuracies on the server's own clients, counts and times of rounds, which nothing here protects: keep this "
+    "folder. What may be published is in the folder `report` beside it.",
+)
+
+
 def write_report(summary: RunSummary, out: Path | None = None) -> ReportFiles:
     """Write the reports of a run, whatever state it is in, into the folders `report` and `simulation` of `out`.
 
@@ -71,7 +78,7 @@ def page(summary: RunSummary) -> Page:
     """Everything that the simulation knows of a run, whatever state it is in."""
     shown = figures(summary)
     return Page(
-        kind=f"{published.KIND}, simulation only",
+        kind=f"{published.KIND}, {'exact numbers' if summary.deployed else 'simulation only'}",
         title=summary.name,
         when=published.when(summary),
         blocks=(
@@ -94,7 +101,7 @@ def page(summary: RunSummary) -> Page:
 
 def labels(summary: RunSummary) -> tuple[Label, ...]:
     """What stands before everything else: that nothing here is to be published, and whatever went wrong."""
-    return (EXACT, *failures(summary), *summary.labels)
+    return (EXACT_OF_DEVICES if summary.deployed else EXACT, *failures(summary), *summary.labels)
 
 
 def headline(summary: RunSummary) -> dict[str, Any]:
@@ -180,14 +187,18 @@ def _rounds(summary: RunSummary) -> list[Block]:
     totals = summary.rounds.totals
     if not totals:
         return [Heading("The rounds"), Paragraph("None is done yet.")]
-    rows = (
+    rows: tuple[tuple[str, str], ...] = (
         ("clients per second", f"{totals['clients_per_second']:,.1f}"),
         ("time in rounds", _duration(totals["training_seconds"])),
         ("participations", f"{totals['participations']:,.0f}"),
         ("clients dropped (no finite update, or vanished)", f"{totals['dropped_clients']:,.0f}"),
-        ("training loss, first round → last", _from_to(totals, "loss", ".3f")),
-        ("updates clipped, first round → last", _from_to(totals, "clipped", ".0%")),
     )
+    seen = (
+        ("training loss, first round → last", "loss", ".3f"),
+        ("updates clipped, first round → last", "clipped", ".0%"),
+    )
+    if summary.rounds.simulated:
+        rows += tuple((shown, _from_to(totals, what, form)) for shown, what, form in seen)
     return [Heading("The rounds"), Table((*rows, *published.released_rows(summary)))]
 
 
@@ -213,7 +224,8 @@ def figures(summary: RunSummary) -> tuple[Figure, ...]:
         if summary.private and summary.released:
             shown.append(_accuracy_privacy(summary))
     if summary.released:
-        shown.append(_loss_clipped(summary))
+        if summary.rounds.simulated:
+            shown.append(_loss_clipped(summary))
         if summary.rounds.clip_estimate is not None:
             shown.append(published.clip_norm(summary, summary.rounds.clip_estimate))
         if summary.rounds.private_loss is not None:

@@ -21,7 +21,7 @@ from tacit.reports.suggestions import suggestion_table
 from tacit.reports.summary import RunSummary
 from tacit.reports.terms import terms
 from tacit.reports.verdict import price
-from tacit.runs.metadata import SecureSumUsed
+from tacit.runs.metadata import SecureSumUsed, TrainingMetadata
 from tacit.statements.accounts import figures_of
 
 KIND = "report of a training run"
@@ -268,8 +268,7 @@ def _origin(summary: RunSummary) -> tuple[tuple[str, str], ...]:
     return (
         ("run folder", str(summary.path)),
         ("begun", summary.created),
-        ("clients' text", data.source),
-        ("training clients", f"{training.population:,}"),
+        *_whose_text(training),
         ("vocabulary", f"{data.vocabulary_size:,} words ({training.vocabulary['kind']})"),
         ("vocabulary from", training.vocabulary["description"]),
         ("model parameters", f"{training.parameters:,}"),
@@ -278,6 +277,17 @@ def _origin(summary: RunSummary) -> tuple[tuple[str, str], ...]:
         ("keys from", training.key_source),
         ("vocabulary digest", data.vocabulary_sha256),
         ("versions", ", ".join(f"{name} {version}" for name, version in versions.items())),
+    )
+
+
+def _whose_text(training: TrainingMetadata) -> tuple[tuple[str, str], ...]:
+    """Whose text it was trained on; of real devices the operator knows about how many there are."""
+    deployed = training.deployment
+    if deployed is None:
+        return (("clients' text", training.data.source), ("training clients", f"{training.population:,}"))
+    return (
+        ("devices", f"about {deployed.devices:,} that check in as {deployed.population!r}"),
+        ("text of the server's own clients", training.data.source),
     )
 
 

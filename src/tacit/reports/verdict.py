@@ -50,9 +50,11 @@ def price(summary: RunSummary) -> str:
     training = summary.metadata
     if not summary.released:
         return "Nothing is trained yet, and nothing was spent."
+    many = f"{training.population:,}"
+    clients = f"about {many} devices" if summary.deployed else f"{many} clients"
     return (
         f"A next-word model of {training.parameters:,} parameters and {training.data.vocabulary_size - SPECIALS:,} "
-        f"words was trained on the text of {training.population:,} clients, in {summary.released:,} rounds of "
+        f"words was trained on the text of {clients}, in {summary.released:,} rounds of "
         f"{training.report_goal:,}; {_promise(summary)}."
     )
 

@@ -362,6 +362,10 @@ class Run:
         """
         return self._journal.participants()
 
+    def check_counted(self) -> None:
+        """Raises: RunError where the log names who took part, of a run that counts devices only."""
+        self._journal.check_counted()
+
     def counts(self) -> NDArray[np.int64]:
         """(steps,) how many took part in each step, whether or not it is known who."""
         return np.array([each.clients for each in self._journal.read().done], np.int64)

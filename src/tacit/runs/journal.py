@@ -186,6 +186,17 @@ class Journal:
         steps = np.repeat(np.arange(len(kept)), [each.size for each in kept])
         return steps, np.concatenate([np.zeros(0, np.int64), *kept])
 
+    def check_counted(self) -> None:
+        """RunError where a step names who took part, in a run whose devices have no identities."""
+        named = next((each.step.step for each in self.read().done if each.participants is not None), None)
+        with self._complaints():
+            row = self._database.execute("SELECT MIN(step) FROM participants").fetchone()
+        if named is not None or row[0] is not None:
+            raise RunError(
+                f"step {row[0] if named is None else named} in '{self.folder / DATABASE}' names who took part, and the "
+                f"devices of this run have no identities; {RESTORE}."
+            )
+
     # -- writing ---------------------------------------------------------------------------------------------------
 
     @contextmanager

@@ -71,6 +71,16 @@ class SecureSumUsed:
 
 
 @dataclass(frozen=True, kw_only=True)
+class DeploymentUsed:
+    """Real devices without identities, and what each of them keeps by itself."""
+
+    population: str  # the name by which they check in
+    devices: int  # about how many there are, by the operator's word
+    rounds: int | None  # each takes part in none that comes fewer rounds after its last; None: it counts none
+    timer_seconds: float | None  # each stays away for so long; None: it has no timer
+
+
+@dataclass(frozen=True, kw_only=True)
 class TrainingMetadata(Metadata):
     """Of a run of `tacit.train`."""
 
@@ -80,7 +90,7 @@ class TrainingMetadata(Metadata):
     recipe: str  # the same with the mechanism's numbers filled in
     data: CacheUsed
     vocabulary: Mapping[str, str]  # kind and description of where it comes from
-    population: int  # training clients
+    population: int  # training clients, or about so many real devices
     report_goal: int
     participation: Mapping[str, int]  # as planned
     guarantee: Mapping[str, Any]  # of the model updates, as `statements.accounts` writes it
@@ -90,6 +100,7 @@ class TrainingMetadata(Metadata):
     first_model: FirstModelUsed | None
     stands_in_for: int | None  # the report goal of the larger cohort whose signal-to-noise it has
     simulated: Mapping[str, Any] | None  # the simulated population
+    deployment: DeploymentUsed | None = None  # real devices; None: clients of the cache, or of one's own collector
     evaluation: Mapping[str, Any]
     hooks: Mapping[str, str] = field(default_factory=dict)  # parts of the program's own, by argument: qualified names
     why_mechanism: str | None = None  # of one that the recipe left to the program

@@ -28,18 +28,29 @@ def reconciled(run: Run) -> Run:
     Each step has as many participants as clients were summed or dropped in each of its releases, whose round it is;
     its sums have the keepers, the encoding and the least reports that the run says of all;
     they are clients that there are, no more than there are, and none more often or sooner than the draw allows, where
-    the draw is ours; a file of a step that is still there is the one that the step names, and at most one is there
-    that no step names (a process was killed before its row). Raises: RunError naming the first that differs.
+    the draw is ours; where devices have no identities none is named, and the rounds finished one after another; a file
+    of a step that is still there is the one that the step names, and at most one is there that no step names (a process
+    was killed before its row). Raises: RunError naming the first that differs.
     """
-    steps = run.steps()
-    step_of, client_of = run.participations()
-    ends = np.searchsorted(step_of, np.arange(len(steps) + 1))  # whoever trains may have added steps since
-    for step, count in zip(steps, np.diff(ends).tolist(), strict=True):
-        if complaint := _of_step(run, step, count):
-            raise _refusal(run, f"step {step.step}", complaint)
-    _check_clients(run, ends, client_of[: ends[-1]])
+    steps = run.steps()  # whoever trains may add steps meanwhile
+    if _deployed(run):
+        run.check_counted()
+        _check_times(run, len(steps))
+        _check_steps(run, steps, run.counts()[: len(steps)])
+    else:
+        step_of, client_of = run.participations()
+        ends = np.searchsorted(step_of, np.arange(len(steps) + 1))
+        _check_steps(run, steps, np.diff(ends))
+        _check_clients(run, ends, client_of[: ends[-1]])
     _check_files(run, steps)
     return run
+
+
+def _check_steps(run: Run, steps: list[Step], counts: NDArray[np.int64]) -> None:
+    """counts: (steps,) how many took part in each. Raises: RunError for the first step that cannot be."""
+    for step, count in zip(steps, counts.tolist(), strict=True):
+        if complaint := _of_step(run, step, count):
+            raise _refusal(run, f"step {step.step}", complaint)
 
 
 def _refusal(run: Run, where: str, complaint: str) -> RunError:
@@ -55,7 +66,7 @@ def _of_step(run: Run, step: Step, participants: int) -> str | None:
     for each in sums:
         if each.get("round") != step.step:
             return f"released a sum of round {each.get('round')!r}"
-        if complaint := _of_sum(each, participants, own_collector="collector" in _hooks(run)):
+        if complaint := _of_sum(each, participants, own_log="collector" in _hooks(run) and not _deployed(run)):
             return complaint
         if isinstance(run.metadata, TrainingMetadata) and (complaint := _of_secure_sum(each, run.metadata.secure)):
             return complaint
@@ -67,10 +78,10 @@ def _of_step(run: Run, step: Step, participants: int) -> str | None:
     return None
 
 
-def _of_sum(release: Mapping[str, Any], participants: int, *, own_collector: bool) -> str | None:
-    """Ours logs whoever trained; a collector of the program's own logs at least whoever is in the sum."""
+def _of_sum(release: Mapping[str, Any], participants: int, *, own_log: bool) -> str | None:
+    """Ours has whoever trained; what a collector of the program's own logs has at least whoever is in the sum."""
     reports, dropped = _whole(release, "reports"), _whole(release, "dropped")
-    fits = reports <= participants if own_collector else reports + dropped == participants
+    fits = reports <= participants if own_log else reports + dropped == participants
     if reports < 0 or dropped < 0 or not fits:
         return f"has {reports:,} reports and {dropped:,} dropped clients, and {participants:,} participations"
     return None
@@ -99,6 +110,19 @@ def _whole(release: Mapping[str, Any], name: str) -> int:
 
 def _hooks(run: Run) -> Mapping[str, str]:
     return run.metadata.hooks if isinstance(run.metadata, TrainingMetadata) else {}
+
+
+def _deployed(run: Run) -> bool:
+    return isinstance(run.metadata, TrainingMetadata) and run.metadata.deployment is not None
+
+
+def _check_times(run: Run, steps: int) -> None:
+    """Raises: RunError for a step that finished before the one before it, which a timer cannot be counted by."""
+    before = run.metadata.created
+    for step, finished, _ in run.times()[:steps]:
+        if finished < before:
+            raise _refusal(run, f"step {step}", f"finished {before - finished:.3g} seconds before it can have begun")
+        before = finished
 
 
 # -- clients -----------------------------------------------------------------------------------------------------------

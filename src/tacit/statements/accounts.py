@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.errors import RunError, UnknownRelease
 from tacit.privacy import Guarantee, Participation
@@ -20,6 +19,7 @@ from tacit.privacy.strategy import Banded, Dense, Record, Strategy, strategy_fro
 from tacit.runs import Run, TrainingMetadata
 from tacit.statements.facts import Extrapolation
 from tacit.statements.ledger import MODEL_UPDATE, Ledger, ledger_record, release_from, strategy_of
+from tacit.statements.participation_log import ParticipationLog, log_of
 
 # A tree's exact sensitivity takes up to 4 ms where clients come often, so a curve has at most this many points.
 CURVE_POINTS = 256
@@ -45,8 +45,7 @@ class Accounts:
     planned: Composition
     realised: Composition | None
     ledger: Ledger
-    round_of: NDArray[np.int64]  # (participations,)
-    client_of: NDArray[np.int64]
+    log: ParticipationLog  # of the released rounds
     delta: float
 
     @property
@@ -92,19 +91,16 @@ def accounts_of(run: Run, delta: float | None = None) -> Accounts:
     rows = run.steps()
     ledger = Ledger(tuple(release_from(each) for row in rows for each in row.releases), matrix=_kept_matrix(run))
     released = len(rows)
-    round_of, client_of = run.participations()
-    seen = round_of < released
-    round_of, client_of = round_of[seen], client_of[seen]
+    log = log_of(run, released)
     planned, realised = planned_in_all(run), None
     if released:
-        realised = ledger.composition(Participation.realised(released, round_of, client_of))
+        realised = ledger.composition(log.realised(released))
         _check_sequences(planned, realised)
     return Accounts(
         planned=planned,
         realised=realised,
         ledger=ledger,
-        round_of=round_of,
-        client_of=client_of,
+        log=log,
         delta=trained(run).delta if delta is None else delta,
     )
 
@@ -218,37 +214,11 @@ def spent(accounts: Accounts, rounds: Iterable[int] | None = None) -> list[Spent
     if len(wanted) > most:
         kept = np.linspace(0, len(wanted) - 1, most).round().astype(int)
         wanted = [wanted[at] for at in kept]
-    separations, counts = _prefixes(released, accounts.round_of, accounts.client_of)
     for first in wanted:
-        participation = Participation(
-            rounds=first,
-            min_separation=int(min(separations[first - 1], first)),
-            max_participations=int(counts[first - 1]),
-        )
-        promised = accounts.realised.with_participation(participation)
+        promised = accounts.realised.with_participation(accounts.log.prefix(first))
         price = Spent(rounds=first, zcdp=promised.zcdp, epsilon=promised.epsilon(accounts.delta))
         prices.append(price)
     return prices
-
-
-def _prefixes(
-    released: int, round_of: NDArray[np.int64], client_of: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Smallest separation and largest count within the rounds 0..t, for every t: each (released,).
-
-    The separation is `released` as long as nobody came twice.
-    """
-    separations = np.full(released, released, np.int64)
-    counts = np.ones(released, np.int64)
-    order = np.lexsort((round_of, client_of))
-    when, who = round_of[order], client_of[order]
-    begins = np.flatnonzero(np.diff(who, prepend=-1))  # clients are numbered from 0
-    participations = np.diff(np.concatenate((begins, [who.size])))
-    nth = np.arange(who.size) - np.repeat(begins, participations) + 1  # the client's first, second, ... participation
-    np.maximum.at(counts, when, nth)
-    again = np.flatnonzero(nth > 1)
-    np.minimum.at(separations, when[again], when[again] - when[again - 1])
-    return np.minimum.accumulate(separations), np.maximum.accumulate(counts)
 
 
 def extrapolation_of(run: Run, planned: Composition) -> Extrapolation | None:
@@ -295,10 +265,8 @@ def ledger_of(run: Run) -> Ledger:
 
 
 def participation_of(run: Run, steps: int) -> Participation:
-    """Who took part in the first `steps` steps, measured from the log."""
-    step_of, client_of = run.participations()
-    seen = step_of < steps
-    return Participation.realised(steps, step_of[seen], client_of[seen])
+    """Who took part in the first `steps` steps, measured from the log where it says so."""
+    return log_of(run, steps).realised(steps)
 
 
 def spent_by_step(run: Run, delta: float) -> list[Spent]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from tacit.errors import InputError
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Participation
+from tacit.privacy.separation import DeviceSeparation
 from tacit.statements.local_releases import PREFIX_VOTES, LocalReports
 
 LARGEST = 2**53  # whole numbers that every program reads alike
@@ -40,19 +41,48 @@ def check_came(came: Participation, participations: int, population: int) -> Non
     came: measured from the log, so that somebody did come `max_participations` times, and `min_separation` is the
     number of rounds where nobody came twice. A client is in a round once, and each round has a participant.
     """
-    rounds, most, apart = came.rounds, came.max_participations, came.min_separation
-    check_count("rounds", rounds, least=1)
     check_count("population", population, least=1)
-    check_count("participations", participations, least=rounds)
-    if (most - 1) * apart >= rounds:
-        raise InputError(f"nobody comes {most} times in {rounds} rounds, {apart} rounds apart; {ASK}.")
-    if most == 1 and apart != rounds:
-        raise InputError(f"nobody came twice, and yet {apart} of {rounds} rounds lie between; {ASK}.")
+    _check_pattern(came, participations)
+    most = came.max_participations
     if participations > population * most:
         raise InputError(
             f"{participations:,} participations of {population:,} clients are more than {most} of some client, the "
             f"most that anyone came; {ASK}."
         )
+
+
+def check_kept(came: Participation, participations: int, kept: DeviceSeparation) -> None:
+    """InputError where devices that keep this separation cannot have come so in a run of `participations` rows.
+
+    How many devices there are is the operator's guess, so nothing follows from it.
+    """
+    _check_pattern(came, participations)
+    if kept.rounds is None:
+        return
+    most = Participation.worst_case(rounds=came.rounds, min_separation=min(kept.rounds, came.rounds))
+    sooner = came.min_separation < most.min_separation or came.max_participations > most.max_participations
+    if sooner or (kept.timer_seconds is None and came != most):
+        raise InputError(f"devices that stay away for {kept.rounds} rounds came with {came}; {ASK}.")
+
+
+def check_planned(limits: Participation, kept: DeviceSeparation) -> None:
+    """InputError where what devices keep is not what was planned with, or only expected where they keep a timer."""
+    if kept.rounds is not None and (limits.min_separation, limits.effective) != (
+        kept.rounds,
+        Participation.worst_case(rounds=limits.rounds, min_separation=kept.rounds),
+    ):
+        raise InputError(f"devices keep {kept.rounds} rounds between, and what was planned is {limits}; {ASK}.")
+
+
+def _check_pattern(came: Participation, participations: int) -> None:
+    """InputError where no client can have come so in these rounds, each of which has a participant."""
+    rounds, most, apart = came.rounds, came.max_participations, came.min_separation
+    check_count("rounds", rounds, least=1)
+    check_count("participations", participations, least=rounds)
+    if (most - 1) * apart >= rounds:
+        raise InputError(f"nobody comes {most} times in {rounds} rounds, {apart} rounds apart; {ASK}.")
+    if most == 1 and apart != rounds:
+        raise InputError(f"nobody came twice, and yet {apart} of {rounds} rounds lie between; {ASK}.")
 
 
 def check_cohort(goal: int, population: int, rounds: int, planned: Participation | None) -> None:

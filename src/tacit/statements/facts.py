@@ -13,6 +13,7 @@ from tacit.errors import InputError, TacitError
 from tacit.privacy.composition import BIT_NORM, Composition, ReleasedSequence
 from tacit.privacy.guarantee import OPERATING_SYSTEM, Guarantee
 from tacit.privacy.participation import Participation
+from tacit.privacy.separation import DeviceSeparation
 from tacit.privacy.strategy import Record, Strategy, strategy_from_record
 from tacit.records import from_plain, json_ready, to_plain
 from tacit.statements.contradictions import (
@@ -22,7 +23,9 @@ from tacit.statements.contradictions import (
     check_clip_norms,
     check_cohort,
     check_keepers,
+    check_kept,
     check_limits,
+    check_planned,
     check_seal,
 )
 from tacit.statements.ledger import CLIP_ESTIMATE, EVERY_ROUND, MODEL_UPDATE, accountable
@@ -50,8 +53,8 @@ ADJACENCIES = {
     ),
 }
 VOCABULARIES = ("public", "word list", "discovered", "private")
-# What stands in the record of some runs only: those of adaptive clipping, of a simulation, with keepers.
-_ABSENT = {"clip_norms": (), "simulated": None, "simulation": "", "keepers": 0}
+# What stands in the record of some runs only: of adaptive clipping, a simulation, keepers, real devices.
+_ABSENT = {"clip_norms": (), "simulated": None, "simulation": "", "keepers": 0, "separation": None}
 ROUNDED_MULTIPLIERS = 0.02  # papers print 0.54 at 500 reports for 7, not 7.02, at 6,500
 
 
@@ -93,7 +96,9 @@ class TrainingFacts:
     guarantee; `public_data` what was used besides. `key_source` is "operating system" or "fixed seed N".
     `verify_command` re-derives the figures from the run itself. Of a planned run, `simulated` is what a simulation,
     described in words by `simulation`, saw its devices do. `keepers` parties each added the noise that is accounted
-    to the sums of updates, in the server's place; 0: the server did. InputError where the facts contradict each other.
+    to the sums of updates, in the server's place; 0: the server did. `separation` is what devices without identities
+    kept, each by itself: `participations` are counted then, `realised` is the most that a device which kept it can have
+    done, and `population` is the operator's guess. InputError where the facts contradict each other.
     """
 
     format: ClassVar[str] = "tacit statement 1"
@@ -123,6 +128,7 @@ class TrainingFacts:
     simulated: Participation | None = None
     simulation: str = ""
     keepers: int = 0
+    separation: DeviceSeparation | None = None
 
     def __post_init__(self) -> None:
         choose("unit", self.unit, tuple(UNITS))
@@ -156,6 +162,8 @@ class TrainingFacts:
     def _check_who_came(self) -> None:
         limits = self.planned.participation
         check_limits(limits)
+        if self.separation is not None:
+            check_planned(limits, self.separation)
         if self.realised is None or self.participations is None:
             if (self.realised is None) != (self.participations is None):
                 raise InputError("participations are counted in the log of a run that was made, and of no other.")
@@ -164,7 +172,10 @@ class TrainingFacts:
             return
         came = self.realised.participation
         check_cohort(self.report_goal, self.population, limits.rounds, None)  # who came, the log says
-        check_came(came, self.participations, self.population)
+        if self.separation is None:
+            check_came(came, self.participations, self.population)
+        else:
+            check_kept(came, self.participations, self.separation)
         if came.rounds > limits.rounds:
             raise InputError(f"{came.rounds} rounds were released of {limits.rounds} planned; {ASK}.")
 

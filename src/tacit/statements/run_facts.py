@@ -17,12 +17,14 @@ from tacit.privacy.strategy import Record
 from tacit.records import from_plain
 from tacit.runs import Run
 from tacit.runs.metadata import AskingMetadata, DiscoveryMetadata, SecureSumUsed, TrainingMetadata
+from tacit.statements import text_devices
 from tacit.statements.accounts import Accounts, accounts_of, extrapolation_of, ledger_of, participation_of, trained
 from tacit.statements.facts import SideRelease, TrainingFacts
 from tacit.statements.facts_analytics import DiscoveryFacts, EvaluationFacts
 from tacit.statements.ledger import CLIP_ESTIMATE
 from tacit.statements.local_releases import LocalReports
 from tacit.statements.markdown import one_line
+from tacit.statements.participation_log import separation_of
 from tacit.statements.population import PopulationSpent
 from tacit.statements.statement import Statement, evaluation_figures, statement
 
@@ -93,6 +95,7 @@ def training_facts(run: Run, accounts: Accounts) -> TrainingFacts:
         population=training.population,
         report_goal=report_goal,
         cohort_rule=_cohort_rule(run, accounts.participation, report_goal),
+        separation=separation_of(run),
         vocabulary_kind=vocabulary["kind"],
         vocabulary_description=vocabulary["description"],
         released=(
@@ -103,10 +106,10 @@ def training_facts(run: Run, accounts: Accounts) -> TrainingFacts:
         public_data=PUBLIC_DATA[vocabulary["kind"]] + _first_text(run),
         verify_command=account_run_command(run, accounts.delta),
         key_source=training.key_source,
-        unit="client",
+        unit="client" if training.deployment is None else "device",
         aggregation=_aggregation(run),
         extrapolation=extrapolation_of(run, accounts.planned),
-        participations=accounts.client_of.size if happened else None,
+        participations=accounts.log.participations if happened else None,
         seal=run.seals[accounts.released] if happened else None,
         budget=budget_of(run),
         keepers=0 if training.secure is None else training.secure.keepers,
@@ -114,8 +117,12 @@ def training_facts(run: Run, accounts: Accounts) -> TrainingFacts:
 
 
 def _cohort_rule(run: Run, limits: Participation, report_goal: int) -> str:
-    """How the limits are kept: by the draw, by the timers of a simulated population, or by nobody that we know."""
-    simulated, hooks = trained(run).simulated, trained(run).hooks
+    """How the limits are kept: by real devices, by the draw, by the timers of a simulated population, or by nobody that
+    we know.
+    """
+    simulated, hooks, deployed = trained(run).simulated, trained(run).hooks, trained(run).deployment
+    if deployed is not None:
+        return text_devices.cohort_rule(deployed, report_goal)
     if own := hooks.get("collector", hooks.get("sampler")):
         which = "collector, which asks the devices" if "collector" in hooks else "sampler, which draws the cohorts"
         return (
@@ -138,6 +145,8 @@ def _cohort_rule(run: Run, limits: Participation, report_goal: int) -> str:
 def _aggregation(run: Run) -> str:
     """Who sums the updates; of a collector of the program's own, what the guarantee takes on its word."""
     own, secure = trained(run).hooks.get("collector"), trained(run).secure
+    if own is not None and trained(run).deployment is not None:
+        return text_devices.aggregation(own, None if secure is None else _encoded(secure))
     if own is not None:
         asked = "" if secure is None else f", {_encoded(secure)},"
         return (
@@ -209,6 +218,8 @@ def _first_text(run: Run) -> tuple[str, ...]:
 
 def _looked_at(run: Run) -> tuple[str, ...]:
     asked = trained(run).evaluation
+    if trained(run).deployment is not None:
+        return text_devices.looked_at(asked["clients"], asked["every"], asked["test_clients"])
     return (
         f"the text of up to {asked['clients']:,} validation clients every {asked['every']:,} rounds and of "
         f"up to {asked['test_clients']:,} test clients at the end (accuracies without noise, which the run's folder "
@@ -342,7 +353,9 @@ def _published_path(run: Run) -> Path:
 
 
 def resume_command(run: Run) -> str:
-    """The command line that carries the run on."""
+    """The command line that carries the run on; of one that real devices train, the server's."""
+    if isinstance(run.metadata, TrainingMetadata) and run.metadata.deployment is not None:
+        return "tacit serve RECIPE"
     return f"tacit resume {one_line(shlex.quote(str(run.path)))}"
 
 

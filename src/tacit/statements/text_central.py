@@ -10,6 +10,7 @@ from tacit.privacy.strategy import (
     Strategy,
 )
 from tacit.statements.facts import SideRelease, TrainingFacts
+from tacit.statements.text_devices import who_came
 
 FLOATING_POINT = (
     "the analysis is of real numbers. Noised sums are released on a grid that is chosen before the data; what floating "
@@ -43,10 +44,12 @@ def trusted_keepers(keepers: int) -> str:
 def accesses(facts: TrainingFacts) -> str:
     """Item 2a."""
     promise = "The guarantee applies to" if facts.planned.private else "There is no guarantee for"
+    guessed = "" if facts.separation is None else "about "
+    clients = "clients" if facts.separation is None else "devices, by the operator's word"
     lines = [
-        f"{promise} the use of clients' text in a single training run over a population of {facts.population:,} "
-        "clients, for every client that keeps the participation limits; one that does not keep them does not "
-        "weaken the guarantee of the others.",
+        f"{promise} the use of clients' text in a single training run over a population of {guessed}"
+        f"{facts.population:,} {clients}, for every client that keeps the participation limits; one that does not keep "
+        "them does not weaken the guarantee of the others.",
         "Trying settings on the same clients and choosing a model by what it scores are not part of the run and "
         "have no guarantee.",
         f"Vocabulary ({facts.vocabulary_kind}): {facts.vocabulary_description}.",
@@ -127,6 +130,12 @@ def assumptions(facts: TrainingFacts) -> str:
 
 def _who_came(facts: TrainingFacts) -> list[str]:
     """Who took part and what enforces it; of a planned run, who is to, and what a simulation saw."""
+    if facts.realised and facts.separation is not None and facts.participations is not None:
+        limits = _limits(facts.realised.participation)
+        return [
+            f"- {who_came(facts.participations, limits, facts.separation)}",
+            f"- Participation is enforced so: {facts.cohort_rule}.",
+        ]
     if facts.realised:
         return [
             f"- Realised, measured from the log of the run, {facts.participations:,} participations: "

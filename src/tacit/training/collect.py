@@ -142,6 +142,10 @@ def checked(collected: Collected, task: TrainingTask) -> Collected:
         wrong = "a sum that is not finite"
     elif not isinstance(collected.clients, int) and len(np.unique(collected.clients)) < len(collected.clients):
         wrong = "a client twice"
+    elif isinstance(collected.clients, int) and collected.clients != collected.reports + collected.dropped:
+        wrong = (
+            f"{collected.clients} devices of which {collected.reports} reported and {collected.dropped} were dropped"
+        )
     elif collected.came < collected.reports:
         wrong = f"{collected.reports} reports of {collected.came} clients"
     elif collected.short_updates is None and task.clip_estimate is not None:

@@ -1,0 +1,79 @@
+"""The sentences of a statement about real devices without identities: who keeps them apart, and who adds them up."""
+
+from tacit.privacy.separation import DeviceSeparation
+from tacit.runs.metadata import DeploymentUsed
+
+OURS = "tacit.deployment."  # a collector of this software, by its qualified name
+
+
+def cohort_rule(used: DeploymentUsed, report_goal: int) -> str:
+    """Who keeps two participations of a device apart, and what each end could do about it."""
+    first = (
+        f"the first {report_goal:,} reports of a round are used, of devices that come when they may; no server knows "
+        "which device came before, so each device keeps the separation for itself, and nobody else enforces it"
+    )
+    by_index = (
+        f"it refuses a round whose number, which the operator signs, is less than {used.rounds:,} above that of its "
+        "last one, so that the limits are known before training and hold however fast the rounds are; a server that "
+        "gave its rounds other numbers would have signed what two devices can hold against each other"
+        if used.rounds is not None
+        else ""
+    )
+    by_timer = (
+        f"it stays away for {hours(used.timer_seconds)} by its own clock, from before it sends anything; how many "
+        "rounds that was follows from when the server logged them, a round being taken to begin when the one before "
+        "it finished, so that a server which logged its rounds closer together than they were would promise too much"
+        if used.timer_seconds is not None
+        else ""
+    )
+    expected = "" if used.rounds is not None else ". The planned limits are an expectation, and the realised ones hold"
+    return f"{first}: {'; besides, '.join(each for each in (by_index, by_timer) if each)}{expected}"
+
+
+def hours(seconds: float) -> str:
+    """A timer for people."""
+    return f"{seconds / 3600:g} hours"
+
+
+def aggregation(collector: str, encoded: str | None) -> str:
+    """Who adds up what devices send; encoded: what is done to an update first."""
+    asked = "" if encoded is None else f", {encoded}; the integers are added modulo a power of two"
+    if not collector.startswith(OURS):
+        return (
+            f"by a collector that is no part of this software ({collector}); that a round's sum has one report of a "
+            f"device, with an update no longer than the clip norm{asked} is its promise and the devices'"
+        )
+    return (
+        f"by the server of this software ({collector}); a device clips its update, and sends one report of a round, by "
+        f"itself{asked}. The server sees each report as it comes and keeps sums of several only; nothing but the "
+        "connection keeps a report from others. A device that sends more than its share weakens the model, and not the "
+        "guarantee of the others"
+    )
+
+
+def looked_at(evaluation_clients: int, every: int, test_clients: int) -> tuple[str, ...]:
+    """What is used without any guarantee when devices train."""
+    return (
+        f"the text of up to {evaluation_clients:,} validation clients every {every:,} rounds and of up to "
+        f"{test_clients:,} test clients at the end, of the server's own cache (accuracies without noise, which the "
+        "run's folder keeps and the report leaves out)",
+        "of each round how many devices reported and how many were dropped, and its time, without noise, which the "
+        "run's folder keeps and the report leaves out; the folder does not say who they were",
+        "whatever was tried on the same devices before this run to choose its settings",
+    )
+
+
+def who_came(participations: int, limits: str, kept: DeviceSeparation) -> str:
+    """What is realised where nobody can measure it; limits: those that follow, in words."""
+    rules = []
+    if kept.rounds is not None:
+        rules.append(f"stays away from the {kept.rounds - 1:,} rounds after one of its own")
+    if kept.timer_seconds is not None:
+        rules.append(f"stays away for {hours(kept.timer_seconds)}")
+    return (
+        f"Realised, from the log of the run, which counts {participations:,} participations of devices without "
+        f"identities: whoever {' and '.join(rules)} came at most so: {limits}. It counts under the assumption that "
+        "when a device comes does not depend on what anyone typed. A device that keeps this has the guarantee, "
+        "whatever the others do; one that does not (a clock set forward, a record lost) has less, and takes nothing "
+        "from the others."
+    )
