@@ -3,6 +3,7 @@
     python benchmarks/typing_ab.py --null --base trigram:caches/chat --data DATA/chat-en.test.parquet
     python benchmarks/typing_ab.py --base trigram:caches/public --data DATA/chat-en.test.parquet --runs runs/typing \\
         --name chat --arms start=runs/start blt=runs/chat-blt-{seed} --seeds 3
+    python benchmarks/typing_ab.py --foreseen --base trigram:caches/public --data DATA/chat-en --arms start=runs/start
 
 `--null` has the same users type on the same keyboard twice with other slips (and other habits) each time, for with the
 same ones every change is exactly zero; so it may be zero by chance only. It prints, for each measure, in how many of
@@ -10,9 +11,13 @@ the tests the 95% interval of the change covers zero, what the launch rule says 
 words a CPU-second are typed.
 
 With arms every pair is a run of `tacit type`, made or gone on with where it was stopped, or read where it is finished.
-The users are the same in all; a seed is that of the training, where the path has {seed}, and of the typists' slips. It
+The users are the same in all; a seed is that of the training, where a path has {seed}, and of the typists' slips. It
 prints one JSON line a pair, one an arm and column (the mean over seeds of the relative change with its 95% interval by
 Student's t, and in how many seeds the interval over users was wholly above or below 0), and the papers' rows.
+
+`--foreseen` types nothing: it has the base and each arm read the same text without slips, and prints of each
+its cross-entropy, in nats a word that the model knows, and how often such a word is its first or among its first three;
+a better cross-entropy may come with worse ranks.
 """
 
 import argparse
@@ -33,10 +38,13 @@ from tacit.compute import Hardware
 from tacit.data.typed_sentences import Share, TypingUser
 from tacit.evaluation.launch import CAUTIOUS, decide, gains_of
 from tacit.evaluation.paired_bootstrap import Change, changes_of
-from tacit.evaluation.typing import Keyboard, type_sentences
+from tacit.evaluation.typing import UNSPELLED, Keyboard, type_sentences
 from tacit.evaluation.typing_settings import TypingSettings
 from tacit.evaluation.typist import Typist
-from tacit.jobs.typing_test import open_test
+from tacit.jobs.phone_models import phone_model
+from tacit.jobs.typing_test import open_test, sentences_of
+from tacit.keyboard.phone_model import PhoneModel
+from tacit.keyboard.vocabulary import OOV, SPECIALS
 from tacit.progress import silent
 
 RESAMPLES = 2_000
@@ -113,7 +121,7 @@ def typed(given: argparse.Namespace, settings: TypingSettings, name: str, model:
     """The measures of one pair; its run is made, or gone on with, or read."""
     out = given.runs / f"{given.name}-{name}-{seed}"
     result = tacit.type_ab(
-        given.base,
+        given.base.format(seed=seed),
         model.format(seed=seed),
         given.data,
         out,
@@ -129,6 +137,39 @@ def typed(given: argparse.Namespace, settings: TypingSettings, name: str, model:
     }
     figure("pair", arm=name, seed=seed, words=exact["typed"]["words"], verdict=result.verdict, **said)
     return dict(exact["measures"])
+
+
+def say_foreseen(given: argparse.Namespace, settings: TypingSettings) -> None:
+    """Prints what each model foresees of the text that the arms are typed on, where an arm has seeds of each."""
+    typed = sentences_of(given.data, settings, silent)
+    print("| reads | words | not known | cross-entropy, nats | top-1 | top-3 |")
+    print("|---|--:|--:|--:|--:|--:|")
+    for arm in [f"base={given.base}", *given.arms]:
+        name, _, model = arm.partition("=")
+        for seed in range(1, given.seeds + 1) if "{seed}" in model else [None]:
+            said = name if seed is None else f"{name}, seed {seed}"
+            phone = phone_model(name, model.format(seed=seed))
+            found = np.array(list(foreseen(phone, typed.users)))
+            known = found[~np.isnan(found[:, 0])]
+            nats, rank = known[:, 0], known[:, 1]
+            shares = f"{nats.mean():.3f} | {np.mean(rank < 1):.2%} | {np.mean(rank < 3):.2%}"
+            print(f"| {said} | {len(found):,} | {1 - len(known) / len(found):.1%} | {shares} |", flush=True)
+
+
+def foreseen(model: PhoneModel, users: Sequence[TypingUser]) -> Iterator[tuple[float, float]]:
+    """(nats, how many words are likelier) of every word; nan of one that the model does not know."""
+    for user in users:
+        for sentence in user.sentences:
+            session = model.typing()
+            for word in sentence:
+                written = UNSPELLED if word is None else word.lower() if model.vocabulary.lowercase else word
+                id = model.vocabulary.id_of(written)
+                if id == OOV:
+                    yield math.nan, math.nan
+                else:
+                    logs = session.log_probabilities
+                    yield -float(logs[id]), float(np.sum(logs[SPECIALS:] > logs[id]))
+                session.commit(written)
 
 
 def figure(kind: str, **values: Any) -> None:
@@ -178,6 +219,7 @@ def main() -> None:
     parser.add_argument("--compose", type=float)
     parser.add_argument("--null", action="store_true")
     parser.add_argument("--tests", type=int, default=200)
+    parser.add_argument("--foreseen", action="store_true")
     given = parser.parse_args()
     share = Share(users=given.users, sentences=given.sentences, words=given.words)
     settings = TypingSettings.on(
@@ -188,7 +230,8 @@ def main() -> None:
         more_words=given.more_words,
         compose=given.compose,
     )
-    (say_null if given.null else say_arms)(given, settings)
+    say = say_null if given.null else say_foreseen if given.foreseen else say_arms
+    say(given, settings)
 
 
 if __name__ == "__main__":
