@@ -221,6 +221,29 @@ def test_a_run_s_statement_does_not_go_with_another_model(trained: Path, model: 
     assert not (tmp_path / "phone").exists()
 
 
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"files": {}}, {"step.onnx", "score.onnx", "model.safetensors", "vocabulary.json"}),
+        ({"vocabulary": {"lowercase": True}}, {"vocabulary.json"}),
+        ({"vocabulary": {"provenance": {"kind": "word list", "description": "a list"}}}, {"vocabulary.json"}),
+        ({"files": {"step.onnx": {"bytes": 1}}}, {"step.onnx"}),
+    ],
+)
+def test_a_manifest_that_says_something_else_than_its_files_does_not_hold(
+    changed: dict[str, Any], named: set[str], model: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "phone"
+    tacit.export(model, out)
+    record = json.loads((out / MANIFEST).read_text())
+    for part, values in changed.items():
+        for name, value in values.items():
+            record[part][name] = {**record[part][name], **value} if isinstance(value, dict) else value
+        record[part] = record[part] if values else {}
+    (out / MANIFEST).write_text(json.dumps(record))
+    assert {line.name for line in tacit.verify(out).failed} == {f"exported {name}" for name in named}
+
+
 def test_an_export_with_the_weights_of_another_model_does_not_hold_against_the_run(
     trained: Path, model: Path, tmp_path: Path
 ) -> None:

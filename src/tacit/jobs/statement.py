@@ -178,15 +178,15 @@ def _of_export(path: Path, run: Run | PathLike | None) -> Verification:
     from tacit.keyboard.exported import load_exported  # what cuts words comes with it
 
     exported = load_exported(path)
+    privacy = exported.manifest.privacy
+    if privacy.statement is None and run is not None:
+        raise InputError(f"the export in '{path}' has no statement to hold against a run: {privacy.says}.")
     others = {} if run is None else _of_another_model(exported, run)
     files = tuple(
         CheckedLine(name=f"exported {name}", complaint=exported.complaint(name) or others.get(name))
-        for name in exported.manifest.files
+        for name in exported.names
     )
-    privacy = exported.manifest.privacy
     if privacy.statement is None:
-        if run is not None:
-            raise InputError(f"the export in '{path}' has no statement to hold against a run: {privacy.says}.")
         return Verification(lines=files, promise=privacy.says)
     facts, differs = privacy.statement.get("facts"), None
     stated = facts.get("seal") if isinstance(facts, Mapping) else None

@@ -126,13 +126,14 @@ def promised(privacy: Promise) -> tuple[str, bool]:
     record: Any = privacy.statement or {}
     if privacy.kind == "unknown" or not record.get("private"):
         return "released with no guarantee and so without bigrams", False
+    labels = " and ".join(label["name"] for label in record["labels"])
+    labelled = f"; labelled {labels}" if labels else ""
     if record.get("key_source") != SECRET:
-        return "released with noise of a known seed and so without bigrams", False
+        return f"released with noise of a known seed and so without bigrams{labelled}", False
     figures = record.get("in_all", record)["realised"]
     zcdp, epsilon = (math.ceil(1000 * figures[name]) / 1000 for name in ("zcdp", "epsilon"))
-    labels = " and ".join(label["name"] for label in record["labels"])
     said = f"released with zCDP {zcdp:g} and epsilon {epsilon:g} at delta {record['delta']:g} for each client"
-    return f"{said}; labelled {labels}" if labels else said, True
+    return said + labelled, True
 
 
 def asked_of(reader: Reader, vocabulary: Vocabulary, *, bigrams: bool) -> tuple[Entry, ...]:

@@ -143,7 +143,7 @@ def _written(path: Path, content: bytes) -> ExportedFile:
 
 
 def _manifest(asked: Exporting, files: Mapping[str, ExportedFile], run: str | None) -> Manifest:
-    model, words = asked.model, asked.model.vocabulary
+    model = asked.model
     return Manifest(
         tacit=tacit.__version__,
         model=model.digest,
@@ -152,9 +152,7 @@ def _manifest(asked: Exporting, files: Mapping[str, ExportedFile], run: str | No
         parameters=parameter_count(model.network),
         quantization=asked.quantize,
         opset=OPSET,
-        vocabulary=ExportedWords(
-            sha256=words.sha256, size=words.size, lowercase=words.lowercase, provenance=words.provenance
-        ),
+        vocabulary=ExportedWords.of(model.vocabulary),
         privacy=asked.privacy,
         files=files,
     )

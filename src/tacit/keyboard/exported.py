@@ -8,11 +8,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from tacit.errors import InputError
 from tacit.files import PathLike, as_path
-from tacit.keyboard.model_files import WORDS
+from tacit.keyboard.model_files import WEIGHTS, WORDS
 from tacit.keyboard.vocabulary import Provenance, Vocabulary
 from tacit.records import from_plain, strict_json, to_plain
 
@@ -20,6 +20,7 @@ SCHEMA, VERSION = "tacit.export", 1
 MANIFEST = "manifest.json"
 NO_FILES = ("", "..", MANIFEST)  # names that none of its files has
 STEP, SCORE, TRAIN = "step.onnx", "score.onnx", "train.onnx"
+ALWAYS = (STEP, SCORE, WEIGHTS, WORDS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +39,11 @@ class ExportedWords:
     size: int
     lowercase: bool
     provenance: Provenance
+
+    @classmethod
+    def of(cls, words: Vocabulary) -> Self:
+        """What a manifest says of a vocabulary."""
+        return cls(sha256=words.sha256, size=words.size, lowercase=words.lowercase, provenance=words.provenance)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,10 +110,10 @@ class Exported:
                 found = hashlib.file_digest(opened, "sha256").hexdigest()
         except OSError as error:
             raise InputError(f"'{path}' cannot be read ({error.strerror}); export the model again.") from error
-        if found != wanted.sha256:
+        if (found, path.stat().st_size) != (wanted.sha256, wanted.bytes):
             raise InputError(
-                f"'{path}' is not the file that was exported: its SHA-256 is not that of {MANIFEST}; export the model "
-                "again, or restore the folder from a copy."
+                f"'{path}' is not the file that was exported: its SHA-256 or size is not that of {MANIFEST}; export "
+                "the model again, or restore the folder from a copy."
             )
         return path
 
@@ -118,21 +124,26 @@ class Exported:
     def vocabulary(self) -> Vocabulary:
         """Its words. Raises: as `file`, and InputError where they are not those of the manifest."""
         words = Vocabulary.load(self.file(WORDS))
-        if words.sha256 != self.manifest.vocabulary.sha256:
+        if ExportedWords.of(words) != self.manifest.vocabulary:
             raise InputError(f"'{self.folder / WORDS}' has other words than {MANIFEST} says; export the model again.")
         return words
 
     def complaint(self, name: str) -> str | None:
         """What is wrong with a file of it; None where nothing is."""
         try:
-            self.file(name)
+            self.vocabulary() if name == WORDS else self.file(name)
         except InputError as error:
             return str(error)
         return None
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The files that every export has, and whatever else its manifest names."""
+        return tuple(dict.fromkeys((*ALWAYS, *self.manifest.files)))
+
     def check(self) -> None:
         """Raises: InputError where any file is not what was exported."""
-        for name in self.manifest.files:
+        for name in self.names:
             self.file(name)
 
 
