@@ -103,7 +103,8 @@ class Collector(Protocol):
     def collect(self, state: Any, task: TrainingTask, *, seed: bytes) -> tuple[Collected, Any]:
         """The answers of the round's devices, and the state after it; `state` is left as it was.
 
-        seed: of the devices' own randomness in this round; neither the noise nor the choice of devices follows from it.
+        seed: of simulated devices' own randomness in this round; real ones draw their own. Neither the noise nor the
+        choice of devices follows from it.
         """
         ...
 
