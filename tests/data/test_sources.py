@@ -187,6 +187,7 @@ class TestParquet:
             ("a.parquet", "cannot be read as Parquet.*check the path"),
             ("a.csv", r"cannot be read as Parquet.*tacit.import_data\(pyarrow.csv.read_csv\("),
             ("b", "no Parquet file, folder or prefix"),
+            ("b.parquet", r"no Parquet file \S*b\.parquet; check the path"),
         ):
             with pytest.raises(SourceError, match=complaint):
                 open_source(str(tmp_path / path))

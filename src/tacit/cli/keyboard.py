@@ -61,7 +61,7 @@ def keyboard(
                 break
             live.press(NAMES.get(typed, typed))
     written = live.text + live.typed
-    console.print(f"{len(written):,} characters with {live.keys:,} keys:")
+    console.print(f"Keys pressed: {live.keys:,}. Characters written: {len(written):,}.")
     console.print(written.strip())
 
 

@@ -59,10 +59,9 @@ class ParquetClients(RowsOfClients):
             return cls([(file, split_named(file.name) or whole) for file in found], called=called)
         by_split = {split: path.with_name(f"{path.name}.{split}.parquet") for split in SPLITS}
         if not by_split["train"].is_file():
-            raise SourceError(
-                f"there is no Parquet file, folder or prefix {path} (no {by_split['train'].name} either); "
-                "check the path."
-            )
+            sought = "file" if path.suffix == ".parquet" else "file, folder or prefix"
+            other = f" (no {by_split['train'].name} either)" if sought != "file" else ""
+            raise SourceError(f"there is no Parquet {sought} {path}{other}; check the path.")
         return cls([(file, split) for split, file in by_split.items() if file.is_file()], called=called)
 
 
