@@ -32,7 +32,7 @@ from tacit.keyboard import dictionary
 from tacit.keyboard import export as parts
 from tacit.keyboard.exported import MANIFEST, SCORE, STEP, Promise, load_exported
 from tacit.keyboard.model_folder import load_model, write_model, write_origin
-from tacit.keyboard.onnx_reader import PACKING, OnnxReader
+from tacit.keyboard.onnx_reader import PACKING, OnnxReader, OnnxScorer
 from tacit.keyboard.onnx_trainer import OnnxTrainer
 from tacit.keyboard.phone_model import load_phone_model
 from tacit.keyboard.vocabulary import Provenance
@@ -480,6 +480,25 @@ def test_an_export_that_is_not_what_it_was_is_refused(what: str, model: Path, tm
     damage(out)
     with pytest.raises(InputError, match=sentence):
         load_phone_model(out).typing()
+
+
+@pytest.mark.parametrize("id", [-1, 10_000])
+def test_ids_of_another_vocabulary_are_refused(id: int, model: Path, tmp_path: Path) -> None:
+    exported = tacit.export(model, tmp_path / "phone").exported
+    sentence = np.array([[1, id, 2]])
+    with pytest.raises(InputError, match=r"is of no word|give ids of its own vocabulary"):
+        OnnxScorer.of(exported)(sentence)
+    trainer = OnnxTrainer.of(exported)
+    with pytest.raises(InputError, match="vocabulary has not all of them"):
+        trainer.descend(trainer.begin(exported), sentence, 0.1)
+
+
+def test_weights_that_are_none_are_refused(model: Path, tmp_path: Path) -> None:
+    tacit.export(model, tmp_path / "phone")
+    _exchange(tmp_path / "phone", "model.safetensors", b"nonsense")
+    exported = load_exported(tmp_path / "phone")
+    with pytest.raises(InputError, match=r"model\.safetensors' holds no weights"):
+        OnnxTrainer.of(exported).begin(exported)
 
 
 def test_every_file_can_be_checked_at_once(model: Path, tmp_path: Path) -> None:

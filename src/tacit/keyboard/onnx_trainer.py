@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import SafetensorError
 from safetensors.numpy import load
 
 from tacit.errors import InputError
@@ -32,7 +33,12 @@ class OnnxTrainer:
 
     def begin(self, exported: Exported) -> dict[str, Reals]:
         """The parameters that were exported, by name. Raises: InputError where they are another network's."""
-        weights = load(exported.read(WEIGHTS))
+        try:
+            weights = load(exported.read(WEIGHTS))
+        except (SafetensorError, KeyError) as error:  # KeyError: numbers that NumPy has not
+            raise InputError(
+                f"'{exported.folder / WEIGHTS}' holds no weights ({error}); export the model again."
+            ) from error
         return self._checked({name: weights[name] for name in self._shapes if name in weights})
 
     def descend(
