@@ -1,10 +1,7 @@
 """The store's rounds, assignments and leases do what their slow twin does, whatever comes in whatever order."""
 
-import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -12,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from sqlalchemy import select
 from tests.deployment.slow_rounds import SlowRound, SlowStore
-from tests.deployment.stores import RUN, Clock, new_round, sqlite_store, with_run
+from tests.deployment.stores import RUN, Clock, new_round, quick_folder, sqlite_store, with_run
 
 from tacit.deployment import schema
 from tacit.deployment.assignments import Flushed, assign, flush, give_up, held, receive, receive_nothing
@@ -36,7 +33,6 @@ from tacit.deployment.store import Store
 from tacit.errors import InputError, LeaseLost, RunError, StoreError
 
 WORKERS, OWNERS = ("a" * 32, "b" * 32), ("1" * 32, "2" * 32)
-MEMORY = Path("/dev/shm")  # where nobody waits for a disk
 NOBODYS = Lease(RUN, "3" * 32, 1)
 BODIES, DIGESTS = ("cc" * 32, "dd" * 32), ("aa" * 32, "bb" * 32)
 # One rule draws them all: hypothesis leaves whole rules out of most examples, and a round needs every kind of step.
@@ -52,7 +48,8 @@ class Rounds(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = Path(tempfile.mkdtemp(prefix="tacit-", dir=MEMORY if MEMORY.is_dir() else None))
+        self.place = quick_folder()
+        self.folder = self.place.__enter__()
         self.clock, self.twin = Clock(), SlowStore()
         self.store = self.opened()
         self.tasks: list[str] = []
@@ -65,7 +62,7 @@ class Rounds(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         self.store.close()
-        shutil.rmtree(self.folder)
+        self.place.__exit__(None, None, None)
 
     @initialize()
     def begin(self) -> None:
@@ -271,5 +268,12 @@ class Rounds(RuleBasedStateMachine):
             assert not connection.execute(rows.where(ended)).all()
 
 
-Rounds.TestCase.settings = settings(max_examples=15, stateful_step_count=50)
+Rounds.TestCase.settings = settings(max_examples=8, stateful_step_count=50)
 TestRounds = Rounds.TestCase
+
+
+@pytest.mark.long
+class TestMoreRounds(Rounds.TestCase):  # type: ignore[misc]
+    """The same at length."""
+
+    settings = settings(max_examples=150, stateful_step_count=80)
