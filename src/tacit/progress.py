@@ -11,6 +11,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 COMPILING = "compiling (once, about 30 s)"
+DECODER = "loading the decoder (compiled at the first start ever, 4 to 10 s)"
 
 
 @dataclass(frozen=True)

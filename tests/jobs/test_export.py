@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import os
+import pickle
 import shutil
 import signal
 import subprocess
@@ -102,6 +103,18 @@ def test_a_quantized_export_suggests_about_the_same(model: Path, tmp_path: Path,
     for typing in (theirs, ours):
         typing.commit("waa wbb")
     assert 0 < np.abs(ours.log_probabilities - theirs.log_probabilities).max() < 1.0
+
+
+def test_another_process_opens_the_same_files(model: Path, tmp_path: Path) -> None:
+    """What `tacit type --workers 2` sends it."""
+    reader = OnnxReader.of(tacit.export(model, tmp_path / "phone").exported)
+    again = pickle.loads(pickle.dumps(reader))
+    for one in (reader, again):
+        assert one.widths == reader.widths and one.vocabulary == reader.vocabulary
+    _, scores = reader.step(reader.begin(), 1)
+    np.testing.assert_array_equal(again.step(again.begin(), 1)[1], scores)
+    with pytest.raises(pickle.PicklingError, match=r"make the reader by OnnxReader\.of"):
+        pickle.dumps(OnnxReader(reader._session))
 
 
 def test_an_exported_model_is_trained_by_the_runtime_alone(model: Path, cache: Cache, tmp_path: Path) -> None:

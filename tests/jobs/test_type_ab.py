@@ -14,6 +14,7 @@ import pytest
 
 import tacit
 from tacit.compute import Hardware
+from tacit.compute.processes import Processes
 from tacit.data import Cache, TextsOf, VocabularyChoice
 from tacit.data.clients import split_of
 from tacit.data.typed_sentences import Share
@@ -24,6 +25,7 @@ from tacit.evaluation.typing import type_sentences
 from tacit.evaluation.typing_measures import MEASURES, total
 from tacit.evaluation.typing_settings import TypingSettings, variants
 from tacit.evaluation.typist import POPULATION
+from tacit.jobs import typing_workers
 from tacit.jobs.histograms import Lines
 from tacit.jobs.phone_models import phone_model
 from tacit.jobs.typing_run import read, typed_once
@@ -47,9 +49,10 @@ class World:
     bad: str
 
     def typed(self, out: str, a: str | None = None, b: str | None = None, **changed: Any) -> Any:
-        asked = {"data": "folder:" + str(self.folder / "people"), "settings": TypingSettings(share=TRAIN), **changed}
+        settings = TypingSettings(share=TRAIN)
+        asked = {"data": "folder:" + str(self.folder / "people"), "settings": settings, "hardware": ONE, **changed}
         data = asked.pop("data")
-        return tacit.type_ab(a or self.bad, b or self.good, data, self.folder / out, hardware=ONE, **asked)
+        return tacit.type_ab(a or self.bad, b or self.good, data, self.folder / out, **asked)
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +178,10 @@ from tacit.compute import Hardware
 from tacit.data.typed_sentences import Share
 from tacit.evaluation.settings import ReleasePrice
 from tacit.evaluation.typing_settings import TypingSettings
+from tacit.jobs import typing_workers
 from tacit.progress import Advanced
+
+typing_workers.WORTH = 1  # so little text would be typed by one process
 
 def killed(event):
     if event == Advanced("typing", 5):
@@ -203,6 +209,19 @@ tacit.type_ab(a, b, data, out, settings=settings, release=ReleasePrice(epsilon=4
         assert without_places(resumed.to_record()) == without_places(whole.to_record())
         kept = [(result.run.path / "simulation" / "tallies.jsonl").read_bytes() for result in (resumed, whole)]
         assert kept[0] == kept[1]
+
+    def test_other_processes_type_the_same(self, world: World, improved: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(typing_workers, "WORTH", 1)
+        began: list[int] = []
+
+        class Watched(Processes):
+            def __init__(self, workers: int, work: Any) -> None:
+                began.append(workers)
+                super().__init__(workers, work)
+
+        monkeypatch.setattr(typing_workers, "Processes", Watched)
+        two = world.typed("by two processes", hardware=Hardware(workers=2))
+        assert began == [2] and without_places(two.to_record()) == without_places(improved.to_record())
 
     def test_text_in_memory_is_given_again(self, world: World) -> None:
         first = world.typed("memory", data=TextsOf(PEOPLE))

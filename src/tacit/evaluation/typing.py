@@ -11,7 +11,7 @@ keeps the letters as typed.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,6 +86,29 @@ def type_sentences(
         hands.type(place, sentence)
     sums = hands.sums
     return Tally(**sums)._replace(saved=sums["needed"] - sums["keystrokes"])
+
+
+Both: TypeAlias = tuple[Tally, Tally]  # what a user did on A and on B
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OnBoth:
+    """What one user does on A and on B, with the same random numbers.
+
+    It stands here and not with the run, since other processes import what they are sent: this module without JAX.
+    """
+
+    a: Keyboard
+    b: Keyboard
+    seed: int
+
+    def __call__(self, who: tuple[Typist, Sequence[Sequence[str | None]], str]) -> Both:
+        """who: a typist, and the sentences and the name of a user."""
+        typist, sentences, user = who
+        on_a, on_b = (
+            type_sentences(keyboard, typist, sentences, seed=self.seed, user=user) for keyboard in (self.a, self.b)
+        )
+        return on_a, on_b
 
 
 # -- one user at one keyboard --------------------------------------------------------------------------------------

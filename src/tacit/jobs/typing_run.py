@@ -10,22 +10,19 @@ import tomli_w
 from numpy.typing import NDArray
 
 from tacit.compute import Hardware
-from tacit.compute.cores import Cores
-from tacit.data.typed_sentences import TypingUser
 from tacit.errors import RunError
 from tacit.evaluation.settings import ReleasePrice
-from tacit.evaluation.typing import type_sentences
 from tacit.evaluation.typing_measures import Tally
 from tacit.evaluation.typing_release import queries_about
 from tacit.evaluation.typing_settings import Variant, variants
-from tacit.evaluation.typist import Typist
 from tacit.files import PathLike
 from tacit.jobs import budget
 from tacit.jobs.begin import begin, key_for, of_this_process
 from tacit.jobs.histograms import Lines, delta_of, planned_cost, released_step, statement_file
 from tacit.jobs.typing_record import Typed, about, exact_record, released_record
 from tacit.jobs.typing_test import TypingTest, asked_of
-from tacit.progress import Advanced, Progress, StageBegan, StageEnded
+from tacit.jobs.typing_workers import Typing, typing_workers
+from tacit.progress import DECODER, Advanced, Progress, StageBegan, StageEnded
 from tacit.reports import typing as report
 from tacit.reports.page import FOR_READERS, ReportFiles, write_both
 from tacit.runs import Run
@@ -35,6 +32,7 @@ from tacit.statements.run_facts import promise_of
 T = TypeVar("T")
 TALLIES = Path("simulation") / "tallies.jsonl"
 VARIED = Path("simulation") / "sensitivity.jsonl"
+READY = "getting the keyboards ready"
 TYPING, VARYING = "typing", "typing with each parameter changed"  # stages: a step a user, a step a variant
 
 
@@ -50,16 +48,17 @@ def typed_both(
     progress: Progress,
 ) -> tuple[dict[str, Any], ReportFiles]:
     """See `tacit.type_ab`: the record of the report, and where it was written."""
-    hardware.apply(processor_only=True)
     release = None if price is None else price.asking(len(test.typed.users))
     varied = list(variants(test.settings.typist)) if test.settings.sensitivity else []
     with _begin(test, release, out, population, seed, noise_seed) as run, run.locked():
         if run.finished:
             for place in (str(TALLIES), *([str(VARIED)] if varied else [])):
                 run.kept(place)
-        cores = Cores(hardware)
-        typed = _every_user(test, run, seed, cores, progress)
-        changed = _every_variant(test, run, seed, varied, cores, progress) if varied else {}
+        progress(StageBegan(READY, opening=DECODER))
+        with typing_workers(test, seed, hardware) as typing:
+            progress(StageEnded(READY))
+            typed = _every_user(test, run, typing, progress)
+            changed = _every_variant(test, run, varied, typing, progress) if varied else {}
         record, files = _release_and_report(test, run, release, typed, changed, seed)
         run.keep_files(*FOR_READERS)
         run.finish()
@@ -102,7 +101,7 @@ def _begin(
 # -- typing ------------------------------------------------------------------------------------------------------------
 
 
-def _every_user(test: TypingTest, run: Run, seed: int, cores: Cores, progress: Progress) -> Typed:
+def _every_user(test: TypingTest, run: Run, typing: Typing, progress: Progress) -> Typed:
     """Both keyboards under every user; each is on disk as soon as it is done. Hold the run's lock."""
     lines = Lines(run.path / TALLIES)
     lines.drop_torn_line()
@@ -110,7 +109,7 @@ def _every_user(test: TypingTest, run: Run, seed: int, cores: Cores, progress: P
     users = test.typed.users
     progress(StageBegan(TYPING, len(users), len(done)))
     left = [user for user in users if user.number not in done]
-    for user, both in zip(left, _typing(test, test.settings.typist, left, seed, cores), strict=True):
+    for user, both in zip(left, typing((test.settings.typist, user) for user in left), strict=True):
         lines.append([{"user": user.number, "a": both[0]._asdict(), "b": both[1]._asdict()}])
         done[user.number] = both
         progress(Advanced(TYPING, len(done)))
@@ -120,7 +119,7 @@ def _every_user(test: TypingTest, run: Run, seed: int, cores: Cores, progress: P
 
 
 def _every_variant(
-    test: TypingTest, run: Run, seed: int, varied: Sequence[Variant], cores: Cores, progress: Progress
+    test: TypingTest, run: Run, varied: Sequence[Variant], typing: Typing, progress: Progress
 ) -> dict[Variant, Typed]:
     """The first users type again, with one parameter of the typist changed at a time. Hold the run's lock."""
     lines = Lines(run.path / VARIED)
@@ -132,27 +131,13 @@ def _every_variant(
         name = (each.parameter, each.factor)
         if name in done:
             continue
-        pairs = list(_typing(test, each.typist, few, seed, cores))
+        pairs = list(typing((each.typist, user) for user in few))
         done[name] = Typed(a=tuple(a for a, _ in pairs), b=tuple(b for _, b in pairs))
         tallies = {of: [tally._asdict() for tally in getattr(done[name], of)] for of in ("a", "b")}
         lines.append([{"parameter": each.parameter, "factor": each.factor, **tallies}])
         progress(Advanced(VARYING, len(done)))
     progress(StageEnded(VARYING))
     return {each: done[each.parameter, each.factor] for each in varied}
-
-
-def _typing(
-    test: TypingTest, typist: Typist, users: Sequence[TypingUser], seed: int, cores: Cores
-) -> Iterator[tuple[Tally, Tally]]:
-    """What each user does on A and on B, with the same random numbers; a user is one worker's."""
-
-    def one(device: Any, user: TypingUser) -> tuple[Tally, Tally]:
-        def on(keyboard: Any) -> Tally:
-            return type_sentences(keyboard, typist, user.sentences, seed=seed, user=user.name)
-
-        return on(test.a), on(test.b)
-
-    return cores.stream(one, users)
 
 
 def read(lines: Lines, entry: Callable[[dict[str, Any]], T]) -> Iterator[T]:

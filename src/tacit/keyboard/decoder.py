@@ -114,6 +114,10 @@ class Decoder:
         checked = _checked(points)
         return Taps(checked, self.touch.log_densities(checked), self.literal(checked))
 
+    def prepare(self) -> None:
+        """Compiles the loops, or loads what was compiled by an earlier process: before anybody waits for a word."""
+        self.decode(self.touch.means[:1], np.zeros(self.lexicon.size, np.float32), 1)
+
     def decode(self, points: ArrayLike | Taps, language: ArrayLike | Context, k: int = 3) -> tuple[Candidate, ...]:
         """The k best whole words for the taps (m, 2), best first; fewer where fewer are in reach, none for no taps.
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from pickle import PicklingError
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -35,9 +36,9 @@ class Likeliest(NamedTuple):
 class OnnxReader:
     """`step.onnx` as a `suggest.Reader`; the scores are natural logarithms of probabilities."""
 
-    def __init__(self, session: Any) -> None:
-        """session: of the graph that `onnx_step.step_graph` describes."""
-        self._session = session
+    def __init__(self, session: Any, opened: "tuple[Exported, int] | None" = None) -> None:
+        """session: of the graph that `onnx_step.step_graph` describes. opened: of which files, by how many threads."""
+        self._session, self._opened = session, opened
         self.widths = {each.name: each.shape[1] for each in session.get_inputs() if each.name not in GIVEN}
         self._after = [f"{name}_after" for name in self.widths]
         shapes = {each.name: each.shape for each in session.get_outputs()}
@@ -56,7 +57,13 @@ class OnnxReader:
             raise InputError(
                 f"'{exported.folder / STEP}' is a graph, but not one of a word and a state; export the model again."
             )
-        return cls(session)
+        return cls(session, (exported, threads))
+
+    def __reduce__(self) -> Any:
+        """Another process opens the same files."""
+        if self._opened is None:
+            raise PicklingError("a session without its files is of one process; make the reader by OnnxReader.of.")
+        return _opened, self._opened
 
     def begin(self) -> State:
         """See Reader: zeros, (1, width) each."""
@@ -81,6 +88,10 @@ class OnnxReader:
     def _run(self, outputs: list[str], state: State, token: int, k: int) -> list[Any]:
         given = {"word": np.array([token]), "k": np.array([k]), **dict(zip(self.widths, state, strict=True))}
         return computed(self._session, outputs, given)
+
+
+def _opened(exported: Exported, threads: int) -> OnnxReader:
+    return OnnxReader.of(exported, threads=threads)
 
 
 class OnnxScorer:
