@@ -387,7 +387,9 @@ def test_it_says_who_typed_of_how_many(world: World, improved: Any) -> None:
     pages = [(improved.run.path / name / "report.md").read_text() for name in ("report", "simulation")]
     for text in (str(improved), *pages):
         assert said in " ".join(text.split())
-    whole = world.typed("whole", data=world.cache, settings=TypingSettings(share=Share(split="test", sentences=1)))
+    whole = world.typed(
+        "whole split", data=world.cache, settings=TypingSettings(share=Share(split="test", sentences=1))
+    )
     assert f"All {whole.record['of_split']} users in the test split" in " ".join(str(whole).split())
 
 
