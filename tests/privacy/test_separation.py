@@ -14,6 +14,8 @@ from tacit.privacy.separation import DeviceSeparation
 
 def keeps(separation: DeviceSeparation, pattern: tuple[int, ...], began: float, finished: list[float]) -> bool:
     """Whether a device can take part in just these rounds: as early in each as its timer lets it."""
+    if separation.most is not None and len(pattern) > separation.most:
+        return False
     opened, free = [began, *finished[:-1]], -np.inf
     for at, round in enumerate(pattern):
         if separation.rounds is not None and at and round - pattern[at - 1] < separation.rounds:
@@ -29,14 +31,15 @@ def keeps(separation: DeviceSeparation, pattern: tuple[int, ...], began: float, 
     lengths=st.lists(st.integers(1, 5), min_size=1, max_size=8),
     rounds=st.one_of(st.none(), st.integers(1, 10)),
     timer=st.one_of(st.none(), st.integers(1, 30)),
+    most=st.one_of(st.none(), st.integers(1, 4)),
 )
 def test_no_device_that_keeps_it_comes_sooner_or_more_often(
-    lengths: list[int], rounds: int | None, timer: int | None
+    lengths: list[int], rounds: int | None, timer: int | None, most: int | None
 ) -> None:
     """The times are whole seconds, so that rounds close just as timers run out."""
     if rounds is None and timer is None:
         return
-    separation = DeviceSeparation(rounds=rounds, timer_seconds=timer)
+    separation = DeviceSeparation(rounds=rounds, timer_seconds=timer, most=most)
     finished = [100.0 + each for each in np.cumsum(lengths)]
     found = separation.realised(finished, began=100.0)
     patterns = [
@@ -51,6 +54,7 @@ def test_no_device_that_keeps_it_comes_sooner_or_more_often(
     assert found.rounds == len(lengths)
     if timer is None:
         assert max(map(len, patterns)) == found.max_participations
+        assert found == separation.by_index(len(lengths))
 
 
 def test_the_round_index_is_known_before_training() -> None:

@@ -678,6 +678,8 @@ def test_devices_keep_the_separation_that_is_planned_with() -> None:
     assert by_timer.plan().separation == DeviceSeparation(timer_seconds=48 * 3600.0)
     both = parsed({**LEAST, "deployment": {**PHONES, "timer_hours": 0.5}})
     assert both.plan().separation == DeviceSeparation(rounds=4, timer_seconds=1800.0)
+    twice = parsed({**LEAST, "deployment": PHONES, "rounds": {**LEAST["rounds"], "max_participations": 2}})
+    assert twice.plan().separation == DeviceSeparation(rounds=4, most=2)
     assert parsed(LEAST).plan().separation is None
     assert (by_index.clients(7), parsed(LEAST).clients(7)) == (1000, 7), "of the cache only where it is simulated"
     assert Recipe.from_toml(both.to_toml()) == both
@@ -691,7 +693,10 @@ def test_devices_keep_the_separation_that_is_planned_with() -> None:
         ({"deployment": {**PHONES, "population": "all phones"}}, "deployment.population = 'all phones'"),
         ({"deployment": {**PHONES, "over_selection": 0.9}}, "deployment.over_selection = 0.9"),
         ({"deployment": PHONES, "population": {"timer_hours": 48.0}}, "[population] simulates who comes and"),
-        ({"deployment": PHONES, "rounds": {**LEAST["rounds"], "max_participations": 2}}, "is fewer than the 5 that"),
+        (
+            {"deployment": {**PHONES, "devices": 49}, "rounds": {**LEAST["rounds"], "max_participations": 2}},
+            "are 100 participations, and deployment.devices=49 that take part 2 times at most",
+        ),
         (
             {"deployment": PHONES, "aggregation": {"kind": "secure", "protocol": "masks", "protocol_clients": 5}},
             "aggregation.protocol='masks' is played by a simulation",

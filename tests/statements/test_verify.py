@@ -66,6 +66,12 @@ STATEMENTS = {
         realised=PROMISE.with_participation(Participation.worst_case(rounds=180, min_separation=31)),
         separation=DeviceSeparation(rounds=31),
     ),
+    "devices that count": replace(
+        FACTS,
+        planned=PROMISE.with_participation(Participation(rounds=200, min_separation=31, max_participations=4)),
+        realised=PROMISE.with_participation(Participation(rounds=180, min_separation=31, max_participations=4)),
+        separation=DeviceSeparation(rounds=31, most=4),
+    ),
     "devices with timers": replace(FACTS, separation=DeviceSeparation(timer_seconds=48 * 3600.0), population=12_000),
     "without noise": replace(FACTS, planned=BARE, realised=BARE.with_participation(HAPPENED)),
 }

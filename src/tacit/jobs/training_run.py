@@ -157,6 +157,7 @@ def _deployed(recipe: Recipe, deployment: DeploymentSection) -> DeploymentUsed:
         devices=deployment.devices,
         rounds=kept.rounds,
         timer_seconds=kept.timer_seconds,
+        most=kept.most,
     )
 
 

@@ -16,9 +16,7 @@ class DeploymentSection(Section):
     population: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")  # the name by which devices check in
     devices: int = Field(ge=1)  # about how many there are: for delta, for pacing and for what is planned
     round_index: bool = True  # each refuses a round that is less than rounds.min_separation after its last
-    timer_hours: float | None = Field(
-        default=None, gt=0, le=100_000
-    )  # each stays away for so long; left out: it has no timer
+    timer_hours: float | None = Field(default=None, gt=0, le=100_000)  # each stays away so long; left out: no timer
     over_selection: float = Field(default=1.3, ge=1, le=10)  # arXiv:1902.01046, Section 9
     selecting_minutes: float = Field(default=60.0, gt=0)  # how long a round waits for devices, then it is given up
     reporting_minutes: float = Field(default=15.0, gt=0)  # how long a device has, as in the simulator
@@ -38,6 +36,7 @@ class DeploymentSection(Section):
         return DeviceSeparation(
             rounds=rounds.min_separation if self.round_index else None,
             timer_seconds=None if self.timer_hours is None else self.timer_hours * HOUR,
+            most=rounds.max_participations if self.round_index else None,
         )
 
     def check(self, rounds: RoundsSection, aggregation: AggregationSection | None) -> None:
@@ -51,12 +50,13 @@ class DeploymentSection(Section):
                 f"are {rounds.report_goal * apart:,} devices, and deployment.devices={self.devices:,}; give more "
                 "devices, a lower report_goal or a lower min_separation."
             )
-        most, counted = rounds.max_participations, -(-rounds.rounds // rounds.min_separation)
-        if self.round_index and most is not None and most < counted:
+        most = self.separation(rounds).by_index(rounds.rounds).max_participations
+        if rounds.report_goal * rounds.rounds > self.devices * most:
             raise ValueError(
-                f"rounds.max_participations={most} is fewer than the {counted} that devices keep, which refuse rounds "
-                f"that come too soon and count no participations (rounds.min_separation={rounds.min_separation}); drop "
-                "rounds.max_participations, or raise min_separation."
+                f"rounds.rounds={rounds.rounds:,} of {rounds.report_goal:,} reports are "
+                f"{rounds.rounds * rounds.report_goal:,} participations, and deployment.devices={self.devices:,} that "
+                f"take part {most:,} times at most give fewer; give more devices, fewer rounds or more "
+                "max_participations."
             )
 
 

@@ -78,6 +78,7 @@ class DeploymentUsed:
     devices: int  # about how many there are, by the operator's word
     rounds: int | None  # each takes part in none that comes fewer rounds after its last; None: it counts none
     timer_seconds: float | None  # each stays away for so long; None: it has no timer
+    most: int | None = None  # each takes part in so many rounds at most; None: as many as the rest allows
 
 
 @dataclass(frozen=True, kw_only=True)

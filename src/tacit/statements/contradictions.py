@@ -59,19 +59,19 @@ def check_kept(came: Participation, participations: int, kept: DeviceSeparation)
     _check_pattern(came, participations)
     if kept.rounds is None:
         return
-    most = Participation.worst_case(rounds=came.rounds, min_separation=min(kept.rounds, came.rounds))
+    most = kept.by_index(came.rounds)
     sooner = came.min_separation < most.min_separation or came.max_participations > most.max_participations
     if sooner or (kept.timer_seconds is None and came != most):
-        raise InputError(f"devices that stay away for {kept.rounds} rounds came with {came}; {ASK}.")
+        raise InputError(f"devices that keep {kept} came with {came}; {ASK}.")
 
 
 def check_planned(limits: Participation, kept: DeviceSeparation) -> None:
     """InputError where what devices keep is not what was planned with, or only expected where they keep a timer."""
-    if kept.rounds is not None and (limits.min_separation, limits.effective) != (
-        kept.rounds,
-        Participation.worst_case(rounds=limits.rounds, min_separation=kept.rounds),
-    ):
-        raise InputError(f"devices keep {kept.rounds} rounds between, and what was planned is {limits}; {ASK}.")
+    if kept.rounds is None:
+        return
+    most = kept.by_index(limits.rounds).max_participations
+    if (limits.min_separation, limits.effective.max_participations) != (kept.rounds, most):
+        raise InputError(f"devices keep {kept}, and what was planned is {limits}; {ASK}.")
 
 
 def _check_pattern(came: Participation, participations: int) -> None:

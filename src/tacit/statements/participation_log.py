@@ -96,7 +96,7 @@ def separation_of(run: Run) -> DeviceSeparation | None:
     used = run.metadata.deployment if isinstance(run.metadata, TrainingMetadata) else None
     if used is None:
         return None
-    return DeviceSeparation(rounds=used.rounds, timer_seconds=used.timer_seconds)
+    return DeviceSeparation(rounds=used.rounds, timer_seconds=used.timer_seconds, most=used.most)
 
 
 def log_of(run: Run, rounds: int) -> ParticipationLog:

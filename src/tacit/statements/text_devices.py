@@ -12,10 +12,11 @@ def cohort_rule(used: DeploymentUsed, report_goal: int) -> str:
         f"the first {report_goal:,} reports of a round are used, of devices that come when they may; no server knows "
         "which device came before, so each device keeps the separation for itself, and nobody else enforces it"
     )
+    counted = "" if used.most is None else f", and whatever comes after {used.most:,} of its own"
     by_index = (
         f"it refuses a round whose number, which the operator signs, is less than {used.rounds:,} above that of its "
-        "last one, so that the limits are known before training and hold however fast the rounds are; a server that "
-        "gave its rounds other numbers would have signed what two devices can hold against each other"
+        f"last one{counted}, so that the limits are known before training and hold however fast the rounds are; a "
+        "server that gave its rounds other numbers would have signed what two devices can hold against each other"
         if used.rounds is not None
         else ""
     )
@@ -63,6 +64,10 @@ def looked_at(evaluation_clients: int, every: int, test_clients: int) -> tuple[s
     )
 
 
+def _listed(rules: list[str]) -> str:
+    return " and ".join([", ".join(rules[:-1]), rules[-1]] if len(rules) > 1 else rules)
+
+
 def who_came(participations: int, limits: str, kept: DeviceSeparation) -> str:
     """What is realised where nobody can measure it; limits: those that follow, in words."""
     rules = []
@@ -70,9 +75,11 @@ def who_came(participations: int, limits: str, kept: DeviceSeparation) -> str:
         rules.append(f"stays away from the {kept.rounds - 1:,} rounds after one of its own")
     if kept.timer_seconds is not None:
         rules.append(f"stays away for {hours(kept.timer_seconds)}")
+    if kept.most is not None:
+        rules.append(f"takes part in {kept.most:,} rounds at most")
     return (
         f"Realised, from the log of the run, which counts {participations:,} participations of devices without "
-        f"identities: whoever {' and '.join(rules)} came at most so: {limits}. It counts under the assumption that "
+        f"identities: whoever {_listed(rules)} came at most so: {limits}. It counts under the assumption that "
         "when a device comes does not depend on what anyone typed. A device that keeps this has the guarantee, "
         "whatever the others do; one that does not (a clock set forward, a record lost) has less, and takes nothing "
         "from the others."
