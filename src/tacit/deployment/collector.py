@@ -150,7 +150,7 @@ class ServedCollector:
             clip_norm=task.clip_norm,
             clip_estimate=task.clip_estimate,
             loss_bound=task.loss_bound,
-            encoded=None if task.secure is None else _encoded(task.secure),
+            encoded=None if task.secure is None else _encoded(task.secure, _least(task)),
             sealed=None,
             opens=0.0,
             deadline=1.0,
@@ -207,7 +207,7 @@ class ServedCollector:
             signed_task=signed.model_dump_json(),
             model_digest=asked.model.sha256,
             goal=task.report_goal,
-            least=max(task.report_goal, task.least),
+            least=_least(task),
             most=int(np.ceil(task.report_goal * self._times.over_selection)),
             closes_selecting=closes,
             deadline=signed.task.deadline,
@@ -348,6 +348,11 @@ def _matter(attempt: Attempt) -> dict[str, Any]:
     return SignedTask.model_validate_json(attempt.signed_task).task.model_dump(exclude=OWN_TO_AN_ATTEMPT)
 
 
-def _encoded(secure: RoundEncoding) -> EncodedSum:
+def _least(task: TrainingTask) -> int:
+    """No sum of fewer reports is bound: a round that does not reach its goal is given up."""
+    return max(task.report_goal, task.least)
+
+
+def _encoded(secure: RoundEncoding, least: int) -> EncodedSum:
     numbers = dataclasses.asdict(secure.encoding)
-    return EncodedSum(**numbers, signs=secure.signs.hex(), length=secure.length, threshold=secure.threshold)
+    return EncodedSum(**numbers, signs=secure.signs.hex(), length=secure.length, threshold=least)

@@ -1,0 +1,180 @@
+"""A round of devices over HTTP gives the bits of the same devices asked one by one.
+
+No socket is opened: each device asks the workers' application in this process. In the clear additions have an order, so
+that one worker adds in the order of the cohort; sums of integers have none, and two workers add in any.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from tests.contracts.test_collectors import KEY, SEED, encoded, task_of
+from tests.deployment.documents import a_plan
+from tests.deployment.stores import Clock, quick_folder, sqlite_store
+from tests.training.tiny import cohorts_of, tiny_cache, tiny_learner, tiny_recipe
+
+from tacit.deployment import assignments, states
+from tacit.deployment.blobs import Blobs
+from tacit.deployment.bodies import Report, read_model, report_body, sha256
+from tacit.deployment.collector import RoundTimes, ServedCollector
+from tacit.deployment.messages import Assignment
+from tacit.deployment.partial_sums import PartialSums
+from tacit.deployment.server import application
+from tacit.deployment.services import Services
+from tacit.deployment.signing import OperatorKey, digest
+from tacit.deployment.snapshot import Snapshot
+from tacit.privacy.separation import DeviceSeparation
+from tacit.training import Collected, Learner, RoundPlan, TrainingTask
+from tacit.training.one_by_one import OneByOne, report_of
+
+OPERATOR = OperatorKey(bytes(32))
+
+
+@pytest.fixture(scope="module")
+def learner(tmp_path_factory: pytest.TempPathFactory) -> Learner:
+    return tiny_learner(tiny_cache(tmp_path_factory.mktemp("tiny") / "cache"))
+
+
+@pytest.fixture(scope="module")
+def plan(learner: Learner) -> RoundPlan:
+    return tiny_recipe(learner.cache.path).plan()
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with quick_folder() as found:
+        yield found
+
+
+class Network:
+    """Workers of one store, and the devices of a cohort that come while the collector waits."""
+
+    def __init__(self, folder: Path, learner: Learner, task: TrainingTask, cohort: Sequence[int], workers: int) -> None:
+        self._learner, self._task, self._cohort = learner, task, list(cohort)
+        self.clock = Clock()
+        self.store, self.blobs = sqlite_store(folder, self.clock), Blobs.open(f"file://{folder / 'blobs'}")
+        self.workers = [self._worker(f"{number:032x}") for number in range(workers)]
+        self.applications = [application(each) for each in self.workers]
+        self.bodies: list[bytes] = []
+        self.updates: list[bytes] = []
+
+    def _worker(self, name: str) -> Services:
+        sums = PartialSums(self.store, self.blobs, name, buried=lambda: None)
+        snapshot = Snapshot(self.store, lambda population, rounds: (1.0, 2.0))
+        return Services(store=self.store, blobs=self.blobs, key=OPERATOR, worker=name, snapshot=snapshot, sums=sums)
+
+    def collected(self) -> Collected:
+        """The round, as a coordinator collects it."""
+        made = a_plan(run="tiny")
+        signed = OPERATOR.plan(made).model_dump_json()
+        states.enter_run(
+            self.store, made.run, population=made.population, kind="train", plan=signed, plan_digest=digest(made)
+        )
+        lease = states.take_lease(self.store, made.run, seconds=60)
+        assert lease is not None
+        times = RoundTimes(over_selection=1.0, attempts=1)
+        collector = ServedCollector(self.store, self.blobs, OPERATOR, times=times, wait=self.wait)
+        collector.serve(made, lease)
+        return collector.collect((), self._task, seed=bytes(32))[0]
+
+    def wait(self, seconds: float) -> None:
+        """Devices that have not come yet come, one after another; then the workers do what they do."""
+        self.clock.now += seconds
+        for each in self.workers:
+            each.snapshot.refresh()
+            assignments.seen(self.store, each.worker)
+        asyncio.run(self._come())
+        for each in self.workers:
+            each.snapshot.refresh()
+            each.sums.write_what_is_due([found.row for found in each.snapshot.rounds.values()], self.clock.now)
+
+    async def _come(self) -> None:
+        for number, client in enumerate(self._cohort):
+            transport = httpx.ASGITransport(self.applications[number % len(self.applications)])
+            async with httpx.AsyncClient(transport=transport, base_url="http://test") as http:
+                await self._device(http, client)
+        self._cohort = []
+
+    async def _device(self, http: httpx.AsyncClient, client: int) -> None:
+        said = {"version": 1, "population": "keyboards-es", "versions": {"train": 1}, "held": [], "plans": []}
+        answer = await http.post("/v1/check-in", json={**said, "token": None})
+        given = Assignment.model_validate_json(answer.content)
+        asked = given.signed_task.task
+        model = read_model((await http.get(asked.model.path)).content, asked.model.parameters)
+        task = replace(
+            self._task,
+            model=jnp.asarray(model),
+            clip_norm=asked.clip_norm,
+            clip_estimate=asked.clip_estimate,
+            loss_bound=asked.loss_bound,
+        )
+        made = report_of(self._learner.work(task.client), task, client, seed=SEED)
+        report = Report(made.update, made.usable, made.short, made.bounded_loss)
+        body = report_body(report, given.assignment)
+        self.bodies.append(body)
+        self.updates.append(made.update.tobytes())
+        headers = {"Authorization": f"Bearer {given.secret}", "X-Content-SHA256": sha256(body)}
+        sent = await http.post(f"/v1/reports/{given.assignment}", content=body, headers=headers)
+        assert sent.status_code == 200, sent.text
+
+
+def asked_one_by_one(learner: Learner, plan: RoundPlan, task: TrainingTask) -> Collected:
+    made = OneByOne(learner, cohorts_of(learner, plan, KEY))
+    return made.collect(made.init(), task, seed=SEED)[0]
+
+
+def assert_same_bits(got: Collected, slow: Collected) -> None:
+    assert np.asarray(got.total).tobytes() == np.asarray(slow.total).tobytes()
+    assert (got.reports, got.dropped, got.short_updates, got.losses) == (
+        slow.reports,
+        slow.dropped,
+        slow.short_updates,
+        slow.losses,
+    )
+    assert got.came == slow.came and got.reports > 0
+
+
+def for_devices(task: TrainingTask, **changes: Any) -> TrainingTask:
+    return replace(task, separation=DeviceSeparation(rounds=2), **changes)
+
+
+def test_in_the_clear_one_worker_adds_as_devices_asked_one_by_one(
+    learner: Learner, plan: RoundPlan, folder: Path
+) -> None:
+    task = task_of(learner, plan)
+    slow = asked_one_by_one(learner, plan, task)
+    assert not isinstance(slow.clients, int)
+    network = Network(folder, learner, for_devices(task), slow.clients.tolist(), workers=1)
+    assert_same_bits(network.collected(), slow)
+    assert_no_upload_is_stored(folder, network)
+
+
+def test_encoded_any_workers_add_in_any_order(learner: Learner, plan: RoundPlan, folder: Path) -> None:
+    task = encoded(task_of(learner, plan), learner)
+    slow = asked_one_by_one(learner, plan, task)
+    assert not isinstance(slow.clients, int)
+    order = np.random.default_rng(3).permutation(slow.clients).tolist()
+    network = Network(folder, learner, for_devices(task), order, workers=2)
+    assert_same_bits(network.collected(), slow)
+    assert_no_upload_is_stored(folder, network)
+
+
+def assert_no_upload_is_stored(folder: Path, network: Network) -> None:
+    """Neither store nor blobs hold what a device sent, nor do two sums differ by it; the search finds what is there."""
+    stored = {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+    partials = [content for file, content in stored.items() if "partials" in file.parts]
+    assert partials and any(name.name == "store.db" for name in stored)
+    for update, body in zip(network.updates, network.bodies, strict=True):
+        for content in stored.values():
+            assert update not in content and update[: len(update) // 4] not in content and body not in content
+    (attempt,) = states.attempts(network.store, "tiny")
+    parts = states.partial_sums(network.store, attempt.task)
+    assert sum(part.reports for part in parts) == attempt.reports and min(part.reports for part in parts) >= 2
+    total = (folder / "blobs" / "totals" / attempt.task / str(attempt.total_digest)).read_bytes()
+    assert any(total in content for content in stored.values())
