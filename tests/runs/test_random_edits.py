@@ -27,6 +27,7 @@ from tacit.errors import TacitError
 from tacit.privacy import Tree
 from tacit.progress import silent
 from tacit.runs import Run
+from tacit.runs.metadata import DeploymentUsed
 
 FOUND, HARMLESS, SILENT = "found", "harmless", "SILENT"
 ACCOUNTED = {kind: job for kind, job in RUNS.items() if kind not in ("pretrain", "tune")}  # those promise nothing
@@ -214,6 +215,13 @@ def with_report(path: Path) -> Path:
 def test_random_edits_of_a_run_made_by_hand_are_found_or_harmless(tmp_path: Path) -> None:
     path = with_report(write_run(tmp_path / "unfinished", strategy=Tree(), rounds=6, done=5, every=5))
     counted = tally({"killed": Case(kept_open(path, tmp_path / "killed"))}, 10, tmp_path / "edited")
+    assert counted[FOUND] > 4
+
+
+def test_random_edits_of_a_run_of_devices_without_identities_are_found_or_harmless(tmp_path: Path) -> None:
+    devices = DeploymentUsed(population="phones", devices=100, rounds=5, timer_seconds=2.5)
+    path = with_report(write_run(tmp_path / "counted", strategy=Tree(), rounds=6, done=5, deployment=devices))
+    counted = tally({"counted": Case(path)}, 10, tmp_path / "edited")
     assert counted[FOUND] > 4
 
 
