@@ -11,6 +11,7 @@ from tests.made_runs import DELTA, release, write_adaptive_run, write_run
 from tacit.privacy import Blt, Independent, Participation, Tree
 from tacit.privacy.strategy import PUBLISHED_BLT, Strategy
 from tacit.runs import Run
+from tacit.runs.metadata import DeploymentUsed
 from tacit.statements import Ledger, Statement
 from tacit.statements.accounts import CURVE_POINTS, Accounts, accounts_of, spent
 from tacit.statements.participation_log import LoggedClients
@@ -69,6 +70,23 @@ def test_a_part_of_ones_own_stands_in_the_statement_in_place_of_what_it_replaced
     assert "by a collector that is no part of this software (mine:Phones)" in collected.markdown()
     for made in (usual, sampled, collected):
         assert all(line.holds for line in verify(json.loads(made.to_json())))
+
+
+def test_real_devices_stand_in_the_statement_with_whoever_adds_them_up(tmp_path: Path) -> None:
+    devices = DeploymentUsed(population="phones", devices=100, rounds=5, timer_seconds=7200.0)
+    said = {}
+    for name, collector in (("ours", "tacit.deployment.collector:ServedCollector"), ("theirs", "mine:Phones")):
+        path = write_run(tmp_path / name, strategy=Tree(), deployment=devices, hooks={"collector": collector})
+        with Run.open(path) as run:
+            made = statement_of(run)
+        assert all(line.holds for line in verify(json.loads(made.to_json())))
+        said[name] = made.markdown()
+        assert "refuses a round whose number, which the operator signs, is less than 5 above" in said[name]
+        assert "besides, it stays away for 2 hours by its own clock" in said[name]
+        assert "draws exactly" not in said[name] and "simulated in the clear" not in said[name]
+    assert "by the server of this software (tacit.deployment.collector:ServedCollector)" in said["ours"]
+    assert "The server sees each report as it comes" in said["ours"]
+    assert "no part of this software (mine:Phones)" in said["theirs"] and "The server sees" not in said["theirs"]
 
 
 def test_the_statement_of_adaptive_clipping_verifies_and_names_the_clip_norms(tmp_path: Path) -> None:

@@ -38,15 +38,17 @@ def hours(seconds: float) -> str:
 
 def aggregation(collector: str, encoded: str | None) -> str:
     """Who adds up what devices send; encoded: what is done to an update first."""
-    asked = "" if encoded is None else f", {encoded}; the integers are added modulo a power of two"
+    integers = (
+        "" if encoded is None else f". Each update is {encoded}, and the integers are added modulo a power of two"
+    )
     if not collector.startswith(OURS):
         return (
             f"by a collector that is no part of this software ({collector}); that a round's sum has one report of a "
-            f"device, with an update no longer than the clip norm{asked} is its promise and the devices'"
+            f"device, with an update no longer than the clip norm, is its promise and the devices'{integers}"
         )
     return (
         f"by the server of this software ({collector}); a device clips its update, and sends one report of a round, by "
-        f"itself{asked}. The server sees each report as it comes and keeps sums of several only; nothing but the "
+        f"itself{integers}. The server sees each report as it comes and keeps sums of several only; nothing but the "
         "connection keeps a report from others. A device that sends more than its share weakens the model, and not the "
         "guarantee of the others"
     )
