@@ -162,3 +162,20 @@ def test_keys_come_whole_however_they_arrive() -> None:
     keys.close()  # type: ignore[attr-defined]
     os.close(screen)
     os.close(terminal)
+
+
+def test_without_a_key_it_is_drawn_again_for_as_long_as_that_is_asked() -> None:
+    """As while a decoder is compiled; a key that comes meanwhile is not lost."""
+    screen, terminal = pty.openpty()
+    drawn: list[int] = []
+
+    def draw() -> None:
+        drawn.append(1)
+        if len(drawn) == 3:
+            os.write(screen, b"a")
+
+    keys = keys_pressed(terminal, draw=draw, again=lambda: 0.01 if len(drawn) < 5 else None)
+    assert next(keys) == "a" and len(drawn) >= 3
+    keys.close()  # type: ignore[attr-defined]
+    os.close(screen)
+    os.close(terminal)

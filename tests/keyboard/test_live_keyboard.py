@@ -1,6 +1,7 @@
 """What somebody sees who types: hand-made texts, key by key."""
 
 from collections.abc import Iterable
+from concurrent.futures import Future
 
 import pytest
 from hypothesis import given
@@ -9,8 +10,11 @@ from tests.keyboard.tabled import drawn, table_of, words_of
 
 from tacit.errors import InputError
 from tacit.jobs.live_keyboard import live_keyboard
+from tacit.keyboard.decoder import Decoder
+from tacit.keyboard.lexicon import Lexicon
 from tacit.keyboard.live_keyboard import Key, LiveKeyboard
 from tacit.keyboard.phone_model import PhoneModel
+from tacit.keyboard.touch import LAYOUTS, TouchModel
 
 VOCABULARY = words_of("the", "quick", "thank", "you", "for", "don't", "dr")
 ROWS = {
@@ -103,9 +107,28 @@ def test_digits_and_signs_are_typed_as_they_are(keys: Iterable[str], text: str) 
     assert typed(keys).text == text
 
 
+def test_before_the_decoder_is_there_words_begin_as_typed_and_nothing_is_corrected() -> None:
+    coming: Future[Decoder] = Future()
+    keyboard = LiveKeyboard(MODEL, coming)
+    assert keyboard.offered[:2] == (("the", "thank", "quick"), None) and not keyboard.ready
+    for key in "Th":
+        keyboard.press(key)
+    assert keyboard.offered.strip == () and not keyboard.offered.corrects, "no word of this vocabulary has a capital"
+    for key in (Key.BACKSPACE, Key.BACKSPACE, *"teh"):
+        keyboard.press(key)
+    assert keyboard.offered[:2] == ((), None)
+    coming.set_result(Decoder(Lexicon.of(VOCABULARY.words, LAYOUTS["qwerty"]), TouchModel()))
+    assert keyboard.ready and keyboard.offered.corrects and keyboard.offered.correction == "the", "without a key"
+    again = live_keyboard(MODEL, wait=False)
+    for key in "t":
+        again.press(key)
+    assert again.offered.strip[:1] == ("the",) or not again.ready
+    assert again._coming.result(60) and again.offered == typed("t").offered
+
+
 def test_a_number_offers_nothing_and_is_given_back_key_by_key() -> None:
     keyboard = typed("8.")
-    assert (keyboard.text, keyboard.typed) == ("", "8.") and keyboard.offered == ((), None, "")
+    assert (keyboard.text, keyboard.typed) == ("", "8.") and keyboard.offered[:3] == ((), None, "")
     keyboard.press("5")
     assert keyboard.typed == "8.5"
     for left in ("8.", "8", ""):

@@ -1,6 +1,7 @@
 """`tacit keyboard`: somebody types with a model, and sees what a phone's keyboard would show."""
 
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,9 +15,12 @@ from tacit.cli.options import command
 from tacit.cli.raw_terminal import keys_pressed
 from tacit.errors import InputError
 from tacit.keyboard.live_keyboard import Key, LiveKeyboard
+from tacit.progress import DECODER
 from tacit.records import visible
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.console import RenderableType
 
 NAMES = {
@@ -34,6 +38,7 @@ NAMES = {
 LEAVE = {"\x03", "\x04"}  # Ctrl-C, Ctrl-D
 PICKING = ("Tab", "F2", "F3")  # the keys for the words of the strip, as they are shown
 HELP = "Tab F2 F3: a word; right arrow: the phrase; Backspace undoes; Ctrl-C leaves."
+SOON = 0.5  # seconds from one drawing to the next while something is under way
 BESIDE_TEXT = 9  # lines of the screen
 
 
@@ -54,9 +59,10 @@ def keyboard(
             'it in one, or ask `tacit suggest MODEL "I will see"`.'
         )
     with display() as progress:
-        live = live_keyboard(model, layout=layout, threshold=threshold, progress=progress)
+        live = live_keyboard(model, layout=layout, threshold=threshold, wait=False, progress=progress)
     with console.screen() as screen:
-        for typed in keys_pressed(sys.stdin.fileno(), draw=lambda: screen.update(_drawn(live, str(model)))):
+        shown = _Shown(live, str(model), screen.update)
+        for typed in keys_pressed(sys.stdin.fileno(), draw=shown.draw, again=shown.again):
             if typed in LEAVE:
                 break
             live.press(NAMES.get(typed, typed))
@@ -65,7 +71,23 @@ def keyboard(
     console.print(written.strip())
 
 
-def _drawn(live: LiveKeyboard, model: str) -> "RenderableType":
+class _Shown:
+    """What stands on the screen, and how long it may."""
+
+    def __init__(self, live: LiveKeyboard, model: str, update: "Callable[[RenderableType], object]") -> None:
+        self._live, self._model, self._update = live, model, update
+        self._begun, self._corrects = time.monotonic(), False
+
+    def draw(self) -> None:
+        self._corrects = self._live.offered.corrects
+        self._update(_drawn(self._live, self._model, time.monotonic() - self._begun))
+
+    def again(self) -> float | None:
+        """Seconds until it is drawn anew without a key: until the decoder is there, which comes by itself."""
+        return None if self._corrects else SOON
+
+
+def _drawn(live: LiveKeyboard, model: str, seconds: float) -> "RenderableType":
     """The whole screen: what is written, the strip, what a blank would correct, and how to go on."""
     offered, width = live.offered, max(console.width, 1)
     lines = [Text(visible(line)) for line in live.text.split("\n")]
@@ -78,6 +100,8 @@ def _drawn(live: LiveKeyboard, model: str) -> "RenderableType":
         for place, word in zip(PICKING, offered.strip, strict=False)
     )
     correction = f"a blank writes {offered.correction}" if offered.correction else ""
+    if not offered.corrects:
+        correction = f"no corrections yet: {DECODER}, {seconds:.0f} s so far"
     return Group(
         styled(f"tacit keyboard {model}", "dim"),
         "",

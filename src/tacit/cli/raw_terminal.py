@@ -18,8 +18,11 @@ TOGETHER = 0.05  # seconds within which a terminal sends the rest of such a key
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def keys_pressed(terminal: int, *, draw: Callable[[], object]) -> Iterator[str]:
-    """Each key, until the terminal is gone; `draw` is called before each wait, and when the window's size changed.
+def keys_pressed(
+    terminal: int, *, draw: Callable[[], object], again: Callable[[], float | None] = lambda: None
+) -> Iterator[str]:
+    """Each key, until the terminal is gone; `draw` is called before each wait, and when the window's size changed, and
+    after so many seconds without a key as `again` says (None: not before a key comes).
 
     terminal: its file descriptor. Keys that are typed faster than they are drawn, or pasted, come without drawing.
     Signals that ask to stop end the process with their usual exit code, after the terminal was put back.
@@ -30,6 +33,8 @@ def keys_pressed(terminal: int, *, draw: Callable[[], object]) -> Iterator[str]:
         while True:
             if not waiting:
                 draw()
+                if not select.select([terminal], [], [], again())[0]:
+                    continue
             if not waiting or select.select([terminal], [], [], TOGETHER)[0]:
                 if not (read := _read(terminal)):
                     return

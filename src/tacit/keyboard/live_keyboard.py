@@ -5,6 +5,7 @@ Keys are pressed one at a time: a character as it is, or one of `Key`. It has no
 """
 
 import unicodedata
+from concurrent.futures import Future
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -29,6 +30,7 @@ OPENING, CLOSING, DASHES = (
 QUOTATION = '"'  # opens where a blank stands before it
 IN_NUMBERS = (".", ",", ":")  # between digits they are part of a word: 3.14, 10:30
 ALIKE = 4  # so many times as many words are looked at where some are spelled as typed and others only pressed alike
+RARE = 0.001  # of all words that begin as typed: rarer ones are not offered for that alone
 THRESHOLD = 1 / BEAMS  # of phrases: no more of them can pass than the search has beams, so that it leaves none out
 
 
@@ -52,6 +54,7 @@ class Offered(NamedTuple):
     strip: tuple[str, ...]  # at most SHOWN words: the next ones, or those that may be meant by what is typed
     correction: str | None  # what a blank would write in place of what is typed
     phrase: str  # what taking the phrase would add behind what is typed; "" where none is likely enough
+    corrects: bool = True  # whether the decoder is there, without which nothing is corrected
 
 
 class _Before(NamedTuple):
@@ -65,12 +68,15 @@ class _Before(NamedTuple):
 class LiveKeyboard:
     """What somebody types, and what the keyboard offers meanwhile."""
 
-    def __init__(self, model: PhoneModel, decoder: Decoder, *, threshold: float = THRESHOLD) -> None:
-        """decoder: for the model's vocabulary. threshold: the probability from which on a phrase is offered."""
+    def __init__(self, model: PhoneModel, decoder: Decoder | Future[Decoder], *, threshold: float = THRESHOLD) -> None:
+        """decoder: for the model's vocabulary, or for when it is ready: until then words are offered that begin as
+        typed, and nothing is corrected. threshold: the probability from which on a phrase is offered.
+        """
         self.text = ""  # all that is written, up to the word under the cursor
         self.typed = ""  # of that word
         self.keys = 0  # pressed so far
-        self._vocabulary, self._decoder, self._threshold = model.vocabulary, decoder, threshold
+        self._vocabulary, self._threshold = model.vocabulary, threshold
+        self._coming = decoder if isinstance(decoder, Future) else _here(decoder)
         self._session = model.typing()
         self._undo: list[_Before] = []
         self._kept = ""  # a word whose correction was undone: it is not corrected again
@@ -115,10 +121,17 @@ class LiveKeyboard:
     @property
     def offered(self) -> Offered:
         """What is shown now."""
-        if self._offered is None:
+        if self._offered is None or self.ready != self._offered.corrects:
+            ready = self.ready
             phrase = self._session.compose(self.typed, threshold=self._threshold)
-            self._offered = Offered(self._strip(), self._correction(), str(phrase or "")[len(self.typed) :])
+            strip, correction = (self._strip(), self._correction()) if ready else (self._begun(), None)
+            self._offered = Offered(strip, correction, str(phrase or "")[len(self.typed) :], ready)
         return self._offered
+
+    @property
+    def ready(self) -> bool:
+        """Whether the decoder is there, and with it corrections."""
+        return self._coming.done()
 
     @property
     def _in_number(self) -> bool:
@@ -127,10 +140,16 @@ class LiveKeyboard:
 
     # -- what is offered -----------------------------------------------------------------------------------------------
 
-    def _strip(self) -> tuple[str, ...]:
-        logs, keys = self._session.log_probabilities, self._tapped()
+    def _begun(self) -> tuple[str, ...]:
+        """Without the decoder: the next words, or those of them that begin as typed."""
         if not self.typed:
             return tuple(each.word for each in self._session.next_words(min(SHOWN, len(self._vocabulary.words))))
+        return tuple(self._cased(each.word) for each in self._session.words_above(RARE, self.typed)[:SHOWN])
+
+    def _strip(self) -> tuple[str, ...]:
+        if not self.typed:
+            return self._begun()
+        logs, keys = self._session.log_probabilities, self._tapped()
         if keys is None:
             return ()
         accented = self._accented(self.typed)
@@ -148,6 +167,10 @@ class LiveKeyboard:
         correction = at_space(self._decoder, self._layout.centres[keys], self._session.log_probabilities)
         unaccented = self._accented(self.typed) and not self._accented(correction.text)
         return None if correction.kept or unaccented else self._cased(correction.text)
+
+    @property
+    def _decoder(self) -> Decoder:
+        return self._coming.result()
 
     @property
     def _layout(self) -> KeyboardLayout:
@@ -202,3 +225,10 @@ def _opens(text: str) -> bool:
     """Whether a word may follow a text without a blank."""
     quoted = text.endswith(QUOTATION) and (len(text) == 1 or text[-2].isspace())
     return not text or text[-1].isspace() or text[-1] in OPENING + DASHES or quoted
+
+
+def _here(decoder: Decoder) -> Future[Decoder]:
+    """Of one that is ready."""
+    there: Future[Decoder] = Future()
+    there.set_result(decoder)
+    return there
