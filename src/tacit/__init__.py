@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tacit.deployment.client.device import device
+    from tacit.deployment.serve import serve
     from tacit.jobs.account import account
     from tacit.jobs.account_run import account_run
     from tacit.jobs.demo import demo
@@ -70,6 +71,7 @@ _HOME = {
     "pretrain": "tacit.jobs.pretrain",
     "report": "tacit.jobs.report",
     "resume": "tacit.jobs.resume",
+    "serve": "tacit.deployment.serve",
     "simulate": "tacit.jobs.simulate",
     "statement": "tacit.jobs.statement",
     "suggest": "tacit.jobs.suggest",
@@ -107,6 +109,7 @@ __all__ = [
     "pretrain",
     "report",
     "resume",
+    "serve",
     "simulate",
     "statement",
     "suggest",

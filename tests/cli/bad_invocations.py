@@ -125,6 +125,7 @@ RIGHT: dict[str, tuple[str, ...]] = {
         *("--server", "http://127.0.0.1:9", "--data", "cache", "--state", "new", "--client", "0", "--once"),
         *("--operator-key", "ab" * 32),
     ),
+    "serve": ("recipe.toml", "--out", "new", "--port", "0"),
     "doctor": (),
     **{f"design {name}": (*LIMITS, *OWN.get(name, ())) for name in MECHANISMS},
     **{f"account {name}": (*LIMITS, *NOISE, *OWN.get(name, ())) for name in MECHANISMS},

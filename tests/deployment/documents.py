@@ -27,7 +27,7 @@ def a_plan(**changed: Any) -> Plan:
         "kind": "train",
         "population": "keyboards-es",
         "run": "es-1",
-        "recipe": 'name = "niña"\n',
+        "recipe": 'name = "niña"\n[deployment]\ndevices = 120_000\n',
         "code": "ab" * 32,
         "privacy": privacy,
         "separation": Separation(rounds=5, timer_seconds=None, clock="start"),

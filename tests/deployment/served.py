@@ -26,7 +26,6 @@ from tacit.deployment.store import Store
 
 KEY = OperatorKey(bytes(32))
 TOKEN = "the administrator's"
-WINDOW = (60.0, 600.0)
 T = TypeVar("T")
 
 
@@ -102,7 +101,7 @@ def served(
         blobs=blobs,
         key=KEY,
         worker="ab" * 16,
-        snapshot=Snapshot(store, lambda population, rounds: WINDOW),
+        snapshot=Snapshot(store),
         sums=PartialSums(store, blobs, "ab" * 16, buried=lambda: buried.append(True)),
         admin_token=TOKEN,
         limits=limits or Limits(),

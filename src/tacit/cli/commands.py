@@ -6,7 +6,7 @@ it proved, `pretrain.py` makes a first model from public text, `recipe.py` write
 small trials, `train.py` trains and resumes, `evaluate.py` and `personalize.py` ask devices how a model does, `type.py`
 types with two of them, `demo.py` is the main job, `report.py` shows and compares, `suggest.py` asks a model for next
 words, `export.py` writes it for phones, `keyboard.py` lets somebody type with one, `keeper.py` is what a third party
-runs for secure sums, and `device.py` a device of real ones.
+runs for secure sums, `serve.py` a server of real devices, and `device.py` is one of them.
 """
 
 import sys
@@ -116,6 +116,10 @@ COMMANDS = {
     "keeper": at(
         "keeper:keeper",
         "Keep shares of clients' keys, and open the sum of one agreed set a round: base64 lines in, base64 lines out.",
+    ),
+    "serve": at(
+        "serve:serve",
+        "Serve devices until every recipe is trained: coordinators make the rounds, workers answer, both are watched.",
     ),
     "device": at(
         "device:device",

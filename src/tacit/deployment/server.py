@@ -123,6 +123,10 @@ class Worker:
 
     # -- meanwhile -----------------------------------------------------------------------------------------------------
 
+    async def begin(self) -> None:
+        """Look into the store for the first time. Raises: Refused where it does not answer."""
+        await self._services.threaded(self._services.snapshot.refresh)
+
     async def work(self) -> None:
         """Look into the store, write sums and show a sign of life, again and again, until it is cancelled."""
         services, beat = self._services, -BEAT_S
@@ -248,6 +252,7 @@ def _openapi_text() -> str:
 def _lifespan(worker: Worker) -> Any:
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        await worker.begin()
         task = asyncio.create_task(worker.work())
         try:
             yield

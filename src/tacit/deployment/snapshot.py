@@ -4,18 +4,20 @@ A check-in that is not given a task is answered from here, in bytes that were ma
 """
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
 from tacit.deployment.assignments import OpenRound, open_rounds, signed_plan
 from tacit.deployment.bodies import Expected
-from tacit.deployment.messages import CheckIn, ComeBack, RoundTask, SignedTask
+from tacit.deployment.messages import CheckIn, ComeBack, RoundTask, SignedPlan, SignedTask
+from tacit.deployment.pacing import window
+from tacit.deployment.states import OPEN, all_runs
 from tacit.deployment.store import Store
 from tacit.errors import StoreError
 
 TASK_VERSION = 1  # of what a device computes for a task of a kind; one that says a later one can do this one
-Window = Callable[[str, Sequence[OpenRound]], tuple[float, float]]  # population, its rounds -> seconds from now
 
 
 @dataclass
@@ -37,8 +39,9 @@ class Current:
 class Snapshot:
     """The open rounds of a store, as they were `refresh`ed last."""
 
-    def __init__(self, store: Store, window: Window) -> None:
-        self._store, self._window = store, window
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._plans: dict[str, str] = {}  # signed, of the runs that are known, by digest
         self.rounds: dict[str, Current] = {}
         self._giving: dict[str, list[Current]] = {}
         self._idle: dict[str, bytes] = {}
@@ -46,20 +49,21 @@ class Snapshot:
 
     def refresh(self) -> None:
         """Look into the store. Raises: StoreError, and what was known before stays."""
-        rows = open_rounds(self._store)
-        self.rounds = {row.task: self._current(row) for row in rows}
-        giving: dict[str, list[Current]] = {name: [] for name in self._idle}
+        runs = [each for each in all_runs(self._store) if each.state == OPEN]
+        self._plans = {each.plan_digest: self._plan(each.plan_digest) for each in runs}
+        self.rounds = {row.task: self._current(row) for row in open_rounds(self._store)}
+        giving: dict[str, list[Current]] = {}
         for each in self.rounds.values():
             giving.setdefault(each.row.population, []).append(each)
-        self._giving = giving
-        self._idle = {name: self._come_back(name, [each.row for each in found]) for name, found in giving.items()}
+        self._giving, sizes = giving, dict[str, int]()
+        for run in runs:
+            sizes[run.population] = max(_devices(self._plans[run.plan_digest]), sizes.get(run.population, 0))
+        self._idle = {name: _come_back(devices) for name, devices in sizes.items()}
         self.taken = self._store.now()
 
     def idle(self, population: str) -> bytes:
         """The answer to a device without work: a ComeBack, as it is sent."""
-        if population not in self._idle:
-            return self._come_back(population, ())
-        return self._idle[population]
+        return self._idle.get(population) or _come_back(0)
 
     def work(self, check_in: CheckIn) -> Current | None:
         """A round that gives this device its task, drawn uniformly from those that do; None where none does."""
@@ -78,15 +82,24 @@ class Snapshot:
         return Current(row, task, Expected.by(task), plan, row.most - row.assigned)
 
     def _plan(self, digest: str) -> str:
-        before = next((each.signed_plan for each in self.rounds.values() if each.row.plan_digest == digest), None)
-        found = before or signed_plan(self._store, digest)
+        found = self._plans.get(digest) or signed_plan(self._store, digest)
         if found is None:
-            raise StoreError(f"the store has a round of the plan {digest} and not the plan; it was damaged.")
+            raise StoreError(f"the store has a run with the plan {digest} and not the plan; it was damaged.")
         return found
 
-    def _come_back(self, population: str, rows: Sequence[OpenRound]) -> bytes:
-        after, before = self._window(population, rows)
-        return ComeBack(after_s=after, before_s=before).model_dump_json().encode()
+
+@lru_cache(maxsize=100)
+def _come_back(devices: int) -> bytes:
+    after, before = window(devices)
+    return ComeBack(after_s=after, before_s=before).model_dump_json().encode()
+
+
+@lru_cache(maxsize=100)
+def _devices(plan: str) -> int:
+    """How many there are of the population that a signed plan is for, as its recipe says; 0 where it does not."""
+    recipe = tomllib.loads(SignedPlan.model_validate_json(plan).plan.recipe)
+    found = recipe.get("deployment", {}).get("devices", 0)
+    return found if isinstance(found, int) else 0
 
 
 @lru_cache(maxsize=100)

@@ -1,0 +1,80 @@
+"""`tacit serve`: a server of real devices, its coordinators and workers, on this machine."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import tacit
+from tacit.cli.console import complaints, say
+from tacit.cli.options import Json, command
+from tacit.errors import InputError
+
+if TYPE_CHECKING:  # what it needs is loaded when it runs
+    from tacit.deployment.serve import Serving
+
+TOKEN = "TACIT_ADMIN_TOKEN"
+
+
+@command
+def serve(
+    recipes: Annotated[list[Path], typer.Argument(help="Recipes with a section [deployment] (docs/recipes.md).")],
+    out: Annotated[Path, typer.Option(help="Its folder: runs/NAME, and what is not named below; made if missing.")],
+    store: Annotated[
+        str | None, typer.Option(help="sqlite:///PATH or postgresql://...", show_default="OUT/store.db")
+    ] = None,
+    blobs: Annotated[
+        str | None, typer.Option(help="file:///FOLDER, s3://BUCKET/PREFIX, gs://...", show_default="OUT/blobs")
+    ] = None,
+    operator_key: Annotated[
+        Path | None,
+        typer.Option(help="The file of the key that signs plans; made if missing.", show_default="OUT/operator.key"),
+    ] = None,
+    data: Annotated[Path | None, typer.Option(help="A cache in place of the recipes' data.cache.")] = None,
+    workers: Annotated[int, typer.Option(help="Processes that answer devices.")] = 2,
+    host: Annotated[str, typer.Option(help="The address to listen on; one that others reach needs TLS.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port; 0 is any that is free.")] = 8470,
+    tls_cert: Annotated[Path | None, typer.Option(help="The certificate with its chain, in PEM.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Its key, in PEM.")] = None,
+    behind_proxy: Annotated[
+        bool, typer.Option("--behind-proxy", help="A proxy ends TLS, and alone reaches this address.")
+    ] = False,
+    admin_token_file: Annotated[
+        Path | None, typer.Option(help=f"A file with the administrator's token; or the variable {TOKEN}.")
+    ] = None,
+    upgrade_store: Annotated[
+        bool, typer.Option("--upgrade-store", help="Bring the store of an older version up to this one.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Serve devices until every recipe is trained: coordinators make the rounds, workers answer, both are watched."""
+    from tacit.deployment.serve import Address
+
+    def serving(told: "Serving") -> None:
+        complaints.print(str(told))
+
+    result = tacit.serve(
+        recipes,
+        out,
+        store=store,
+        blobs=blobs,
+        operator_key=operator_key,
+        data=data,
+        workers=workers,
+        address=Address(host=host, port=port, tls_certificate=tls_cert, tls_key=tls_key, behind_proxy=behind_proxy),
+        admin_token=_token(admin_token_file),
+        upgrade_store=upgrade_store,
+        serving=serving,
+    )
+    say(result, json, lambda each: typer.echo(str(each)))
+
+
+def _token(file: Path | None) -> str | None:
+    """The administrator's, never from the command line, which others on the machine see."""
+    if file is None:
+        return os.environ.get(TOKEN)
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as error:
+        raise InputError(f"--admin-token-file '{file}' cannot be read ({error}); give a file with the token.") from None

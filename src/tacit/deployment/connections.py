@@ -1,0 +1,70 @@
+"""HTTP connections that end when nothing comes: what uvicorn's own leave open for as long as a stranger likes."""
+
+from asyncio import TimerHandle
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from tacit.deployment.problems import MEDIA_TYPE, Refused
+
+HEAD_S = 15.0  # from a connection, or a request's first byte, to the end of its headers
+MOST_HEAD = 1 << 14  # bytes of a request before its body
+
+
+class Connection(HttpToolsProtocol):
+    """One connection: its headers are bounded in time and in bytes, and what is no HTTP is a Problem too."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._head_timer: TimerHandle | None = None
+        self._head_bytes = 0
+
+    def connection_made(self, transport: Any) -> None:
+        """asyncio: it is there."""
+        super().connection_made(transport)
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """asyncio: it is gone."""
+        self._have_head()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """asyncio: bytes came."""
+        self._head_bytes += len(data)
+        super().data_received(data)
+        if self._head_timer is not None and self._head_bytes > MOST_HEAD and not self.transport.is_closing():
+            self.send_400_response(f"the request has more than {MOST_HEAD} bytes before its body.")
+
+    def on_message_begin(self) -> None:
+        """httptools: a request begins."""
+        super().on_message_begin()
+        if self._head_timer is None:
+            self._await_head()
+
+    def on_headers_complete(self) -> None:
+        """httptools: its headers are there."""
+        self._have_head()
+        super().on_headers_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """In the one shape of errors, and nothing more is read."""
+        self._have_head()
+        body = Refused("malformed", msg).body()
+        head = f"HTTP/1.1 400 Bad Request\r\ncontent-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\n"
+        self.transport.write(head.encode() + b"connection: close\r\n\r\n" + body)
+        self.transport.close()
+
+    def _await_head(self) -> None:
+        self._head_bytes = 0
+        self._head_timer = self.loop.call_later(HEAD_S, self._too_late)
+
+    def _have_head(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _too_late(self) -> None:
+        self._head_timer = None
+        if not self.transport.is_closing():
+            self.transport.abort()

@@ -1,0 +1,109 @@
+"""A coordinator's process: it alone makes one run's rounds, by training as ever with real devices as its collector."""
+
+import logging
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tacit.deployment import states
+from tacit.deployment.blobs import Blobs
+from tacit.deployment.collector import RoundTimes, ServedCollector
+from tacit.deployment.plans import plan_of
+from tacit.deployment.signing import OperatorKey, digest
+from tacit.deployment.states import Lease
+from tacit.deployment.store import Store
+from tacit.errors import LeaseLost, StoreError
+from tacit.jobs.train import train
+from tacit.jobs.training_run import begin
+from tacit.progress import Advanced, Event, Noted, Warned
+from tacit.recipe import Recipe
+from tacit.recipe.deployment_section import DeploymentSection
+from tacit.training.hooks import Hooks
+
+LEASE_S = 30.0  # that a coordinator is trusted to be alive without a sign
+MINUTE = 60.0
+TAKEN_OVER = 3  # the exit code of a coordinator whose run another took over; it is started again, and waits
+
+log = logging.getLogger("tacit.deployment")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoordinatorSettings:
+    """What a coordinator is told."""
+
+    recipe: str  # TOML, with paths that are whole
+    out: Path  # the run folder, gone on with where it is there
+    store: str
+    blobs: str
+    key: Path  # of the operator
+
+
+def coordinate(settings: CoordinatorSettings) -> None:
+    """Until the run is finished. Raises: what `tacit.train` does; StoreError; LeaseLost."""
+    recipe = Recipe.from_toml(settings.recipe)
+    store, blobs, key = Store.open(settings.store), Blobs.open(settings.blobs), OperatorKey.in_file(settings.key)
+    times = RoundTimes() if recipe.deployment is None else round_times(recipe.deployment)
+    collector = ServedCollector(store, blobs, key, times=times)
+    settings.out.parent.mkdir(parents=True, exist_ok=True)
+    with begin(recipe, settings.out, hooks=Hooks(collector=collector), progress=_told) as run:
+        plan = plan_of(run)
+    said = {"population": plan.population, "kind": plan.kind, "plan": key.plan(plan).model_dump_json()}
+    states.enter_run(store, plan.run, **said, plan_digest=digest(plan))
+    with _leased(store, plan.run) as lease:
+        collector.serve(plan, lease)
+        train(recipe, settings.out, collector=collector, progress=_told)
+        states.finish_run(store, lease)
+    store.close()
+
+
+def round_times(section: DeploymentSection) -> RoundTimes:
+    """How long rounds wait, as the recipe says."""
+    return RoundTimes(
+        over_selection=section.over_selection,
+        selecting=section.selecting_minutes * MINUTE,
+        reporting=section.reporting_minutes * MINUTE,
+        pause=section.pause_minutes * MINUTE,
+    )
+
+
+@contextmanager
+def _leased(store: Store, run: str) -> Iterator[Lease]:
+    """The run's lease, waited for, and renewed for as long as it is held; given back at the end."""
+    stop = threading.Event()
+    while (lease := states.take_lease(store, run, seconds=LEASE_S)) is None:
+        stop.wait(LEASE_S / 10)
+    thread = threading.Thread(target=_renew, args=(store, lease, stop), daemon=True)
+    thread.start()
+    try:
+        yield lease
+    finally:
+        stop.set()
+        thread.join()
+        states.give_lease_back(store, lease)
+
+
+def _renew(store: Store, lease: Lease, stop: threading.Event) -> None:
+    """In a thread; a coordinator whose run another took over ends at once, whatever it is at."""
+    while not stop.wait(LEASE_S / 5):
+        try:
+            states.renew_lease(store, lease, seconds=LEASE_S)
+        except LeaseLost as error:
+            log.warning("%s", error)
+            os._exit(TAKEN_OVER)
+        except StoreError as error:
+            log.warning("%s", error)
+
+
+def _told(event: Event) -> None:
+    """What the log has of training."""
+    match event:
+        case Advanced(stage="training", done=done, figures=figures):
+            shown = ", ".join(f"{name} {value:.4g}" for name, value in figures.items())
+            log.info("%d rounds are done%s", done, f": {shown}" if shown else "")
+        case Noted() | Warned():
+            log.info("%s", event.message)
+        case _:
+            pass

@@ -1,0 +1,66 @@
+"""A run's plan, as devices get it: what its folder says that it promises, in one document that never changes."""
+
+from pathlib import Path
+
+from tacit.deployment.messages import Aggregation, Plan, Privacy, Separation
+from tacit.deployment.signing import code_digest
+from tacit.errors import InputError
+from tacit.privacy.separation import DeviceSeparation
+from tacit.recipe import Recipe
+from tacit.runs import Run
+from tacit.runs.draft import SETTINGS
+from tacit.statements.accounts import matrix_of, trained
+
+
+def plan_of(run: Run) -> Plan:
+    """The plan of a training run for real devices. Raises: InputError where its recipe has no [deployment]."""
+    recipe = Recipe.from_toml(run.settings, where=str(run.path / SETTINGS))
+    if recipe.deployment is None:
+        raise InputError(
+            f"the recipe {recipe.name!r} has no section [deployment], so it says nothing of real devices; add one "
+            "(docs/recipes.md), or simulate it with `tacit train`."
+        )
+    metadata, planned = trained(run), recipe.plan(matrix_of(run))
+    guarantee, kept = planned.guarantee, recipe.deployment.separation(recipe.rounds)
+    promises = guarantee.strategy is not None and guarantee.noise_multiplier > 0
+    return Plan(
+        version=1,
+        kind="train",
+        population=recipe.deployment.population,
+        run=recipe.name,
+        recipe=_published(recipe).to_toml(),
+        code=code_digest(),
+        privacy=Privacy(
+            zcdp=guarantee.zcdp if promises else None,
+            epsilon=guarantee.epsilon(metadata.delta) if promises else None,
+            delta=metadata.delta,
+            clip_norm=guarantee.clip_norm,
+            noise_multiplier=guarantee.noise_multiplier,
+            mechanism=recipe.privacy.mechanism_name,
+            report_goal=planned.report_goal,
+            rounds=planned.rounds,
+            max_participations=_most(kept, planned.rounds),
+        ),
+        separation=Separation(rounds=kept.rounds, timer_seconds=kept.timer_seconds, clock="start"),
+        aggregation=Aggregation(
+            kind="plain" if planned.secure is None else "encoded",
+            threshold=planned.report_goal,
+            keepers=(),
+            boxes=(),
+            corrupt=0,
+            contributors=(),
+        ),
+        vocabulary=metadata.data.vocabulary_sha256,
+        attestation="none",
+    )
+
+
+def _most(kept: DeviceSeparation, rounds: int) -> int | None:
+    """How often one device takes part, where that is known before the rounds are."""
+    return None if kept.rounds is None and kept.most is None else kept.by_index(rounds).max_participations
+
+
+def _published(recipe: Recipe) -> Recipe:
+    """The same without this machine's folders."""
+    cache = Path(Path(recipe.data.cache).name)
+    return recipe.model_copy(update={"data": recipe.data.model_copy(update={"cache": cache})})

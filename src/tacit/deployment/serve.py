@@ -1,0 +1,266 @@
+"""`tacit.serve`: everything that a server of real devices is, on one machine, started and watched.
+
+A coordinator for each recipe makes its rounds, workers answer devices; both share a store and blobs. Whichever of them
+is killed is started again and goes on where it was.
+"""
+
+import ipaddress
+import os
+import re
+import shutil
+import signal
+import socket
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tacit.deployment.blobs import Blobs
+from tacit.deployment.metrics import SHARED
+from tacit.deployment.signing import OperatorKey
+from tacit.deployment.store import Store
+from tacit.deployment.supervisor import Role, Supervisor
+from tacit.errors import InputError, of_type
+from tacit.files import PathLike, as_path, check_folder
+from tacit.jobs.begin import open_cache
+from tacit.recipe import Recipe
+from tacit.records import to_plain
+
+HOST, PORT = "127.0.0.1", 8470
+MOST_WORKERS = 64
+BACKLOG = 4096
+LEAST_TOKEN = 16  # characters
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # messages.Name
+
+
+@dataclass(frozen=True, kw_only=True)
+class Serving:
+    """A server that runs: what whoever gives devices out, or watches it, has to know."""
+
+    url: str  # where it listens
+    operator_key: str  # 64 hexadecimal digits: what devices pin
+    runs: tuple[Path, ...]  # the run folders of its recipes
+    workers: int
+
+    def __str__(self) -> str:
+        """As people read it."""
+        names = ", ".join(run.name for run in self.runs)
+        return (
+            f"serving {names} at {self.url} with {self.workers} workers\n"
+            f"operator key {self.operator_key}\n"
+            f"a device: tacit device --server {self.url} --operator-key {self.operator_key[:8]}... (all 64 digits)"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServeResult:
+    """A server that was ended, or whose runs are all done."""
+
+    runs: tuple[Path, ...]
+    finished: bool  # whether every run is done
+
+    def __str__(self) -> str:
+        """As people read it."""
+        if self.finished:
+            return "\n".join(f"{run} is done; `tacit report {run}` shows it" for run in self.runs)
+        return "the server was ended; the same command goes on where it was"
+
+    def to_record(self) -> dict[str, Any]:
+        """Plain values for JSON: what `tacit serve --json` prints."""
+        runs = [str(each) for each in self.runs]
+        return {"schema": "tacit.serve", "version": 1, "runs": runs, "finished": self.finished}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Address:
+    """Where a server listens, and by what its connections are protected."""
+
+    host: str = HOST
+    port: int = PORT
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
+    behind_proxy: bool = False  # which ends TLS, and alone can reach this address
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port < 1 << 16:
+            raise InputError(f"--port {self.port} is none; give one from 1 to 65535, or 0 for any that is free.")
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise InputError("TLS takes a certificate and its key; give both --tls-cert and --tls-key.")
+        for file in (self.tls_certificate, self.tls_key):
+            if file is not None and not file.is_file():
+                raise InputError(f"'{file}' is no file; give certificate and key in PEM.")
+        if not (self.is_loopback or self.tls_certificate or self.behind_proxy):
+            raise InputError(
+                f"--host {self.host} can be reached by others, and without TLS they read and change what devices send; "
+                "give --tls-cert and --tls-key, or --behind-proxy where a proxy on the way ends TLS."
+            )
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether this machine alone reaches it."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def tls(self) -> dict[str, Path | None]:
+        """What a worker is told of it."""
+        return {"tls_certificate": self.tls_certificate, "tls_key": self.tls_key}
+
+    @contextmanager
+    def listening(self) -> Iterator[socket.socket]:
+        """The socket, which processes may inherit. Raises: InputError where it cannot be had."""
+        try:
+            family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+            with socket.create_server((self.host, self.port), family=family, backlog=BACKLOG) as listener:
+                yield listener
+        except OSError as error:
+            if error.errno is None or error.strerror is None:
+                raise
+            raise InputError(
+                f"--host {self.host} --port {self.port} cannot be listened on ({error.strerror}); end what listens "
+                "there, or give another."
+            ) from None
+
+    def url(self, listener: socket.socket) -> str:
+        """What devices are given."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http{'s' if self.tls_certificate else ''}://{host}:{listener.getsockname()[1]}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shared:
+    """What all processes of a server share."""
+
+    store: str
+    blobs: str
+    key: Path
+
+    def checked(self, upgrade: bool) -> str:
+        """The operator's public key, once all of it can be used. Raises: InputError; StoreError.
+
+        Refused here, once, rather than by every process.
+        """
+        Store.open(self.store, upgrade=upgrade).close()
+        Blobs.open(self.blobs)
+        return OperatorKey.in_file(self.key).public
+
+
+def serve(
+    recipes: Sequence[PathLike | Recipe],
+    out: PathLike,
+    *,
+    store: str | None = None,
+    blobs: str | None = None,
+    operator_key: PathLike | None = None,
+    data: PathLike | None = None,
+    workers: int = 2,
+    address: Address = Address(),
+    admin_token: str | None = None,
+    upgrade_store: bool = False,
+    serving: Callable[[Serving], None] = lambda each: None,
+    stop: threading.Event | None = None,
+) -> ServeResult:
+    """Serve devices until every recipe is trained, or until `stop` is set (SIGTERM and Ctrl-C set it too).
+
+    out: a folder for what is not given otherwise: `runs/NAME`, the run folder of each recipe, gone on with where it is
+    there; `store.db`; `blobs`; `operator.key`, made where there is none. data: a cache in place of the recipes' own.
+    admin_token: of those who may pause and resume runs by HTTP; without it nobody may. serving: told once, when devices
+    can come. Raises: InputError for what contradicts itself or cannot be used; StoreError for a store or blobs that
+    cannot, and with the words of a coordinator that refuses its recipe.
+    """
+    of_type("workers", workers, int)
+    of_type("recipes", recipes, list, tuple)
+    if not 1 <= workers <= MOST_WORKERS:
+        raise InputError(f"--workers {workers}: give 1 to {MOST_WORKERS}; for more, several machines share a store.")
+    if admin_token is not None and len(admin_token) < LEAST_TOKEN:
+        raise InputError(f"the administrator's token has fewer than {LEAST_TOKEN} characters; draw a longer one.")
+    folder = as_path("out", out).absolute()
+    check_folder("out", folder)
+    asked = _asked(recipes, None if data is None else as_path("data", data).absolute())
+    shared = Shared(
+        store=store or f"sqlite:///{folder / 'store.db'}",
+        blobs=blobs or f"file://{folder / 'blobs'}",
+        key=folder / "operator.key" if operator_key is None else as_path("operator_key", operator_key).absolute(),
+    )
+    runs = {name: folder / "runs" / name for name in asked}
+    ended = threading.Event() if stop is None else stop
+    with address.listening() as listener, _made(folder), _counts_shared(), _ends_by_signal(ended):
+        public = shared.checked(upgrade_store)
+        told = {"socket": listener.fileno(), "admin_token": admin_token, **address.tls, **vars(shared)}
+        roles = [Role("worker", f"worker {each + 1}", to_plain(told), (listener.fileno(),)) for each in range(workers)]
+        for name, recipe in asked.items():
+            told = {"recipe": recipe.to_toml(), "out": runs[name], **vars(shared)}
+            roles.append(Role("coordinator", f"coordinator of {name}", to_plain(told), ends=True))
+        said = Serving(url=address.url(listener), operator_key=public, runs=tuple(runs.values()), workers=workers)
+        finished = Supervisor(roles).run(ended, ready=lambda: serving(said))
+    return ServeResult(runs=tuple(runs.values()), finished=finished)
+
+
+def _asked(recipes: Sequence[PathLike | Recipe], data: Path | None) -> dict[str, Recipe]:
+    """The recipes by name, with the cache in place of their own. Raises: InputError; CacheError."""
+    found: dict[str, Recipe] = {}
+    for recipe in map(Recipe.given, recipes):
+        if recipe.deployment is None:
+            raise InputError(
+                f"the recipe {recipe.name!r} has no section [deployment], so it says nothing of real devices; add one "
+                "(docs/recipes.md), or simulate it with `tacit train`."
+            )
+        if not NAME.fullmatch(recipe.name):
+            raise InputError(
+                f"devices know a run by the name of its recipe, and {recipe.name!r} is none for that: give up to 100 "
+                "letters, digits and ._-, with a letter or a digit first."
+            )
+        if recipe.name in found:
+            raise InputError(f"two recipes are called {recipe.name!r}, by which devices tell runs apart; rename one.")
+        own = open_cache(recipe.data.cache if data is None else data)
+        found[recipe.name] = recipe.model_copy(
+            update={"data": recipe.data.model_copy(update={"cache": own.path.absolute()})}
+        )
+    if not found:
+        raise InputError("there is no recipe to serve; give one or more.")
+    return found
+
+
+@contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """The folder, its owner's alone; one that was not there before is not left where nothing could begin."""
+    before = folder.exists()
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        yield
+    except InputError:
+        if not before:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+@contextmanager
+def _counts_shared() -> Iterator[None]:
+    """A folder in which workers share what they count."""
+    with tempfile.TemporaryDirectory(prefix="tacit-metrics-") as folder:
+        os.environ[SHARED] = folder
+        try:
+            yield
+        finally:
+            del os.environ[SHARED]
+
+
+@contextmanager
+def _ends_by_signal(ended: threading.Event) -> Iterator[None]:
+    """SIGTERM and Ctrl-C set the event, where this is the thread that may say so."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {each: signal.signal(each, lambda *_: ended.set()) for each in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

@@ -1,0 +1,91 @@
+"""A worker's process: it is told what to serve, and serves it until it is told to end or its supervisor dies."""
+
+import os
+import secrets
+import signal
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+
+from tacit.deployment.blobs import Blobs
+from tacit.deployment.connections import Connection
+from tacit.deployment.partial_sums import PartialSums
+from tacit.deployment.server import application
+from tacit.deployment.services import Services
+from tacit.deployment.signing import OperatorKey
+from tacit.deployment.snapshot import Snapshot
+from tacit.deployment.store import Store
+
+KEEP_ALIVE_S = 10  # of a connection without a request
+ENDING_S = 20  # that requests in progress have when the worker ends
+CONNECTIONS = 20_000  # at a time
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerSettings:
+    """What a worker is told."""
+
+    store: str
+    blobs: str
+    key: Path  # of the operator
+    socket: int  # the listening socket's descriptor, which all workers share
+    admin_token: str | None = None
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
+
+
+class Server(uvicorn.Server):
+    """uvicorn's, that says when it serves."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """uvicorn: begin."""
+        await super().startup(sockets)
+        if not self.should_exit:
+            self._ready()
+
+
+def serve(settings: WorkerSettings, *, ready: Callable[[], None]) -> None:
+    """Until SIGTERM. ready: called when it serves. Raises: InputError or StoreError where it cannot begin."""
+    store, blobs = Store.open(settings.store), Blobs.open(settings.blobs)
+    name = secrets.token_hex(16)
+    services = Services(
+        store=store,
+        blobs=blobs,
+        key=OperatorKey.in_file(settings.key),
+        worker=name,
+        snapshot=Snapshot(store),
+        sums=PartialSums(store, blobs, name, buried=end_this_process),
+        admin_token=settings.admin_token,
+    )
+    config = uvicorn.Config(
+        application(services),
+        http=Connection,
+        ws="none",
+        loop="uvloop",
+        lifespan="on",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        backlog=2048,
+        limit_concurrency=CONNECTIONS,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=ENDING_S,
+        ssl_certfile=settings.tls_certificate,
+        ssl_keyfile=settings.tls_key,
+    )
+    Server(config, ready).run(sockets=[socket.socket(fileno=settings.socket)])
+    store.close()
+
+
+def end_this_process() -> None:
+    """As if its supervisor had said so: what it can still write is written."""
+    os.kill(os.getpid(), signal.SIGTERM)
