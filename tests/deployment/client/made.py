@@ -3,7 +3,8 @@
 import hashlib
 import itertools
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,12 @@ from tests.training.tiny import tiny_cache, tiny_toml
 
 from tacit.data import Cache
 from tacit.deployment.bodies import Report, model_body
-from tacit.deployment.client.device import Machine, device
+from tacit.deployment.client.device import Device, Machine
+from tacit.deployment.client.eligibility import Probe
+from tacit.deployment.client.own_text import OwnText
 from tacit.deployment.client.policy import Policy
+from tacit.deployment.client.record import opened
+from tacit.deployment.client.transport import Server, connected
 from tacit.deployment.client.turn import Turn
 from tacit.deployment.messages import (
     Aggregation,
@@ -32,7 +37,7 @@ from tacit.deployment.messages import (
 )
 from tacit.deployment.signing import OperatorKey, digest
 from tacit.keyboard.cifg_parameters import CifgSize
-from tacit.privacy import Guarantee, Participation
+from tacit.privacy import Guarantee
 from tacit.privacy.encoding import Encoding
 from tacit.privacy.gaussian import epsilon
 from tacit.recipe import Recipe
@@ -58,7 +63,7 @@ def recipe_text(**sections: Any) -> str:
 
 def privacy_of(text: str, guarantee: Guarantee | None = None, **changed: Any) -> Privacy:
     """What the recipe promises, as an honest operator writes it."""
-    recipe = Recipe.from_toml(text)
+    recipe = Recipe.from_toml(text if guarantee is None else recipe_text())  # a lie is not read by whoever tells it
     found = recipe.guarantee() if guarantee is None else guarantee
     values = {
         "zcdp": found.zcdp,
@@ -109,6 +114,7 @@ class Operator:
     received: list[tuple[str, bytes]] = field(default_factory=list)  # (assignment, body), the first of each
     asked: list[httpx.Request] = field(default_factory=list)
     before_receipt: Callable[[str], httpx.Response | None] = lambda assignment: None
+    before: Callable[[], None] = lambda: None  # a request is looked at
     numbers: Any = field(default_factory=lambda: itertools.count(1))
 
     def task(self, plan: Plan, round: int, **changed: Any) -> RoundTask:
@@ -150,6 +156,7 @@ class Operator:
         self.answers.append(httpx.Response(200, json=answer))
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.before()
         self.asked.append(request)
         path = request.url.path
         if path == "/v1/check-in":
@@ -212,28 +219,35 @@ class Clock:
         self.now += seconds
 
 
-def once(operator: Operator, data: Path, state: Path, *, now: float | Clock = NOON, **named: Any) -> Turn:
-    """One turn of a device; by default it has taken part nowhere before, and asks no probes."""
+def once(
+    operator: Operator,
+    data: Path,
+    state: Path,
+    *,
+    now: float | Clock = NOON,
+    policy: Policy = Policy(),  # noqa: B008  (frozen)
+    first_time: bool = True,
+    trainer: Any = None,
+    text: OwnText | None = None,
+    probes: Sequence[Probe] = (),
+    key: str | None = None,
+    draw: Callable[[int], bytes] = os.urandom,
+    population: str = POPULATION,
+) -> Turn:
+    """One turn of a device made of its parts; by default it has taken part nowhere before and learns nothing."""
     clock = now if isinstance(now, Clock) else Clock(now)
-    machine = named.pop("machine", Machine(clock=clock, sleep=clock.sleep))
-    policy = named.pop("policy", Policy())
-    return device(
-        **{
-            "server": SERVER,
-            "data": data,
-            "state": state,
-            "population": POPULATION,
-            "operator_key": operator.key.public,
-            "first_time": True,
-            "once": True,
-            "policy": policy,
-            "probes": (),
-            "machine": machine,
-            "through": Wire(operator),
-            **named,
-        }
-    )
-
-
-def planned(rounds: int, apart: int) -> Participation:
-    return Participation.worst_case(rounds, apart)
+    with (
+        connected(Server.at(SERVER), through=Wire(operator)) as connection,
+        opened(state, now=clock(), first_time=first_time) as record,
+    ):
+        record.pin(key or operator.key.public)
+        return Device(
+            connection=connection,
+            record=record,
+            policy=policy,
+            text=text or OwnText(data, None, policy.temporal_split),
+            trainer=trainer or Zeros(),
+            population=population,
+            probes=probes,
+            machine=Machine(clock=clock, sleep=clock.sleep, draw=draw),
+        ).turn()

@@ -52,11 +52,14 @@ class DeviceRecord:
         return found
 
     def pin(self, key: str) -> None:
-        """Believe this operator from now on. Raises: TaskRefused where another is pinned."""
-        if (pinned := self.operator) not in (None, key):
-            raise TaskRefused(
-                f"the operator's key {key[:16]}... is not the one that '{self.folder}' has pinned ({str(pinned)[:16]}"
-                "...); for another operator give another --state."
+        """Believe this operator from now on. Raises: InputError where another is pinned."""
+        pinned = self.operator
+        if pinned == key:
+            return
+        if pinned is not None:
+            raise InputError(
+                f"--operator-key {key[:16]}... is not the key that '{self.folder}' has pinned ({pinned[:16]}...); for "
+                "another operator give another --state."
             )
         with self._writing():
             self._note("operator", key)

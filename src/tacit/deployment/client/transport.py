@@ -199,14 +199,10 @@ def connected(server: Server, *, certificates: Path | None = None, through: Any 
     the network, for tests. Raises: InputError where the file of certificates is none.
     """
     httpx = of_extra("deployment", "httpx")
-    try:
-        verified = ssl.create_default_context(cafile=None if certificates is None else str(certificates))
-    except (OSError, ssl.SSLError) as error:
-        raise InputError(f"'{certificates}' has no certificates ({error}); give a file in PEM.") from None
     patience = Patience()
     client = httpx.Client(
         base_url=server.url,
-        transport=_network(verified, patience) if through is None else through,
+        transport=_network(_verified(certificates), patience) if through is None else through,
         trust_env=False,
         follow_redirects=False,
         timeout=PATIENCE,
@@ -215,6 +211,14 @@ def connected(server: Server, *, certificates: Path | None = None, through: Any 
     with client:
         client.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # nothing that links check-ins
         yield Connection(client, patience)
+
+
+def _verified(certificates: Path | None) -> ssl.SSLContext:
+    """Raises: InputError where the file has no certificates."""
+    try:
+        return ssl.create_default_context(cafile=None if certificates is None else str(certificates))
+    except (OSError, ssl.SSLError) as error:
+        raise InputError(f"'{certificates}' has no certificates ({error}); give a file in PEM.") from None
 
 
 def _network(verified: ssl.SSLContext, patience: Patience) -> Any:
