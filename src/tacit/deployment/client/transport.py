@@ -263,7 +263,9 @@ def _check_status(response: "httpx.Response", blocks: Iterator[bytes], allowed: 
     if response.status_code in allowed:
         return
     if response.is_redirect:
-        raise ServerError(f"the server sends on to another place ({response.status_code}), where no device follows.")
+        raise ServerError(
+            f"the server sends on to another place ({response.status_code}), where no device follows.", final=True
+        )
     try:
         said = _PROBLEM.validate_json(_whole(blocks)).detail
     except ValidationError:
