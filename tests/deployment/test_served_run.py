@@ -1,0 +1,119 @@
+"""A run folder whose rounds real devices played: training, store and statement together, with kills between any two."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.deployment.fleet import Fleet
+from tests.deployment.stores import quick_folder
+from tests.deployment.test_collector import Killed, KilledAt
+from tests.training.tiny import tiny_cache, tiny_recipe
+
+import tacit
+from tacit.compute import Hardware
+from tacit.data import Cache
+from tacit.deployment import states
+from tacit.deployment.bodies import Report
+from tacit.deployment.messages import RoundTask
+from tacit.deployment.store import Store
+from tacit.errors import InputError, RunError
+from tacit.recipe import Recipe
+from tacit.runs import Run
+from tacit.runs.reconciliation import reconciled
+
+ONE = Hardware(workers=1)
+PHONES = {"population": "phones", "devices": 40, "over_selection": 1.5}
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
+    """Of four rounds; the server's own cache has nobody to train."""
+    cache: Cache = tiny_cache(tmp_path_factory.mktemp("ours") / "cache", {"validation": 5, "test": 6})
+    return tiny_recipe(cache.path, deployment=PHONES, rounds={"rounds": 4})
+
+
+def of_its_device(device: int, task: RoundTask) -> Report:
+    """What a device reports follows from its number and from the model that it was given."""
+    drawn = np.random.default_rng([device, int(task.model.sha256[:8], 16)]).standard_normal(task.model.parameters)
+    return Report((0.1 * drawn / np.linalg.norm(drawn)).astype(np.float32), True, None, None)
+
+
+def trained(
+    asked: Recipe,
+    out: Path,
+    fleet: Fleet,
+    store: Store | None = None,
+    *,
+    shown: Callable[[tuple[int, int]], None] = lambda each: None,
+) -> None:
+    """As a coordinator trains it, from the beginning or on. shown: told of each device its round, and the rounds that
+    are on disk then.
+    """
+
+    def asked_now(device: int, task: RoundTask) -> Report:
+        with Run.open(out) as run:
+            shown((task.round, run.steps_done))
+        return of_its_device(device, task)
+
+    fleet.reports = asked_now
+    tacit.train(asked, out, collector=fleet.collector(store=store), hardware=ONE)
+
+
+def test_a_run_of_served_rounds_says_what_happened_and_verifies(asked: Recipe, tmp_path: Path) -> None:
+    shown: list[tuple[int, int]] = []
+    with quick_folder() as folder:
+        fleet = Fleet(folder)
+        trained(asked, tmp_path / "run", fleet, shown=shown.append)
+        assert shown and all(row == round for round, row in shown), "no device sees a model before its row is on disk"
+        assert [(each.round, each.state) for each in fleet.attempts()] == [(at, states.RELEASED) for at in range(4)]
+        assigned = [each.assigned for each in fleet.attempts()]
+        with Run.open(tmp_path / "run") as run:
+            assert reconciled(run).counts().tolist() == assigned
+            assert run.metadata.hooks == {"collector": "tacit.deployment.collector:ServedCollector"}  # type: ignore[attr-defined]
+        said = tacit.statement(tmp_path / "run").markdown()
+        assert "by the server of this software (tacit.deployment.collector:ServedCollector)" in said
+        assert f"counts {sum(assigned)} participations of devices without identities" in said
+        assert tacit.verify(tmp_path / "run").holds
+        with pytest.raises(InputError, match="`tacit serve`"):
+            tacit.train(asked, tmp_path / "run", hardware=ONE)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before it", "after it"])
+@pytest.mark.parametrize("step", [3, 8, 13, 21])
+def test_a_coordinator_killed_at_a_transaction_releases_each_round_once(
+    asked: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int, after: bool
+) -> None:
+    with quick_folder() as folder:
+        fleet = Fleet(folder)
+        with monkeypatch.context() as patch:
+            killed = KilledAt(fleet, step, after=after, patch=patch)
+            with pytest.raises(Killed):
+                trained(asked, tmp_path / "run", fleet, killed.store)
+        bound = {each.task: each.total_digest for each in fleet.attempts() if each.total_digest}
+        with Run.open(tmp_path / "run") as run:
+            rows = [(row.digest, row.releases) for row in run.steps()]
+        trained(asked, tmp_path / "run", fleet)
+        summed = [each for each in fleet.attempts() if each.total_digest]
+        assert [(each.round, each.state) for each in summed] == [(at, states.RELEASED) for at in range(4)]
+        assert all(each.total_digest == bound.get(each.task, each.total_digest) for each in summed)
+        with Run.open(tmp_path / "run") as run:
+            assert [(row.digest, row.releases) for row in run.steps()][: len(rows)] == rows
+            reports = [each["reports"] for row in run.steps() for each in row.releases]
+        assert reports == [each.reports for each in summed] == [6] * 4, "none below its goal"
+        assert tacit.verify(tmp_path / "run").holds
+
+
+def test_a_folder_restored_from_an_older_copy_releases_nothing_again(asked: Recipe, tmp_path: Path) -> None:
+    """The same noise on another sum would be taken away by subtracting."""
+    with quick_folder() as folder:
+        fleet = Fleet(folder)
+        fleet.reports = of_its_device
+        tacit.train(asked, tmp_path / "run", collector=fleet.collector(), hardware=ONE, until=2)
+        shutil.copytree(tmp_path / "run", tmp_path / "older")
+        tacit.train(asked, tmp_path / "run", collector=fleet.collector(), hardware=ONE, until=3)
+        with pytest.raises(RunError, match="restored from an older copy"):
+            trained(asked, tmp_path / "older", fleet)
+        with Run.open(tmp_path / "older") as run:
+            assert run.steps_done == 2
