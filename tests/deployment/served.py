@@ -118,7 +118,6 @@ def check_in(**changed: Any) -> dict[str, Any]:
         "version": 1,
         "population": "keyboards-es",
         "versions": {"train": 1},
-        "held": [],
         "plans": [],
         "token": None,
     }

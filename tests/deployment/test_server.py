@@ -153,6 +153,27 @@ def test_a_report_with_nothing_usable_is_receipted_and_in_no_sum(worker: Served)
     assert (attempt.received, attempt.lost, worker.services.sums.held) == (0, 1, 0)
 
 
+def test_a_place_that_a_device_gives_back_is_another_s(tmp_path: Path) -> None:
+    worker = served(tmp_path, most=2, goal=2)
+
+    async def ask(client: Client) -> None:
+        first, second = await assigned(client), await assigned(client)
+        path, said = f"/v1/reports/{first.assignment}", {"Authorization": f"Bearer {first.secret}"}
+        wrong = await client.delete(path, headers={"Authorization": f"Bearer {second.secret}"})
+        assert is_problem(wrong, "credential") and worker.attempt().assigned == 2
+        assert (await client.delete(path, headers=said)).status_code == 204
+        assert worker.attempt().assigned == 1
+        assert is_problem(await reported(client, first, a_body(first.assignment)), "credential")
+        worker.services.snapshot.refresh()
+        third = await assigned(client)
+        assert (await reported(client, third, a_body(third.assignment))).status_code == 200
+        path, said = f"/v1/reports/{third.assignment}", {"Authorization": f"Bearer {third.secret}"}
+        assert (await client.delete(path, headers=said)).status_code == 204  # too late: it has reported
+        assert (worker.attempt().assigned, worker.attempt().received) == (2, 1)
+
+    worker.asks(ask)
+
+
 def test_who_has_not_the_secret_cannot_report(worker: Served) -> None:
     async def ask(client: Client) -> None:
         given, other = await assigned(client), await assigned(client)

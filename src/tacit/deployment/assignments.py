@@ -194,6 +194,19 @@ def _taken(
     return Answer.AGAIN if hmac.compare_digest(before, values["body_digest"]) else Answer.OTHER
 
 
+def give_back(store: Store, assignment: str, *, task: str) -> bool:
+    """The device will not report: its place is another's. False where it has reported, or its round is over."""
+    taking = and_(rounds.c.task == task, rounds.c.state.in_(TAKING))
+    mine = and_(assignments.c.id == assignment, assignments.c.task == task, assignments.c.state == ASSIGNED)
+    with store.writing(durable=False) as connection:
+        if not connection.execute(update(rounds).where(taking).values(assigned=rounds.c.assigned - 1)).rowcount:
+            return False
+        if connection.execute(delete(assignments).where(mine)).rowcount:
+            return True
+        connection.execute(update(rounds).where(taking).values(assigned=rounds.c.assigned + 1))
+        return False
+
+
 class Flushed(NamedTuple):
     """A worker's sum so far, whose blob is written: all that it received of a round, and who is new in it."""
 

@@ -14,7 +14,7 @@ from tacit.privacy.encoding import Encoding
 VERSION = 1  # of the protocol: of these documents and of the paths they are sent to
 MOST_CLIENTS = 10**9
 MOST_PARAMETERS = 10**9
-MOST_HELD = 64  # models or plans that a device names in a check-in
+MOST_PLANS = 64  # that a device names in a check-in
 MOST_RECIPE = 1 << 18  # characters
 
 Kind: TypeAlias = Literal["train", "discover", "evaluate", "personalize"]
@@ -184,13 +184,12 @@ class SignedTask(Document):
 
 
 class CheckIn(Document):
-    """A device is there and may work."""
+    """A device is there and may work. It does not say which models it has: that would tell the rounds it was in."""
 
     version: Annotated[int, Field(ge=1, le=1_000_000)]
     population: Name
     versions: Annotated[dict[Kind, Annotated[int, Field(ge=1, le=1_000_000)]], Field(max_length=4)]  # tasks it can do
-    held: Annotated[tuple[Digest, ...], Field(max_length=MOST_HELD)]  # models that it has
-    plans: Annotated[tuple[Digest, ...], Field(max_length=MOST_HELD)]  # plans that it has
+    plans: Annotated[tuple[Digest, ...], Field(max_length=MOST_PLANS)]  # that it has, and need not be sent
     # redeemed where enrolment is asked for
     token: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2}){1,2048}$")] | None
 

@@ -53,11 +53,17 @@ def _paths() -> Json:
             | {"requestBody": {"required": True, "content": _json("CheckIn")}}
         },
         "/v1/reports/{assignment}": {
-            "parameters": [_in_path("assignment", "^[0-9a-f]{32}$"), *report],
+            "parameters": [_in_path("assignment", "^[0-9a-f]{32}$")],
+            "delete": {
+                "summary": "Give a place in a round back",
+                "responses": {"204": {"description": "done"}} | _problems(401, 404, 503),
+                "security": [{"assignment": []}],
+            },
             "post": _operation(
                 "Send a report", _json("SignedReceipt"), [400, 401, 404, 408, 409, 410, 411, 413, 415, 422, 503]
             )
-            | {"requestBody": {"required": True, "content": OCTETS}, "security": [{"assignment": []}]},
+            | {"requestBody": {"required": True, "content": OCTETS}, "security": [{"assignment": []}]}
+            | {"parameters": report},
         },
         "/v1/models/{sha256}": {
             "parameters": [_in_path("sha256", "^[0-9a-f]{64}$"), *ranged],
@@ -84,13 +90,16 @@ def _paths() -> Json:
 
 def _operation(summary: str, content: Json, problems: list[int], also: dict[str, Json | None] | None = None) -> Json:
     """also: other statuses that are no errors, and what they bring."""
-    titles = {kind.status: kind.title for kind in KINDS.values()}
     answers: Json = {"200": {"description": "done", "content": content}}
     for status, brought in (also or {}).items():
         answers[status] = {"description": "done"} | ({"content": brought} if brought else {})
+    return {"summary": summary, "responses": answers | _problems(*problems)}
+
+
+def _problems(*statuses: int) -> Json:
+    titles = {kind.status: kind.title for kind in KINDS.values()}
     shape = {MEDIA_TYPE: {"schema": {"$ref": REFERENCE.format(model="Problem")}}}
-    answers |= {str(status): {"description": titles[status], "content": shape} for status in problems}
-    return {"summary": summary, "responses": answers}
+    return {str(status): {"description": titles[status], "content": shape} for status in statuses}
 
 
 def _json(model: str) -> Json:

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from starlette.requests import Request
 from starlette.types import Receive
 
-from tacit.deployment.assignments import Answer, Assignment, find
+from tacit.deployment.assignments import Answer, Assignment, find, give_back
 from tacit.deployment.bodies import read_report, sha256
 from tacit.deployment.problems import Refused
 from tacit.deployment.services import Limits, Services
@@ -78,6 +78,14 @@ class Receiving:
             self._services.metrics.report_bytes.inc(length)
             answer = await self._services.threaded(self._added, body, encoding, claimed, current, assignment)
         return self._receipt(assignment, claimed, answer)
+
+    async def give_back(self, request: Request, assignment: str) -> None:
+        """A device will not report. Raises: Refused."""
+        found, current = await self._assigned(request, assignment)
+        if current is None:
+            return  # there is no place any more
+        gave = await self._services.threaded(give_back, self._services.store, assignment, task=found.task)
+        self._services.metrics.reports.labels("given back" if gave else "kept").inc()
 
     async def _assigned(self, request: Request, assignment: str) -> tuple[Assignment, Current | None]:
         """The assignment whose secret the request has, and its round; None where that is over. Raises: Refused."""

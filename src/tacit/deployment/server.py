@@ -75,6 +75,11 @@ class Worker:
         assignment = _hex(request.path_params["assignment"], HEX_32)
         return Response(await self._receiving.receive(request, assignment), media_type=JSON)
 
+    async def give_back(self, request: Request) -> Response:
+        """A device will not report, for a reason of its own; another gets its place."""
+        await self._receiving.give_back(request, _hex(request.path_params["assignment"], HEX_32))
+        return Response(status_code=204)
+
     async def model(self, request: Request) -> Response:
         """The model that a round begins with, by its SHA-256; it never changes."""
         return await self._models.response(_hex(request.path_params["sha256"], HEX_64), request.headers)
@@ -158,6 +163,7 @@ def application(services: Services) -> ASGIApp:
     worker, admin = Worker(services), Admin(services)
     routes = [
         Route("/v1/reports/{assignment}", worker.report, methods=["POST"]),
+        Route("/v1/reports/{assignment}", worker.give_back, methods=["DELETE"]),
         Route("/v1/models/{sha256}", worker.model, methods=["GET"]),
         Route("/v1/plans/{sha256}", worker.plan, methods=["GET"]),
         Route("/v1/key", worker.key, methods=["GET"]),

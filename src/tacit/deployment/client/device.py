@@ -11,6 +11,7 @@ import random
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
@@ -95,13 +96,10 @@ class Device:
         return self._assigned(answer)
 
     def _check_in(self) -> CheckIn:
-        folder = self._record.folder / MODELS
-        held = [each.name for each in folder.iterdir() if not each.suffix] if folder.is_dir() else []
         return CheckIn(
             version=VERSION,
             population=self._population,
             versions=dict(TASKS),  # type: ignore[arg-type]
-            held=tuple(held),
             plans=self._record.plans()[:PLANS_TOLD],
             token=None,
         )
@@ -124,6 +122,8 @@ class Device:
             sent = hashlib.sha256(body).hexdigest()
             self._record.take_part(task, assignment=assignment.assignment, at=now, zcdp=zcdp, body=sent)
         except TaskRefused as refusal:
+            with suppress(ServerError):  # it keeps the place for nothing then
+                self._connection.give_back(assignment.assignment, assignment.secret)
             return self._turned("refused", str(refusal), task)
         except ServerError as error:
             return self._turned("unanswered", str(error), task)

@@ -112,6 +112,12 @@ class Connection:
         answer = self._asked("POST", f"/v1/reports/{assignment}", content=body, headers=headers, seconds=seconds)
         return _parsed(_RECEIPT, answer, "the receipt")
 
+    def give_back(self, assignment: str, secret: str) -> None:
+        """Say that no report will come, so that another device gets the place. Raises: ServerError."""
+        headers = {"Authorization": f"Bearer {secret}"}
+        with self._opened("DELETE", f"/v1/reports/{assignment}", SECONDS, headers=headers) as (response, blocks):
+            _check_status(response, blocks, (204,))
+
     def model(self, path: str, sha256: str, size: int, folder: Path) -> bytes:
         """The model with this digest, of so many bytes, kept in `folder` for the next time; others there go.
 
