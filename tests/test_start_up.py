@@ -45,6 +45,20 @@ def test_help_loads_no_command() -> None:
     assert not loaded_by_command("--help") & (HEAVY | {"numpy", "scipy", "pydantic", "rich"})
 
 
+ASCII_WORDS = """
+from tacit.keyboard.suggest import TypingSession
+from tacit.keyboard.vocabulary import Provenance, Vocabulary
+from tacit.keyboard.words import pieces
+words = Vocabulary(words=("one", "two"), provenance=Provenance(kind="public", description="numbers"))
+assert pieces("one two") == ["one", "two"]
+"""
+
+
+def test_words_in_ascii_are_cut_without_a_library() -> None:
+    assert not loaded_by(ASCII_WORDS) & HEAVY
+    assert "tokenizers" in loaded_by(f"{ASCII_WORDS}assert pieces('trois caf\u00e9s') == ['trois', 'caf\u00e9s']")
+
+
 def rooms(modules: set[str]) -> set[str]:
     """The rooms of tacit among the modules."""
     return {name.split(".")[1] for name in modules if name.startswith("tacit.")}

@@ -15,9 +15,11 @@ One rule for everybody (training, vocabularies, evaluation), so that a count and
 
 import re
 import unicodedata
+from functools import cache
+from typing import TYPE_CHECKING
 
-from tokenizers import Regex
-from tokenizers.pre_tokenizers import Split
+if TYPE_CHECKING:  # five megabytes, which a keyboard of ASCII words never needs
+    from tokenizers.pre_tokenizers import Split
 
 RULES = "tacit-words-1"  # recorded with everything tokenised; changes whenever a rule above does
 
@@ -67,8 +69,12 @@ def _line_end(stop: re.Match[str]) -> str:
     return " " if follower and follower[0].islower() else LINE_END
 
 
-def splitter() -> Split:
+@cache
+def splitter() -> "Split":
     """The `tokenizers` step that keeps the words and line ends of a marked text, and drops the rest."""
+    from tokenizers import Regex
+    from tokenizers.pre_tokenizers import Split
+
     return Split(Regex(_ANY_PIECE), behavior="removed", invert=True)
 
 
@@ -76,10 +82,7 @@ def pieces(marked_text: str) -> list[str]:
     """The words and line ends of a marked text in order; by a quicker road where the text is ASCII."""
     if marked_text.isascii():
         return _ASCII_PIECE.findall(marked_text)
-    return [piece for piece, _ in _SPLITTER.pre_tokenize_str(marked_text)]
-
-
-_SPLITTER = splitter()
+    return [piece for piece, _ in splitter().pre_tokenize_str(marked_text)]
 
 
 def sentences(text: str) -> list[list[str]]:
