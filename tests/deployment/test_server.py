@@ -11,7 +11,7 @@ import pytest
 from tests.deployment.documents import a_plan
 from tests.deployment.served import KEY, TOKEN, Served, a_body, a_model, check_in, headers, served
 
-from tacit.deployment import states
+from tacit.deployment import assignments, states
 from tacit.deployment.bodies import read_sum, sha256
 from tacit.deployment.messages import Assignment, ComeBack, Problem, SignedPlan, SignedReceipt
 from tacit.deployment.problems import KINDS
@@ -241,10 +241,34 @@ def test_a_compressed_report_is_the_same_and_a_bomb_is_none(worker: Served) -> N
     worker.asks(ask)
 
 
+def test_a_round_that_is_full_may_take_a_report_yet(tmp_path: Path) -> None:
+    worker = served(tmp_path, goal=2, most=4)
+
+    async def ask(client: Client) -> None:
+        given = [await assigned(client) for _ in range(4)]
+        for each in given[:2]:
+            assert (await reported(client, each, a_body(each.assignment))).status_code == 200
+        spare = given[2]
+        full = await reported(client, spare, a_body(spare.assignment))  # the store says so
+        assert is_problem(full, "busy") and full.headers["retry-after"] == "5"
+        worker.services.snapshot.refresh()
+        full = await reported(client, spare, a_body(spare.assignment))  # and now it is known beforehand
+        assert is_problem(full, "busy")
+        assignments.give_up(worker.store, worker.task.task, worker.services.worker)
+        worker.services.snapshot.refresh()
+        assert (await reported(client, spare, a_body(spare.assignment))).status_code == 200
+        states.begin_closing(worker.store, worker.lease, worker.task.task)
+        worker.services.snapshot.refresh()
+        assert is_problem(await reported(client, given[3], a_body(given[3].assignment)), "late")
+
+    worker.asks(ask)
+
+
 def test_a_round_that_is_over_takes_no_report(worker: Served) -> None:
     async def ask(client: Client) -> None:
         given = await assigned(client)
         states.begin_closing(worker.store, worker.lease, worker.task.task)
+        worker.services.snapshot.refresh()
         body = a_body(given.assignment)
         assert is_problem(await reported(client, given, body), "late")
         states.abandon(worker.store, worker.lease, worker.task.task, "test")

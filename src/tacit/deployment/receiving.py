@@ -14,6 +14,7 @@ from tacit.deployment.bodies import read_report, sha256
 from tacit.deployment.problems import Refused
 from tacit.deployment.services import Limits, Services
 from tacit.deployment.snapshot import Current
+from tacit.deployment.states import TAKING
 from tacit.errors import InputError
 
 HEX_64 = re.compile(r"[0-9a-f]{64}")
@@ -21,7 +22,6 @@ HEX_32 = re.compile(r"[0-9a-f]{32}")
 BEARER = re.compile(r"[Bb]earer +([0-9a-f]{64})")
 LENGTH = re.compile(r"[0-9]{1,12}")
 GZIP = 16 + zlib.MAX_WBITS
-LATE = "the round takes no more reports; check in again."
 
 
 class Memory:
@@ -68,8 +68,8 @@ class Receiving:
             raise Refused("other-report", "another report was received for this assignment; it stands.")
         if found.body_digest is not None:  # it came, and the receipt did not arrive; there is nothing to read again
             return self._receipt(assignment, claimed, Answer.AGAIN)
-        if current is None:
-            raise Refused("late", LATE)
+        if current is None or current.is_full:
+            raise _late(current)
         most = current.expected.most_bytes
         if length > most:
             raise Refused("too-large", f"a report of this round has at most {most:,} bytes.", Connection="close")
@@ -77,6 +77,9 @@ class Receiving:
             body = await read_body(request.receive, length, self._services.limits)
             self._services.metrics.report_bytes.inc(length)
             answer = await self._services.threaded(self._added, body, encoding, claimed, current, assignment)
+        if answer is Answer.LATE:
+            self._services.metrics.reports.labels(answer.value).inc()
+            raise _late(self._services.snapshot.rounds.get(found.task))
         return self._receipt(assignment, claimed, answer)
 
     async def give_back(self, request: Request, assignment: str) -> None:
@@ -117,11 +120,16 @@ class Receiving:
     def _receipt(self, assignment: str, body_digest: str, answer: Answer) -> bytes:
         """Raises: Refused where there is none."""
         self._services.metrics.reports.labels(answer.value).inc()
-        if answer is Answer.LATE:
-            raise Refused("late", LATE)
         if answer is Answer.OTHER:
             raise Refused("other-report", "another report was received for this assignment; it stands.")
         return self._services.key.receipt(assignment, body_digest).model_dump_json().encode()
+
+
+def _late(current: Current | None) -> Refused:
+    """A round that is over takes no report; one that is full may take it yet, in the place of one that was lost."""
+    if current is None or current.row.state not in TAKING:
+        return Refused("late", "the round takes no more reports; check in again.")
+    return Refused("busy", "the round has all its reports for now; send it again.", Retry_After="5")
 
 
 _CHALLENGE: Mapping[str, str] = {"WWW_Authenticate": "Bearer"}

@@ -35,6 +35,11 @@ class Current:
         """Whether a device may be given its task, as far as is known here."""
         return self.row.gives and self.left > 0
 
+    @property
+    def is_full(self) -> bool:
+        """Whether it had all its reports when it was last looked at."""
+        return self.row.received + self.row.counted >= self.row.goal
+
 
 class Snapshot:
     """The open rounds of a store, as they were `refresh`ed last."""
