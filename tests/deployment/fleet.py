@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 from tests.deployment.documents import PARAMETERS, a_plan
-from tests.deployment.stores import Clock, sqlite_store
+from tests.deployment.stores import KEY, Clock, sqlite_store
 
 from tacit.deployment import assignments, states
 from tacit.deployment.assignments import Answer, OpenRound, open_rounds
@@ -17,12 +17,11 @@ from tacit.deployment.bodies import Report
 from tacit.deployment.collector import RoundTimes, ServedCollector
 from tacit.deployment.messages import RoundTask, SignedTask
 from tacit.deployment.partial_sums import PartialSums
-from tacit.deployment.signing import OperatorKey, digest
+from tacit.deployment.signing import digest
 from tacit.deployment.store import Store
 from tacit.privacy.separation import DeviceSeparation
 from tacit.training import ClientTraining, TrainingTask
 
-KEY = OperatorKey(bytes(32))
 TIMES = RoundTimes(selecting=60.0, reporting=30.0, closing=5.0, pause=10.0, silence=15.0, poll=1.0, attempts=5)
 WORKERS = ("a" * 32, "b" * 32)
 

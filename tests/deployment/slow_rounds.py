@@ -114,6 +114,15 @@ class SlowStore:
         self.rounds[task].assigned += 1
         self.rounds[task].assignments[name] = SlowAssignment()
 
+    def give_back(self, task: str, name: str) -> bool:
+        found = self.rounds[task]
+        each = found.assignments.get(name)
+        if found.state not in ("selecting", "reporting") or each is None or each.state != "assigned":
+            return False
+        del found.assignments[name]
+        found.assigned -= 1
+        return True
+
     def receive(self, task: str, name: str, worker: str, body: str, usable: bool) -> Answer:
         found = self.rounds[task]
         each = found.assignments.get(name)

@@ -11,10 +11,12 @@ from tempfile import TemporaryDirectory
 
 import psycopg
 
+from tacit.deployment.signing import OperatorKey
 from tacit.deployment.states import Attempt, Lease, NewRound, enter_run, open_round, take_lease
 from tacit.deployment.store import Store
 
 RUN = "es-a"
+KEY = OperatorKey(bytes(32))
 MEMORY = Path("/dev/shm")  # where nobody waits for a disk
 
 

@@ -12,7 +12,7 @@ from tests.deployment.slow_rounds import SlowRound, SlowStore
 from tests.deployment.stores import RUN, Clock, new_round, quick_folder, sqlite_store, with_run
 
 from tacit.deployment import schema
-from tacit.deployment.assignments import Flushed, assign, flush, give_up, held, receive, receive_nothing
+from tacit.deployment.assignments import Flushed, assign, flush, give_back, give_up, held, receive, receive_nothing
 from tacit.deployment.states import (
     RELEASED,
     UNBOUND,
@@ -39,7 +39,7 @@ BODIES, DIGESTS = ("cc" * 32, "dd" * 32), ("aa" * 32, "bb" * 32)
 STEPS = (
     *(["goes_on"] * 8 + ["devices_report"] * 6 + ["assigns"] * 2 + ["receives"] * 2 + ["flushes"] * 2),
     *["takes_lease", "time_passes", "opens", "ends_selecting", "closes", "sums", "binds", "releases", "abandons"],
-    *["gives_up", "restarts"],
+    *["gives_up", "gives_back", "restarts"],
 )
 
 
@@ -210,6 +210,10 @@ class Rounds(RuleBasedStateMachine):
         act = receive if usable else receive_nothing
         found = act(self.store, name, task=self.task, worker=worker, body_digest=body)
         assert found is self.twin.receive(self.task, name, worker, body, usable)
+
+    def gives_back(self, draw: Callable[..., str]) -> None:
+        name = draw(st.sampled_from([*self.names, "f" * 32]))
+        assert give_back(self.store, name, task=self.task) == self.twin.give_back(self.task, name)
 
     def flushes(self, draw: Callable[..., str], worker: str = "") -> None:
         worker = worker or draw(st.sampled_from(WORKERS))

@@ -1,5 +1,6 @@
 """A store is opened with its tables, or refused with a sentence that says what is wrong and what to do."""
 
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -7,12 +8,13 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import create_engine
-from tests.deployment.stores import Clock, opened_round, sqlite_store, with_run
+from tests.deployment.stores import RUN, Clock, opened_round, sqlite_store, with_run
 
 from tacit.deployment.assignments import assign
 from tacit.deployment.schema import metadata
-from tacit.deployment.states import take_lease
+from tacit.deployment.states import all_runs, take_lease
 from tacit.deployment.store import Store
+from tacit.deployment.store import __file__ as store_file
 from tacit.errors import InputError, StoreError
 
 
@@ -42,6 +44,28 @@ def test_a_store_of_a_later_version_is_refused(tmp_path: Path) -> None:
     revised(tmp_path / "store.db", "9999")
     with pytest.raises(StoreError, match="of a later version of tacit \\(its schema is '9999'"):
         sqlite_store(tmp_path)
+
+
+def test_a_store_of_an_older_version_is_refused_and_brought_up_where_that_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if this version had one migration more: what is in the store stays."""
+    store = sqlite_store(tmp_path)
+    with_run(store)
+    store.close()
+    later = tmp_path / "later"
+    shutil.copytree(Path(store_file).parent / "migrations", later / "migrations")
+    (later / "migrations" / "versions" / "r0002_songs.py").write_text(
+        "import sqlalchemy as sa\nfrom alembic import op\nrevision, down_revision = '0002', '0001'\n"
+        "def upgrade():\n    op.create_table('songs', sa.Column('name', sa.Text()))\n"
+    )
+    monkeypatch.setattr("tacit.deployment.store.__file__", str(later / "store.py"))
+    with pytest.raises(StoreError, match=r"has the schema '0001' of an older version, and lacks the migrations 0002;"):
+        sqlite_store(tmp_path)
+    again = Store.open(f"sqlite:///{tmp_path / 'store.db'}", clock=Clock(), upgrade=True)
+    assert [run.name for run in all_runs(again)] == [RUN]
+    again.close()
+    sqlite_store(tmp_path).close()
 
 
 def test_tables_of_others_are_left_alone(tmp_path: Path) -> None:
