@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from tests.contracts.test_collectors import KEY, SEED, encoded, task_of
 from tests.deployment.documents import a_plan
+from tests.deployment.served import check_in
 from tests.deployment.stores import Clock, quick_folder, sqlite_store
 from tests.training.tiny import cohorts_of, tiny_cache, tiny_learner, tiny_recipe
 
@@ -66,7 +67,7 @@ class Network:
 
     def _worker(self, name: str) -> Services:
         sums = PartialSums(self.store, self.blobs, name, buried=lambda: None)
-        snapshot = Snapshot(self.store, lambda population, rounds: (1.0, 2.0))
+        snapshot = Snapshot(self.store)
         return Services(store=self.store, blobs=self.blobs, key=OPERATOR, worker=name, snapshot=snapshot, sums=sums)
 
     def collected(self) -> Collected:
@@ -102,8 +103,7 @@ class Network:
         self._cohort = []
 
     async def _device(self, http: httpx.AsyncClient, client: int) -> None:
-        said = {"version": 1, "population": "keyboards-es", "versions": {"train": 1}, "held": [], "plans": []}
-        answer = await http.post("/v1/check-in", json={**said, "token": None})
+        answer = await http.post("/v1/check-in", json=check_in())
         given = Assignment.model_validate_json(answer.content)
         asked = given.signed_task.task
         model = read_model((await http.get(asked.model.path)).content, asked.model.parameters)
