@@ -352,6 +352,16 @@ def test_models_are_served_by_digest_in_ranges_and_never_change(worker: Served) 
     assert a_model().dtype == np.float32
 
 
+def test_a_model_of_a_round_that_another_worker_gave_is_there_at_once(worker: Served) -> None:
+    snapshot = worker.services.snapshot
+
+    async def ask(client: Client) -> None:
+        snapshot.rounds, snapshot.taken = {}, 0.0  # as they were before the round was opened
+        assert (await client.get(worker.task.model.path)).status_code == 200
+
+    worker.asks(ask)
+
+
 def test_plans_are_served_by_digest(worker: Served) -> None:
     async def ask(client: Client) -> None:
         answer = await client.get(f"/v1/plans/{digest(a_plan())}")

@@ -16,6 +16,7 @@ from tacit.deployment.services import Limits, Services
 
 KEPT = 3  # models in memory: those of rounds in progress, and the last one's
 PIECE = 1 << 16  # bytes that are written at a time, so that a slow reader holds few of them
+LOOK_S = 0.02  # between two looks into the store for models that are not known, whatever strangers ask for
 HELPS = 0.95  # of its size, below which a compressed model is kept
 RANGE = re.compile(r"bytes=([0-9]{1,12})?-([0-9]{1,12})?")
 MEDIA_TYPE = "application/octet-stream"
@@ -38,7 +39,7 @@ class Models:
 
     async def response(self, digest: str, headers: Mapping[str, str]) -> Response:
         """What a GET is answered with. Raises: Refused for a model of no round in progress, and for a wrong range."""
-        if digest not in self._services.snapshot.models():
+        if not await self._is_current(digest):
             raise Refused("not-found", "no round in progress has this model; check in again.")
         tag = f'"{digest}"'
         always = {"ETag": tag, "Cache-Control": "public, max-age=31536000, immutable", "Accept-Ranges": "bytes"}
@@ -55,6 +56,13 @@ class Models:
             always |= {"Content-Encoding": "gzip", "ETag": f'"{digest}-gzip"'}
             return self._pieces(memoryview(served.gzip), 200, always)
         return self._pieces(memoryview(served.plain), 200, always)
+
+    async def _is_current(self, digest: str) -> bool:
+        """Whether a round in progress has this model, maybe one that was opened since the last look."""
+        snapshot, store = self._services.snapshot, self._services.store
+        if digest not in snapshot.models() and not 0 <= store.now() - snapshot.taken < LOOK_S:
+            await self._services.threaded(snapshot.refresh)
+        return digest in snapshot.models()
 
     async def _served(self, digest: str) -> Served:
         async with self._reading:  # a hundred devices that want it cause one look

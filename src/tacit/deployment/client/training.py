@@ -77,7 +77,7 @@ class ByJax:
             clip_estimate=task.clip_estimate,
             report_goal=plan.privacy.report_goal,
             loss_bound=task.loss_bound,
-            secure=_encoding(task),
+            secure=encoding_of(task),
         )
         found = report_of(work, asked, self._text.client, seed=draw(KEY_BYTES))
         return Report(found.update, found.usable, found.short, found.bounded_loss)
@@ -159,7 +159,7 @@ def _sealed(plan: Plan, task: RoundTask, report: Report, draw: Draw) -> bytes:
     return sealed_report(settings, Identity(draw(KEY_BYTES)), report.values, draw=draw).to_bytes()  # type: ignore[arg-type]
 
 
-def _encoding(task: RoundTask) -> Any:
+def encoding_of(task: RoundTask) -> Any:
     """How the report is encoded; None: in the clear. Raises: TaskRefused for numbers that contradict each other."""
     if task.encoded is None:
         return None

@@ -1,0 +1,96 @@
+"""A swarm: so many light devices in one event loop, and what they share."""
+
+import asyncio
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.deployment.bodies import read_model
+from tacit.deployment.client.transport import Server
+from tacit.deployment.messages import RoundTask
+from tacit.deployment.swarm.connection import Place
+from tacit.deployment.swarm.faults import Faults
+from tacit.deployment.swarm.light_device import LightDevice
+from tacit.deployment.swarm.log import Log
+from tacit.deployment.swarm.reports import Drawn, Reports
+from tacit.errors import InputError, ServerError
+from tacit.extras import of_extra
+
+
+@dataclass(frozen=True, kw_only=True)
+class SwarmSettings:
+    """A swarm, and the server that it tries."""
+
+    server: str  # http://HOST:PORT on loopback, or https://
+    operator_key: str  # 64 hexadecimal digits: whose plans, tasks and receipts are believed
+    population: str
+    devices: int
+    seed: int = 0
+    faults: Faults = field(default_factory=Faults)
+    reports: Reports = field(default_factory=lambda: Drawn(0))
+    arrive_s: float = 1.0  # within which devices check in for the first time
+    waits: float = 1.0  # share of the time that the server asks them to wait; less than 1 tries more than it asks for
+    at_once: int = 16  # devices that have a model and a report in memory at a time
+
+    def __post_init__(self) -> None:
+        Server.at(self.server)
+        for name in ("devices", "at_once"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name}={getattr(self, name)} is too few; give 1 or more.")
+        for name in ("arrive_s", "waits"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise InputError(f"{name}={getattr(self, name)} is below 0, or no number; give 0 or more.")
+
+
+class Swarm:
+    """Devices that live until they are told to stop. What they saw and did is in `log`."""
+
+    def __init__(self, settings: SwarmSettings) -> None:
+        self.settings, self.log, self.place = settings, Log(), Place.at(settings.server)
+        self.devices = [LightDevice(number, self) for number in range(settings.devices)]
+        self.at_once = asyncio.Semaphore(settings.at_once)
+        self.old_report: bytes | None = None  # of whoever sends the reports of others
+        self.old_assignment: str | None = None
+        self._verified: dict[str, bool] = {}
+        self._model: tuple[str, NDArray[np.float32]] | None = None
+
+    def run(self, seconds: float, *, until: Callable[[], bool] = lambda: False) -> Log:
+        """For so many seconds, or until `until` is true, in an event loop of its own."""
+        of_extra("deployment", "uvloop").run(self.live(seconds, until))
+        return self.log
+
+    async def live(self, seconds: float, until: Callable[[], bool] = lambda: False) -> None:
+        """The same in the caller's event loop. Raises: what a device raised, which is an error of this program."""
+        lives = [asyncio.create_task(device.live()) for device in self.devices]
+        try:
+            async with asyncio.timeout(seconds):
+                while not until():
+                    done, _ = await asyncio.wait(lives, timeout=0.05, return_when=asyncio.FIRST_EXCEPTION)
+                    for each in done:
+                        await each
+        except TimeoutError:
+            pass
+        finally:
+            for each in lives:
+                each.cancel()
+            await asyncio.gather(*lives, return_exceptions=True)
+
+    # -- what devices share --------------------------------------------------------------------------------------------
+
+    def verified(self, name: str, verify: Callable[[], bool]) -> bool:
+        """What each device would find: found once for all of them."""
+        if name not in self._verified:
+            self._verified[name] = verify()
+        return self._verified[name]
+
+    def model_of(self, task: RoundTask, body: bytes) -> NDArray[Any]:
+        """The model that came, or the copy of it that came before. Raises: ServerError where it is another."""
+        if hashlib.sha256(body).hexdigest() != task.model.sha256:
+            raise ServerError("the model that came has another SHA-256.")
+        if self._model is None or self._model[0] != task.model.sha256:
+            self._model = task.model.sha256, read_model(body, task.model.parameters)
+        return self._model[1]

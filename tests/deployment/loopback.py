@@ -1,0 +1,134 @@
+"""A server of a test on real sockets: workers in threads over one store, and the made-up run that they serve."""
+
+import asyncio
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import uvicorn
+from sqlalchemy import select
+from tests.deployment.documents import a_plan
+from tests.deployment.fleet import KEY
+
+from tacit.deployment import states
+from tacit.deployment.blobs import Blobs
+from tacit.deployment.bodies import Report
+from tacit.deployment.collector import RoundTimes, ServedCollector
+from tacit.deployment.connections import Connection
+from tacit.deployment.messages import Plan, RoundTask, SignedTask
+from tacit.deployment.partial_sums import PartialSums
+from tacit.deployment.schema import assignments
+from tacit.deployment.serve import Address
+from tacit.deployment.server import application
+from tacit.deployment.services import Services
+from tacit.deployment.signing import digest
+from tacit.deployment.snapshot import Snapshot
+from tacit.deployment.store import Store
+from tacit.deployment.swarm import Log, Part, Swarm, SwarmSettings
+
+PATIENCE = 120.0  # seconds, after which something hangs
+TIMES = RoundTimes(
+    over_selection=2.5, selecting=20.0, reporting=3.0, closing=20.0, pause=0.0, silence=60.0, poll=0.02, attempts=5
+)
+
+
+def until(true: Callable[[], bool]) -> None:
+    """Wait for what must come, as long as a busy machine may take."""
+    last = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < last, "it never came"
+        time.sleep(0.02)
+
+
+@dataclass
+class Loopback:
+    """Where it listens, and what is behind it."""
+
+    url: str
+    plan: Plan
+    store: Store
+    collector: ServedCollector
+
+    def attempt(self, round: int) -> states.Attempt:
+        """The last one at the round."""
+        return [each for each in states.attempts(self.store, self.plan.run) if each.round == round][-1]
+
+    def task(self, round: int) -> RoundTask:
+        return SignedTask.model_validate_json(self.attempt(round).signed_task).task
+
+    def counted(self, round: int) -> set[str]:
+        """Assignments whose reports are in the round's sum, before it is released."""
+        mine = select(assignments.c.id).where(assignments.c.task == self.attempt(round).task)
+        with self.store.reading() as connection:
+            return set(connection.execute(mine.where(assignments.c.state == "counted")).scalars())
+
+
+@contextmanager
+def loopback(folder: Path, *, workers: int = 2, times: RoundTimes = TIMES, **changed: Any) -> Iterator[Loopback]:
+    """So many workers, each with an event loop, and a collector of the made-up run that has the lease."""
+    store, blobs = Store.open(f"sqlite:///{folder / 'store.db'}"), Blobs.open(f"file://{folder / 'blobs'}")
+    plan = a_plan(**changed)
+    said = {"population": plan.population, "kind": plan.kind, "plan": KEY.plan(plan).model_dump_json()}
+    states.enter_run(store, plan.run, **said, plan_digest=digest(plan))
+    lease = states.take_lease(store, plan.run, seconds=300)
+    assert lease is not None
+    collector = ServedCollector(store, blobs, KEY, times=times)
+    collector.serve(plan, lease)
+    with Address(port=0).listening() as listener, ExitStack() as stack:
+        for _ in range(workers):
+            stack.enter_context(_worker(store, blobs, listener))
+        yield Loopback(Address(port=0).url(listener), plan, store, collector)
+    store.close()
+
+
+@contextmanager
+def _worker(store: Store, blobs: Blobs, listener: Any) -> Iterator[None]:
+    name = secrets.token_hex(16)
+    sums = PartialSums(store, blobs, name, buried=lambda: None)
+    services = Services(store=store, blobs=blobs, key=KEY, worker=name, snapshot=Snapshot(store), sums=sums)
+    config = uvicorn.Config(
+        application(services), http=Connection, ws="none", lifespan="on", log_config=None, timeout_graceful_shutdown=1
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener.dup()])))
+    thread.start()
+    try:
+        until(lambda: server.started or not thread.is_alive())
+        yield
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+@contextmanager
+def swarming(settings: SwarmSettings) -> Iterator[Log]:
+    """Devices in a thread, for as long as the block lasts; what one of them raises the block's end raises."""
+    swarm, stop, raised = Swarm(settings), threading.Event(), list[BaseException]()
+
+    def run() -> None:
+        try:
+            swarm.run(PATIENCE * 10, until=stop.is_set)
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield swarm.log
+    finally:
+        stop.set()
+        thread.join()
+    for error in raised:
+        raise error
+
+
+def reports_of(settings: SwarmSettings, server: Loopback, round: int, parts: list[Part]) -> list[Report]:
+    """What these devices sent, made again."""
+    task, model = server.task(round), np.zeros(0, np.float32)
+    return [settings.reports.report(each.device, server.plan, task, model) for each in parts]
