@@ -191,7 +191,7 @@ class Wire(httpx.BaseTransport):
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         found = self.answer(request)
-        if not isinstance(found.stream, httpx.ByteStream):
+        if not found.is_stream_consumed:  # made of a stream
             return found
         return httpx.Response(found.status_code, headers=found.headers, stream=httpx.ByteStream(found.content))
 

@@ -1,8 +1,10 @@
 """A device from its check-in to its receipt: what leaves it, what it remembers, and what it says of it."""
 
+import dataclasses
 import hashlib
 import json
 import shutil
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import httpx
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tests.conftest import REPOSITORY
 from tests.deployment.client.made import (
     CLIENT,
     HOUR,
@@ -30,12 +33,14 @@ import tacit
 from tacit.data import Cache
 from tacit.deployment.bodies import Expected, read_report
 from tacit.deployment.client.device import Machine
+from tacit.deployment.client.eligibility import Eligibility
 from tacit.deployment.client.own_text import OwnText
 from tacit.deployment.client.policy import Policy
 from tacit.deployment.client.record import opened
 from tacit.deployment.client.training import ByJax
 from tacit.deployment.messages import RoundTask
 from tacit.errors import DeviceError, InputError
+from tacit.records import from_plain
 from tacit.training import ClientTraining, TrainingTask
 from tacit.training.one_by_one import report_of
 from tacit.training.secure_updates import RoundEncoding
@@ -360,3 +365,11 @@ def test_a_policy_that_is_none(text: str, why: str, tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         Policy.load(tmp_path / "policy.toml")
     assert why in str(error.value)
+
+
+def test_the_page_lists_every_key_of_a_policy_with_its_default() -> None:
+    page = (REPOSITORY / "docs" / "device.md").read_text(encoding="utf-8")
+    listed = page.partition("```toml\n")[2].partition("```")[0]
+    assert from_plain(Policy, tomllib.loads(listed)) == Policy()
+    names = [each.name for kind in (Policy, Eligibility) for each in dataclasses.fields(kind)]
+    assert all(f"{name} =" in listed or f"[{name}]" in listed for name in names)

@@ -73,7 +73,7 @@ class Device:
         self._connection, self._record, self._policy, self._text = connection, record, policy, text
         self._trainer, self._population, self._probes, self._machine = trainer, population, probes, machine
         self._priced: dict[str, Priced] = {}
-        self._fruitless = 0  # turns in a row
+        self._fruitless = 0  # turns since the last report, those not counted when there was nothing to do
 
     def turns(self) -> Iterator[Turn]:
         """Turn after turn, for ever, with the time between them."""
@@ -105,7 +105,6 @@ class Device:
         )
 
     def _idle(self, answer: ComeBack) -> Turn:
-        self._fruitless = 0
         window = answer.after_s, max(answer.after_s, answer.before_s)
         says = f"there is nothing to do; the server asks to come back in {window[0]:.0f} to {window[1]:.0f} s."
         return self._turned("idle", says, wait=window)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tacit.deployment.bodies import Report
 from tacit.deployment.client.own_text import OwnText
-from tacit.deployment.client.training import Reals, check_size, network_said
+from tacit.deployment.client.training import SEED_BYTES, Draw, Reals, check_size, network_said
 from tacit.deployment.messages import Plan, RoundTask, Training
 from tacit.errors import InputError, TaskRefused
 from tacit.files import PathLike
@@ -21,7 +21,6 @@ from tacit.keyboard.cifg_parameters import CifgSize
 from tacit.keyboard.exported import load_exported
 from tacit.keyboard.onnx_trainer import OnnxTrainer
 from tacit.records import to_plain
-from tacit.secure_aggregation.secrets import KEY_BYTES, Draw
 
 LARGEST = 1.8e19  # of a norm whose square float32 still has, as `aggregation.clip` computes it
 
@@ -60,7 +59,7 @@ class ByOnnx:
     def report(self, plan: Plan, task: RoundTask, model: Reals, *, draw: Draw) -> Report:
         """See Trainer; twin of `training.one_by_one.report_of`."""
         check_size(plan, sum(math.prod(shape) for shape in self._shapes.values()), task)
-        update, loss = self._update(model, task.client, draw(KEY_BYTES))
+        update, loss = self._update(model, task.client, draw(SEED_BYTES))
         norm = math.sqrt(float(np.square(update, dtype=np.float64).sum()))
         usable = math.isfinite(norm) and norm <= LARGEST
         scale = min(1.0, task.clip_norm / norm) if norm > 0 else 1.0

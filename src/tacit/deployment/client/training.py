@@ -6,7 +6,8 @@ the first task came. `ByOnnx` (`onnx_training.py`) computes the same of reports 
 
 import math
 import tomllib
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +16,10 @@ from tacit.deployment.bodies import Report, report_body
 from tacit.deployment.client.own_text import OwnText
 from tacit.deployment.messages import Plan, RoundTask
 from tacit.errors import DeviceError, InputError, ProtocolError, TaskRefused
-from tacit.secure_aggregation.secrets import KEY_BYTES, Draw, Identity
 
 Reals = NDArray[np.float32]
+Draw: TypeAlias = Callable[[int], bytes]  # so many random bytes
+SEED_BYTES = 32
 ROUNDING = 1e-5  # relative: by which an update clipped in float32 may be longer than the clip norm
 SHIPPED = ("cifg",)  # kinds of networks whose code is tacit's own; a plan may name a class of anybody's otherwise
 
@@ -79,7 +81,7 @@ class ByJax:
             loss_bound=task.loss_bound,
             secure=encoding_of(task),
         )
-        found = report_of(work, asked, self._text.client, seed=draw(KEY_BYTES))
+        found = report_of(work, asked, self._text.client, seed=draw(SEED_BYTES))
         return Report(found.update, found.usable, found.short, found.bounded_loss)
 
 
@@ -132,6 +134,7 @@ def _sealed(plan: Plan, task: RoundTask, report: Report, draw: Draw) -> bytes:
     """One message that a quorum of keepers opens in a sum alone; by a key of this round, that no other round knows."""
     from tacit.secure_aggregation.sealed_client import sealed_report
     from tacit.secure_aggregation.sealed_messages import SealedRound
+    from tacit.secure_aggregation.secrets import Identity
 
     assert task.sealed is not None and task.encoded is not None  # the caller's to know
     what, said = f"the sealed round {task.round} of run {task.run!r}", plan.aggregation
@@ -156,7 +159,7 @@ def _sealed(plan: Plan, task: RoundTask, report: Report, draw: Draw) -> bytes:
     largest = 2 * task.encoded.encoding().largest
     if (settings.dimension, settings.largest) != (task.encoded.length, largest):
         raise TaskRefused(f"{what} sums other vectors than its encoding makes.")
-    return sealed_report(settings, Identity(draw(KEY_BYTES)), report.values, draw=draw).to_bytes()  # type: ignore[arg-type]
+    return sealed_report(settings, Identity(draw(SEED_BYTES)), report.values, draw=draw).to_bytes()  # type: ignore[arg-type]
 
 
 def encoding_of(task: RoundTask) -> Any:
