@@ -112,6 +112,7 @@ class Operator:
     model: NDArray[np.float32] = field(default_factory=lambda: np.linspace(-0.1, 0.1, PARAMETERS, dtype=np.float32))
     answers: list[Any] = field(default_factory=list)
     received: list[tuple[str, bytes]] = field(default_factory=list)  # (assignment, body), the first of each
+    given_back: list[str] = field(default_factory=list)  # assignments
     asked: list[httpx.Request] = field(default_factory=list)
     before_receipt: Callable[[str], httpx.Response | None] = lambda assignment: None
     before: Callable[[], None] = lambda: None  # a request is looked at
@@ -166,6 +167,9 @@ class Operator:
         if path.startswith("/v1/models/"):
             return httpx.Response(200, content=model_body(self.model))
         assert path.startswith("/v1/reports/"), path
+        if request.method == "DELETE":
+            self.given_back.append(path.rpartition("/")[2])
+            return httpx.Response(204)
         return self.take(path.rpartition("/")[2], request.read(), request.headers["X-Content-SHA256"])
 
     def take(self, assignment: str, body: bytes, sha256: str) -> httpx.Response:

@@ -36,7 +36,9 @@ ENCODED = Aggregation(kind="encoded", threshold=3, keepers=(), boxes=(), corrupt
 def refused(operator: Operator, turn: Turn, why: str) -> None:
     assert turn.what == "refused" and why in turn.says, str(turn)
     assert turn.says[0].islower() and turn.says.endswith(".") and turn.spent == 0
-    assert not operator.received and not any(each.url.path.startswith("/v1/rep") for each in operator.asked)
+    assert not operator.received and all(not each.content for each in operator.asked if each.method != "POST")
+    assert len(operator.given_back) == len({*operator.given_back}) > 0  # another device gets the place
+    assert [each.url.path for each in operator.asked if each.method == "POST"][-1] == "/v1/check-in"
 
 
 # -- who signed --------------------------------------------------------------------------------------------------------

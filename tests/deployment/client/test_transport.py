@@ -21,7 +21,7 @@ from tacit.deployment.client.transport import Server, connected
 from tacit.deployment.messages import CheckIn, ComeBack
 from tacit.errors import InputError, ServerError
 
-CHECK_IN = CheckIn(version=1, population="p", versions={"train": 1}, held=(), plans=(), token=None)
+CHECK_IN = CheckIn(version=1, population="p", versions={"train": 1}, plans=(), token=None)
 IDLE = b'{"answer":"come_back","after_s":1.0,"before_s":2.0}'
 MODEL = bytes(range(256)) * 40
 SHA256 = hashlib.sha256(MODEL).hexdigest()
