@@ -74,7 +74,9 @@ class KilledAt:
 
     def __init__(self, fleet: Fleet, step: int, *, after: bool, patch: pytest.MonkeyPatch) -> None:
         self.steps, self._step, self._after = 0, step, after
-        self.store = Store(fleet.store._engine, clock=fleet.clock)  # of the coordinator alone: workers have their own
+        self.store = Store(
+            fleet.store._engine, fleet.store._at_ease, clock=fleet.clock
+        )  # of the coordinator alone: workers have their own
         self.store._one_writer = fleet.store._one_writer
         patch.setattr(self.store, "writing", self._writing)
         put, self._workers = Blobs.put, False

@@ -94,3 +94,11 @@ def again(store: Store, task: str) -> Assigned | None:
         return assign(store, task)
     except StoreError:
         return None
+
+
+@pytest.mark.parametrize(("durable", "level"), [(True, "on"), (False, "off")])
+def test_what_is_durable_waits_for_the_disk(server: PostgreSQL, durable: bool, level: str) -> None:
+    store = Store.open(server.new_database())
+    with store.writing(durable=durable) as connection:
+        assert connection.exec_driver_sql("SHOW synchronous_commit").scalar_one() == level
+    store.close()

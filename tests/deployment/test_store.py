@@ -2,17 +2,18 @@
 
 import shutil
 import sqlite3
+import stat
 from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import create_engine
+from sqlalchemy import create_engine, event
 from tests.deployment.stores import RUN, Clock, opened_round, sqlite_store, with_run
 
-from tacit.deployment.assignments import assign
+from tacit.deployment.assignments import assign, hash_of
 from tacit.deployment.schema import metadata
-from tacit.deployment.states import all_runs, take_lease
+from tacit.deployment.states import abandon, all_runs, take_lease
 from tacit.deployment.store import Store
 from tacit.deployment.store import __file__ as store_file
 from tacit.errors import InputError, StoreError
@@ -102,8 +103,46 @@ def test_a_full_disk_is_said_and_changes_nothing(tmp_path: Path) -> None:
     found = opened_round(store, lease, goal=5_000, most=5_000)
     with store.reading() as connection:
         pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
-        connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
+    event.listen(
+        store._at_ease, "connect", lambda connection, _: connection.execute(f"PRAGMA max_page_count = {pages}")
+    )
+    store._at_ease.dispose()
     with pytest.raises(StoreError, match=r"is full\); nothing of it was written"):
         for _ in range(5_000):
             assert assign(store, found.task)
     assert Store.open(f"sqlite:///{tmp_path / 'store.db'}", clock=Clock())
+
+
+def test_who_steals_the_file_finds_no_secret_and_no_device_of_a_round_that_ended(tmp_path: Path) -> None:
+    """Not in its free pages, either; while the round lasts there are ids drawn for it and hashes."""
+    store = sqlite_store(tmp_path)
+    lease = with_run(store)
+    found = opened_round(store, lease, goal=40, most=40)
+    given = [each for _ in range(40) if (each := assign(store, found.task))]
+    assert all(each.id.encode() in stored(tmp_path) for each in given)
+    assert not any(each.secret.encode() in stored(tmp_path) for each in given)
+    abandon(store, lease, found.task, "a test")
+    with store.reading() as connection:
+        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    content = stored(tmp_path)
+    assert not any(each.id.encode() in content or hash_of(each.secret).encode() in content for each in given)
+    store.close()
+
+
+def stored(folder: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in folder.iterdir() if file.is_file())
+
+
+def test_the_file_is_its_owners_alone(tmp_path: Path) -> None:
+    store = sqlite_store(tmp_path)
+    with_run(store)
+    assert {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()} == {0o600}
+    assert {file.name for file in tmp_path.iterdir()} >= {"store.db", "store.db-wal"}
+    store.close()
+
+
+@pytest.mark.parametrize(("durable", "level"), [(True, 2), (False, 1)], ids=["FULL", "NORMAL"])
+def test_what_is_durable_waits_for_the_disk(tmp_path: Path, durable: bool, level: int) -> None:
+    with sqlite_store(tmp_path).writing(durable=durable) as connection:
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar_one() == level
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar_one() == "wal"

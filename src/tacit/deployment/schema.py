@@ -92,6 +92,7 @@ assignments = Table(
     Column("worker", ID, nullable=True),
     Column("body_digest", DIGEST, nullable=True),
     Index(None, "task"),
+    sqlite_with_rowid=False,  # in the order of ids, which are drawn, and not in that of arrival
 )
 
 partials = Table(
@@ -112,6 +113,7 @@ tokens = Table(
     metadata,
     Column("hash", DIGEST, primary_key=True),
     Column("epoch", Integer, nullable=False),
+    sqlite_with_rowid=False,
 )
 
 workers = Table(

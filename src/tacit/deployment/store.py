@@ -3,10 +3,11 @@
 SQLite (a file, nothing to install) or PostgreSQL. What is asked of it stands in `states.py` and `assignments.py`.
 """
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy import Connection, Engine, create_engine, event, inspect
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
@@ -22,15 +23,15 @@ from tacit.errors import InputError, StoreError
 
 PATIENCE = 30.0  # seconds that a writer waits for another's transaction
 CONNECTIONS = 8  # that a process keeps open to a PostgreSQL
-AT_EASE = text("SET LOCAL synchronous_commit TO OFF")
 Clock = Callable[[], float]
 
 
 class Store:
     """An open store. Threads may share it; each process opens its own."""
 
-    def __init__(self, engine: Engine, *, clock: Clock) -> None:
-        self._engine, self.clock = engine, clock
+    def __init__(self, engine: Engine, at_ease: Engine, *, clock: Clock) -> None:
+        """at_ease: another to the same database, for what need not be on disk when it is committed."""
+        self._engine, self._at_ease, self.clock = engine, at_ease, clock
         self._is_sqlite = engine.dialect.name == "sqlite"
         # SQLite has one writer; threads of a process queue here, where nobody sleeps between tries
         self._one_writer: Any = threading.Lock() if self._is_sqlite else nullcontext()
@@ -42,7 +43,8 @@ class Store:
         upgrade: one of an older version is brought up to this one; else it is refused. clock: Unix seconds.
         Raises: InputError for another URL; StoreError where it cannot be reached, or is of another version.
         """
-        store = cls(_engine(_checked_url(url)), clock=clock)
+        checked = _checked_url(url)
+        store = cls(_engine(checked, durable=True), _engine(checked, durable=False), clock=clock)
         try:
             store._check_schema(upgrade)
         except DBAPIError as error:
@@ -56,6 +58,7 @@ class Store:
     def close(self) -> None:
         """Close its connections."""
         self._engine.dispose()
+        self._at_ease.dispose()
 
     def now(self) -> float:
         """The caller's clock, in Unix seconds."""
@@ -74,15 +77,9 @@ class Store:
         durable: it is on disk then; else it survives a killed process, and may be lost with the power. What is
         durable makes durable all that came before it.
         """
-        with self._complaints(), self._one_writer, self._engine.connect() as connection:
-            if self._is_sqlite:
-                driver = connection.connection.dbapi_connection
-                assert driver is not None
-                driver.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-            with connection.begin():
-                if not self._is_sqlite and not durable:
-                    connection.execute(AT_EASE)
-                yield connection
+        engine = self._engine if durable else self._at_ease
+        with self._complaints(), self._one_writer, engine.begin() as connection:
+            yield connection
 
     @contextmanager
     def _complaints(self) -> Iterator[None]:
@@ -134,26 +131,40 @@ def _checked_url(url: str) -> URL:
     above = Path(parsed.database).absolute().parent
     if not above.is_dir():
         raise InputError(f"--store {url}: there is no folder '{above}'; make it, or name another.")
+    with suppress(FileExistsError):  # the owner's alone, and with it what SQLite makes beside it
+        os.close(os.open(parsed.database, os.O_CREAT | os.O_EXCL, 0o600))
     return parsed
 
 
-def _engine(url: URL) -> Engine:
+def _engine(url: URL, *, durable: bool) -> Engine:
     if url.get_backend_name() == "postgresql":
-        return create_engine(url, pool_size=CONNECTIONS, max_overflow=CONNECTIONS, pool_pre_ping=False)
-    engine = create_engine(url, connect_args={"timeout": PATIENCE, "check_same_thread": False})
+        engine = create_engine(url, pool_size=CONNECTIONS, max_overflow=CONNECTIONS)
+        settings = [] if durable else ["SET synchronous_commit TO OFF"]
+    else:
+        engine = create_engine(url, connect_args={"timeout": PATIENCE, "check_same_thread": False})
+        # what is deleted is overwritten: nobody reads old rows in the file's free pages
+        settings = ["PRAGMA journal_mode = WAL", "PRAGMA foreign_keys = ON", "PRAGMA secure_delete = ON"]
+        settings.append(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+        event.listen(engine, "begin", _begun)
 
     @event.listens_for(engine, "connect")
     def connected(connection: Any, _record: Any) -> None:
-        connection.isolation_level = None  # transactions begin below, not where the driver thinks
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA foreign_keys = ON")
-
-    @event.listens_for(engine, "begin")
-    def begun(connection: Connection) -> None:
-        if connection.get_execution_options().get("isolation_level") != "AUTOCOMMIT":
-            connection.exec_driver_sql("BEGIN IMMEDIATE")  # a reader that became a writer could be refused
+        before = None
+        if url.get_backend_name() == "sqlite":
+            connection.isolation_level = None  # transactions begin below, not where the driver thinks
+        else:
+            before, connection.autocommit = connection.autocommit, True
+        for each in settings:
+            connection.execute(each)
+        if before is not None:
+            connection.autocommit = before
 
     return engine
+
+
+def _begun(connection: Connection) -> None:
+    if connection.get_execution_options().get("isolation_level") != "AUTOCOMMIT":
+        connection.exec_driver_sql("BEGIN IMMEDIATE")  # a reader that became a writer could be refused
 
 
 def _alembic(connection: Connection) -> Config:

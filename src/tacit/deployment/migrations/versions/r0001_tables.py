@@ -28,6 +28,7 @@ def upgrade() -> None:
         sa.Column("hash", sa.String(length=64), nullable=False),
         sa.Column("epoch", sa.Integer(), nullable=False),
         sa.PrimaryKeyConstraint("hash", name=op.f("pk_tokens")),
+        sqlite_with_rowid=False,
     )
     op.create_table(
         "workers",
@@ -79,6 +80,7 @@ def _create_tables_of_devices() -> None:
         sa.Column("body_digest", sa.String(length=64), nullable=True),
         sa.ForeignKeyConstraint(["task"], ["rounds.task"], name=op.f("fk_assignments_task")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_assignments")),
+        sqlite_with_rowid=False,
     )
     op.create_index(op.f("ix_assignments_task"), "assignments", ["task"], unique=False)
     op.create_table(
