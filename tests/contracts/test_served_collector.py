@@ -5,6 +5,7 @@ that one worker adds in the order of the cohort; sums of integers have none, and
 """
 
 import asyncio
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,13 +17,15 @@ import numpy as np
 import pytest
 from tests.contracts.test_collectors import KEY, SEED, encoded, task_of
 from tests.deployment.documents import a_plan
+from tests.deployment.sealing import Here, keepers_in, sealed_plan
 from tests.deployment.served import check_in
 from tests.deployment.stores import Clock, quick_folder, sqlite_store
 from tests.training.tiny import cohorts_of, tiny_cache, tiny_learner, tiny_recipe
 
 from tacit.deployment import assignments, states
 from tacit.deployment.blobs import Blobs
-from tacit.deployment.bodies import Report, read_model, report_body, sha256
+from tacit.deployment.bodies import Report, read_model, sha256
+from tacit.deployment.client.training import body_of
 from tacit.deployment.collector import RoundTimes, ServedCollector
 from tacit.deployment.messages import Assignment
 from tacit.deployment.partial_sums import PartialSums
@@ -56,7 +59,17 @@ def folder() -> Iterator[Path]:
 class Network:
     """Workers of one store, and the devices of a cohort that come while the collector waits."""
 
-    def __init__(self, folder: Path, learner: Learner, task: TrainingTask, cohort: Sequence[int], workers: int) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        learner: Learner,
+        task: TrainingTask,
+        cohort: Sequence[int],
+        workers: int,
+        keepers: Sequence[Here] = (),
+    ) -> None:
+        """keepers: reports are sealed where there are any."""
+        self._keepers = list(keepers)
         self._learner, self._task, self._cohort = learner, task, list(cohort)
         self.clock = Clock()
         self.store, self.blobs = sqlite_store(folder, self.clock), Blobs.open(f"file://{folder / 'blobs'}")
@@ -73,6 +86,9 @@ class Network:
     def collected(self) -> Collected:
         """The round, as a coordinator collects it."""
         made = a_plan(run="tiny")
+        if self._keepers:
+            made = sealed_plan(self._keepers, threshold=self._task.report_goal, run="tiny")
+        self._plan = made
         signed = OPERATOR.plan(made).model_dump_json()
         states.enter_run(
             self.store, made.run, population=made.population, kind="train", plan=signed, plan_digest=digest(made)
@@ -80,7 +96,9 @@ class Network:
         lease = states.take_lease(self.store, made.run, seconds=60)
         assert lease is not None
         times = RoundTimes(over_selection=1.0, attempts=1)
-        collector = ServedCollector(self.store, self.blobs, OPERATOR, times=times, wait=self.wait)
+        collector = ServedCollector(
+            self.store, self.blobs, OPERATOR, times=times, keepers=self._keepers, wait=self.wait
+        )
         collector.serve(made, lease)
         return collector.collect((), self._task, seed=bytes(32))[0]
 
@@ -116,7 +134,7 @@ class Network:
         )
         made = report_of(self._learner.work(task.client), task, client, seed=SEED)
         report = Report(made.update, made.usable, made.short, made.bounded_loss)
-        body = report_body(report, given.assignment)
+        body = body_of(self._plan, asked, report, given.assignment, draw=os.urandom)
         self.bodies.append(body)
         self.updates.append(made.update.tobytes())
         headers = {"Authorization": f"Bearer {given.secret}", "X-Content-SHA256": sha256(body)}
@@ -163,6 +181,24 @@ def test_encoded_any_workers_add_in_any_order(learner: Learner, plan: RoundPlan,
     network = Network(folder, learner, for_devices(task), order, workers=2)
     assert_same_bits(network.collected(), slow)
     assert_no_upload_is_stored(folder, network)
+
+
+def test_sealed_the_sum_is_that_of_encoded_reports(
+    learner: Learner, plan: RoundPlan, folder: Path, tmp_path: Path
+) -> None:
+    """To the bit; and who reads store and blobs while the round goes on finds ciphertexts alone."""
+    task = encoded(task_of(learner, plan), learner)
+    slow = asked_one_by_one(learner, plan, task)
+    assert not isinstance(slow.clients, int)
+    keepers = keepers_in(tmp_path, count=4)
+    keepers[1].away = True
+    network = Network(folder, learner, for_devices(task), slow.clients.tolist(), workers=2, keepers=keepers)
+    assert_same_bits(network.collected(), slow)
+    stored = {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+    spooled = [content for file, content in stored.items() if "sealed" in file.parts]
+    assert sorted(spooled) == sorted(network.bodies), "the search finds what is there"
+    for content in stored.values():
+        assert not any(update in content or update[: len(update) // 4] in content for update in network.updates)
 
 
 def assert_no_upload_is_stored(folder: Path, network: Network) -> None:

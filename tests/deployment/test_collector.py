@@ -82,7 +82,7 @@ class KilledAt:
         put, self._workers = Blobs.put, False
 
         def counted(blobs: Blobs, name: str, content: bytes) -> None:
-            if name.startswith("partials"):
+            if name.startswith(("partials", "sealed")):  # of workers
                 return put(blobs, name, content)
             return self._stepped(lambda: put(blobs, name, content))
 

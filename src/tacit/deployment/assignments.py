@@ -165,6 +165,13 @@ def receive(store: Store, assignment: str, *, task: str, worker: str, body_diges
     return _taken(store, assignment, task, wanted, rounds.c.received, values)
 
 
+def count(store: Store, assignment: str, *, task: str, worker: str, body_digest: str) -> Answer:
+    """The same for a sealed report, whose blob is written: it is durable with this."""
+    wanted = rounds.c.received + rounds.c.counted < rounds.c.goal
+    values = {"state": COUNTED, "worker": worker, "body_digest": body_digest}
+    return _taken(store, assignment, task, wanted, rounds.c.counted, values, durable=True)
+
+
 def receive_nothing(store: Store, assignment: str, *, task: str, worker: str, body_digest: str) -> Answer:
     """The same for a report that is not usable: it takes no place in the sum, and its device is a lost one."""
     values = {"state": LOST, "worker": worker, "body_digest": body_digest}
@@ -178,11 +185,13 @@ def _taken(
     wanted: ColumnElement[bool],
     count: Column[int],
     values: Mapping[str, str],
+    *,
+    durable: bool = False,
 ) -> Answer:
     """Set the values of an assignment that has reported nothing yet, and count it, in a round that takes reports."""
     taking = and_(rounds.c.task == task, rounds.c.state.in_(TAKING), wanted)
     mine = and_(assignments.c.id == assignment, _of(task))
-    with store.writing(durable=False) as connection:
+    with store.writing(durable=durable) as connection:
         if connection.execute(update(rounds).where(taking).values({count: count + 1})).rowcount:
             first = and_(mine, assignments.c.state == ASSIGNED)
             if connection.execute(update(assignments).where(first).values(values)).rowcount:

@@ -35,9 +35,9 @@ def total_name(task: str, digest: str) -> str:
     return f"totals/{task}/{digest}"
 
 
-def sealed_name(task: str, assignment: str) -> str:
-    """Of a sealed report, which nobody reads alone."""
-    return f"sealed/{task}/{assignment}"
+def sealed_name(task: str, assignment: str, digest: str) -> str:
+    """Of a sealed report with this SHA-256, which a quorum of keepers opens in a sum alone."""
+    return f"sealed/{task}/{assignment}-{digest}"
 
 
 class Blobs:

@@ -51,7 +51,7 @@ class Expected:
 
     @classmethod
     def by(cls, task: RoundTask) -> "Expected":
-        """That of a task whose reports are in the clear or encoded, not sealed."""
+        """That of a task; of one whose reports are sealed, what is in them."""
         return cls(
             length=task.model.parameters if task.encoded is None else task.encoded.length,
             clip_norm=task.clip_norm,
@@ -68,6 +68,10 @@ class Expected:
     @property
     def most_bytes(self) -> int:
         """No report is longer."""
+        if self.task.sealed is not None:
+            from tacit.deployment.sealed_reports import most_bytes
+
+            return most_bytes(self.task.sealed)
         return LENGTH_BYTES + MOST_HEADER + DTYPES[self.tensor].itemsize * self.length
 
 

@@ -9,11 +9,11 @@ import dataclasses
 import logging
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
 from tacit.deployment import assignments, states
@@ -21,16 +21,20 @@ from tacit.deployment.blobs import Blobs, model_name, total_name
 from tacit.deployment.bodies import model_body, read_sum, sha256, sum_body
 from tacit.deployment.messages import EncodedSum, Model, Plan, RoundTask, SignedTask, Training
 from tacit.deployment.round_blobs import remove_blobs
+from tacit.deployment.round_sums import NoSum, collected, summed
+from tacit.deployment.sealed_reports import new_round, settings_of
+from tacit.deployment.sealed_rounds import KeeperTransport, NotYet, SealedOpening, check_keepers
 from tacit.deployment.signing import OperatorKey, digest
-from tacit.deployment.states import Attempt, Lease, NewRound, Partial, Total
+from tacit.deployment.states import Attempt, Lease, NewRound, Total
 from tacit.deployment.store import Store
-from tacit.errors import InputError, RoundAborted, RunError, StoreError, TrainingError
+from tacit.errors import InputError, RoundAborted, RunError, TrainingError
+from tacit.secure_aggregation.sealed_messages import SealedRound
 from tacit.training import Collected, TrainingTask
 from tacit.training.collect import checked
 from tacit.training.secure_updates import RoundEncoding
 
 log = logging.getLogger("tacit.deployment")
-OWN_TO_AN_ATTEMPT = {"attempt", "task", "opens", "deadline"}
+OWN_TO_AN_ATTEMPT = {"attempt", "task", "sealed", "opens", "deadline"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +46,7 @@ class RoundTimes:
     reporting: float = 900.0  # after that, for the last reports
     closing: float = 30.0  # for workers to write what they hold
     pause: float = 120.0  # from a round's release to the next one's opening, and between two attempts
+    opening: float = 600.0  # for a quorum of keepers to open a sealed sum
     silence: float = 15.0  # a worker that was not seen for so long is dead
     poll: float = 0.5  # between two looks into the store
     attempts: int = 100  # at a round, in one process, before it gives up and says why
@@ -52,10 +57,6 @@ class Served(NamedTuple):
 
     plan: Plan
     lease: Lease
-
-
-class _Refused(Exception):
-    """A sum that is not bound; says why."""
 
 
 class ServedCollector:
@@ -70,15 +71,24 @@ class ServedCollector:
         key: OperatorKey,
         *,
         times: RoundTimes = RoundTimes(),
+        keepers: Sequence[KeeperTransport] = (),
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
-        """key: signs the tasks. wait: for so many seconds, between two looks into the store."""
+        """key: signs the tasks. keepers: of sealed sums, in the order of the plan. wait: for so many seconds, between
+        two looks into the store.
+        """
+        self._keepers = keepers
         self._store, self._blobs, self._key, self._times, self._wait = store, blobs, key, times, wait
         self._served: Served | None = None
         self._rests_until = -float("inf")
 
     def serve(self, plan: Plan, lease: Lease) -> None:
-        """Work for the run of this plan, which is in the store, under this lease."""
+        """Work for the run of this plan, which is in the store, under this lease. Raises: RunError."""
+        if len(plan.aggregation.keepers) != len(self._keepers):
+            raise RunError(
+                f"the plan of run '{plan.run}' names {len(plan.aggregation.keepers)} keepers, and {len(self._keepers)} "
+                "are known here; give the collector those of the plan."
+            )
         self._served = Served(plan, lease)
 
     def init(self) -> Any:
@@ -190,11 +200,14 @@ class ServedCollector:
         """A new attempt, after the pause."""
         while 0 < (rest := self._rests_until - self._store.now()) <= self._times.pause:  # or the clock was set back
             self._wait(rest)
-        before, now = self._attempts(asked.round), self._store.now()
+        before = self._attempts(asked.round)
+        sealed = self._sealed(name := secrets.token_hex(16), asked, task)
+        now = self._store.now()
         closes = now + self._times.selecting
         own = {
             "attempt": 1 + max((each.attempt for each in before), default=-1),
-            "task": secrets.token_hex(16),
+            "task": name,
+            "sealed": None if sealed is None else sealed.to_bytes().hex(),
             "opens": now,
             "deadline": closes + self._times.reporting,
         }
@@ -219,11 +232,16 @@ class ServedCollector:
 
     def _played(self, attempt: Attempt, task: TrainingTask) -> str:
         """Wait and move the attempt on, until it is closed or abandoned: which of the two."""
+        with self._opening(attempt) as opening:
+            return self._played_with(attempt, task, opening)
+
+    def _played_with(self, attempt: Attempt, task: TrainingTask, opening: SealedOpening | None) -> str:
+        """opening: of a sealed round's sum."""
         closing_since = None
         while True:
             found, now = states.attempt_of(self._store, attempt.task), self._store.now()
             if found.state in states.TAKING:
-                self._take(found, now, task)
+                self._take(found, now, task, opening)
             elif found.state == states.CLOSING:
                 closing_since = now if closing_since is None else closing_since
                 late = not closing_since <= now < closing_since + self._times.closing
@@ -231,7 +249,7 @@ class ServedCollector:
                     states.begin_summing(self._store, self._lease, found.task)
                     continue
             elif found.state == states.SUMMING:
-                self._bind(found, task)
+                self._bind(found, task, opening)
                 continue
             elif found.state == states.ABANDONED:
                 remove_blobs(self._store, self._blobs, found)
@@ -242,9 +260,12 @@ class ServedCollector:
             if states.attempt_of(self._store, attempt.task).state == found.state:
                 self._wait(self._times.poll)
 
-    def _take(self, found: Attempt, now: float, task: TrainingTask) -> None:
+    def _take(self, found: Attempt, now: float, task: TrainingTask, opening: SealedOpening | None) -> None:
         """A round that takes reports: ends its selection, gives up dead workers, closes it."""
         self._keep_model(found, task)
+        if opening is not None:
+            with suppress(NotYet):  # it is tried again, and at the end it has to be
+                opening.add_new(self._lease)
         if now < found.opened:
             self._abandon(found, "the clock was set back behind its opening.")
             return
@@ -271,10 +292,65 @@ class ServedCollector:
     def _abandon(self, found: Attempt, why: str) -> None:
         states.abandon(self._store, self._lease, found.task, why)
 
+    # -- sealed ------------------------------------------------------------------------------------------------------
+
+    def _sealed(self, name: str, asked: RoundTask, task: TrainingTask) -> SealedRound | None:
+        """The settings of an attempt that a quorum of keepers takes; None where reports are not sealed.
+
+        Waits for keepers. Raises: TrainingError where too many refuse.
+        """
+        plan, most = self._now_serving.plan, task.report_goal
+        if plan.aggregation.kind != "sealed":
+            return None
+        private, least = self._key.round_key(name), _least(task)
+        settings = new_round(plan, asked, private=private, seed=secrets.token_bytes(32), least=least, most=most)
+        while True:
+            try:
+                check_keepers(self._keepers, settings)
+                return settings
+            except RoundAborted as error:
+                raise TrainingError(f"round {asked.round} is not opened: {error}") from None
+            except NotYet as error:
+                log.warning("round %d of '%s' is not opened yet: %s", asked.round, plan.run, error)
+                self._wait(max(self._times.pause, self._times.poll))
+
+    @contextmanager
+    def _opening(self, attempt: Attempt) -> Iterator[SealedOpening | None]:
+        """How its sum is opened; None where reports are not sealed, or it has its sum."""
+        sealed = SignedTask.model_validate_json(attempt.signed_task).task.sealed
+        if sealed is None or attempt.state not in states.UNBOUND:
+            yield None
+            return
+        private, settings = self._key.round_key(attempt.task), settings_of(sealed)
+        opening = SealedOpening(
+            self._store, self._blobs, self._keepers, task=attempt.task, settings=settings, private=private
+        )
+        with closing(opening):
+            yield opening
+
     # -- its sum -----------------------------------------------------------------------------------------------------
 
-    def _bind(self, found: Attempt, task: TrainingTask) -> None:
-        """Add the partial sums up and bind the total, or abandon the attempt where there is none to be bound."""
+    def _bind(self, found: Attempt, task: TrainingTask, opening: SealedOpening | None) -> None:
+        """Add the partial sums up, or have keepers open the sum, and bind the total; or abandon the attempt where there
+        is none to be bound. Where there may be one later it waits a little.
+        """
+        try:
+            if opening is not None:
+                opening.add_new(self._lease)
+                found = states.attempt_of(self._store, found.task)
+            self._bind_now(found, task, opening)
+        except NotYet as error:
+            assert opening is not None  # nobody else says it
+            now = self._store.now()
+            opening.since = now if opening.since is None else opening.since
+            if not opening.since <= now < opening.since + self._times.opening:
+                self._abandon(found, f"its sum could not be opened: {error}")
+                return
+            log.warning("round %d of '%s': %s", found.round, found.run, error)
+            self._wait(self._times.poll)
+
+    def _bind_now(self, found: Attempt, task: TrainingTask, opening: SealedOpening | None) -> None:
+        """Raises: NotYet."""
         if found.counted < found.least:
             self._abandon(
                 found,
@@ -283,38 +359,17 @@ class ServedCollector:
             )
             return
         try:
-            values, total = self._summed(found, states.partial_sums(self._store, found.task))
-            checked(_collected(values, total, 0, task), task)
-        except (_Refused, InputError, RoundAborted, TrainingError) as error:
+            if opening is None:
+                values, total = summed(self._blobs, found, states.partial_sums(self._store, found.task))
+            else:
+                values = opening.opened()
+                total = Total(sha256(sum_body(values)), opening.reports, None, None)
+            checked(collected(values, total, 0, task), task)
+        except (NoSum, InputError, RoundAborted, TrainingError) as error:
             self._abandon(found, f"its sum cannot be used: {error}")
             return
         self._blobs.put(total_name(found.task, total.digest), sum_body(values))
         states.bind(self._store, self._lease, found.task, total)
-
-    def _summed(self, found: Attempt, parts: list[Partial]) -> tuple[Any, Total]:
-        """(the sum of the partial sums, what is to be bound), added up in the order of the workers' ids.
-
-        Raises: _Refused where a blob is not what was flushed.
-        """
-        task = SignedTask.model_validate_json(found.signed_task).task
-        sums = []
-        for part in parts:
-            try:
-                sums.append(read_sum(self._blobs.get(part.blob, digest=part.digest), task))
-            except StoreError as error:
-                raise _Refused(str(error)) from error
-        values = np.zeros_like(sums[0])
-        for each in sums:
-            values += each
-        short = [part.short_updates for part in parts if part.short_updates is not None]
-        losses = [part.losses for part in parts if part.losses is not None]
-        total = Total(
-            digest=sha256(sum_body(values)),
-            reports=sum(part.reports for part in parts),
-            short_updates=sum(short) if short else None,
-            losses=sum(losses) if losses else None,
-        )
-        return values, total
 
     def _total(self, name: str, task: TrainingTask) -> Collected:
         """The bound sum. Raises: StoreError where its blob is gone or another."""
@@ -324,23 +379,7 @@ class ServedCollector:
         signed = SignedTask.model_validate_json(found.signed_task).task
         total = Total(found.total_digest, found.reports, found.short_updates, found.losses)
         came = sum(each.assigned for each in self._attempts(found.round))
-        return _collected(read_sum(body, signed), total, came, task)
-
-
-def _collected(values: Any, total: Total, came: int, task: TrainingTask) -> Collected:
-    """What training gets. came: devices that were given the task, in all attempts; those with no report are dropped."""
-    came = max(came, total.reports)
-    short, losses, update = total.short_updates, total.losses, values
-    if task.secure is not None:
-        update, short, losses = task.secure.opened(values, total.reports)
-    return Collected(
-        total=jnp.asarray(update),
-        reports=total.reports,
-        dropped=came - total.reports,
-        short_updates=short,
-        clients=came,
-        losses=losses,
-    )
+        return collected(read_sum(body, signed), total, came, task)
 
 
 def _matter(attempt: Attempt) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from tacit.deployment.problems import Refused
 from tacit.deployment.services import Limits, Services
 from tacit.deployment.snapshot import Current
 from tacit.deployment.states import TAKING
-from tacit.errors import InputError
+from tacit.errors import InputError, ProtocolError
 
 HEX_64 = re.compile(r"[0-9a-f]{64}")
 HEX_32 = re.compile(r"[0-9a-f]{32}")
@@ -111,11 +111,25 @@ class Receiving:
         plain = body if encoding == "identity" else _inflated(body, current.expected.most_bytes)
         if sha256(plain) != claimed:
             raise Refused("malformed", "the body's SHA-256 is not what X-Content-SHA256 says; send it again.")
+        if current.task.sealed is not None:
+            return self._spooled(bytes(plain), claimed, current.task.sealed, current.task.task, assignment)
         try:
             report = read_report(plain, current.expected, assignment)
         except InputError as error:
             raise Refused("refused", str(error)) from None
         return self._services.sums.take(report, current.task, assignment, claimed)
+
+    def _spooled(self, body: bytes, claimed: str, sealed: str, task: str, assignment: str) -> Answer:
+        """Of a sealed report. Raises: Refused; StoreError."""
+        from tacit.deployment import sealed_reports
+
+        services = self._services
+        try:
+            sealed_reports.check(body, sealed, services.key.round_key(task))
+        except ProtocolError as error:
+            raise Refused("refused", str(error)) from None
+        where = {"task": task, "assignment": assignment, "worker": services.worker}
+        return sealed_reports.spool(services.store, services.blobs, body, **where, digest=claimed)
 
     def _receipt(self, assignment: str, body_digest: str, answer: Answer) -> bytes:
         """Raises: Refused where there is none."""

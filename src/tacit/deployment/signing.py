@@ -87,6 +87,12 @@ class OperatorKey:
                 f"'{path}' is no operator's key ({error}); give another path, where one is made."
             ) from None
 
+    def round_key(self, task: str) -> bytes:
+        """The X25519 key (32 bytes) of a sealed round's server: of this task alone, and the same after a restart."""
+        from tacit.secure_aggregation.secrets import derived
+
+        return derived(self._key.private_bytes_raw(), "server of a sealed round", task.encode())
+
     def signature(self, purpose: Purpose, document: Document) -> str:
         """128 hexadecimal digits; Ed25519 is deterministic, so the same ones every time."""
         return self._key.sign(_signed(purpose, document)).hex()

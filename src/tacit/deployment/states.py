@@ -248,6 +248,22 @@ def begin_summing(store: Store, lease: Lease, task: str) -> bool:
         return True
 
 
+def discount(store: Store, lease: Lease, task: str, assignment: str) -> bool:
+    """A sealed report that was counted cannot be in the sum: it is lost. False where it was not counted, or is bound.
+
+    Raises: LeaseLost.
+    """
+    mine = and_(assignments.c.id == assignment, assignments.c.task == task, assignments.c.state == "counted")
+    moved = {"counted": rounds.c.counted - 1, "lost": rounds.c.lost + 1}
+    with store.writing() as connection:
+        _hold(connection, lease)
+        if not _set(connection, task, UNBOUND, state=rounds.c.state):
+            return False
+        if not connection.execute(update(assignments).where(mine).values(state="lost")).rowcount:
+            return False
+        return _set(connection, task, UNBOUND, **moved)
+
+
 def bind(store: Store, lease: Lease, task: str, total: Total) -> bool:
     """summing -> closed, with this sum, for ever. False where it was not summing.
 

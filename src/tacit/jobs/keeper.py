@@ -2,14 +2,15 @@
 
 import base64
 import re
+import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from tacit.errors import InputError, ProtocolError, of_type
 from tacit.files import PathLike, as_path, check_folder, held
 from tacit.secure_aggregation.keeper import Keeper, make_keeper
-from tacit.secure_aggregation.sealed_messages import Refusal
+from tacit.secure_aggregation.sealed_messages import KeySum, Refusal, Vote
 from tacit.secure_aggregation.wire import ROUND_BYTES, opened
 
 IDENTITY = re.compile(r"[0-9a-fA-F]{64}")
@@ -20,7 +21,7 @@ class KeeperDesk:
     """A keeper that waits for messages."""
 
     def __init__(self, state: Path, keeper: Keeper) -> None:
-        self._state, self._keeper = state, keeper
+        self._state, self._keeper, self._turn = state, keeper, threading.Lock()
 
     @property
     def identity(self) -> str:
@@ -46,16 +47,45 @@ class KeeperDesk:
             for line in lines:
                 yield base64.b64encode(self._answer(line, refused)).decode()
 
+    def answers_at_once(
+        self, messages: Iterable[bytes], *, refused: Callable[[str], None] = lambda why: None
+    ) -> list[bytes]:
+        """The answers to messages that came together, up to the first refusal or sum: what is behind it is not read.
+
+        Other messages wait meanwhile, so that a server may send all of a round at once, whoever else asks. Whoever
+        calls it has the keeper to himself (`alone`).
+        """
+        found: list[bytes] = []
+        with self._turn:
+            for data in messages:
+                answer = self._answered(data, refused)
+                if answer is not None:
+                    found.append(answer.to_bytes())
+                if isinstance(answer, Refusal | KeySum):
+                    break
+        return found
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Nobody else runs this keeper meanwhile. Raises: InputError where another process does."""
+        return _alone(self._state)
+
     def _answer(self, line: str, refused: Callable[[str], None]) -> bytes:
-        round = NO_ROUND
         try:
             data = _decoded(line)
+        except ProtocolError as error:
+            refused(str(error))
+            return Refusal(NO_ROUND, str(error).encode()).to_bytes()
+        answer = self._answered(data, refused)
+        return b"" if answer is None else answer.to_bytes()
+
+    def _answered(self, data: bytes, refused: Callable[[str], None]) -> Vote | KeySum | Refusal | None:
+        round = NO_ROUND
+        try:
             _, round = opened(data)
-            answer = self._keeper.receive(data)
+            return self._keeper.receive(data)
         except (ProtocolError, InputError) as error:
             refused(str(error))
-            return Refusal(round, str(error).encode()).to_bytes()
-        return b"" if answer is None else answer.to_bytes()
+            return Refusal(round, str(error).encode())
 
 
 def keeper(

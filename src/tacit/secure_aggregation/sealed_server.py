@@ -72,21 +72,7 @@ class SealedServer:
             raise ProtocolError(f"the client {_short(report.client)} has reported already.")
         if report.client not in self._contributors and self.reports == settings.most_reports:
             raise ProtocolError(f"this round holds {settings.most_reports:,} reports, as many as its sum can.")
-        if len(report.body) != settings.body_bytes or len(report.boxes) != len(settings.keepers):
-            raise ProtocolError(
-                f"the report of {_short(report.client)} has {len(report.body)} bytes of ciphertext and "
-                f"{len(report.boxes)} boxes; this round takes {settings.body_bytes} and {len(settings.keepers)}."
-            )
-        if wrong := {len(box) for box in report.boxes} - {settings.box_bytes}:
-            raise ProtocolError(
-                f"a box of {_short(report.client)} has {min(wrong)} bytes and not {settings.box_bytes}: no keeper could"
-                " add what is in it, and the round would be void."
-            )
-        digests = report_digests(report.boxes, report.ephemeral, report.tag)
-        signed = signed_report(settings.name, report.client, digests)
-        check_signature(report.client, "report", signed, report.signature)
-        key = agreed(self._private, report.ephemeral, "report tag", settings.name, report.client)
-        check_tag(key, report.body, report.tag)
+        digests = check_report(settings, self._private, report)
         size, body = packed_bytes(ring), memoryview(report.body)
         for index, total in enumerate(self._total):
             add_packed(ring, total, body[index * size : (index + 1) * size])
@@ -187,6 +173,28 @@ class SealedServer:
             raise ProtocolError(f"there is no keeper {keeper} in this round.")
         if self._agreed is None or digest != self._digest:
             raise ProtocolError(f"keeper {keeper} answers for a set that was not proposed.")
+
+
+def check_report(settings: SealedRound, private: bytes, report: Report) -> tuple[bytes, ...]:
+    """The digests that the client signed, of a report that is whole and its client's own, be it its second.
+
+    private: the server's key of this round. Raises: ProtocolError for a report that is damaged or forged.
+    """
+    if len(report.body) != settings.body_bytes or len(report.boxes) != len(settings.keepers):
+        raise ProtocolError(
+            f"the report of {_short(report.client)} has {len(report.body)} bytes of ciphertext and "
+            f"{len(report.boxes)} boxes; this round takes {settings.body_bytes} and {len(settings.keepers)}."
+        )
+    if wrong := {len(box) for box in report.boxes} - {settings.box_bytes}:
+        raise ProtocolError(
+            f"a box of {_short(report.client)} has {min(wrong)} bytes and not {settings.box_bytes}: no keeper could"
+            " add what is in it, and the round would be void."
+        )
+    digests = report_digests(report.boxes, report.ephemeral, report.tag)
+    check_signature(report.client, "report", signed_report(settings.name, report.client, digests), report.signature)
+    key = agreed(private, report.ephemeral, "report tag", settings.name, report.client)
+    check_tag(key, report.body, report.tag)
+    return digests
 
 
 def _short(identity: bytes) -> str:

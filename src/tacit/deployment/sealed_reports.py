@@ -1,0 +1,94 @@
+"""Sealed reports: each is a blob until its round is over, and a quorum of keepers opens their sum, and no single one.
+
+A report is checked as far as that goes without opening it, written, and then counted, in this order: whoever was told
+that it was received is in the sum, whichever process dies.
+"""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from sqlalchemy import select
+
+from tacit.deployment import assignments
+from tacit.deployment.assignments import COUNTED, Answer
+from tacit.deployment.blobs import Blobs, sealed_name
+from tacit.deployment.messages import Plan, RoundTask
+from tacit.deployment.schema import assignments as rows
+from tacit.deployment.store import Store
+from tacit.errors import InputError
+from tacit.secure_aggregation.sealed_messages import Report, SealedRound, smallest_parameters
+from tacit.secure_aggregation.sealed_server import check_report
+from tacit.secure_aggregation.secrets import public_key
+
+AROUND = 4096  # bytes of a report beside its ciphertexts and boxes, at most
+BESIDE_A_BOX = 8
+
+
+class Spooled(NamedTuple):
+    """A sealed report that was counted."""
+
+    assignment: str
+    body_digest: str
+
+
+def new_round(plan: Plan, task: RoundTask, *, private: bytes, seed: bytes, least: int, most: int) -> SealedRound:
+    """The settings of an attempt: sums of `least` to `most` reports, by the keepers of the plan.
+
+    private: the server's key of this attempt; seed: 32 random bytes. Raises: InputError for what no sum holds.
+    """
+    if task.encoded is None:
+        raise InputError("a round without an encoding has no integers to be sealed.")
+    said, largest = plan.aggregation, 2 * task.encoded.encoding().largest
+    return SealedRound(
+        parameters=smallest_parameters(task.encoded.length, largest, most),
+        dimension=task.encoded.length,
+        largest=largest,
+        report_goal=least,
+        most_reports=most,
+        corrupt=said.corrupt,
+        keepers=tuple(map(bytes.fromhex, said.keepers)),
+        boxes=tuple(map(bytes.fromhex, said.boxes)),
+        server=public_key(private),
+        seed=seed,
+    )
+
+
+@lru_cache(maxsize=100)
+def settings_of(sealed: str) -> SealedRound:
+    """Of a task's hexadecimal digits. Raises: InputError, ProtocolError for what are none."""
+    return SealedRound.from_bytes(bytes.fromhex(sealed))
+
+
+def most_bytes(sealed: str) -> int:
+    """No report of the round is longer."""
+    settings = settings_of(sealed)
+    return settings.body_bytes + len(settings.keepers) * (settings.box_bytes + BESIDE_A_BOX) + AROUND
+
+
+def check(body: bytes, sealed: str, private: bytes) -> None:
+    """That it is whole, of this round, and signed by whoever made it. Raises: ProtocolError.
+
+    private: the server's key of the attempt.
+    """
+    settings = settings_of(sealed)
+    check_report(settings, private, Report.from_bytes(body, round=settings.name))
+
+
+def spool(store: Store, blobs: Blobs, body: bytes, *, task: str, assignment: str, worker: str, digest: str) -> Answer:
+    """Keep a report that was checked, and count it, once for its assignment.
+
+    digest: its SHA-256. Raises: StoreError.
+    """
+    name = sealed_name(task, assignment, digest)
+    blobs.put(name, body)
+    answer = assignments.count(store, assignment, task=task, worker=worker, body_digest=digest)
+    if answer in (Answer.OTHER, Answer.LATE):
+        blobs.delete(name)
+    return answer
+
+
+def spooled(store: Store, task: str) -> list[Spooled]:
+    """The reports of a round that are counted, by assignment."""
+    mine = select(rows.c.id, rows.c.body_digest).where(rows.c.task == task, rows.c.state == COUNTED)
+    with store.reading() as connection:
+        return [Spooled._make(row) for row in connection.execute(mine.order_by(rows.c.id))]
