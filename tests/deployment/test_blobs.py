@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.deployment.object_store import object_store
 
 from tacit.deployment.blobs import Blobs
 from tacit.errors import InputError, StoreError
@@ -15,9 +16,16 @@ from tacit.errors import InputError, StoreError
 CONTENT = bytes(range(256)) * 40
 
 
-@pytest.fixture(params=["file", "memory"])
-def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Blobs]:
-    yield Blobs.open("memory://" if request.param == "memory" else f"file://{tmp_path / 'blobs'}")
+@pytest.fixture(params=["file", "memory", "s3"])
+def blobs(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Blobs]:
+    if request.param != "s3":
+        yield Blobs.open("memory://" if request.param == "memory" else f"file://{tmp_path / 'blobs'}")
+        return
+    with object_store() as address:
+        said = {"ENDPOINT_URL": address, "ALLOW_HTTP": "true", "ACCESS_KEY_ID": "k", "SECRET_ACCESS_KEY": "s"}
+        for name, value in said.items():
+            monkeypatch.setenv(f"AWS_{name}", value)
+        yield Blobs.open("s3://bucket/some/prefix")
 
 
 def test_what_was_put_is_got_in_whole_and_in_part(blobs: Blobs) -> None:
