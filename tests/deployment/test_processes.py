@@ -77,7 +77,8 @@ def test_workers_share_a_round_and_write_what_they_hold_when_they_end(tmp_path: 
             body = a_body(given.assignment, 0.01 * each)
             path, said = f"/v1/reports/{given.assignment}", headers(given.secret, body)
             assert client.post(path, content=body, headers=said).status_code == 200
-        assert "tacit_check_ins_total" in client.get("/metrics").text
+        right = {"Authorization": f"Bearer {TOKEN}"}
+        assert "tacit_check_ins_total" in client.get("/metrics", headers=right).text
         assert worker.attempt().received == 4
         bad = exchange(url, b"no http\r\n\r\n")
         assert b"application/problem+json" in bad

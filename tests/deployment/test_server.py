@@ -376,7 +376,8 @@ def test_plans_are_served_by_digest(worker: Served) -> None:
 def test_what_is_nowhere_is_a_problem_too(worker: Served) -> None:
     async def ask(client: Client) -> None:
         for path in ("/", "/v2/check-in", "/v1/check-in/", "/docs", "/v1/reports", "/%00", "/v1/models/"):
-            assert is_problem(await client.get(path), "not-found")
+            nowhere = await client.get(path)
+            assert is_problem(nowhere, "not-found") and nowhere.headers["cache-control"] == "no-store"
         wrong = await client.get("/v1/check-in")
         assert is_problem(wrong, "method") and wrong.headers["allow"] == "POST"
         assert is_problem(await client.delete("/v1/key"), "method")
@@ -415,7 +416,8 @@ def test_health_and_metrics_say_nothing_of_devices(worker: Served) -> None:
         await reported(client, given, a_body(given.assignment))
         await client.post("/v1/check-in", json=check_in(versions={}))
         assert (await client.get("/healthz")).json() == {"ok": True}
-        text = (await client.get("/metrics")).text
+        assert is_problem(await client.get("/metrics"), "credential")
+        text = (await client.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})).text
         assert 'tacit_check_ins_total{answer="assignment"} 1.0' in text
         assert 'tacit_check_ins_total{answer="come_back"} 1.0' in text
         assert 'tacit_reports_total{answer="received"} 1.0' in text and "tacit_reports_unwritten 1.0" in text

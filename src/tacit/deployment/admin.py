@@ -33,13 +33,13 @@ class Admin:
 
     async def runs(self, request: Request) -> Response:
         """All runs, and whether they are paused."""
-        self._check(request)
+        check_admin(self._services, request)
         found = await self._services.threaded(states.all_runs, self._services.store)
         return _json({"runs": [each._asdict() for each in found]})
 
     async def rounds(self, request: Request) -> Response:
         """Every attempt at a round of a run, with its counts and times."""
-        self._check(request)
+        check_admin(self._services, request)
         await self._known(request)
         found = await self._services.threaded(states.attempts, self._services.store, request.path_params["run"])
         return _json({"rounds": [{name: getattr(each, name) for name in SHOWN + TIMES} for each in found]})
@@ -54,13 +54,13 @@ class Admin:
 
     async def drain(self, request: Request) -> Response:
         """Pause every run: after the rounds in progress have ended nothing is lost by stopping the server."""
-        self._check(request)
+        check_admin(self._services, request)
         for each in await self._services.threaded(states.all_runs, self._services.store):
             await self._services.threaded(states.pause_run, self._services.store, each.name, paused=True)
         return await self.runs(request)
 
     async def _set_paused(self, request: Request, paused: bool) -> Response:
-        self._check(request)
+        check_admin(self._services, request)
         await self._known(request)
         run = request.path_params["run"]
         await self._services.threaded(states.pause_run, self._services.store, run, paused=paused)
@@ -72,15 +72,15 @@ class Admin:
         if request.path_params["run"] not in {each.name for each in found}:
             raise Refused("not-found", "the store has no such run.")
 
-    def _check(self, request: Request) -> None:
-        """Raises: Refused for whoever has not the administrator's token."""
-        if self._services.admin_token is None:
-            raise Refused("forbidden", "this server was started without a token for administrators.")
-        kind, _, token = request.headers.get("authorization", "").partition(" ")
-        if kind.lower() != "bearer" or not self._services.is_admin(token.strip()):
-            raise Refused(
-                "credential", "send `Authorization: Bearer` and the administrator's token.", WWW_Authenticate="Bearer"
-            )
+
+def check_admin(services: Services, request: Request) -> None:
+    """Raises: Refused for whoever has not the administrator's token."""
+    if services.admin_token is None:
+        raise Refused("forbidden", "this server was started without a token for administrators.")
+    kind, _, token = request.headers.get("authorization", "").partition(" ")
+    if kind.lower() != "bearer" or not services.is_admin(token.strip()):
+        said = "send `Authorization: Bearer` and the administrator's token."
+        raise Refused("credential", said, WWW_Authenticate="Bearer")
 
 
 def _json(value: dict[str, Any]) -> Response:

@@ -9,6 +9,7 @@ from tacit.deployment.problems import MEDIA_TYPE, Refused
 
 HEAD_S = 15.0  # from a connection, or a request's first byte, to the end of its headers
 MOST_HEAD = 1 << 14  # bytes of a request before its body
+MOST = 20_000  # connections of a process at a time
 
 
 class Connection(HttpToolsProtocol):
@@ -23,6 +24,8 @@ class Connection(HttpToolsProtocol):
         """asyncio: it is there."""
         super().connection_made(transport)
         self._await_head()
+        if len(self.connections) > MOST:
+            transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """asyncio: it is gone."""

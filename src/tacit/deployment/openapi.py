@@ -10,6 +10,7 @@ from tacit.deployment.problems import KINDS, MEDIA_TYPE
 
 REFERENCE = "#/components/schemas/{model}"
 Json = dict[str, Any]
+TEXT: Json = {"text/plain": {"schema": {"type": "string"}}}
 OCTETS: Json = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
 
 
@@ -76,7 +77,7 @@ def _paths() -> Json:
         "/v1/key": {"get": _operation("The operator's public key, for people", _object("operator_key"), [])},
         "/v1/openapi.json": {"get": _operation("This document", _object(), [])},
         "/healthz": {"get": _operation("Whether this worker can work", _object("ok"), [503])},
-        "/metrics": {"get": _operation("Counts for Prometheus", {"text/plain": {"schema": {"type": "string"}}}, [])},
+        "/metrics": {"get": _operation("Counts for Prometheus", TEXT, [401]) | administrators},
         "/admin/runs": {"get": _operation("All runs", _object("runs"), [401, 403, 503]) | administrators},
         "/admin/runs/{run}/rounds": run
         | {"get": _operation("The rounds of a run", _object("rounds"), [401, 403, 404, 503]) | administrators},

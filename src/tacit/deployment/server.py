@@ -22,7 +22,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tacit.deployment import assignments
-from tacit.deployment.admin import Admin
+from tacit.deployment.admin import Admin, check_admin
 from tacit.deployment.messages import VERSION, CheckIn
 from tacit.deployment.metrics import MEDIA_TYPE as METRICS_TYPE
 from tacit.deployment.models_served import Models
@@ -112,8 +112,10 @@ class Worker:
             raise Refused("busy", "this worker has not reached its store lately.")
         return Response('{"ok":true}', media_type=JSON)
 
-    async def metrics(self, _: Request) -> Response:
-        """Counts for Prometheus."""
+    async def metrics(self, request: Request) -> Response:
+        """Counts for Prometheus; where administrators have a token, for those who have it."""
+        if self._services.admin_token is not None:
+            check_admin(self._services, request)
         self._count()
         return Response(self._services.metrics.text(), media_type=METRICS_TYPE)
 
@@ -176,7 +178,7 @@ def application(services: Services) -> ASGIApp:
     async def refused(_: Request, error: Exception) -> Response:
         assert isinstance(error, Refused)
         services.metrics.problems.labels(error.kind).inc()
-        return Response(error.body(), error.status, error.headers, MEDIA_TYPE)
+        return Response(error.body(), error.status, {"Cache-Control": "no-store", **error.headers}, MEDIA_TYPE)
 
     async def of_starlette(request: Request, error: Exception) -> Response:
         """No such path, or not with this method."""

@@ -1,6 +1,7 @@
 """A worker's process: it is told what to serve, and serves it until it is told to end or its supervisor dies."""
 
 import os
+import resource
 import secrets
 import signal
 import socket
@@ -21,7 +22,6 @@ from tacit.deployment.store import Store
 
 KEEP_ALIVE_S = 10  # of a connection without a request
 ENDING_S = 20  # that requests in progress have when the worker ends
-CONNECTIONS = 20_000  # at a time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +53,8 @@ class Server(uvicorn.Server):
 
 def serve(settings: WorkerSettings, *, ready: Callable[[], None]) -> None:
     """Until SIGTERM. ready: called when it serves. Raises: InputError or StoreError where it cannot begin."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a connection is a file
     store, blobs = Store.open(settings.store), Blobs.open(settings.blobs)
     name = secrets.token_hex(16)
     services = Services(
@@ -76,7 +78,6 @@ def serve(settings: WorkerSettings, *, ready: Callable[[], None]) -> None:
         date_header=False,
         proxy_headers=False,
         backlog=2048,
-        limit_concurrency=CONNECTIONS,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=ENDING_S,
         ssl_certfile=settings.tls_certificate,
