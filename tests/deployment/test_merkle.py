@@ -16,7 +16,7 @@ ENTRIES = [bytes.fromhex(each) for each in GOLDEN["leaves"]]
 SIZES = st.integers(1, 70)
 
 
-# -- the definitions of RFC 9162, sections 2.1.1, 2.1.3.1 and 2.1.4.1, word by word -------------------------------------
+# -- the definitions of RFC 9162, sections 2.1.1, 2.1.3.1 and 2.1.4.1, word by word ------------------------------------
 
 
 def mth(entries: list[bytes]) -> bytes:

@@ -15,6 +15,7 @@ from tacit.deployment.plans import plan_of
 from tacit.deployment.signing import OperatorKey, digest
 from tacit.deployment.states import Lease
 from tacit.deployment.store import Store
+from tacit.deployment.transparency import Log, plan_entry
 from tacit.errors import LeaseLost, StoreError
 from tacit.jobs.train import train
 from tacit.jobs.training_run import begin
@@ -52,6 +53,7 @@ def coordinate(settings: CoordinatorSettings) -> None:
         plan = plan_of(run)
     said = {"population": plan.population, "kind": plan.kind, "plan": key.plan(plan).model_dump_json()}
     states.enter_run(store, plan.run, **said, plan_digest=digest(plan))
+    Log.beside(store, key, settings.key).append(plan_entry(digest(plan)))
     with _leased(store, plan.run) as lease:
         collector.serve(plan, lease)
         train(recipe, settings.out, collector=collector, progress=_told)

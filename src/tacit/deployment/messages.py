@@ -16,6 +16,7 @@ MOST_CLIENTS = 10**9
 MOST_PARAMETERS = 10**9
 MOST_PLANS = 64  # that a device names in a check-in
 MOST_RECIPE = 1 << 18  # characters
+MOST_PROOF = 64  # hashes: a log of 2^63 entries has no longer one
 
 Kind: TypeAlias = Literal["train", "discover", "evaluate", "personalize"]
 Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
@@ -213,6 +214,39 @@ class Assignment(Document):
 
 
 Answer: TypeAlias = Annotated[ComeBack | Assignment, Field(discriminator="answer")]
+
+
+# -- the log: every plan, for anybody to see ---------------------------------------------------------------------------
+
+
+class TreeHead(Document):
+    """A log of so many entries; the root of their Merkle tree (RFC 9162, section 2.1) says which ones."""
+
+    size: Several
+    root: Digest
+
+
+class SignedHead(Document):
+    """A head as everybody receives it; of one size there is one."""
+
+    head: TreeHead
+    signature: Signature  # by the operator, purpose "head"
+
+
+class InclusionProof(Document):
+    """That an entry is in the log (RFC 9162, section 2.1.3)."""
+
+    index: Count
+    head: SignedHead
+    path: Annotated[tuple[Digest, ...], Field(max_length=MOST_PROOF)]
+
+
+class ConsistencyProof(Document):
+    """That the log of `second` entries begins with what it was at `first` (RFC 9162, section 2.1.4)."""
+
+    first: Several
+    second: Several
+    path: Annotated[tuple[Digest, ...], Field(max_length=MOST_PROOF)]
 
 
 # -- reports and errors ------------------------------------------------------------------------------------------------

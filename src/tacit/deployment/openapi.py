@@ -5,18 +5,31 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import models_json_schema
 
-from tacit.deployment.messages import VERSION, Answer, CheckIn, Problem, SignedPlan, SignedReceipt, SignedTask
+from tacit.deployment.messages import (
+    VERSION,
+    Answer,
+    CheckIn,
+    ConsistencyProof,
+    InclusionProof,
+    Problem,
+    SignedHead,
+    SignedPlan,
+    SignedReceipt,
+    SignedTask,
+)
 from tacit.deployment.problems import KINDS, MEDIA_TYPE
 
 REFERENCE = "#/components/schemas/{model}"
 Json = dict[str, Any]
 TEXT: Json = {"text/plain": {"schema": {"type": "string"}}}
+SIZE: Json = {"type": "integer", "minimum": 1}
 OCTETS: Json = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
 
 
 def document() -> Json:
     """The whole document; docs/openapi.json is it."""
     documents: list[type[BaseModel]] = [CheckIn, SignedPlan, SignedTask, SignedReceipt, Problem]
+    documents += [SignedHead, InclusionProof, ConsistencyProof]
     answers = TypeAdapter(Answer).json_schema(ref_template=REFERENCE, mode="validation")
     schemas: Json = answers.pop("$defs")
     _, others = models_json_schema([(each, "validation") for each in documents], ref_template=REFERENCE)
@@ -74,6 +87,7 @@ def _paths() -> Json:
             "parameters": [_in_path("sha256", "^[0-9a-f]{64}$")],
             "get": _operation("Fetch a run's signed plan", _json("SignedPlan"), [404, 503]),
         },
+        **_of_the_log(),
         "/v1/key": {"get": _operation("The operator's public key, for people", _object("operator_key"), [])},
         "/v1/openapi.json": {"get": _operation("This document", _object(), [])},
         "/healthz": {"get": _operation("Whether this worker can work", _object("ok"), [503])},
@@ -86,6 +100,22 @@ def _paths() -> Json:
         "/admin/runs/{run}/resume": run
         | {"post": _operation("Give tasks out again", _object("runs"), [401, 403, 404, 503]) | administrators},
         "/admin/drain": {"post": _operation("Pause every run", _object("runs"), [401, 403, 503]) | administrators},
+    }
+
+
+def _of_the_log() -> Json:
+    sizes = [{"name": name, "in": "query", "required": True, "schema": SIZE} for name in ("first", "second")]
+    return {
+        "/v1/log/head": {"get": _operation("The log's newest signed head", _json("SignedHead"), [404, 503])},
+        "/v1/log/proof/{leaf}": {
+            "parameters": [_in_path("leaf", "^[0-9a-f]{64}$")],
+            "get": _operation("That a leaf is in the log", _json("InclusionProof"), [404, 503]),
+        },
+        "/v1/log/consistency": {
+            "parameters": sizes,
+            "get": _operation("That the log only grew", _json("ConsistencyProof"), [400, 404, 503]),
+        },
+        "/v1/log/entries": {"get": _operation("All entries, a line each", TEXT, [503])},
     }
 
 

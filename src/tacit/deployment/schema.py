@@ -7,6 +7,7 @@
     partials     one row a worker's sum of a round that was flushed last
     tokens       hashes of tokens that were redeemed
     workers      when each worker was last seen
+    log          the transparency log: one row an entry, with the signed head of the log that ends with it
 
 Times are in Unix seconds of the caller's clock, digests and ids in lower-case hex.
 """
@@ -121,4 +122,13 @@ workers = Table(
     metadata,
     Column("id", ID, primary_key=True),
     Column("seen", Float, nullable=False),
+)
+
+log = Table(
+    "log",
+    metadata,
+    Column("position", BigInteger, primary_key=True, autoincrement=False),  # 0, 1, 2, ...
+    Column("entry", NAME, nullable=False, unique=True),
+    Column("leaf", DIGEST, nullable=False, unique=True),
+    Column("head", Text, nullable=False),  # as it is sent
 )

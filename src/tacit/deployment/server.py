@@ -23,6 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tacit.deployment import assignments
 from tacit.deployment.admin import Admin, check_admin
+from tacit.deployment.log_served import LogServed
 from tacit.deployment.messages import VERSION, CheckIn
 from tacit.deployment.metrics import MEDIA_TYPE as METRICS_TYPE
 from tacit.deployment.models_served import Models
@@ -172,6 +173,7 @@ def application(services: Services) -> ASGIApp:
         Route("/v1/openapi.json", _openapi, methods=["GET"]),
         Route("/healthz", worker.health, methods=["GET"]),
         Route("/metrics", worker.metrics, methods=["GET"]),
+        *LogServed(services).routes(),
         *admin.routes(),
     ]
 

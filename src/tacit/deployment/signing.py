@@ -23,14 +23,16 @@ from tacit.deployment.messages import (
     Plan,
     Receipt,
     RoundTask,
+    SignedHead,
     SignedPlan,
     SignedReceipt,
     SignedTask,
+    TreeHead,
 )
 from tacit.errors import InputError
 from tacit.files import write_whole
 
-Purpose: TypeAlias = Literal["plan", "task", "receipt"]
+Purpose: TypeAlias = Literal["plan", "task", "receipt", "head"]
 KEY_BYTES = 32
 LARGEST_WHOLE = 2**53  # that a number of JSON says exactly everywhere
 PLAIN_BELOW, PLAIN_FROM = 1e21, 1e-6  # between which ECMAScript writes a number without an exponent
@@ -110,8 +112,12 @@ class OperatorKey:
         receipt = Receipt(assignment=assignment, sha256=sha256, received=True)
         return SignedReceipt(receipt=receipt, signature=self.signature("receipt", receipt))
 
+    def head(self, head: TreeHead) -> SignedHead:
+        """The head of the log, signed; `transparency.Log` alone decides which."""
+        return SignedHead(head=head, signature=self.signature("head", head))
 
-def is_signed(signed: SignedPlan | SignedTask | SignedReceipt, public: str) -> bool:
+
+def is_signed(signed: SignedPlan | SignedTask | SignedReceipt | SignedHead, public: str) -> bool:
     """Whether the operator whose public key (64 hexadecimal digits) this is signed the document for what it is."""
     match signed:
         case SignedPlan():
@@ -120,6 +126,8 @@ def is_signed(signed: SignedPlan | SignedTask | SignedReceipt, public: str) -> b
             message = _signed("task", signed.task)
         case SignedReceipt():
             message = _signed("receipt", signed.receipt)
+        case SignedHead():
+            message = _signed("head", signed.head)
     try:
         Ed25519PublicKey.from_public_bytes(bytes.fromhex(public)).verify(bytes.fromhex(signed.signature), message)
     except InvalidSignature:

@@ -23,6 +23,7 @@ from tacit.deployment.client.policy import Policy
 from tacit.deployment.client.record import opened
 from tacit.deployment.client.transport import Server, connected
 from tacit.deployment.client.turn import Turn
+from tacit.deployment.merkle import Tree
 from tacit.deployment.messages import (
     Aggregation,
     EncodedSum,
@@ -34,8 +35,10 @@ from tacit.deployment.messages import (
     SignedPlan,
     SignedTask,
     Training,
+    TreeHead,
 )
 from tacit.deployment.signing import OperatorKey, digest
+from tacit.deployment.transparency import leaf_of, plan_entry
 from tacit.keyboard.cifg_parameters import CifgSize
 from tacit.privacy import Guarantee
 from tacit.privacy.encoding import Encoding
@@ -116,6 +119,7 @@ class Operator:
     asked: list[httpx.Request] = field(default_factory=list)
     before_receipt: Callable[[str], httpx.Response | None] = lambda assignment: None
     before: Callable[[], None] = lambda: None  # a request is looked at
+    log: list[str] = field(default_factory=list)  # the entries of the transparency log
     numbers: Any = field(default_factory=lambda: itertools.count(1))
 
     def task(self, plan: Plan, round: int, **changed: Any) -> RoundTask:
@@ -146,7 +150,9 @@ class Operator:
         signer = by or self.key
         self.give(signer.plan(plan) if with_plan else None, signer.task(task))
 
-    def give(self, plan: SignedPlan | None, task: SignedTask) -> None:
+    def give(self, plan: SignedPlan | None, task: SignedTask, *, logged: bool = True) -> None:
+        if plan is not None and logged and plan_entry(digest(plan.plan)) not in self.log:
+            self.log.append(plan_entry(digest(plan.plan)))
         answer = {
             "answer": "assignment",
             "assignment": f"{next(self.numbers):032x}",
@@ -166,6 +172,8 @@ class Operator:
             return answer
         if path.startswith("/v1/models/"):
             return httpx.Response(200, content=model_body(self.model))
+        if path.startswith("/v1/log/"):
+            return self.shown(path, request.url.params)
         assert path.startswith("/v1/reports/"), path
         if request.method == "DELETE":
             self.given_back.append(path.rpartition("/")[2])
@@ -181,6 +189,22 @@ class Operator:
         if instead is not None:
             return instead
         return httpx.Response(200, json=self.key.receipt(assignment, sha256).model_dump(mode="json"))
+
+    def shown(self, path: str, sizes: httpx.QueryParams) -> httpx.Response:
+        """A proof from the log."""
+        leaves, leaf = [leaf_of(each) for each in self.log], path.rpartition("/")[2]
+        tree, known = Tree(leaves), [each.hex() for each in leaves]
+        if path == "/v1/log/consistency":
+            first, second = int(sizes["first"]), int(sizes["second"])
+            proof = tree.consistency(first, second)
+            return httpx.Response(200, json={"first": first, "second": second, "path": [each.hex() for each in proof]})
+        if leaf not in known:
+            problem = {"type": "tacit:not-found", "title": "none", "status": 404, "detail": "there is no such leaf."}
+            return httpx.Response(404, json=problem)
+        head = self.key.head(TreeHead(size=len(tree), root=tree.root().hex()))
+        path_of = [each.hex() for each in tree.inclusion(known.index(leaf), len(tree))]
+        said = {"index": known.index(leaf), "head": head.model_dump(mode="json"), "path": path_of}
+        return httpx.Response(200, json=said)
 
     def told(self) -> list[dict[str, Any]]:
         """What devices sent when they checked in."""

@@ -373,3 +373,22 @@ def test_the_page_lists_every_key_of_a_policy_with_its_default() -> None:
     assert from_plain(Policy, tomllib.loads(listed)) == Policy()
     names = [each.name for kind in (Policy, Eligibility) for each in dataclasses.fields(kind)]
     assert all(f"{name} =" in listed or f"[{name}]" in listed for name in names)
+
+
+def test_a_plan_that_is_not_in_the_log_is_refused(operator: Operator, cache: Cache, tmp_path: Path) -> None:
+    plan = a_plan(cache.manifest.vocabulary.sha256)
+    operator.give(operator.key.plan(plan), operator.key.task(operator.task(plan, 0)), logged=False)
+    turn = once(operator, cache.path, tmp_path)
+    assert turn.what == "refused" and "log does not have" in turn.says
+    assert not operator.received
+
+
+def test_a_log_that_was_written_anew_is_refused(operator: Operator, cache: Cache, tmp_path: Path) -> None:
+    first, second = (a_plan(cache.manifest.vocabulary.sha256, run=run) for run in ("run-1", "run-2"))
+    operator.assign(first, operator.task(first, 0))
+    assert once(operator, cache.path, tmp_path).what == "reported"
+    operator.log = ["plan " + "ab" * 32]  # what others are shown in place of the first
+    operator.assign(second, operator.task(second, 0))
+    turn = once(operator, cache.path, tmp_path)
+    assert turn.what == "refused" and "does not begin with the 1" in turn.says
+    assert len(operator.received) == 1

@@ -20,6 +20,7 @@ from typing import Any
 
 from tacit.deployment.bodies import read_model
 from tacit.deployment.client.eligibility import Probe, first_obstacle
+from tacit.deployment.client.log import logged
 from tacit.deployment.client.own_text import OwnText
 from tacit.deployment.client.policy import FILE as POLICY_FILE
 from tacit.deployment.client.policy import Policy
@@ -32,6 +33,7 @@ from tacit.deployment.client.transport import Connection, Server, connected
 from tacit.deployment.client.turn import Turn, What
 from tacit.deployment.messages import VERSION, Assignment, CheckIn, ComeBack, RoundTask, SignedReceipt
 from tacit.deployment.signing import digest, is_signed
+from tacit.deployment.transparency import plan_entry
 from tacit.errors import DeviceError, InputError, ServerError, TaskRefused, of_type
 from tacit.files import PathLike, as_path
 
@@ -157,6 +159,9 @@ class Device:
             self._policy.check_plan(found)
             self._trainer.check(signed.plan)
             self._priced[name] = found
+        if self._record.plan(name) is None:  # one that it knows was seen in the log
+            seen = logged(plan_entry(name), self._connection, operator=operator, seen=self._record.log_head)
+            self._record.keep_log_head(seen)
         self._record.keep_plan(name, signed)
         return self._priced[name]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.deployment.client.separation import Part, Seen
-from tacit.deployment.messages import RoundTask, SignedPlan
+from tacit.deployment.messages import RoundTask, SignedPlan, TreeHead
 from tacit.errors import DeviceError, InputError, TaskRefused
 from tacit.files import check_folder, held
 
@@ -69,6 +69,17 @@ class DeviceRecord:
         """From when on this record is the whole truth, by the device's clock; None: it always was."""
         found: float | None = self._about("since")
         return found
+
+    @property
+    def log_head(self) -> TreeHead | None:
+        """The head of the operator's log that it saw last; None before the first."""
+        found = self._about("log head")
+        return None if found is None else TreeHead.model_validate_json(found)
+
+    def keep_log_head(self, head: TreeHead) -> None:
+        """Remember the head; whether it follows from the last one is the caller's to know."""
+        with self._writing():
+            self._note("log head", head.model_dump_json())
 
     # -- plans ---------------------------------------------------------------------------------------------------------
 

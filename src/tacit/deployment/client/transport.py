@@ -19,7 +19,16 @@ from urllib.parse import urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 
-from tacit.deployment.messages import Answer, Assignment, CheckIn, ComeBack, Problem, SignedReceipt
+from tacit.deployment.messages import (
+    Answer,
+    Assignment,
+    CheckIn,
+    ComeBack,
+    ConsistencyProof,
+    InclusionProof,
+    Problem,
+    SignedReceipt,
+)
 from tacit.errors import InputError, ServerError
 from tacit.extras import of_extra
 from tacit.files import sync_folder
@@ -38,6 +47,7 @@ USER_AGENT = "tacit-device"
 _ANSWER: TypeAdapter[ComeBack | Assignment] = TypeAdapter(Answer)
 _PROBLEM = TypeAdapter(Problem)
 _RECEIPT = TypeAdapter(SignedReceipt)
+_INCLUSION, _CONSISTENCY = TypeAdapter(InclusionProof), TypeAdapter(ConsistencyProof)
 
 
 @dataclass(frozen=True)
@@ -117,6 +127,15 @@ class Connection:
         headers = {"Authorization": f"Bearer {secret}"}
         with self._opened("DELETE", f"/v1/reports/{assignment}", SECONDS, headers=headers) as (response, blocks):
             _check_status(response, blocks, (204,))
+
+    def log_proof(self, leaf: str) -> InclusionProof:
+        """That a leaf is in the operator's log. Raises: ServerError."""
+        return _parsed(_INCLUSION, self._asked("GET", f"/v1/log/proof/{leaf}"), "the proof that the log has it")
+
+    def log_consistency(self, first: int, second: int) -> ConsistencyProof:
+        """That the log only grew between two sizes. Raises: ServerError."""
+        answer = self._asked("GET", f"/v1/log/consistency?first={first}&second={second}")
+        return _parsed(_CONSISTENCY, answer, "the proof that the log only grew")
 
     def model(self, path: str, sha256: str, size: int, folder: Path) -> bytes:
         """The model with this digest, of so many bytes, kept in `folder` for the next time; others there go.
