@@ -4,7 +4,6 @@ The slow twin is the operator's own list of what left the device, by the true ti
 the list cost is counted by its exact rounds from the dense strategy matrix.
 """
 
-import os
 import shutil
 import sqlite3
 import tempfile
@@ -230,33 +229,55 @@ def cost(rounds: list[int], plan: Plan) -> float:
     return float((matrix[:, rounds].sum(axis=1) ** 2).sum() / (2 * plan.privacy.noise_multiplier**2))
 
 
-quickly = settings(
-    max_examples=int(os.environ.get("DEVICE_EXAMPLES", "12")),
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+def thoroughly(examples: int) -> Any:
+    return settings(max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-@given(events=happenings(asks, asks, dying_asks, clocks))
-@quickly
-def test_never_too_often_nor_too_dearly(cache: Cache, events: list[Any]) -> None:
-    apart(happened(cache, events))
-    world = happened(cache, events, budget=BUDGET)
-    apart(world)
+few, many = thoroughly(12), thoroughly(400)
+HONEST = happenings(asks, asks, dying_asks, clocks)
+LYING = happenings(asks, lying_asks)
+FORGETFUL = happenings(asks, asks, dying_asks, clocks, forgets)
+
+
+def nor_too_dearly(world: World) -> None:
     rounds = [[each.round for each in world.left if each.run == number] for number in range(3)]
     assert sum(cost(each, plan) for each, plan in zip(rounds, world.plans, strict=True)) <= BUDGET
 
 
-@given(events=happenings(asks, lying_asks))
-@quickly
+@given(events=HONEST)
+@few
+def test_never_too_often_nor_too_dearly(cache: Cache, events: list[Any]) -> None:
+    apart(happened(cache, events))
+    world = happened(cache, events, budget=BUDGET)
+    apart(world)
+    nor_too_dearly(world)
+
+
+@given(events=LYING)
+@few
 def test_never_too_often_where_the_operator_lies_about_the_time(cache: Cache, events: list[Any]) -> None:
     """By its own clock, which is right here; where both are wrong, nobody can know."""
     apart(happened(cache, events))
 
 
-@given(events=happenings(asks, asks, dying_asks, clocks, forgets))
-@quickly
+@given(events=FORGETFUL)
+@few
 def test_never_too_often_by_a_device_that_forgot(cache: Cache, events: list[Any]) -> None:
+    apart(happened(cache, events))
+
+
+@pytest.mark.long
+@given(events=HONEST)
+@many
+def test_never_too_often_nor_too_dearly_at_length(cache: Cache, events: list[Any]) -> None:
+    apart(happened(cache, events))
+    nor_too_dearly(happened(cache, events, budget=BUDGET))
+
+
+@pytest.mark.long
+@given(events=st.one_of(LYING, FORGETFUL))
+@many
+def test_never_too_often_at_length(cache: Cache, events: list[Any]) -> None:
     apart(happened(cache, events))
 
 
