@@ -145,8 +145,9 @@ class TestRefused:
     def test_what_is_no_finished_discovery(self, clients: Path, model: str, tmp_path: Path) -> None:
         with pytest.raises(RunError, match="is not finished"):
             read_more_words(str(finished(tmp_path, None)), MODEL)
-        with pytest.raises(RunError, match="no run folder"):
-            read_more_words(str(tmp_path), MODEL)
+        for other in (tmp_path, clients / "three.json", tmp_path / "nowhere"):
+            with pytest.raises(InputError, match="is no run of `tacit discover`; give the folder of one"):
+                read_more_words(str(other), MODEL)
         another = typed(clients, model, "another", None).run.path
         with pytest.raises(InputError, match="only `tacit discover` finds words"):
             read_more_words(str(another), MODEL)

@@ -33,10 +33,16 @@ def read_more_words(path: str, model: PhoneModel) -> MoreWords:
     """The words of the finished discovery run at `path` that text can be cut into and that reports counted above 0.
 
     The share of a word is its estimated count of all counting reports; where noise makes them more than the whole, they
-    are divided by their sum. Raises: InputError where the run started from another vocabulary than the model's, nobody
-    counted, or no word is left; RunError where it is no finished run.
+    are divided by their sum. Raises: InputError where it is no discovery run, started from another vocabulary than the
+    model's, counted nothing or leaves no word; RunError where it is not finished.
     """
-    with Run.open(as_path("more_words", path)) as run:
+    folder = as_path("more_words", path)
+    if not (folder / "run.db").is_file():
+        raise InputError(
+            f"'{path}' is no run of `tacit discover`; give the folder of one, whose reports say how often each word is "
+            "typed, as a vocabulary or a list of words does not."
+        )
+    with Run.open(folder) as run:
         started_from, found, origin = vocabulary_digest(run), found_by(run), how_discovered(run)
     if started_from != model.vocabulary.sha256:
         raise InputError(

@@ -55,12 +55,12 @@ def open_test(a: Model, b: Model, data: Data, settings: TypingSettings, progress
     of another vocabulary, text of which no word can be typed on the layout, or fewer than two users.
     """
     models = phone_model("a", a, progress=progress), phone_model("b", b, progress=progress)
+    more = None if settings.more_words is None else read_more_words(settings.more_words, models[1])
     typed = sentences_of(data, settings, progress)
     _refuse_untypable(typed, settings)
     search = _search(data, settings, models, progress)
     if settings.search is not None and search is not None:
         settings = replace(settings, search=asked_of(search)["path"])  # found from any folder
-    more = None if settings.more_words is None else read_more_words(settings.more_words, models[1])
     settings = settings if more is None else replace(settings, more_words=more.path)
     return TypingTest(
         a=_keyboard(models[0], search, settings),
