@@ -14,10 +14,11 @@ import pytest
 from tests.deployment.served import TOKEN, Served, a_body, check_in, headers, served
 
 from tacit.deployment.messages import Assignment, Problem
+from tacit.deployment.process import may_pass
 from tacit.deployment.serve import Address
 from tacit.deployment.signing import OperatorKey
 from tacit.deployment.supervisor import Role, Supervisor
-from tacit.errors import InputError, StoreError
+from tacit.errors import InputError, LeaseLost, StoreError, TrainingError
 
 PATIENCE = 60.0
 
@@ -116,3 +117,10 @@ def test_what_a_process_refuses_the_supervisor_says(tmp_path: Path) -> None:
     }
     with pytest.raises(StoreError, match=r"worker 1 cannot go on: .*there is no folder"):
         Supervisor([Role("worker", "worker 1", told)]).run(threading.Event())
+
+
+def test_a_complaint_that_may_pass_is_no_refusal() -> None:
+    passing = StoreError("the database does not answer")
+    passing.__cause__ = OSError("no connection")
+    assert may_pass(passing) and may_pass(LeaseLost("another took over"))
+    assert not may_pass(StoreError("another plan")) and not may_pass(TrainingError("diverged"))

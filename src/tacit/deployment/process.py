@@ -6,16 +6,17 @@ end is the order to end. What a process has to tell goes to standard output, a l
 
 import json
 import logging
+import signal
 import sys
 import threading
 from typing import Any
 
 from tacit.deployment.worker import WorkerSettings, end_this_process
-from tacit.errors import TacitError
+from tacit.errors import LeaseLost, StoreError, TacitError
 from tacit.records import from_plain
 
 READY, REFUSED = "ready", "refused "
-REFUSES = 2  # its exit code
+FAILS, REFUSES, TERMINATED = 1, 2, 143  # exit codes; what fails or was terminated is started again
 FORMAT = "%(asctime)s %(levelname)s %(message)s"
 
 
@@ -26,12 +27,21 @@ def main() -> int:
     logging.getLogger("tacit").setLevel(logging.INFO)
     told = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_the_supervisor, daemon=True).start()
+    signal.signal(signal.SIGTERM, _terminated)  # uvicorn takes it over in a worker
     try:
         run(role, told)
     except TacitError as error:
+        if may_pass(error):
+            logging.getLogger("tacit.deployment").error("%s", error)
+            return FAILS
         tell(REFUSED + str(error))
         return REFUSES
     return 0
+
+
+def may_pass(error: TacitError) -> bool:
+    """Whether it may be otherwise at another time: the run was taken over, or database or disk complained."""
+    return isinstance(error, LeaseLost) or (isinstance(error, StoreError) and error.__cause__ is not None)
 
 
 def run(role: str, told: dict[str, Any]) -> None:
@@ -50,6 +60,11 @@ def tell(line: str) -> None:
     """The supervisor, in a line."""
     sys.stdout.write(line.replace("\n", " ") + "\n")
     sys.stdout.flush()
+
+
+def _terminated(*_: object) -> None:
+    """What is held (the lease of a run) is given back on the way out."""
+    raise SystemExit(TERMINATED)
 
 
 def _end_with_the_supervisor() -> None:

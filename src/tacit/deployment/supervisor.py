@@ -69,6 +69,10 @@ class Child:
         self._listener = threading.Thread(target=self._listen, args=(self.process,), daemon=True)
         self._listener.start()
 
+    def refused(self) -> str:
+        """Why it does not go on, for people."""
+        return f"{self.role.name} cannot go on: {self.refusal or 'its log above says why'}"
+
     def forget(self) -> None:
         """Its process has ended."""
         if self.process is not None and self.process.stdin is not None:
@@ -98,7 +102,8 @@ class Supervisor:
         """Until `stop` is set, or every role that ends is done: whether they are.
 
         ready: called once, when all that serve do.
-        Raises: StoreError with the words of a process that refuses to go on; every other is ended before.
+        Raises: StoreError with the words of a process that refuses to go on, once no other has anything to do; every
+        process is ended before.
         """
         told = False
         try:
@@ -112,6 +117,8 @@ class Supervisor:
                     ready()
                 ending = [child for child in self._children if child.role.ends]
                 if ending and all(child.done for child in ending):
+                    if refused := [child.refused() for child in ending if child.refusal is not None]:
+                        raise StoreError(" ".join(refused))
                     return True
                 stop.wait(LOOK_S)
             return False
@@ -129,9 +136,11 @@ class Supervisor:
         if code is None:
             return
         child.forget()
+        if code == REFUSES and not child.role.ends:
+            raise StoreError(child.refused())
         if code == REFUSES:
-            raise StoreError(f"{child.role.name} cannot go on: {child.refusal or 'its log above says why'}")
-        if code == 0 and child.role.ends:
+            log.error("%s", child.refused())
+        if child.role.ends and code in (0, REFUSES):
             child.done = True
             return
         child.deaths = 1 if now - child.started > HEALTHY_S else child.deaths + 1
