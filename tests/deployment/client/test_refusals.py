@@ -262,6 +262,7 @@ def test_a_model_that_is_another(operator: Operator, words: str, cache: Cache, t
     operator.assign(plan, task)
     turn = once(operator, cache.path, tmp_path)
     assert turn.what == "unanswered" and "its SHA-256 differs" in turn.says and turn.spent == 0
+    assert len(operator.given_back) == 1
     assert not list((tmp_path / "models").iterdir())
 
 

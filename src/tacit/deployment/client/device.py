@@ -122,12 +122,10 @@ class Device:
             zcdp, now = self._allowed(plan, task)  # time went by, and clocks are set
             sent = hashlib.sha256(body).hexdigest()
             self._record.take_part(task, assignment=assignment.assignment, at=now, zcdp=zcdp, body=sent)
-        except TaskRefused as refusal:
+        except (TaskRefused, ServerError) as error:
             with suppress(ServerError):  # it keeps the place for nothing then
                 self._connection.give_back(assignment.assignment, assignment.secret)
-            return self._turned("refused", str(refusal), task)
-        except ServerError as error:
-            return self._turned("unanswered", str(error), task)
+            return self._turned("refused" if isinstance(error, TaskRefused) else "unanswered", str(error), task)
         return self._sent(task, assignment, body, zcdp)
 
     def _accepted_plan(self, assignment: Assignment) -> Priced:
