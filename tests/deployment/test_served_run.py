@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.deployment.fleet import Fleet
+from tests.deployment.served import KEY
 from tests.deployment.stores import quick_folder
 from tests.deployment.test_collector import Killed, KilledAt
 from tests.training.tiny import tiny_cache, tiny_recipe
@@ -16,8 +17,12 @@ from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.deployment import states
 from tacit.deployment.bodies import Report
+from tacit.deployment.logged_run import keep_logged, log_lines
 from tacit.deployment.messages import RoundTask
+from tacit.deployment.plans import plan_of
+from tacit.deployment.signing import digest
 from tacit.deployment.store import Store
+from tacit.deployment.transparency import Log, plan_entry
 from tacit.errors import InputError, RunError
 from tacit.recipe import Recipe
 from tacit.runs import Run
@@ -78,6 +83,47 @@ def test_a_run_of_served_rounds_says_what_happened_and_verifies(asked: Recipe, t
         assert tacit.verify(tmp_path / "run").holds
         with pytest.raises(InputError, match="`tacit serve`"):
             tacit.train(asked, tmp_path / "run", hardware=ONE)
+
+
+def test_the_log_of_a_served_run_is_named_and_checked(asked: Recipe, tmp_path: Path) -> None:
+    """Its statement says which entry it is; a log without it, or with another in its place, is found out."""
+    out, file = tmp_path / "run", tmp_path / "operator.log"
+    with quick_folder() as folder:
+        fleet = Fleet(folder)
+        fleet.reports = of_its_device
+        tacit.train(asked, out, collector=fleet.collector(), hardware=ONE, until=1)
+        assert "is in no transparency log" in tacit.statement(out).markdown()
+        with pytest.raises(InputError, match="no run that was served"):
+            log_lines(out, str(file))
+        log = Log(fleet.store, KEY, file)
+        log.append(plan_entry("ab" * 32))
+        with Run.open(out) as run:
+            signed = KEY.plan(plan_of(run))
+            proof = log.append(plan_entry(digest(signed.plan)))
+            keep_logged(run, signed, proof, KEY)
+        log.append(plan_entry("cd" * 32))
+    said = tacit.statement(out).markdown()
+    assert "entry 1 of the operator's transparency log" in said and proof.head.head.root in said
+    assert tacit.verify(out).holds
+    assert [line.complaint for line in log_lines(out, str(file))] == [None] * 4
+    first, own, last = file.read_text().splitlines()
+    for entries, why in (
+        ([first], "another, or older"),
+        ([own, first, last], "are not those"),
+        ([first, plan_entry("ef" * 32), last], "are not those"),
+    ):
+        file.write_text("".join(f"{each}\n" for each in entries))
+        (line,) = [line for line in log_lines(out, str(file)) if not line.holds]
+        assert line.name == "log.entries" and why in (line.complaint or "")
+    file.write_text("what I need: milk")
+    with pytest.raises(InputError, match="no log"):
+        log_lines(out, str(file))
+    with Run.open(out) as run:
+        kept = run.notes["log"]
+        run.note(
+            "log", kept | {"signed_plan": kept["signed_plan"] | {"plan": kept["signed_plan"]["plan"] | {"delta": 1}}}
+        )
+    assert not log_lines(out, str(file))[0].holds
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before it", "after it"])

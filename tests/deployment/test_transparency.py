@@ -15,7 +15,7 @@ from tacit.deployment.merkle import Tree, is_included
 from tacit.deployment.messages import ConsistencyProof, InclusionProof, TreeHead
 from tacit.deployment.signing import OperatorKey, is_signed
 from tacit.deployment.transparency import Log, LogView, leaf_of, plan_entry
-from tacit.errors import ServerError, StoreError, TaskRefused
+from tacit.errors import InputError, ServerError, StoreError, TaskRefused
 
 
 def entry(number: int) -> str:
@@ -133,7 +133,7 @@ def test_a_store_and_a_file_that_differ_are_not_joined(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="differ"):
         a_log(tmp_path).append(entry(3))
     (tmp_path / "operator.log").write_text("my shopping list\n")
-    with pytest.raises(StoreError, match="no log"):
+    with pytest.raises(InputError, match="no log"):
         a_log(tmp_path).append(entry(3))
     assert LogView(sqlite_store(tmp_path)).text() == entry(1) + "\n"
 

@@ -1,6 +1,7 @@
 """`tacit verify`: whether a privacy statement says what follows from the facts in it."""
 
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -20,6 +21,10 @@ def verify_statement(
     run: Annotated[
         Path | None, typer.Option(help="The folder whose ledger, log and seal a published statement is held against.")
     ] = None,
+    log: Annotated[
+        str | None,
+        typer.Option(help="Of a served run: the operator's transparency log, a file or a server's https://."),
+    ] = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Show every line that holds, not their numbers alone.")
     ] = False,
@@ -28,9 +33,14 @@ def verify_statement(
     """Recompute every figure, label and sentence of a statement from its facts; exit code 1 if a line fails.
 
     Of a run folder of any kind, also whether its files are what the run wrote, and the facts what ledger and log say;
-    of an export, whether its files are those that were exported.
+    of an export, whether its files are those that were exported. With --log, whether the plan that devices were given
+    is the run's, and in that log.
     """
     found = verify(file, run=run)
+    if log is not None:
+        from tacit.deployment.logged_run import log_lines  # an extra's packages
+
+        found = replace(found, lines=(*found.lines, *log_lines(run or file, log)))
     say(found, as_json, partial(_show, verbose=verbose))
     if not found.holds:
         raise typer.Exit(CHANGED)

@@ -11,6 +11,7 @@ from pathlib import Path
 from tacit.deployment import states
 from tacit.deployment.blobs import Blobs
 from tacit.deployment.collector import RoundTimes, ServedCollector
+from tacit.deployment.logged_run import keep_logged
 from tacit.deployment.plans import plan_of
 from tacit.deployment.signing import OperatorKey, digest
 from tacit.deployment.states import Lease
@@ -51,9 +52,10 @@ def coordinate(settings: CoordinatorSettings) -> None:
     settings.out.parent.mkdir(parents=True, exist_ok=True)
     with begin(recipe, settings.out, hooks=Hooks(collector=collector), progress=_told) as run:
         plan = plan_of(run)
-    said = {"population": plan.population, "kind": plan.kind, "plan": key.plan(plan).model_dump_json()}
-    states.enter_run(store, plan.run, **said, plan_digest=digest(plan))
-    Log.beside(store, key, settings.key).append(plan_entry(digest(plan)))
+        signed = key.plan(plan)
+        said = {"population": plan.population, "kind": plan.kind, "plan": signed.model_dump_json()}
+        states.enter_run(store, plan.run, **said, plan_digest=digest(plan))
+        keep_logged(run, signed, Log.beside(store, key, settings.key).append(plan_entry(digest(plan))), key)
     with _leased(store, plan.run) as lease:
         collector.serve(plan, lease)
         train(recipe, settings.out, collector=collector, progress=_told)

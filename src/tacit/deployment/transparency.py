@@ -24,7 +24,7 @@ from tacit.deployment.messages import ConsistencyProof, InclusionProof, SignedHe
 from tacit.deployment.schema import log
 from tacit.deployment.signing import OperatorKey
 from tacit.deployment.store import Store
-from tacit.errors import StoreError
+from tacit.errors import InputError, StoreError
 from tacit.files import sync_folder
 
 ENTRY = re.compile(r"[a-z][a-z-]{0,30} [0-9a-f]{64}")
@@ -56,7 +56,8 @@ class Log:
     def append(self, entry: str) -> InclusionProof:
         """Enter a line, once: one that is there stays where it is. The proof is under the newest head.
 
-        Raises: StoreError where file and store contradict each other, or cannot be written; nothing is signed then.
+        Raises: StoreError where file and store contradict each other, or cannot be written; InputError where the file
+        is something else. Nothing is signed then.
         """
         assert ENTRY.fullmatch(entry), entry
         with self._writing() as (connection, file):
@@ -107,17 +108,22 @@ class Log:
             os.close(file)
 
 
+def entries_of(content: bytes, where: object) -> list[str]:
+    """The lines of a log. where: it came from. Raises: InputError for what is none."""
+    lines = content.decode("ascii", "replace").split("\n")
+    if strange := next((each for each in lines[:-1] if not ENTRY.fullmatch(each)), lines[-1]):
+        raise InputError(f"'{where}' is no log: {strange[:80]!r} is no entry of one; see whose file it is.")
+    return lines[:-1]
+
+
 def _entries(file: int, path: Path) -> list[str]:
-    """The lines of the file; one that was cut off goes, for nothing was signed with it. Raises: StoreError."""
+    """The lines of the file; one that was cut off goes, for nothing was signed with it. Raises: InputError."""
     content = bytearray()
     while block := os.pread(file, 1 << 20, len(content)):
         content += block
     whole = content.rfind(b"\n") + 1
     os.ftruncate(file, whole)
-    lines = content[:whole].decode("ascii", "replace").splitlines()
-    if strange := next((each for each in lines if not ENTRY.fullmatch(each)), None):
-        raise StoreError(f"'{path}' is no log: {strange[:80]!r} is no entry; restore it, or move it away.")
-    return lines
+    return entries_of(bytes(content[:whole]), path)
 
 
 def _add(file: int, entries: list[str]) -> None:

@@ -1,9 +1,13 @@
 """The sentences of a statement about real devices without identities: who keeps them apart, and who adds them up."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from tacit.privacy.separation import DeviceSeparation
 from tacit.runs.metadata import DeploymentUsed
 
 OURS = "tacit.deployment."  # a collector of this software, by its qualified name
+LOGGED = "log"  # a note: where the transparency log has the run's plan
 
 
 def cohort_rule(used: DeploymentUsed, report_goal: int) -> str:
@@ -51,6 +55,20 @@ def aggregation(collector: str, encoded: str | None) -> str:
         f"itself{integers}. The server sees each report as it comes and keeps sums of several only; nothing but the "
         "connection keeps a report from others. A device that sends more than its share weakens the model, and not the "
         "guarantee of the others"
+    )
+
+
+def logged(kept: Mapping[str, Any] | None) -> str:
+    """Where everybody can see what was asked of devices; kept: the note of a served run, None of another."""
+    if kept is None:
+        return ". What devices were asked is in no transparency log"
+    plan, proof = kept["signed_plan"]["plan"], kept["proof"]
+    head = proof["head"]["head"]
+    return (
+        f". What devices were asked is entry {proof['index']:,} of the operator's transparency log (RFC 9162), leaf "
+        f"{kept['leaf']}, under the head of {head['size']:,} entries with the root {head['root']}, signed by the key "
+        f"{kept['operator']}; a device takes part in no plan that it is not shown there. That the server runs the code "
+        f"that the plan names ({plan['code']}) nobody attests (attestation: {plan['attestation']})"
     )
 
 

@@ -35,6 +35,7 @@ KINDS_OF_LINES = {
     "budget": "entries in the population's budget",
     "file": "files as the run wrote them",
     "exported": "files as the manifest names them",
+    "log": "things that the operator's transparency log shows",
     "trial": "runs and files of trials as they were written",
 }
 FOLLOWS = "figures, labels and sentences that follow from the facts"

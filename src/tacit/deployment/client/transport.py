@@ -137,6 +137,10 @@ class Connection:
         answer = self._asked("GET", f"/v1/log/consistency?first={first}&second={second}")
         return _parsed(_CONSISTENCY, answer, "the proof that the log only grew")
 
+    def log_entries(self) -> bytes:
+        """All entries of the operator's log, a line each. Raises: ServerError."""
+        return self._asked("GET", "/v1/log/entries")
+
     def model(self, path: str, sha256: str, size: int, folder: Path) -> bytes:
         """The model with this digest, of so many bytes, kept in `folder` for the next time; others there go.
 
