@@ -8,7 +8,7 @@ from tests.deployment.documents import PARAMETERS
 from tests.deployment.served import Served, a_body, served
 from tests.deployment.test_bodies import words
 
-from tacit.deployment import assignments, states
+from tacit.deployment import assignments, partial_sums, states
 from tacit.deployment.assignments import Answer
 from tacit.deployment.blobs import Blobs
 from tacit.deployment.bodies import Report, read_sum, sha256
@@ -192,3 +192,15 @@ def test_a_round_becomes_full_whichever_worker_a_report_comes_to(tmp_path: Path,
     assert (attempt.counted, attempt.received) == (20, 0) and attempt.lost == came - 20
     if workers == 1:
         assert came == 20  # nothing is ever lost in one
+
+
+def test_many_reports_are_written_before_their_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partial_sums, "MANY", 3)
+    worker = served(tmp_path, goal=30, most=30)
+    take(worker, 0.1)
+    take(worker, 0.1)
+    worker.write()
+    assert worker.attempt().counted == 0
+    take(worker, 0.1)
+    worker.write()
+    assert worker.attempt().counted == 3

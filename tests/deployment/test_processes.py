@@ -3,6 +3,8 @@
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -117,6 +119,14 @@ def test_what_a_process_refuses_the_supervisor_says(tmp_path: Path) -> None:
     }
     with pytest.raises(StoreError, match=r"worker 1 cannot go on: .*there is no folder"):
         Supervisor([Role("worker", "worker 1", told)]).run(threading.Event())
+
+
+def test_a_worker_loads_no_accelerator_and_no_compiler() -> None:
+    """It starts in a second, and a machine holds many."""
+    heavy = "{'jax', 'numba', 'scipy', 'pyarrow'}"
+    code = f"import sys, tacit.deployment.worker; print({heavy} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
 
 
 def test_a_complaint_that_may_pass_is_no_refusal() -> None:

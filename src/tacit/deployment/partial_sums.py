@@ -24,6 +24,7 @@ from tacit.deployment.store import Store
 from tacit.errors import StoreError
 
 EVERY = 5.0  # seconds between two writings of a sum that grows
+MANY = 5_000  # new reports: a sum with so many is written at once, since a transaction names each of them
 NEARLY_FULL = 16  # places: with fewer left a sum waits for its round to close, so that few reports are left alone
 
 log = logging.getLogger("tacit.deployment")
@@ -66,6 +67,10 @@ class Sum:
             self._add(self.alone)
             self.alone = None
         self._add(report)
+
+    def is_due(self, now: float) -> bool:
+        """Whether it is long since it was written, or much came."""
+        return now - self.since >= EVERY or len(self.new) >= MANY
 
     def drop_alone(self) -> None:
         """The report that is alone is in no sum."""
@@ -121,7 +126,7 @@ class PartialSums:
                     self._forget_if_over(task)
                     continue
                 left = here.goal - here.received - here.counted
-                if here.state == states.CLOSING or (left >= NEARLY_FULL and now - sum.since >= EVERY):
+                if here.state == states.CLOSING or (left >= NEARLY_FULL and sum.is_due(now)):
                     self._write(task, sum, now)
                 if sum.alone is not None and here.flushes:
                     self._give_up(task, sum)

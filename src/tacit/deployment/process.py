@@ -25,6 +25,7 @@ def main() -> int:
     role = sys.argv[1]
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format=f"{FORMAT} [{sys.argv[2]}]")
     logging.getLogger("tacit").setLevel(logging.INFO)
+    logging.getLogger("uvicorn").setLevel(logging.ERROR)  # strangers must not fill a disk with their bad requests
     told = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_the_supervisor, daemon=True).start()
     signal.signal(signal.SIGTERM, _terminated)  # uvicorn takes it over in a worker
