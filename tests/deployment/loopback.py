@@ -17,6 +17,7 @@ from tests.deployment.documents import a_plan
 from tests.deployment.fleet import KEY
 
 from tacit.deployment import states
+from tacit.deployment.address import Address
 from tacit.deployment.blobs import Blobs
 from tacit.deployment.bodies import Report
 from tacit.deployment.collector import RoundTimes, ServedCollector
@@ -24,7 +25,6 @@ from tacit.deployment.connections import Connection
 from tacit.deployment.messages import Plan, RoundTask, SignedTask
 from tacit.deployment.partial_sums import PartialSums
 from tacit.deployment.schema import assignments
-from tacit.deployment.serve import Address
 from tacit.deployment.server import application
 from tacit.deployment.services import Services
 from tacit.deployment.signing import digest

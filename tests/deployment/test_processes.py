@@ -15,9 +15,9 @@ import httpx
 import pytest
 from tests.deployment.served import TOKEN, Served, a_body, check_in, headers, served
 
+from tacit.deployment.address import Address
 from tacit.deployment.messages import Assignment, Problem
 from tacit.deployment.process import may_pass
-from tacit.deployment.serve import Address
 from tacit.deployment.signing import OperatorKey
 from tacit.deployment.supervisor import Role, Supervisor
 from tacit.errors import InputError, LeaseLost, StoreError, TrainingError

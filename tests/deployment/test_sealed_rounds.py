@@ -1,7 +1,7 @@
 """Sealed rounds: whoever is killed at whatever point, keepers sign one set, and the sum is that of its devices."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
@@ -21,6 +21,7 @@ from tacit.deployment.bodies import Report
 from tacit.deployment.client.training import body_of
 from tacit.deployment.collector import RoundTimes, ServedCollector
 from tacit.deployment.messages import Plan, RoundTask, SignedTask
+from tacit.deployment.sealed_rounds import KeeperTransport
 from tacit.deployment.signing import digest
 from tacit.deployment.store import Store
 from tacit.errors import ProtocolError, RunError, TrainingError
@@ -59,6 +60,7 @@ class SealedFleet(Fleet):
     """Devices that seal what they report."""
 
     keepers: list[Here] = field(default_factory=list)
+    transports: Sequence[KeeperTransport] = ()  # to them; none: they are asked here
     plan: Plan = field(init=False)
 
     def __post_init__(self) -> None:
@@ -72,7 +74,9 @@ class SealedFleet(Fleet):
         self.clock.now += 100.0
         lease = states.take_lease(self.store, self.plan.run, seconds=60)
         assert lease is not None
-        made = ServedCollector(store or self.store, self.blobs, KEY, times=times, keepers=self.keepers, wait=self.wait)
+        made = ServedCollector(
+            store or self.store, self.blobs, KEY, times=times, keepers=self.transports or self.keepers, wait=self.wait
+        )
         made.serve(self.plan, lease)
         return made
 

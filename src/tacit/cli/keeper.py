@@ -8,7 +8,7 @@ import typer
 
 import tacit
 from tacit.cli.console import complaints
-from tacit.cli.options import command
+from tacit.cli.options import BehindProxy, Host, TlsCert, TlsKey, command
 
 
 @command
@@ -19,18 +19,27 @@ def keeper(
         Path | None,
         typer.Option(help="A file with the identity of an enrolled client in each line; any client counts without it."),
     ] = None,
-    contributors: Annotated[
-        Path | None,
-        typer.Option(help="Such a file of those who must add noise; rounds without one of them are refused."),
-    ] = None,
+    contributors: Annotated[Path | None, typer.Option(help="Such a file of those who must add noise to a sum.")] = None,
+    port: Annotated[int | None, typer.Option(help="Listen for a server by HTTP; 0 is any port that is free.")] = None,
+    operator_key: Annotated[str | None, typer.Option(help="Whose server it answers, as `tacit serve` shows.")] = None,
+    host: Host = "127.0.0.1",
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    behind_proxy: BehindProxy = False,
 ) -> None:
-    """Keep shares of clients' keys, and open the sum of one agreed set a round: base64 lines in, base64 lines out.
+    """Keep shares of clients' keys, and open the sum of one agreed set a round: by HTTP, or base64 lines in and out.
 
-    Each line of standard input is a message, each line of standard output the answer to it, empty where there is none
-    (docs/secure-aggregation-protocols.md). Standard error shows its public keys, and why it refused what it did.
+    With --port it answers the server of one operator. Without, each line of standard input is a message, each line of
+    standard output the answer to it, empty where there is none (docs/secure-aggregation-protocols.md). Standard error
+    shows its public keys, and why it refused what it did.
     """
     desk = tacit.keeper(state, least_reports=least_reports, clients=clients, contributors=contributors)
     typer.echo(desk, err=True)
+    if (port, operator_key, host, tls_cert, tls_key, behind_proxy) != (None, None, "127.0.0.1", None, None, False):
+        from tacit.deployment.keeper_server import listen
+
+        listen(desk, operator_key, port, host, tls_cert, tls_key, behind_proxy=behind_proxy, told=complaints.print)
+        return
     sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr]  # what is no text is refused as no base64
     if sys.stdin.isatty():
         complaints.print("waiting for messages in base64, one in a line; Ctrl-D ends it", style="dim")

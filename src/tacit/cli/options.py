@@ -18,6 +18,10 @@ if TYPE_CHECKING:  # JAX would come with it
     from tacit.secure_aggregation.counts import SimulatedProtocol
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
+Host = Annotated[str, typer.Option(help="The address to listen on; one that others reach needs TLS.")]
+TlsCert = Annotated[Path | None, typer.Option(help="The certificate with its chain, in PEM.")]
+TlsKey = Annotated[Path | None, typer.Option(help="Its key, in PEM.")]
+BehindProxy = Annotated[bool, typer.Option("--behind-proxy", help="A proxy ends TLS, and alone reaches this address.")]
 RunFolder = Annotated[Path, typer.Argument(help="A run folder, finished or not.")]
 OwnDelta = Annotated[
     float | None, typer.Option(help="The delta at which epsilon is given; left out, min(1e-5, n^-1.1) of n clients.")

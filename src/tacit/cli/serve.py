@@ -8,7 +8,7 @@ import typer
 
 import tacit
 from tacit.cli.console import complaints, say
-from tacit.cli.options import Json, command
+from tacit.cli.options import BehindProxy, Host, Json, TlsCert, TlsKey, command
 from tacit.errors import InputError
 
 if TYPE_CHECKING:  # what it needs is loaded when it runs
@@ -33,13 +33,11 @@ def serve(
     ] = None,
     data: Annotated[Path | None, typer.Option(help="A cache in place of the recipes' data.cache.")] = None,
     workers: Annotated[int, typer.Option(help="Processes that answer devices.")] = 2,
-    host: Annotated[str, typer.Option(help="The address to listen on; one that others reach needs TLS.")] = "127.0.0.1",
+    host: Host = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port; 0 is any that is free.")] = 8470,
-    tls_cert: Annotated[Path | None, typer.Option(help="The certificate with its chain, in PEM.")] = None,
-    tls_key: Annotated[Path | None, typer.Option(help="Its key, in PEM.")] = None,
-    behind_proxy: Annotated[
-        bool, typer.Option("--behind-proxy", help="A proxy ends TLS, and alone reaches this address.")
-    ] = False,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    behind_proxy: BehindProxy = False,
     admin_token_file: Annotated[
         Path | None, typer.Option(help=f"A file with the administrator's token; or the variable {TOKEN}.")
     ] = None,
@@ -49,7 +47,7 @@ def serve(
     json: Json = False,
 ) -> None:
     """Serve devices until every recipe is trained: coordinators make the rounds, workers answer, both are watched."""
-    from tacit.deployment.serve import Address
+    from tacit.deployment.address import Address
 
     def serving(told: "Serving") -> None:
         complaints.print(str(told))

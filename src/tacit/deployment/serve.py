@@ -4,12 +4,10 @@ A coordinator for each recipe makes its rounds, workers answer devices; both sha
 is killed is started again and goes on where it was.
 """
 
-import ipaddress
 import os
 import re
 import shutil
 import signal
-import socket
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tacit.deployment.address import Address
 from tacit.deployment.blobs import Blobs
 from tacit.deployment.metrics import SHARED
 from tacit.deployment.signing import OperatorKey
@@ -29,9 +28,7 @@ from tacit.jobs.begin import open_cache
 from tacit.recipe import Recipe
 from tacit.records import to_plain
 
-HOST, PORT = "127.0.0.1", 8470
 MOST_WORKERS = 64
-BACKLOG = 4096
 LEAST_TOKEN = 16  # characters
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # messages.Name
 
@@ -75,66 +72,6 @@ class ServeResult:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Address:
-    """Where a server listens, and by what its connections are protected."""
-
-    host: str = HOST
-    port: int = PORT
-    tls_certificate: Path | None = None
-    tls_key: Path | None = None
-    behind_proxy: bool = False  # which ends TLS, and alone can reach this address
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.port < 1 << 16:
-            raise InputError(f"--port {self.port} is none; give one from 1 to 65535, or 0 for any that is free.")
-        if (self.tls_certificate is None) != (self.tls_key is None):
-            raise InputError("TLS takes a certificate and its key; give both --tls-cert and --tls-key.")
-        for file in (self.tls_certificate, self.tls_key):
-            if file is not None and not file.is_file():
-                raise InputError(f"'{file}' is no file; give certificate and key in PEM.")
-        if not (self.is_loopback or self.tls_certificate or self.behind_proxy):
-            raise InputError(
-                f"--host {self.host} can be reached by others, and without TLS they read and change what devices send; "
-                "give --tls-cert and --tls-key, or --behind-proxy where a proxy on the way ends TLS."
-            )
-
-    @property
-    def is_loopback(self) -> bool:
-        """Whether this machine alone reaches it."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
-
-    @property
-    def tls(self) -> dict[str, Path | None]:
-        """What a worker is told of it."""
-        return {"tls_certificate": self.tls_certificate, "tls_key": self.tls_key}
-
-    @contextmanager
-    def listening(self) -> Iterator[socket.socket]:
-        """The socket, which processes may inherit. Raises: InputError where it cannot be had."""
-        try:
-            family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-            with socket.create_server((self.host, self.port), family=family, backlog=BACKLOG) as listener:
-                yield listener
-        except OSError as error:
-            if error.errno is None or error.strerror is None:
-                raise
-            raise InputError(
-                f"--host {self.host} --port {self.port} cannot be listened on ({error.strerror}); end what listens "
-                "there, or give another."
-            ) from None
-
-    def url(self, listener: socket.socket) -> str:
-        """What devices are given."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http{'s' if self.tls_certificate else ''}://{host}:{listener.getsockname()[1]}"
-
-
-@dataclass(frozen=True, kw_only=True)
 class Shared:
     """What all processes of a server share."""
 
@@ -161,7 +98,7 @@ def serve(
     operator_key: PathLike | None = None,
     data: PathLike | None = None,
     workers: int = 2,
-    address: Address = Address(),
+    address: Address = Address(),  # noqa: B008  (frozen)
     admin_token: str | None = None,
     upgrade_store: bool = False,
     serving: Callable[[Serving], None] = lambda each: None,

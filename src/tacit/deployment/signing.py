@@ -89,6 +89,10 @@ class OperatorKey:
                 f"'{path}' is no operator's key ({error}); give another path, where one is made."
             ) from None
 
+    def sign(self, message: bytes) -> str:
+        """128 hexadecimal digits, of what is no document and says itself what it is for."""
+        return self._key.sign(message).hex()
+
     def round_key(self, task: str) -> bytes:
         """The X25519 key (32 bytes) of a sealed round's server: of this task alone, and the same after a restart."""
         from tacit.secure_aggregation.secrets import derived
