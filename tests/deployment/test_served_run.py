@@ -17,12 +17,13 @@ from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.deployment import states
 from tacit.deployment.bodies import Report
+from tacit.deployment.log_entries import plan_entry
 from tacit.deployment.logged_run import keep_logged, log_lines
 from tacit.deployment.messages import RoundTask
 from tacit.deployment.plans import plan_of
 from tacit.deployment.signing import digest
 from tacit.deployment.store import Store
-from tacit.deployment.transparency import Log, plan_entry
+from tacit.deployment.transparency import Log
 from tacit.errors import InputError, RunError
 from tacit.recipe import Recipe
 from tacit.runs import Run

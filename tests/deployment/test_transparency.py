@@ -11,10 +11,11 @@ from tests.deployment.served import KEY, served
 from tests.deployment.stores import quick_folder, sqlite_store
 
 from tacit.deployment.client.log import logged
+from tacit.deployment.log_entries import leaf_of, plan_entry
 from tacit.deployment.merkle import Tree, is_included
 from tacit.deployment.messages import ConsistencyProof, InclusionProof, TreeHead
 from tacit.deployment.signing import OperatorKey, is_signed
-from tacit.deployment.transparency import Log, LogView, leaf_of, plan_entry
+from tacit.deployment.transparency import Log, LogView
 from tacit.errors import InputError, ServerError, StoreError, TaskRefused
 
 

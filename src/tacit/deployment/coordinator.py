@@ -11,12 +11,13 @@ from pathlib import Path
 from tacit.deployment import states
 from tacit.deployment.blobs import Blobs
 from tacit.deployment.collector import RoundTimes, ServedCollector
+from tacit.deployment.log_entries import plan_entry
 from tacit.deployment.logged_run import keep_logged
 from tacit.deployment.plans import plan_of
 from tacit.deployment.signing import OperatorKey, digest
 from tacit.deployment.states import Lease
 from tacit.deployment.store import Store
-from tacit.deployment.transparency import Log, plan_entry
+from tacit.deployment.transparency import Log
 from tacit.errors import LeaseLost, StoreError
 from tacit.jobs.train import train
 from tacit.jobs.training_run import begin

@@ -19,7 +19,8 @@ from pathlib import Path
 
 from sqlalchemy import Connection, insert, select, text
 
-from tacit.deployment.merkle import Tree, leaf_hash
+from tacit.deployment.log_entries import leaf_of
+from tacit.deployment.merkle import Tree
 from tacit.deployment.messages import ConsistencyProof, InclusionProof, SignedHead, TreeHead
 from tacit.deployment.schema import log
 from tacit.deployment.signing import OperatorKey
@@ -29,16 +30,6 @@ from tacit.files import sync_folder
 
 ENTRY = re.compile(r"[a-z][a-z-]{0,30} [0-9a-f]{64}")
 SUFFIX = ".log"  # of the file, beside the operator's key
-
-
-def plan_entry(digest: str) -> str:
-    """The line for a plan. digest: `signing.digest` of it."""
-    return f"plan {digest}"
-
-
-def leaf_of(entry: str) -> bytes:
-    """The entry's leaf, 32 bytes."""
-    return leaf_hash(entry.encode())
 
 
 class Log:

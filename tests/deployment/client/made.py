@@ -23,6 +23,7 @@ from tacit.deployment.client.policy import Policy
 from tacit.deployment.client.record import opened
 from tacit.deployment.client.transport import Server, connected
 from tacit.deployment.client.turn import Turn
+from tacit.deployment.log_entries import leaf_of, plan_entry
 from tacit.deployment.merkle import Tree
 from tacit.deployment.messages import (
     Aggregation,
@@ -38,7 +39,6 @@ from tacit.deployment.messages import (
     TreeHead,
 )
 from tacit.deployment.signing import OperatorKey, digest
-from tacit.deployment.transparency import leaf_of, plan_entry
 from tacit.keyboard.cifg_parameters import CifgSize
 from tacit.privacy import Guarantee
 from tacit.privacy.encoding import Encoding

@@ -15,6 +15,7 @@ from tacit.deployment import states
 from tacit.deployment.blobs import Blobs, model_name
 from tacit.deployment.bodies import Report, model_body
 from tacit.deployment.client.policy import Policy
+from tacit.deployment.log_entries import plan_entry
 from tacit.deployment.messages import Plan, RoundTask
 from tacit.deployment.partial_sums import PartialSums
 from tacit.deployment.server import application
@@ -22,6 +23,7 @@ from tacit.deployment.services import Services
 from tacit.deployment.signing import digest
 from tacit.deployment.snapshot import Snapshot
 from tacit.deployment.states import NewRound
+from tacit.deployment.transparency import Log
 
 
 class Ones(Zeros):
@@ -71,6 +73,7 @@ def serving(folder: Path, words: str, *, round: int = 0) -> tuple[Worker, RoundT
         plan=worker.key.plan(plan).model_dump_json(),
         plan_digest=digest(plan),
     )
+    Log.beside(store, worker.key, folder / "operator.key").append(plan_entry(digest(plan)))
     lease = states.take_lease(store, plan.run, seconds=30)
     assert lease is not None
     blobs.put(model_name(task.model.sha256), model_body(worker.model))

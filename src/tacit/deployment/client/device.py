@@ -31,9 +31,9 @@ from tacit.deployment.client.separation import Apart, refuse_early
 from tacit.deployment.client.training import ByJax, Trainer, body_of
 from tacit.deployment.client.transport import Connection, Server, connected
 from tacit.deployment.client.turn import Turn, What
+from tacit.deployment.log_entries import plan_entry
 from tacit.deployment.messages import VERSION, Assignment, CheckIn, ComeBack, RoundTask, SignedReceipt
 from tacit.deployment.signing import digest, is_signed
-from tacit.deployment.transparency import plan_entry
 from tacit.errors import DeviceError, InputError, ServerError, TaskRefused, of_type
 from tacit.files import PathLike, as_path
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
+from tacit.deployment.log_entries import leaf_of
 from tacit.deployment.merkle import is_consistent, is_included
 from tacit.deployment.messages import ConsistencyProof, InclusionProof, TreeHead
 from tacit.deployment.signing import is_signed
-from tacit.deployment.transparency import leaf_of
 from tacit.errors import ServerError, TaskRefused
 
 T = TypeVar("T")

@@ -1,0 +1,13 @@
+"""What stands in the transparency log, line by line: for whoever writes it, and for devices, which have no database."""
+
+from tacit.deployment.merkle import leaf_hash
+
+
+def plan_entry(digest: str) -> str:
+    """The line for a plan. digest: `signing.digest` of it."""
+    return f"plan {digest}"
+
+
+def leaf_of(entry: str) -> bytes:
+    """The entry's leaf, 32 bytes."""
+    return leaf_hash(entry.encode())
