@@ -705,10 +705,23 @@ def test_devices_keep_the_separation_that_is_planned_with() -> None:
             {"deployment": PHONES, "aggregation": {"kind": "secure", "keepers": 2}, "privacy": CLIPPED},
             "aggregation.keepers=2 is played by a simulation",
         ),
+        (
+            {"deployment": PHONES, "privacy": {"mechanism": {"name": "banded", "bands": 2}, "epsilon": 8.0, "delta": 1e-5}},
+            "privacy.mechanism='banded' is a matrix or code",
+        ),
     ],
 )
 def test_what_real_devices_cannot_keep_or_be_is_refused(changes: dict[str, Any], message: str) -> None:
     assert message in refusal({**LEAST, **changes})
+
+
+def test_the_best_mechanism_for_real_devices_is_one_that_they_can_compute() -> None:
+    best = {**LEAST, "privacy": {"epsilon": 8.0, "delta": 1e-5}, "rounds": {"rounds": 4, "report_goal": 3, "min_separation": 2}}
+    simulated, served = parsed(best), parsed({**best, "deployment": {**PHONES, "devices": 10}})
+    assert simulated.matrix() is not None, "of all mechanisms a matrix is best here"
+    assert served.matrix() is None and "was chosen" in str(served.why_mechanism())
+    chosen = served.designed().privacy.mechanism
+    assert chosen is not None and not chosen.is_wish
 
 
 def test_a_timer_alone_needs_no_more_devices_than_one_round_and_may_expect_fewer_participations() -> None:

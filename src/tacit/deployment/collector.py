@@ -269,7 +269,7 @@ class ServedCollector:
         if now < found.opened:
             self._abandon(found, "the clock was set back behind its opening.")
             return
-        if found.state == states.SELECTING and (found.assigned >= found.most or now >= found.closes_selecting):
+        if found.state == states.SELECTING and now >= found.closes_selecting:  # until then a place may be given back
             if found.assigned < found.least:
                 self._abandon(found, f"{found.assigned} devices came while it was open, and {found.least} are needed.")
                 return
@@ -280,7 +280,8 @@ class ServedCollector:
             log.warning("a worker was silent for %g s; %d reports are lost with it", self._times.silence, lost)
         enough = found.received + found.counted >= found.goal and min(held.values(), default=2) >= assignments.FEWEST
         answered = found.received + found.counted + found.lost
-        nobody_left = found.state == states.REPORTING and answered >= found.assigned
+        full = found.state == states.REPORTING or found.assigned >= found.most
+        nobody_left = full and answered >= found.assigned
         if enough or nobody_left or now >= found.deadline:
             states.begin_closing(self._store, self._lease, found.task)
 

@@ -13,7 +13,7 @@ from tacit.deployment.blobs import Blobs
 from tacit.deployment.collector import RoundTimes, ServedCollector
 from tacit.deployment.log_entries import plan_entry
 from tacit.deployment.logged_run import keep_logged
-from tacit.deployment.plans import plan_of
+from tacit.deployment.plans import check_servable, plan_of
 from tacit.deployment.signing import OperatorKey, digest
 from tacit.deployment.states import Lease
 from tacit.deployment.store import Store
@@ -47,6 +47,7 @@ class CoordinatorSettings:
 def coordinate(settings: CoordinatorSettings) -> None:
     """Until the run is finished. Raises: what `tacit.train` does; StoreError; LeaseLost."""
     recipe = Recipe.from_toml(settings.recipe)
+    check_servable(recipe)
     store, blobs, key = Store.open(settings.store), Blobs.open(settings.blobs), OperatorKey.in_file(settings.key)
     times = RoundTimes() if recipe.deployment is None else round_times(recipe.deployment)
     collector = ServedCollector(store, blobs, key, times=times)

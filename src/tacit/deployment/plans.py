@@ -12,6 +12,15 @@ from tacit.runs.draft import SETTINGS
 from tacit.statements.accounts import matrix_of, trained
 
 
+def check_servable(recipe: Recipe) -> None:
+    """Raises: InputError for a recipe whose promise ends where devices have its plan: the plan has the recipe."""
+    if recipe.run.seed is not None and recipe.privacy.mechanism is not None:
+        raise InputError(
+            f"run.seed={recipe.run.seed} of the recipe {recipe.name!r} goes to every device with its plan, and whoever "
+            "has it computes the noise and takes it away; drop [run] seed, so that noise is drawn in secret."
+        )
+
+
 def plan_of(run: Run) -> Plan:
     """The plan of a training run for real devices. Raises: InputError where its recipe has no [deployment]."""
     recipe = Recipe.from_toml(run.settings, where=str(run.path / SETTINGS))

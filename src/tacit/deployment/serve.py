@@ -19,6 +19,7 @@ from typing import Any
 from tacit.deployment.address import Address
 from tacit.deployment.blobs import Blobs
 from tacit.deployment.metrics import SHARED
+from tacit.deployment.plans import check_servable
 from tacit.deployment.signing import OperatorKey
 from tacit.deployment.store import Store
 from tacit.deployment.supervisor import Role, Supervisor
@@ -29,6 +30,7 @@ from tacit.recipe import Recipe
 from tacit.records import to_plain
 
 MOST_WORKERS = 64
+PUBLIC_KEY = "operator.pub"  # in the folder, for whoever starts devices
 LEAST_TOKEN = 16  # characters
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # messages.Name
 
@@ -46,9 +48,9 @@ class Serving:
         """As people read it."""
         names = ", ".join(run.name for run in self.runs)
         return (
-            f"serving {names} at {self.url} with {self.workers} workers\n"
+            f"serving {names} at {self.url} with {self.workers} worker{'s' * (self.workers > 1)}\n"
             f"operator key {self.operator_key}\n"
-            f"a device: tacit device --server {self.url} --operator-key {self.operator_key[:8]}... (all 64 digits)"
+            f"a device: tacit device --server {self.url} --operator-key {self.operator_key} --data CACHE --state FOLDER"
         )
 
 
@@ -107,7 +109,8 @@ def serve(
     """Serve devices until every recipe is trained, or until `stop` is set (SIGTERM and Ctrl-C set it too).
 
     out: a folder for what is not given otherwise: `runs/NAME`, the run folder of each recipe, gone on with where it is
-    there; `store.db`; `blobs`; `operator.key`, made where there is none. data: a cache in place of the recipes' own.
+    there; `store.db`; `blobs`; `operator.key`, made where there is none, and `operator.pub`, which devices pin. data: a
+    cache in place of the recipes' own.
     admin_token: of those who may pause and resume runs by HTTP; without it nobody may. serving: told once, when devices
     can come. Raises: InputError for what contradicts itself or cannot be used; StoreError for a store or blobs that
     cannot, and with the words of a coordinator that refuses its recipe.
@@ -130,6 +133,7 @@ def serve(
     ended = threading.Event() if stop is None else stop
     with address.listening() as listener, _made(folder), _counts_shared(), _ends_by_signal(ended):
         public = shared.checked(upgrade_store)
+        (folder / PUBLIC_KEY).write_text(public + "\n", encoding="ascii")
         told = {"socket": listener.fileno(), "admin_token": admin_token, **address.tls, **vars(shared)}
         roles = [Role("worker", f"worker {each + 1}", to_plain(told), (listener.fileno(),)) for each in range(workers)]
         for name, recipe in asked.items():
@@ -154,6 +158,7 @@ def _asked(recipes: Sequence[PathLike | Recipe], data: Path | None) -> dict[str,
                 f"devices know a run by the name of its recipe, and {recipe.name!r} is none for that: give up to 100 "
                 "letters, digits and ._-, with a letter or a digit first."
             )
+        check_servable(recipe)
         if recipe.name in found:
             raise InputError(f"two recipes are called {recipe.name!r}, by which devices tell runs apart; rename one.")
         own = open_cache(recipe.data.cache if data is None else data)

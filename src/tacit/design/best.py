@@ -67,14 +67,16 @@ class BestMechanism:
 
 
 @lru_cache(maxsize=8)
-def best_mechanism(participation: Participation, objective: Objective = "max") -> BestMechanism:
+def best_mechanism(
+    participation: Participation, objective: Objective = "max", matrices: bool = True
+) -> BestMechanism:
     """The mechanism of least loss for `participation`, or the one that remembers least among those within 1% of it.
 
-    Left out are matrices for more than 512 rounds, and what remembers more than 128 models. Of each mechanism the
-    largest that `compared` names is tried, since fewer bands or buffers cost more. Deterministic: ties are broken by
+    Left out are matrices for more than 512 rounds, or all of them (matrices=False), and what remembers more than 128
+    models. Of each mechanism the largest that `compared` names is tried, since fewer bands or buffers cost more. Deterministic: ties are broken by
     the order of the catalogue. Takes seconds. Raises: InputError where no mechanism can be had.
     """
-    found = sorted(_candidates(participation, objective), key=lambda each: each.losses.of(objective))
+    found = sorted(_candidates(participation, objective, matrices), key=lambda each: each.losses.of(objective))
     if not found:
         raise InputError(
             f"no mechanism can be had for {participation.rounds} rounds; name one of {', '.join(MECHANISMS)}."
@@ -90,9 +92,9 @@ def best_mechanism(participation: Participation, objective: Objective = "max") -
     )
 
 
-def _candidates(participation: Participation, objective: Objective) -> Iterator[Candidate]:
+def _candidates(participation: Participation, objective: Objective, matrices: bool) -> Iterator[Candidate]:
     width = min(participation.min_separation, participation.rounds)
-    too_large = participation.rounds > MATRIX_ROUNDS or width > MOST_MODELS
+    too_large = not matrices or participation.rounds > MATRIX_ROUNDS or width > MOST_MODELS
     for mechanism in MECHANISMS.values():
         tried = mechanism.compared(mechanism, participation)
         if not tried or (mechanism.matrix is not None and too_large):

@@ -134,6 +134,13 @@ class Recipe(Section):
                 "[population] simulates who comes and [deployment] asks real devices; drop one of the two sections."
             )
         self.deployment.check(self.rounds, self.aggregation)
+        mechanism = self.privacy.mechanism
+        if mechanism is not None and (mechanism.mechanism.matrix is not None or mechanism.path is not None):
+            raise ValueError(
+                f"privacy.mechanism='{mechanism.name}' is a matrix or code of somebody's own, and devices compute what "
+                "a plan promises from the few numbers in it; leave [privacy.mechanism] out for the best of those, or "
+                "name blt or banded-toeplitz."
+            )
         return self
 
     @classmethod
@@ -213,19 +220,24 @@ class Recipe(Section):
         other last digits, and its noise must stay the noise of one matrix. What is too large for a recipe stays asked:
         see `matrix`.
         """
-        section = self.privacy.designed(self.rounds.participation())
+        section = self.privacy.designed(self.rounds.participation(), self._may_be_matrix)
         return self.model_copy(update={"privacy": section})
+
+    @property
+    def _may_be_matrix(self) -> bool:
+        """Whether a matrix may be chosen: not for real devices, who compute the promise from a plan's few numbers."""
+        return self.deployment is None
 
     def matrix(self) -> Matrix | None:
         """The strategy matrix that is asked for, designed; None where the strategy is a few numbers. A run keeps it.
 
         Raises: InputError where the mechanism has none for this participation.
         """
-        return self.privacy.matrix(self.rounds.participation())
+        return self.privacy.matrix(self.rounds.participation(), self._may_be_matrix)
 
     def why_mechanism(self) -> str | None:
         """Which mechanism a recipe that names none gets, and why; None where it names one."""
-        choice = self.privacy.choice(self.rounds.participation())
+        choice = self.privacy.choice(self.rounds.participation(), self._may_be_matrix)
         return None if choice is None else choice.why()
 
     def of(self, population: Path) -> Self:

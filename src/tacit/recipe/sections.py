@@ -197,28 +197,28 @@ class PrivacySection(Section):
         """Whether the strategy is still to be designed."""
         return self.mechanism is not None and self.mechanism.is_wish
 
-    def designed(self, participation: Participation) -> "PrivacySection":
+    def designed(self, participation: Participation, matrices: bool = True) -> "PrivacySection":
         """The same section with the numbers of the strategy designed for `participation`, where they are few."""
         if self.mechanism is None:
             return self
-        best = self.choice(participation)
+        best = self.choice(participation, matrices)
         asked = self.mechanism if best is None else best.chosen
         return self.model_copy(update={"mechanism": asked.settled(participation, self.objective)})
 
-    def choice(self, participation: Participation) -> BestMechanism | None:
+    def choice(self, participation: Participation, matrices: bool = True) -> BestMechanism | None:
         """The mechanism that is chosen for `participation`, and why; None where the recipe names one.
 
-        Raises: InputError where there is none.
+        matrices: whether it may be one. Raises: InputError where there is none.
         """
         chooses = self.mechanism is not None and self.mechanism.mechanism is BEST
-        return best_mechanism(participation, self.objective) if chooses else None
+        return best_mechanism(participation, self.objective, matrices) if chooses else None
 
-    def matrix(self, participation: Participation) -> Matrix | None:
+    def matrix(self, participation: Participation, matrices: bool = True) -> Matrix | None:
         """The strategy matrix for `participation`, designed; None where a strategy is a few numbers.
 
         Raises: InputError where there is none: more bands than the separation, more than one participation of "dense".
         """
-        best = self.choice(participation)
+        best = self.choice(participation, matrices)
         if best is not None:
             return best.strategy if isinstance(best.strategy, Matrix) else None
         kind = None if self.mechanism is None else self.mechanism.mechanism.matrix

@@ -136,6 +136,10 @@ BAD_PLANS: dict[str, tuple[str, Callable[[str], Plan]]] = {
             privacy={"guarantee": honest(), "mechanism": "antigravity:MECHANISM"},
         ),
     ),
+    "tells everybody the seed of its noise": (
+        "whoever has it takes the noise away",
+        lambda words: a_plan(words, text=recipe_text(run={"seed": 3})),
+    ),
     "has its mechanism still to be designed": (
         "not there in numbers",
         lambda words: a_plan(

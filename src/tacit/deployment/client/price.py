@@ -75,6 +75,11 @@ def priced(plan: Plan) -> Priced:
     recipe = _recipe(plan)
     if privacy.zcdp is None or privacy.epsilon is None or not privacy.noise_multiplier:
         raise TaskRefused(f"the plan of run {plan.run!r} adds no noise and so promises nothing; {ASK}.")
+    if "seed" in _table(recipe, "run"):
+        raise TaskRefused(
+            f"the plan of run {plan.run!r} tells everybody the seed of its noise (run.seed), and whoever has it takes "
+            f"the noise away; {ASK}."
+        )
     if privacy.rounds > MOST_ROUNDS:
         raise TaskRefused(f"the plan has {privacy.rounds:,} rounds, and a device reckons with {MOST_ROUNDS:,}; {ASK}.")
     _agrees(plan, recipe)

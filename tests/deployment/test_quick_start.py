@@ -1,0 +1,85 @@
+"""The quick start of docs/deploy.md: its own commands, in processes of their own, from recipe to verified statement."""
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.conftest import REPOSITORY
+from tests.pages import commands
+from tests.training.tiny import tiny_cache, tiny_recipe
+
+import tacit
+from tacit.errors import InputError
+from tacit.recipe import Recipe
+from tacit.recipe.shipped_recipes import shipped
+
+PAGE = REPOSITORY / "docs" / "deploy.md"
+PATIENCE = 900.0  # seconds, on a busy machine
+RUN = "docstrings-devices"
+
+
+def of_the_page(begins: str) -> str:
+    """Its command that begins so."""
+    return next(each.text for each in commands(PAGE) if each.text.startswith(begins))
+
+
+def test_the_recipe_of_the_quick_start_promises_something_that_its_devices_can_compute() -> None:
+    asked = Recipe.load(Path(RUN))
+    assert asked.deployment is not None and asked.deployment.devices == 10
+    assert asked.matrix() is None and asked.designed().plan().guarantee.epsilon(1e-5) <= 8
+    assert shipped()[RUN].count("\n") > 20
+
+
+def test_a_seed_that_every_device_would_get_is_refused(tmp_path: Path) -> None:
+    cache = tiny_cache(tmp_path / "cache", {"validation": 5, "test": 6})
+    asked = tiny_recipe(cache.path, deployment={"population": "phones", "devices": 40})
+    assert asked.run.seed is not None
+    with pytest.raises(InputError, match=r"run\.seed=3 .* goes to every device .*drop \[run\] seed"):
+        tacit.serve([asked], tmp_path / "served")
+    assert not (tmp_path / "served").exists()
+
+
+@pytest.mark.long
+def test_the_commands_of_the_page_lead_to_a_verified_statement(tmp_path: Path) -> None:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    where = {"cwd": tmp_path, "env": os.environ | {"PATH": path}, "text": True}
+
+    def done(command: str) -> str:
+        return subprocess.run(["bash", "-c", command], check=True, capture_output=True, **where).stdout  # type: ignore[call-overload,no-any-return]
+
+    done("tacit demo --quick")
+    for begins in ("tacit recipe show", "tacit export"):
+        done(of_the_page(begins))
+    said = (tmp_path / "serve.log").open("w", encoding="utf-8")
+    server = subprocess.Popen(shlex.split(of_the_page("tacit serve")), stderr=said, stdout=said, **where)  # type: ignore[call-overload]
+    devices = None
+    try:
+        until(tmp_path / "served" / "operator.pub", server)
+        heard = (tmp_path / "devices.log").open("w", encoding="utf-8")
+        devices = subprocess.Popen(
+            ["bash", "-c", of_the_page("for client")], stderr=heard, stdout=heard, start_new_session=True, **where
+        )  # type: ignore[call-overload]
+        assert server.wait(PATIENCE) == 0, (tmp_path / "serve.log").read_text()
+    finally:
+        if devices is not None:
+            os.killpg(devices.pid, signal.SIGTERM)
+            devices.wait(PATIENCE)
+        server.terminate()
+        server.wait(PATIENCE)
+    told = (tmp_path / "devices.log").read_text()
+    assert "Traceback" not in told and told.count("the operator signed for it") >= 12, told
+    for begins in ("tacit verify served", "tacit account run served", "tacit suggest served"):
+        done(of_the_page(begins))
+
+
+def until(there: Path, alive: "subprocess.Popen[str]") -> None:
+    """Wait for a file that a process is to write."""
+    last = time.monotonic() + PATIENCE
+    while not there.exists():
+        assert alive.poll() is None and time.monotonic() < last
+        time.sleep(0.1)
