@@ -706,7 +706,10 @@ def test_devices_keep_the_separation_that_is_planned_with() -> None:
             "aggregation.keepers=2 is played by a simulation",
         ),
         (
-            {"deployment": PHONES, "privacy": {"mechanism": {"name": "banded", "bands": 2}, "epsilon": 8.0, "delta": 1e-5}},
+            {
+                "deployment": PHONES,
+                "privacy": {"mechanism": {"name": "banded", "bands": 2}, "epsilon": 8.0, "delta": 1e-5},
+            },
             "privacy.mechanism='banded' is a matrix or code",
         ),
     ],
@@ -716,7 +719,11 @@ def test_what_real_devices_cannot_keep_or_be_is_refused(changes: dict[str, Any],
 
 
 def test_the_best_mechanism_for_real_devices_is_one_that_they_can_compute() -> None:
-    best = {**LEAST, "privacy": {"epsilon": 8.0, "delta": 1e-5}, "rounds": {"rounds": 4, "report_goal": 3, "min_separation": 2}}
+    best = {
+        **LEAST,
+        "privacy": {"epsilon": 8.0, "delta": 1e-5},
+        "rounds": {"rounds": 4, "report_goal": 3, "min_separation": 2},
+    }
     simulated, served = parsed(best), parsed({**best, "deployment": {**PHONES, "devices": 10}})
     assert simulated.matrix() is not None, "of all mechanisms a matrix is best here"
     assert served.matrix() is None and "was chosen" in str(served.why_mechanism())

@@ -67,9 +67,7 @@ class BestMechanism:
 
 
 @lru_cache(maxsize=8)
-def best_mechanism(
-    participation: Participation, objective: Objective = "max", matrices: bool = True
-) -> BestMechanism:
+def best_mechanism(participation: Participation, objective: Objective = "max", matrices: bool = True) -> BestMechanism:
     """The mechanism of least loss for `participation`, or the one that remembers least among those within 1% of it.
 
     Left out are matrices for more than 512 rounds, or all of them (matrices=False), and what remembers more than 128

@@ -63,7 +63,9 @@ def cache_of_one(path: Path) -> Cache:
 def recipe_text(**sections: Any) -> str:
     rounds = {"rounds": 40, "report_goal": 6, "min_separation": 5}
     values = tiny_values(Path("cache"), **{"privacy": PRIVATE, "rounds": rounds, **sections})
-    seed = sections.get("run", {}).get("seed")  # what every device knows makes no secret noise: none, unless it is asked
+    seed = sections.get("run", {}).get(
+        "seed"
+    )  # what every device knows makes no secret noise: none, unless it is asked
     return tomli_w.dumps({**values, "run": {} if seed is None else {"seed": seed}})
 
 
