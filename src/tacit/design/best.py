@@ -71,8 +71,9 @@ def best_mechanism(participation: Participation, objective: Objective = "max", m
     """The mechanism of least loss for `participation`, or the one that remembers least among those within 1% of it.
 
     Left out are matrices for more than 512 rounds, or all of them (matrices=False), and what remembers more than 128
-    models. Of each mechanism the largest that `compared` names is tried, since fewer bands or buffers cost more. Deterministic: ties are broken by
-    the order of the catalogue. Takes seconds. Raises: InputError where no mechanism can be had.
+    models. Of each mechanism the largest that `compared` names is tried, since fewer bands or buffers cost more.
+    Deterministic: ties are broken by the order of the catalogue. Takes seconds. Raises: InputError where no mechanism
+    can be had.
     """
     found = sorted(_candidates(participation, objective, matrices), key=lambda each: each.losses.of(objective))
     if not found:
