@@ -5,6 +5,7 @@ import hashlib
 import json
 import shutil
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -233,7 +234,26 @@ def test_a_new_record_waits_as_one_that_may_have_taken_part(
     assert whats == ["refused", "refused", "reported"]
 
 
-def test_a_copy_of_a_record_waits_from_then_on(operator: Operator, words: str, cache: Cache, tmp_path: Path) -> None:
+def put_back(copy: Path, state: Path) -> None:
+    shutil.rmtree(state)
+    shutil.copytree(copy, state)
+
+
+def put_back_in_place(copy: Path, state: Path) -> None:
+    """The files stay the same ones, with older content and times."""
+    for file in ("device.db", "changed"):
+        shutil.copyfile(copy / file, state / file)
+        shutil.copystat(copy / file, state / file)
+
+
+def put_back_the_database_alone(copy: Path, state: Path) -> None:
+    shutil.copyfile(copy / "device.db", state / "device.db")
+
+
+@pytest.mark.parametrize("how", [put_back, put_back_in_place, put_back_the_database_alone])
+def test_a_copy_of_a_record_waits_from_then_on(
+    how: Callable[[Path, Path], None], operator: Operator, words: str, cache: Cache, tmp_path: Path
+) -> None:
     plan, state = a_plan(words), tmp_path / "state"
     whats = []
     for round in (0, 5, 6, 10, 11, 16):
@@ -241,8 +261,7 @@ def test_a_copy_of_a_record_waits_from_then_on(operator: Operator, words: str, c
         if round == 5:
             shutil.copytree(state, tmp_path / "copy")
         if round == 6:  # the record of round 5 is gone
-            shutil.rmtree(state)
-            shutil.copytree(tmp_path / "copy", state)
+            how(tmp_path / "copy", state)
         whats.append(once(operator, cache.path, state, now=NOON + 2 * round * HOUR).what)
     assert whats == ["reported", "reported", "refused", "refused", "reported", "reported"]
 

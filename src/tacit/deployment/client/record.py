@@ -2,8 +2,9 @@
 
 One SQLite file in the state folder, written by one process. A participation is on disk, with its price, before anything
 of it leaves the device; whatever happens then, it stays spent. A copy of the file, a restored backup say, lacks what
-came after it, and is told by the number of the file on its disk (the inode): from then on the record is the whole truth
-again, and not before.
+came after it. It is told by the number of the file on its disk (the inode) and by when it was changed last, which a
+file beside it knows (the time of change, which no program can set): from then on the record is the whole truth again,
+and not before.
 """
 
 import fcntl
@@ -21,6 +22,8 @@ from tacit.files import check_folder, held
 
 FILE = "device.db"
 FORMAT = "tacit device 1"
+CHANGED = "changed"  # beside it: when it was changed last, in nanoseconds, or that it is being changed
+CHANGING = "changing"
 BESIDE = ("policy.toml",)  # what an owner puts into a folder before the first start
 GENERATION = 0x80087601  # FS_IOC_GETVERSION of linux/fs.h
 _SCHEMA = """
@@ -205,6 +208,7 @@ class DeviceRecord:
     @contextmanager
     def _writing(self) -> Iterator[None]:
         """One transaction: all of it is on disk afterwards, or nothing."""
+        self._tell_change(CHANGING)
         with self._complaints():
             self._database.execute("BEGIN IMMEDIATE")
             try:
@@ -214,6 +218,23 @@ class DeviceRecord:
                 if self._database.in_transaction:
                     self._database.execute("ROLLBACK")
                 raise
+        self._tell_change(_changed(self.folder / FILE))
+
+    def _tell_change(self, when: str) -> None:
+        """Nothing waits for the disk: where a power cut takes it back, the record is trusted later than need be."""
+        try:
+            (self.folder / CHANGED).write_text(when, encoding="ascii")
+        except OSError as error:
+            raise DeviceError(f"'{self.folder / CHANGED}' cannot be written ({error.strerror}); make room.") from error
+
+    def _is_the_last(self) -> bool:
+        """Whether the file is the one that was written last, and nobody else has changed it since."""
+        try:
+            told = (self.folder / CHANGED).read_text(encoding="ascii")
+        except (OSError, ValueError):
+            told = ""
+        at = self.folder / FILE
+        return self._about("inode") == _number(at) and told in (CHANGING, _changed(at))
 
     @contextmanager
     def _complaints(self) -> Iterator[None]:
@@ -232,13 +253,13 @@ class DeviceRecord:
 
         Raises: DeviceError for a file of somebody else's, or another version's.
         """
-        inode = _number(self.folder / FILE)
         if not self._rows("SELECT name FROM sqlite_master LIMIT 1"):
             with self._writing():
                 for statement in _SCHEMA.split(";"):
                     self._database.execute(statement)
-                values = {"format": FORMAT, "inode": inode, "epoch": 0, "since": None if first_time else now}
-                for name, value in values.items():
+                since = None if first_time else now
+                about = {"format": FORMAT, "inode": _number(self.folder / FILE), "epoch": 0, "since": since}
+                for name, value in about.items():
                     self._note(name, value)
             return
         tables = {name for (name,) in self._rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -250,11 +271,16 @@ class DeviceRecord:
             )
         if self._rows("PRAGMA quick_check(1)") != [("ok",)]:
             raise DeviceError(f"the record in '{self.folder / FILE}' is damaged; restore it from a copy, or {ANEW}.")
-        if self._about("inode") != inode:
+        if not self._is_the_last():
             with self._writing():
-                self._note("inode", inode)
+                self._note("inode", _number(self.folder / FILE))
                 self._note("epoch", self._epoch + 1)
                 self._note("since", now)
+
+
+def _changed(path: Path) -> str:
+    """When the file was changed last, in nanoseconds."""
+    return str(path.stat().st_ctime_ns)
 
 
 def _number(path: Path) -> str:
