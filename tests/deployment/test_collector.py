@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from sqlalchemy import Connection
 from tests.deployment.fleet import TIMES, Fleet, a_training_task, report, update_of
-from tests.deployment.stores import quick_folder
+from tests.deployment.stores import new_round, quick_folder, with_run
 
 from tacit.deployment import states
-from tacit.deployment.blobs import Blobs
+from tacit.deployment.blobs import Blobs, model_name
 from tacit.deployment.bodies import Report
+from tacit.deployment.round_blobs import remove_blobs
 from tacit.deployment.store import Store
 from tacit.errors import LeaseLost, RunError, StoreError, TrainingError
 from tacit.training import Collected
@@ -197,7 +198,7 @@ def test_a_diverged_model_ends_training_and_says_so(fleet: Fleet) -> None:
 def test_a_worker_that_dies_makes_place_for_other_devices(fleet: Fleet) -> None:
     """It had received one report and is not seen any more; the other worker takes the next."""
     fleet.at_once = 1
-    collector, wait = fleet.collector(), fleet.wait
+    collector, wait = fleet.collector(replace(TIMES, silence=1.5)), fleet.wait
 
     def dies(seconds: float) -> None:
         wait(seconds)
@@ -206,7 +207,8 @@ def test_a_worker_that_dies_makes_place_for_other_devices(fleet: Fleet) -> None:
 
     collector._wait = dies
     got, _ = collector.collect((), a_training_task(), seed=SEED)
-    assert fleet.attempts()[0].lost == 1 and got.reports == 4 and got.dropped >= 1
+    (attempt,) = fleet.attempts()  # it closed with the first cohort
+    assert attempt.lost == 1 and got.reports == 4 and got.dropped >= 1
 
 
 def test_a_partial_sum_that_was_changed_is_in_no_total(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,6 +242,33 @@ def test_a_full_disk_stops_the_round_where_it_is(fleet: Fleet, monkeypatch: pyte
     monkeypatch.setattr(Blobs, "put", put)
     got, _ = fleet.collector().collect((), a_training_task(), seed=SEED)
     assert_sum_of(got, fleet.came[fleet.attempts()[0].task])
+
+
+def test_a_model_stays_while_another_round_has_it(fleet: Fleet) -> None:
+    collector = fleet.collector()
+    collector.collect((), a_training_task(), seed=SEED)
+    model = fleet.attempts()[0].model_digest
+    lease = with_run(fleet.store, "other")
+    other = states.open_round(fleet.store, lease, new_round()._replace(model_digest=model))
+    collector.released(0)
+    assert fleet.blobs.names("") == [model_name(model)]
+    states.abandon(fleet.store, lease, other.task, "a test")
+    remove_blobs(fleet.store, fleet.blobs, other)
+    assert fleet.blobs.names("") == []
+
+
+def test_a_model_that_was_removed_is_there_again_while_devices_may_want_it(fleet: Fleet) -> None:
+    collector, wait, removed = fleet.collector(), fleet.wait, []
+
+    def removes(seconds: float) -> None:
+        wait(seconds)
+        if not removed:
+            removed.append(model_name(fleet.attempts()[0].model_digest))
+            fleet.blobs.delete(removed[0])
+
+    fleet.at_once, collector._wait = 1, removes
+    collector.collect((), a_training_task(), seed=SEED)
+    assert removed[0] in fleet.blobs.names("models")
 
 
 # -- copies that were restored, clocks, and a second coordinator -------------------------------------------------------

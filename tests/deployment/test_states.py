@@ -282,3 +282,29 @@ class TestMoreRounds(Rounds.TestCase):  # type: ignore[misc]
     """The same at length."""
 
     settings = settings(max_examples=150, stateful_step_count=80)
+
+
+def test_an_owner_that_takes_its_lease_again_writes_under_the_new_one_only() -> None:
+    with quick_folder() as folder:
+        store = sqlite_store(folder)
+        old = with_run(store)
+        new = take_lease(store, RUN, seconds=30, owner=old.owner)
+        assert new is not None and new.term == old.term + 1
+        with pytest.raises(LeaseLost):
+            open_round(store, old, new_round())
+        open_round(store, new, new_round())
+        store.close()
+
+
+def test_a_report_that_was_counted_is_not_counted_again() -> None:
+    with quick_folder() as folder:
+        store = sqlite_store(folder)
+        found = open_round(store, with_run(store), new_round(goal=6))
+        given = [each.id for _ in range(4) if (each := assign(store, found.task))]
+        for name in given:
+            receive(store, name, task=found.task, worker=WORKERS[0], body_digest=BODIES[0])
+        flush(store, Flushed(found.task, WORKERS[0], 0, "partials/x", "ee" * 32, 2, given[:2]))
+        with pytest.raises(StoreError, match="given up as lost"):
+            flush(store, Flushed(found.task, WORKERS[0], 1, "partials/y", "ee" * 32, 4, given[:2]))
+        assert attempt_of(store, found.task).counted == 2
+        store.close()
