@@ -142,6 +142,7 @@ def test_what_goes_wrong_is_drawn_from_the_seed() -> None:
 def test_a_swarm_that_makes_no_sense_is_refused() -> None:
     fields: dict[str, Any] = {"server": "http://127.0.0.1:1", "operator_key": KEY.public, "population": "a"}
     for changed, said in [
+        ({"devices": 5, "operator_key": "ab"}, "not 64 lower-case"),
         ({"devices": 0}, "devices=0 is too few"),
         ({"devices": 5, "waits": -1.0}, "waits=-1.0 is below 0"),
         ({"devices": 5, "server": "http://example.org"}, "has no TLS"),

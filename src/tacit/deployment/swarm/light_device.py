@@ -18,7 +18,7 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from tacit.deployment import messages
-from tacit.deployment.bodies import Report, report_body
+from tacit.deployment.bodies import Report
 from tacit.deployment.client.training import body_of
 from tacit.deployment.messages import Assignment, ComeBack, Plan, RoundTask, SignedPlan, SignedReceipt
 from tacit.deployment.signing import digest, is_signed
@@ -26,7 +26,7 @@ from tacit.deployment.swarm import log
 from tacit.deployment.swarm.connection import Answer, Connection, headers_of
 from tacit.deployment.swarm.faults import Fault
 from tacit.deployment.swarm.wrongs import wrong_check_in, wrong_report
-from tacit.errors import ServerError
+from tacit.errors import ServerError, TaskRefused
 
 if TYPE_CHECKING:
     from tacit.deployment.swarm.swarm import Swarm
@@ -105,6 +105,8 @@ class LightDevice:
             plan = self._plan_of(given)
             away = self._why_away(plan, task)
             how, says = await self._stay_away(given, away) if away else await self._take_part(plan, given)
+        except TaskRefused as refusal:
+            how, says = log.STAYED_AWAY, str(refusal)
         except Died as died:
             how, says = log.DIED, str(died)
         except ServerError as error:
@@ -151,7 +153,7 @@ class LightDevice:
         return log.STAYED_AWAY, why
 
     async def _take_part(self, plan: Plan, given: Assignment) -> tuple[str, str]:
-        """(how it ended, in which words). Raises: Died; ServerError."""
+        """(how it ended, in which words). Raises: Died; ServerError; TaskRefused."""
         task = given.signed_task.task
         async with self._swarm.at_once:  # models and reports of so many devices are in memory
             model = await self._model(task)
@@ -175,7 +177,7 @@ class LightDevice:
 
     def _body(self, plan: Plan, task: RoundTask, report: Report, assignment: str) -> bytes:
         if task.sealed is None:
-            return report_body(report, assignment)
+            return self._swarm.body_of(report, assignment)
         return body_of(plan, task, report, assignment, draw=self.draw.randbytes)
 
     async def _send(self, given: Assignment, body: bytes) -> tuple[str, str]:

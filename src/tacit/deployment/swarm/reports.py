@@ -19,7 +19,7 @@ class Reports(Protocol):
     """Makes devices' reports: the same one as often as it is asked, so that whoever tries a server can add them up."""
 
     def report(self, device: int, plan: Plan, task: RoundTask, model: Reals) -> Report:
-        """What the device reports in a task that begins with this model (d,)."""
+        """What the device reports in a task that begins with this model (d,). Raises: TaskRefused."""
         ...
 
 
@@ -69,4 +69,6 @@ class Trained:
             said = f"swarm {self._seed} {device} {task.run} {task.round}".encode()
             return hashlib.shake_256(said).digest(count)
 
-        return ByJax(self._text_of(device)).report(plan, task, model, draw=draw)
+        text = self._text_of(device)
+        text.check()
+        return ByJax(text).report(plan, task, model, draw=draw)

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.deployment.bodies import read_model
+from tacit.deployment.bodies import Report, read_model, report_body
 from tacit.deployment.client.transport import Server
 from tacit.deployment.messages import RoundTask
 from tacit.deployment.swarm.connection import Place
@@ -19,6 +20,8 @@ from tacit.deployment.swarm.log import Log
 from tacit.deployment.swarm.reports import Drawn, Reports
 from tacit.errors import InputError, ServerError
 from tacit.extras import of_extra
+
+NOBODY = "0" * 32  # in an assignment's place
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +41,8 @@ class SwarmSettings:
 
     def __post_init__(self) -> None:
         Server.at(self.server)
+        if not re.fullmatch(r"[0-9a-f]{64}", self.operator_key):
+            raise InputError("the operator's key is not 64 lower-case hexadecimal digits; `tacit serve` says it.")
         for name in ("devices", "at_once"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name}={getattr(self, name)} is too few; give 1 or more.")
@@ -56,7 +61,9 @@ class Swarm:
         self.old_report: bytes | None = None  # of whoever sends the reports of others
         self.old_assignment: str | None = None
         self._verified: dict[str, bool] = {}
-        self._model: tuple[str, NDArray[np.float32]] | None = None
+        self._model: tuple[bytes, NDArray[np.float32]] = b"", np.zeros(0, np.float32)
+        self._model_digest = ""
+        self._body: tuple[Report, bytes] | None = None
 
     def run(self, seconds: float, *, until: Callable[[], bool] = lambda: False) -> Log:
         """For so many seconds, or until `until` is true, in an event loop of its own."""
@@ -89,8 +96,17 @@ class Swarm:
 
     def model_of(self, task: RoundTask, body: bytes) -> NDArray[Any]:
         """The model that came, or the copy of it that came before. Raises: ServerError where it is another."""
-        if hashlib.sha256(body).hexdigest() != task.model.sha256:
+        if body != self._model[0]:
+            if hashlib.sha256(body).hexdigest() != task.model.sha256:
+                raise ServerError("the model that came has another SHA-256.")
+            self._model = body, read_model(body, task.model.parameters)
+            self._model_digest = task.model.sha256
+        elif task.model.sha256 != self._model_digest:
             raise ServerError("the model that came has another SHA-256.")
-        if self._model is None or self._model[0] != task.model.sha256:
-            self._model = task.model.sha256, read_model(body, task.model.parameters)
         return self._model[1]
+
+    def body_of(self, report: Report, assignment: str) -> bytes:
+        """`report_body`; of a report that several devices send, made once but for the assignment in it."""
+        if self._body is None or self._body[0] is not report:
+            self._body = report, report_body(report, NOBODY)
+        return self._body[1].replace(NOBODY.encode(), assignment.encode(), 1)

@@ -1,0 +1,640 @@
+"""What a server of real devices carries on one machine: `tacit serve`'s workers, loaded over loopback.
+
+Rows, each one JSON line, every process with one thread of its own:
+
+idle          check-ins a second that are told when to come back, over kept connections and over one each; 1 and 2
+              workers, load generator included
+assignments   tasks given out a second, on SQLite and on PostgreSQL (a server of its own in a throw-away folder)
+round         a round of 500 devices of the 2.4 M network in the clear (each fetches 9.6 MB and sends 9.6 MB), beside
+              its floor: a bare asyncio server that sends and reads the same bytes and adds them up
+encoded       the same round of integers (for a sealed one a client's and a server's share: secure_aggregation.py)
+memory        what a worker holds at most in rounds of 100, 1,000 and 5,000 devices, 64 of which send at a time
+start         a worker until it serves; `tacit device --once` until it was told when to come back
+flower        SuperLink with idle nodes that pull messages, with `--peer-python PY`, where PY has flwr
+
+Wall-clock figures hold for a machine that does nothing else. `cores` figures are a quotient of work and CPU time, times
+two: what two idle cores would do, measured on a busy machine as well. `load` is the machine's load average before.
+
+    python benchmarks/deployment_load.py                         all of it, some five minutes
+    python benchmarks/deployment_load.py --only idle start       these rows
+    python benchmarks/deployment_load.py --small                 a smoke test
+"""
+
+import argparse
+import asyncio
+import hashlib
+import json
+import os
+import resource
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+CORES, CONNECTIONS, POPULATION, CLIP_NORM = 2, 64, "load", 1.0
+CHECK_IN = {"version": 1, "population": POPULATION, "versions": {"train": 1}, "plans": [], "token": None}
+ROWS = ("idle", "assignments", "round", "encoded", "memory", "start", "flower")
+TICKS = os.sysconf("SC_CLK_TCK")
+DISTINCT = 1  # update for all devices of a round: drawing one each would take longer than the round
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is measured."""
+
+    seconds: float  # of load
+    parameters: int
+    devices: int
+    memory_parameters: int
+    memory_devices: tuple[int, ...]
+
+
+FULL = Sizes(5.0, 2_378_304, 500, 65_536, (100, 1_000, 5_000))
+SMALL = Sizes(1.0, 50_000, 40, 5_000, (20, 60))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=ROWS, default=ROWS)
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--peer-python", help="a Python that has flwr")
+    parser.add_argument("--play", choices=tuple(PLAYED), help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.play:
+        print(json.dumps(PLAYED[given.play](**json.loads(sys.stdin.readline()))), flush=True)
+        return
+    sizes = SMALL if given.small else FULL
+    rows: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {
+        "idle": lambda: idle_rows(sizes),
+        "assignments": lambda: assignment_rows(sizes, given.workers),
+        "round": lambda: round_rows(sizes, given.workers, encoded=False),
+        "encoded": lambda: round_rows(sizes, given.workers, encoded=True),
+        "memory": lambda: memory_rows(sizes, given.workers),
+        "start": start_rows,
+        "flower": lambda: flower_rows(sizes, given.peer_python),
+    }
+    for name in given.only:
+        load = os.getloadavg()[0]
+        for row in rows[name]():
+            print(json.dumps({"row": name, **row, "load": round(load, 1)}), flush=True)
+
+
+# -- a server ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Server:
+    """Workers over a store, and the run that they serve."""
+
+    url: str
+    key: Any
+    plan: Any
+    lease: Any
+    store: Any
+    blobs: Any
+    workers: list[int]  # process ids
+    ready_s: float  # from their start until they served
+
+    def cpu(self) -> float:
+        """Seconds that the workers have spent."""
+        return sum(map(cpu_of, self.workers))
+
+    def open_round(self, *, most: int, parameters: int, round: int = 0) -> Any:
+        """One that gives out so many tasks, of a model of zeros."""
+        from tacit.deployment import states
+        from tacit.deployment.blobs import model_name
+        from tacit.deployment.bodies import model_body
+
+        body = model_body(np.zeros(parameters, np.float32))
+        name, now = hashlib.sha256(body).hexdigest(), time.time()
+        self.blobs.put(model_name(name), body)
+        task = self.key.task(a_task(self.plan, name, len(body), parameters, round, now))
+        return states.open_round(
+            self.store,
+            self.lease,
+            states.NewRound(
+                task=task.task.task,
+                round=round,
+                attempt=0,
+                signed_task=task.model_dump_json(),
+                model_digest=name,
+                goal=most,
+                least=2,
+                most=most,
+                closes_selecting=now + 3000,
+                deadline=now + 3600,
+            ),
+        )
+
+
+@contextmanager
+def serving(workers: int, *, store_url: str | None = None) -> Iterator[Server]:
+    """So many workers, started as `tacit serve` starts them."""
+    from tacit.deployment import states
+    from tacit.deployment.blobs import Blobs
+    from tacit.deployment.serve import Address
+    from tacit.deployment.signing import OperatorKey, digest
+    from tacit.deployment.store import Store
+    from tacit.deployment.supervisor import Role, Supervisor
+
+    with tempfile.TemporaryDirectory(prefix="tacit-load-") as name, Address(port=0).listening() as listener:
+        folder = Path(name)
+        url, blobs_url, key = store_url or f"sqlite:///{folder / 'store.db'}", f"file://{folder / 'blobs'}", None
+        store, blobs, key = Store.open(url), Blobs.open(blobs_url), OperatorKey.in_file(folder / "key")
+        plan = a_plan()
+        said = {"population": plan.population, "kind": "train", "plan": key.plan(plan).model_dump_json()}
+        states.enter_run(store, plan.run, **said, plan_digest=digest(plan))
+        lease = states.take_lease(store, plan.run, seconds=300)
+        told = {"store": url, "blobs": blobs_url, "key": str(folder / "key"), "socket": listener.fileno()}
+        supervisor = Supervisor([Role("worker", f"worker {i}", told, (listener.fileno(),)) for i in range(workers)])
+        stop, ready = threading.Event(), threading.Event()
+        began = time.monotonic()
+        thread = threading.Thread(target=supervisor.run, args=(stop,), kwargs={"ready": ready.set})
+        thread.start()
+        try:
+            assert ready.wait(60), "the workers did not start"
+            waited = time.monotonic() - began
+            pids = [child.process.pid for child in supervisor._children if child.process is not None]
+            yield Server(Address(port=0).url(listener), key, plan, lease, store, blobs, pids, waited)
+        finally:
+            stop.set()
+            thread.join()
+            store.close()
+
+
+def a_plan() -> Any:
+    """A run that nobody trains."""
+    from tacit.deployment.messages import Aggregation, Plan, Privacy, Separation
+
+    return Plan(
+        version=1,
+        kind="train",
+        population=POPULATION,
+        run="load",
+        recipe=f'name = "load"\n[deployment]\npopulation = "{POPULATION}"\ndevices = 10000\n',
+        code="00" * 32,
+        privacy=Privacy(
+            zcdp=None,
+            epsilon=None,
+            delta=1e-6,
+            clip_norm=CLIP_NORM,
+            noise_multiplier=0.0,
+            mechanism="none",
+            report_goal=500,
+            rounds=100,
+            max_participations=None,
+        ),
+        separation=Separation(rounds=1, timer_seconds=None, clock="start"),
+        aggregation=Aggregation(kind="plain", threshold=2, keepers=(), boxes=(), corrupt=0, contributors=()),
+        vocabulary="00" * 32,
+        attestation="none",
+    )
+
+
+def a_task(plan: Any, model: str, size: int, parameters: int, round: int, now: float) -> Any:
+    """One that asks for updates in the clear."""
+    from tacit.deployment.messages import Model, RoundTask, Training
+    from tacit.deployment.signing import digest
+
+    return RoundTask(
+        run=plan.run,
+        plan=digest(plan),
+        round=round,
+        attempt=0,
+        task=secrets.token_hex(16),
+        kind="train",
+        model=Model(sha256=model, bytes=size, parameters=parameters, path=f"/v1/models/{model}"),
+        client=Training(
+            epochs=1, batch_size=16, learning_rate=0.5, sentences=64, words=20, proximal=0.0, precision="float32"
+        ),
+        clip_norm=CLIP_NORM,
+        clip_estimate=None,
+        loss_bound=None,
+        encoded=None,
+        sealed=None,
+        opens=now,
+        deadline=now + 3600,
+    )
+
+
+def cpu_of(pid: int) -> float:
+    """Seconds of CPU that a process has spent by now, and its children that ended."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / TICKS
+
+
+def peak_of(pid: int) -> float:
+    """MB that a process held at most."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1]) / 1024
+
+
+def own_cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def play(role: str, **told: Any) -> dict[str, Any]:
+    """Have another process of this file play a role; what it found."""
+    command = [sys.executable, __file__, "--play", role]
+    done = subprocess.run(command, input=json.dumps(told) + "\n", capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+# -- check-ins and assignments -----------------------------------------------------------------------------------------
+
+
+def generated(url: str, seconds: float, kept: bool, connections: int, most: int | None = None) -> dict[str, Any]:
+    """Check-ins from so many devices at a time, one after another, for so long, or until so many were answered."""
+    import uvloop
+
+    from tacit.deployment.swarm.connection import Connection, Place
+
+    body, place, counts = json.dumps(CHECK_IN).encode(), Place.at(url), {"come_back": 0, "assignment": 0, "other": 0}
+
+    async def device(until: float) -> None:
+        connection = await Connection.to(place)
+        while time.monotonic() < until and (most is None or sum(counts.values()) < most):
+            if connection.closed or not kept:
+                connection.close()
+                connection = await Connection.to(place)
+            answer = await connection.ask("POST", "/v1/check-in", body=body, seconds=30.0)
+            kind = answer.body[11:21].decode("latin-1").strip('",')  # {"answer":"come_back", ...
+            counts[kind if answer.status == 200 and kind in counts else "other"] += 1
+        connection.close()
+
+    async def all_of_them() -> None:
+        until = time.monotonic() + seconds
+        await asyncio.gather(*(device(until) for _ in range(connections)))
+
+    began, cpu = time.monotonic(), own_cpu()
+    uvloop.run(all_of_them())
+    return {**counts, "wall_s": time.monotonic() - began, "cpu_s": own_cpu() - cpu}
+
+
+def loaded(server: Server, sizes: Sizes, *, kept: bool, what: str) -> dict[str, Any]:
+    """What the workers answered to a load generator."""
+    told = {"url": server.url, "kept": kept, "connections": CONNECTIONS}
+    play("generate", **told, seconds=0.5)  # once to be warm
+    before = server.cpu()
+    found = play("generate", **told, seconds=sizes.seconds)
+    spent = server.cpu() - before
+    assert not found["other"] and found[what] > 0, found
+    return {
+        "a_second": round(found[what] / found["wall_s"]),
+        "a_second_by_cores": round(CORES * found[what] / (spent + found["cpu_s"])),
+        "a_second_by_cores_server_alone": round(CORES * found[what] / spent),
+        "server_us": round(1e6 * spent / found[what]),
+        "generator_us": round(1e6 * found["cpu_s"] / found[what]),
+        "answered": found[what],
+    }
+
+
+def idle_rows(sizes: Sizes) -> Iterator[dict[str, Any]]:
+    for workers in (1, 2):
+        with serving(workers) as server:
+            for kept in (True, False):
+                said = {"workers": workers, "connections": "kept" if kept else "one each", "goal": 3000}
+                yield {**said, **loaded(server, sizes, kept=kept, what="come_back")}
+
+
+def assignment_rows(sizes: Sizes, workers: int) -> Iterator[dict[str, Any]]:
+    with serving(workers) as server:
+        server.open_round(most=10**6, parameters=1000)
+        time.sleep(0.5)  # workers look into the store
+        found = loaded(server, sizes, kept=True, what="assignment")
+        yield {"store": "SQLite", "workers": workers, "goal": 500, **found}
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from tests.deployment.stores import postgresql, postgresql_programs
+
+    programs = postgresql_programs()
+    if programs is None:
+        yield {"store": "PostgreSQL", "left_out": "no PostgreSQL is installed"}
+        return
+    with postgresql(programs) as database, serving(workers, store_url=database.new_database()) as server:
+        server.open_round(most=10**6, parameters=1000)
+        time.sleep(0.5)
+        found = loaded(server, sizes, kept=True, what="assignment")
+        yield {"store": "PostgreSQL", "workers": workers, "goal": 1000, "database_cpu": "not counted", **found}
+
+
+# -- rounds ------------------------------------------------------------------------------------------------------------
+
+
+def round_rows(sizes: Sizes, workers: int, *, encoded: bool) -> Iterator[dict[str, Any]]:
+    floor = floor_of(sizes.devices, sizes.parameters)
+    with serving(workers) as server:
+        found = one_round(server, sizes.devices, sizes.parameters, encoded=encoded)
+    said = {"devices": sizes.devices, "parameters": sizes.parameters, "workers": workers}
+    yield {
+        **said,
+        **found,
+        **floor,
+        "over_floor": round(found["wall_s"] / floor["floor_wall_s"], 2),
+        "cpu_over_floor": round((found["server_cpu_s"] + found["swarm_cpu_s"]) / floor["floor_cpu_s"], 2),
+        "server_cpu_over_floor": round(found["server_cpu_s"] / floor["floor_server_cpu_s"], 2),
+        "goal": "over_floor at most 2",
+    }
+
+
+def one_round(server: Server, devices: int, parameters: int, *, encoded: bool) -> dict[str, Any]:
+    """From the first assignment to the bound sum: one that needs a report of every device."""
+    import jax.numpy as jnp
+
+    from tacit.deployment import states
+    from tacit.deployment.collector import RoundTimes, ServedCollector
+    from tacit.privacy.separation import DeviceSeparation
+    from tacit.training import ClientTraining, TrainingTask
+
+    times = RoundTimes(over_selection=1.0, selecting=600.0, reporting=600.0, pause=0.0, poll=0.02, attempts=1)
+    collector = ServedCollector(server.store, server.blobs, server.key, times=times)
+    collector.serve(server.plan, server.lease)
+    task = TrainingTask(
+        round=0,
+        model=jnp.zeros(parameters, jnp.float32),
+        client=ClientTraining(),
+        clip_norm=CLIP_NORM,
+        clip_estimate=None,
+        report_goal=devices,
+        separation=DeviceSeparation(rounds=1),
+        secure=secure_updates(parameters, devices) if encoded else None,
+    )
+    got: list[Any] = []
+    thread = threading.Thread(target=lambda: got.append(collector.collect((), task, seed=bytes(32))[0]))
+    cpu = server.cpu()
+    thread.start()
+    while not states.attempts(server.store, server.plan.run):
+        time.sleep(0.01)
+    swarm = swarm_of(server, devices)
+    while states.attempts(server.store, server.plan.run)[0].assigned == 0:
+        time.sleep(0.005)
+        assert swarm.poll() is None, "the swarm ended"
+    began = time.monotonic()
+    thread.join()
+    wall, spent, swarm_cpu = time.monotonic() - began, server.cpu() - cpu, cpu_of(swarm.pid)
+    swarm.send_signal(signal.SIGTERM)
+    log = json.loads(swarm.communicate()[0])
+    assert got and got[0].reports == devices, (got, log)
+    return {
+        "wall_s": round(wall, 2),
+        "server_cpu_s": round(spent, 2),
+        "swarm_cpu_s": round(swarm_cpu, 2),
+        "server_ms_a_report": round(1000 * spent / devices, 2),
+        "worker_peak_mb": [round(peak_of(pid)) for pid in server.workers],
+    }
+
+
+def secure_updates(parameters: int, devices: int) -> Any:
+    from tacit.privacy.encoding import Encoding
+    from tacit.training.secure_updates import RoundEncoding
+
+    encoding = Encoding.within(parameters, CLIP_NORM, devices)
+    return RoundEncoding(encoding=encoding, signs=bytes(32), clip_estimate=None, loss_bound=None, threshold=devices)
+
+
+def swarm_of(server: Server, devices: int, at_once: int = 16) -> "subprocess.Popen[str]":
+    """Devices that come at once and hardly wait, as a process."""
+    command = [sys.executable, "-m", "tacit.deployment.swarm", "--server", server.url]
+    command += ["--operator-key", server.key.public, "--population", POPULATION, "--devices", str(devices)]
+    command += ["--distinct", str(DISTINCT), "--arrive", "0", "--waits", "0.03", "--at-once", str(at_once), "--json"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def floor_of(devices: int, parameters: int) -> dict[str, Any]:
+    """Network plus sum: a bare server that sends so many bytes to each device, reads as many and adds them up."""
+    with tempfile.TemporaryDirectory(prefix="tacit-floor-") as folder:
+        path = f"{folder}/port"
+        command = [sys.executable, __file__, "--play", "bare"]
+        bare = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert bare.stdin is not None and bare.stdout is not None
+        bare.stdin.write(json.dumps({"parameters": parameters, "devices": devices, "port_file": path}) + "\n")
+        bare.stdin.flush()
+        while not Path(path).exists():
+            time.sleep(0.02)
+        found = play("push", parameters=parameters, devices=devices, port=int(Path(path).read_text()))
+        spent = json.loads(bare.stdout.readline())["cpu_s"]
+        bare.wait()
+    return {
+        "floor_wall_s": round(found["wall_s"], 2),
+        "floor_cpu_s": round(spent + found["cpu_s"], 2),
+        "floor_server_cpu_s": round(spent, 2),
+    }
+
+
+def bare_server(parameters: int, devices: int, port_file: str) -> dict[str, Any]:
+    """The floor's server."""
+    import uvloop
+
+    total, model, left = np.zeros(parameters, np.float32), bytes(4 * parameters), [devices]
+
+    class Device(asyncio.BufferedProtocol):
+        def connection_made(self, transport: Any) -> None:
+            self._transport, self._body, self._at = transport, bytearray(4 * parameters), 0
+            transport.write(model)
+
+        def get_buffer(self, hint: int) -> memoryview:
+            return memoryview(self._body)[self._at :]
+
+        def buffer_updated(self, count: int) -> None:
+            self._at += count
+            if self._at == len(self._body):
+                np.add(total, np.frombuffer(self._body, np.float32), out=total)
+                self._transport.write(b"1")
+                self._transport.close()
+                left[0] -= 1
+
+    async def served() -> float:
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(Device, "127.0.0.1", 0)
+        began = own_cpu()
+        Path(port_file + ".new").write_text(str(server.sockets[0].getsockname()[1]))
+        os.replace(port_file + ".new", port_file)
+        while left[0]:
+            await asyncio.sleep(0.01)
+        return own_cpu() - began
+
+    return {"cpu_s": uvloop.run(served())}
+
+
+def pushed(parameters: int, devices: int, port: int) -> dict[str, Any]:
+    """The floor's devices, 16 at a time."""
+    import uvloop
+
+    size = 4 * parameters
+    body, buffer = bytes(size), bytearray(1 << 20)
+
+    class Device(asyncio.BufferedProtocol):
+        def __init__(self) -> None:
+            self.done, self._left = asyncio.get_running_loop().create_future(), size
+
+        def connection_made(self, transport: Any) -> None:
+            self._transport = transport
+
+        def get_buffer(self, hint: int) -> bytearray:
+            return buffer
+
+        def buffer_updated(self, count: int) -> None:
+            self._left -= count
+            if self._left == 0:
+                self._transport.write(body)
+            elif self._left < 0 and not self.done.done():
+                self.done.set_result(None)
+
+    async def all_of_them() -> None:
+        room, loop = asyncio.Semaphore(16), asyncio.get_running_loop()
+
+        async def one() -> None:
+            async with room:
+                _, device = await loop.create_connection(Device, "127.0.0.1", port)
+                await device.done
+
+        await asyncio.gather(*(one() for _ in range(devices)))
+
+    began, cpu = time.monotonic(), own_cpu()
+    uvloop.run(all_of_them())
+    return {"wall_s": time.monotonic() - began, "cpu_s": own_cpu() - cpu}
+
+
+def memory_rows(sizes: Sizes, workers: int) -> Iterator[dict[str, Any]]:
+    for devices in sizes.memory_devices:
+        with serving(workers) as server:
+            resting = [round(peak_of(pid)) for pid in server.workers]
+            server_round = one_round(server, devices, sizes.memory_parameters, encoded=False)
+        yield {
+            "devices": devices,
+            "parameters": sizes.memory_parameters,
+            "worker_resting_mb": resting,
+            "worker_peak_mb": server_round["worker_peak_mb"],
+            "wall_s": server_round["wall_s"],
+            "goal": "flat",
+        }
+
+
+# -- starts, and the peer ----------------------------------------------------------------------------------------------
+
+
+def start_rows() -> Iterator[dict[str, Any]]:
+    from tests.training.tiny import tiny_cache
+
+    for _ in range(2):
+        with serving(1) as server:
+            yield {"what": "worker", "ready_s": round(server.ready_s, 2), "cpu_s": round(server.cpu(), 2), "goal": 2}
+    with serving(1) as server, tempfile.TemporaryDirectory(prefix="tacit-load-") as folder:
+        tiny_cache(Path(folder) / "cache", {"train": 1})
+        command = [sys.executable, "-m", "tacit", "device", "--server", server.url, "--data", f"{folder}/cache"]
+        command += ["--state", f"{folder}/state", "--operator-key", server.key.public, "--population", POPULATION]
+        for _ in range(2):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            began = time.monotonic()
+            done = subprocess.run([*command, "--once"], capture_output=True, text=True)
+            wall, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+            spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            assert "idle" in done.stdout, done.stdout + done.stderr
+            yield {"what": "device", "ready_s": round(wall, 2), "cpu_s": round(spent, 2), "goal": 3}
+
+
+FLOWER = """
+import importlib.metadata, json, resource, sys, threading, time
+from flwr.supernode.fleet_http_connection import http_request_response
+address, seconds, nodes = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
+counts, start, active = [0] * nodes, threading.Event(), threading.Barrier(nodes + 1)
+def node(i):
+    with http_request_response(address, insecure=True) as (_, receive, *others):
+        active.wait()
+        start.wait()
+        while time.monotonic() < until:
+            assert receive() is None
+            counts[i] += 1
+        active.wait()
+threads = [threading.Thread(target=node, args=(i,)) for i in range(nodes)]
+for thread in threads:
+    thread.start()
+active.wait()
+print("ready", flush=True)
+sys.stdin.readline()
+until = time.monotonic() + seconds
+began, cpu = time.monotonic(), time.process_time()
+start.set()
+active.wait()
+found = {"answered": sum(counts), "wall_s": time.monotonic() - began, "cpu_s": time.process_time() - cpu}
+print(json.dumps({**found, "version": importlib.metadata.version("flwr")}), flush=True)
+sys.stdin.readline()
+"""
+NODES = 8
+
+
+def flower_rows(sizes: Sizes, python: str | None) -> Iterator[dict[str, Any]]:
+    """Idle nodes of the peer's own, in one process, each asking again as soon as it has its answer."""
+    if python is None:
+        yield {"left_out": "no --peer-python"}
+        return
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with tempfile.TemporaryDirectory(prefix="tacit-flower-") as home:
+        command = [str(Path(python).parent / "flower-superlink"), "--insecure", "--isolation", "process"]
+        command += ["--host", "127.0.0.1", "--port", str(port)]
+        link = subprocess.Popen(
+            command, env={**os.environ, "HOME": home}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        try:
+            wait_for_port(port)
+            nodes = subprocess.Popen(
+                [python, "-c", FLOWER, f"127.0.0.1:{port}", str(sizes.seconds), str(NODES)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            assert nodes.stdin is not None and nodes.stdout is not None
+            assert nodes.stdout.readline().strip() == "ready"
+            before = cpu_of(link.pid)
+            nodes.stdin.write("go\n")
+            nodes.stdin.flush()
+            found = json.loads(nodes.stdout.readline())
+            spent = cpu_of(link.pid) - before
+            nodes.kill()
+            nodes.communicate()
+        finally:
+            link.kill()
+            link.wait()
+    yield {
+        "what": "PullMessages without messages",
+        "flwr": found["version"],
+        "nodes": NODES,
+        "a_second": round(found["answered"] / found["wall_s"], 1),
+        "a_second_a_core_of_superlink": round(found["answered"] / spent, 1),
+        "server_us": round(1e6 * spent / found["answered"]),
+        "nodes_us": round(1e6 * found["cpu_s"] / found["answered"]),
+        "answered": found["answered"],
+    }
+
+
+def wait_for_port(port: int) -> None:
+    """Until somebody listens there."""
+    last = time.monotonic() + 60
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        except OSError:
+            assert time.monotonic() < last, "nobody listens"
+            time.sleep(0.1)
+
+
+PLAYED: dict[str, Callable[..., dict[str, Any]]] = {"generate": generated, "bare": bare_server, "push": pushed}
+
+if __name__ == "__main__":
+    with suppress(KeyboardInterrupt):
+        main()
