@@ -143,8 +143,8 @@ class Server:
 def serving(workers: int, *, store_url: str | None = None) -> Iterator[Server]:
     """So many workers, started as `tacit serve` starts them."""
     from tacit.deployment import states
+    from tacit.deployment.address import Address
     from tacit.deployment.blobs import Blobs
-    from tacit.deployment.serve import Address
     from tacit.deployment.signing import OperatorKey, digest
     from tacit.deployment.store import Store
     from tacit.deployment.supervisor import Role, Supervisor

@@ -62,11 +62,11 @@ class Loopback:
     def task(self, round: int) -> RoundTask:
         return SignedTask.model_validate_json(self.attempt(round).signed_task).task
 
-    def counted(self, round: int) -> set[str]:
-        """Assignments whose reports are in the round's sum, before it is released."""
+    def those(self, state: str, round: int) -> set[str]:
+        """Assignments in this state before the round is released: of those that counted, reports are in its sum."""
         mine = select(assignments.c.id).where(assignments.c.task == self.attempt(round).task)
         with self.store.reading() as connection:
-            return set(connection.execute(mine.where(assignments.c.state == "counted")).scalars())
+            return set(connection.execute(mine.where(assignments.c.state == state)).scalars())
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from tacit.training import Collected, TrainingTask
 from tacit.training.secure_updates import RoundEncoding
 
 APART, DEVICES, GOAL = 2, 120, 8
-# What a server answers to each kind. Beside it some find the round full or over: 410, or 401 when its rows are gone.
+# What a server answers to each kind. Some find the round full (503) or over (410; 401 when its rows are gone).
 ANSWERED = {
     Fault.NAN: {422},
     Fault.TOO_LONG: {422},
@@ -35,7 +35,7 @@ ANSWERED = {
     Fault.FORGED_SECRET: {401},
     Fault.GARBAGE: {400},
 }
-ROUND_OVER = {401, 410}
+ROUND_OVER = {401, 410, 503}
 
 
 @pytest.fixture
@@ -73,14 +73,15 @@ def played(server: Loopback, settings: SwarmSettings, log: Log, rounds: int, goa
     for round in range(rounds):
         task = a_task(round, goal, encoded=encoded)
         got, _ = server.collector.collect((), task, seed=bytes(32))
-        counted = server.counted(round)
+        counted = server.those("counted", round)
         until(lambda ids=counted: ids <= {part.assignment for part in log.parts})  # type: ignore[misc]
         parts = [part for part in log.parts if part.assignment in counted]
         assert len(parts) == got.reports == goal
         assert all(part.how == RECEIVED or part.may_count for part in parts)
         assert {part.fault for part in parts} <= {None, *(kind.value for kind in MAY_COUNT)}
         kept = {part.assignment for part in log.received(server.attempt(round).task)}
-        assert kept <= counted  # whoever has a receipt is in the sum, for no worker died
+        lost = server.those("lost", round)  # which were alone in a worker when the round was full
+        assert kept <= counted | lost
         check_sum(got, task, settings, server, parts)
         server.collector.released(round)
         everyone += parts

@@ -15,7 +15,7 @@ from tacit.deployment.problems import Refused
 from tacit.deployment.services import Limits, Services
 
 KEPT = 3  # models in memory: those of rounds in progress, and the last one's
-PIECE = 1 << 16  # bytes that are written at a time, so that a slow reader holds few of them
+PIECE = 1 << 20  # bytes that are written at a time; a view of the model, so that a slow reader holds none of them
 LOOK_S = 0.02  # between two looks into the store for models that are not known, whatever strangers ask for
 HELPS = 0.95  # of its size, below which a compressed model is kept
 RANGE = re.compile(r"bytes=([0-9]{1,12})?-([0-9]{1,12})?")
@@ -97,7 +97,7 @@ class Pieces(Response):
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         async with asyncio.timeout(self._limits.grace_s + len(content) / self._limits.slowest):
             for at in range(0, len(content), PIECE):
-                await send({"type": "http.response.body", "body": bytes(content[at : at + PIECE]), "more_body": True})
+                await send({"type": "http.response.body", "body": content[at : at + PIECE], "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
