@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from tacit.deployment.metrics import forget_process
 from tacit.deployment.process import READY, REFUSED, REFUSES
 from tacit.errors import StoreError
 
@@ -80,6 +81,8 @@ class Child:
                 self.process.stdin.close()
         if self._listener is not None:
             self._listener.join()  # what it told at last was heard
+        if self.process is not None:
+            forget_process(self.process.pid)
         self.process = None
 
     def _listen(self, process: "subprocess.Popen[str]") -> None:
