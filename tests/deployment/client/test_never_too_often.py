@@ -72,6 +72,10 @@ class Restore(NamedTuple):
     """It is put back."""
 
 
+class PutBack(NamedTuple):
+    """Its files are, in the place of the newer ones."""
+
+
 class Reinstall(NamedTuple):
     """It is removed."""
 
@@ -96,7 +100,7 @@ dying_asks = st.tuples(asks, st.integers(0, 60)).map(lambda each: each[0]._repla
 lies = st.sampled_from([-9.0, -1.0, 0.0, 0.1, 9.0, 20.0])
 lying_asks = st.tuples(asks, lies).map(lambda each: each[0]._replace(lie=each[1]))
 clocks = st.builds(Set, st.sampled_from([-2000.0, -12.0, -1.0, 0.0, 0.0, 0.0, 0.1, 9.0, 9.0, 2000.0]))
-forgets = st.sampled_from([Copy(), Restore(), Reinstall()])
+forgets = st.sampled_from([Copy(), Restore(), PutBack(), Reinstall()])
 
 
 def happenings(*each: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
@@ -127,6 +131,8 @@ class World:
             case Restore() if self.copy.exists():
                 shutil.rmtree(self.folder, ignore_errors=True)
                 shutil.copytree(self.copy, self.folder)
+            case PutBack() if self.copy.exists() and self.folder.exists():
+                shutil.copytree(self.copy, self.folder, dirs_exist_ok=True)
             case Reinstall():
                 shutil.rmtree(self.folder, ignore_errors=True)
 
