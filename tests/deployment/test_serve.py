@@ -27,16 +27,19 @@ SERVERS_OWN = {"validation": 5, "test": 6}
 @pytest.fixture(scope="module")
 def recipe(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
     cache = tiny_cache(tmp_path_factory.mktemp("ours") / "cache", SERVERS_OWN)
-    return tiny_recipe(cache.path, deployment=PHONES, rounds={"rounds": 12})
+    made = tiny_recipe(cache.path, deployment=PHONES, rounds={"rounds": 12})
+    return made.model_copy(update={"run": made.run.model_copy(update={"seed": None})})  # or devices know the noise
 
 
 def test_what_cannot_be_served_is_refused_and_leaves_nothing(recipe: Recipe, tmp_path: Path) -> None:
     simulated = recipe.model_copy(update={"deployment": None})
     unnamed = recipe.model_copy(update={"name": "a name with spaces"})
+    seeded = recipe.model_copy(update={"run": recipe.run.model_copy(update={"seed": 3})})
     elsewhere = Address(port=0)
     for recipes, more, match in (
         ([], {}, "no recipe to serve"),
         ([simulated], {}, r"has no section \[deployment\]"),
+        ([seeded], {}, "run.seed=3"),
         ([unnamed], {}, "'a name with spaces' is none for that"),
         ([recipe, recipe], {}, "two recipes are called 'tiny'"),
         ([recipe], {"workers": 0}, "give 1 to 64"),
