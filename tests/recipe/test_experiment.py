@@ -669,6 +669,12 @@ def test_the_recipe_on_the_page_is_one() -> None:
 # -- real devices ------------------------------------------------------------------------------------------------------
 
 PHONES = {"population": "phones", "devices": 1000}
+A_KEEPER, ANOTHER = f"http://127.0.0.1:8480 {'ab' * 32} {'cd' * 32}", f"https://keeper.example {'ef' * 32} {'01' * 32}"
+KEEPERS = [A_KEEPER, ANOTHER]
+
+
+def sealed(**changes: Any) -> dict[str, Any]:
+    return {"deployment": {**PHONES, **changes}, "aggregation": {"kind": "secure"}}
 
 
 def test_devices_keep_the_separation_that_is_planned_with() -> None:
@@ -712,6 +718,14 @@ def test_devices_keep_the_separation_that_is_planned_with() -> None:
             },
             "privacy.mechanism='banded' is a matrix or code",
         ),
+        ({"deployment": {**PHONES, "keepers": KEEPERS}}, "without [aggregation] updates are none"),
+        ({"deployment": {**PHONES, "corrupt_keepers": 2}}, "deployment.corrupt_keepers=2 of no keepers"),
+        (sealed(keepers=KEEPERS[:1]), "deployment.corrupt_keepers=1 of 1 deployment.keepers"),
+        (sealed(keepers=KEEPERS, corrupt_keepers=2), "deployment.corrupt_keepers=2 of 2 deployment.keepers"),
+        (sealed(keepers=[A_KEEPER, ANOTHER.replace("01" * 32, "cd" * 32)]), "have the same box"),
+        (sealed(keepers=[A_KEEPER, ANOTHER.upper()]), "which is no keeper; write 'URL IDENTITY BOX'"),
+        (sealed(keepers=[A_KEEPER, ANOTHER.replace("https", "http")]), "has no TLS, and is not this machine"),
+        (sealed(keepers=[A_KEEPER, ANOTHER.replace("https://", "")]), "is no keeper's address"),
     ],
 )
 def test_what_real_devices_cannot_keep_or_be_is_refused(changes: dict[str, Any], message: str) -> None:
@@ -729,6 +743,12 @@ def test_the_best_mechanism_for_real_devices_is_one_that_they_can_compute() -> N
     assert served.matrix() is None and "was chosen" in str(served.why_mechanism())
     chosen = served.designed().privacy.mechanism
     assert chosen is not None and not chosen.is_wish
+
+
+def test_keepers_of_real_devices_are_kept_to_the_letter() -> None:
+    recipe = parsed({**LEAST, **sealed(keepers=KEEPERS)})
+    assert recipe.deployment is not None and len(recipe.deployment.keepers) == 2
+    assert Recipe.from_toml(recipe.to_toml()) == recipe
 
 
 def test_a_timer_alone_needs_no_more_devices_than_one_round_and_may_expect_fewer_participations() -> None:

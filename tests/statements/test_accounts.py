@@ -86,6 +86,13 @@ def test_real_devices_stand_in_the_statement_with_whoever_adds_them_up(tmp_path:
         assert "draws exactly" not in said[name] and "simulated in the clear" not in said[name]
     assert "by the server of this software (tacit.deployment.collector:ServedCollector)" in said["ours"]
     assert "The server sees each report as it comes" in said["ours"]
+    sealed = DeploymentUsed(
+        population="phones", devices=100, rounds=5, timer_seconds=None, keepers=4, corrupt_keepers=1
+    )
+    hooks = {"collector": "tacit.deployment.collector:ServedCollector"}
+    with Run.open(write_run(tmp_path / "sealed", strategy=Tree(), deployment=sealed, hooks=hooks)) as run:
+        shown = statement_of(run).markdown()
+    assert "which only 3 or more of 4 keepers together can recover" in shown and "The server sees" not in shown
     assert "no part of this software (mine:Phones)" in said["theirs"] and "The server sees" not in said["theirs"]
 
 

@@ -11,9 +11,11 @@ from pathlib import Path
 from tacit.deployment import states
 from tacit.deployment.blobs import Blobs
 from tacit.deployment.collector import RoundTimes, ServedCollector
+from tacit.deployment.keepers import HttpKeeper
 from tacit.deployment.log_entries import plan_entry
 from tacit.deployment.logged_run import keep_logged
 from tacit.deployment.plans import check_servable, plan_of
+from tacit.deployment.sealed_rounds import KeeperTransport
 from tacit.deployment.signing import OperatorKey, digest
 from tacit.deployment.states import Lease
 from tacit.deployment.store import Store
@@ -49,8 +51,10 @@ def coordinate(settings: CoordinatorSettings) -> None:
     recipe = Recipe.from_toml(settings.recipe)
     check_servable(recipe)
     store, blobs, key = Store.open(settings.store), Blobs.open(settings.blobs), OperatorKey.in_file(settings.key)
-    times = RoundTimes() if recipe.deployment is None else round_times(recipe.deployment)
-    collector = ServedCollector(store, blobs, key, times=times)
+    section = recipe.deployment
+    times = RoundTimes() if section is None else round_times(section)
+    asked = [] if section is None else keepers(section, key)
+    collector = ServedCollector(store, blobs, key, times=times, keepers=asked)
     settings.out.parent.mkdir(parents=True, exist_ok=True)
     with begin(recipe, settings.out, hooks=Hooks(collector=collector), progress=_told) as run:
         plan = plan_of(run)
@@ -63,6 +67,11 @@ def coordinate(settings: CoordinatorSettings) -> None:
         train(recipe, settings.out, collector=collector, progress=_told)
         states.finish_run(store, lease)
     store.close()
+
+
+def keepers(section: DeploymentSection, key: OperatorKey) -> list[KeeperTransport]:
+    """Those that the recipe names, in its order."""
+    return [HttpKeeper(each.url, bytes.fromhex(each.identity), key) for each in section.named_keepers()]
 
 
 def round_times(section: DeploymentSection) -> RoundTimes:

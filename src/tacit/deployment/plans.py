@@ -7,9 +7,11 @@ from tacit.deployment.signing import code_digest
 from tacit.errors import InputError
 from tacit.privacy.separation import DeviceSeparation
 from tacit.recipe import Recipe
+from tacit.recipe.deployment_section import DeploymentSection
 from tacit.runs import Run
 from tacit.runs.draft import SETTINGS
 from tacit.statements.accounts import matrix_of, trained
+from tacit.training import RoundPlan
 
 
 def check_servable(recipe: Recipe) -> None:
@@ -51,16 +53,21 @@ def plan_of(run: Run) -> Plan:
             max_participations=_most(kept, planned.rounds),
         ),
         separation=Separation(rounds=kept.rounds, timer_seconds=kept.timer_seconds, clock="start"),
-        aggregation=Aggregation(
-            kind="plain" if planned.secure is None else "encoded",
-            threshold=planned.report_goal,
-            keepers=(),
-            boxes=(),
-            corrupt=0,
-            contributors=(),
-        ),
+        aggregation=_aggregation(recipe.deployment, planned),
         vocabulary=metadata.data.vocabulary_sha256,
         attestation="none",
+    )
+
+
+def _aggregation(section: DeploymentSection, planned: RoundPlan) -> Aggregation:
+    keepers = section.named_keepers()
+    return Aggregation(
+        kind="plain" if planned.secure is None else "sealed" if keepers else "encoded",
+        threshold=planned.report_goal,
+        keepers=tuple(each.identity for each in keepers),
+        boxes=tuple(each.box for each in keepers),
+        corrupt=section.corrupt_keepers if keepers else 0,
+        contributors=(),
     )
 
 

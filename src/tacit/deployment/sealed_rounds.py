@@ -38,7 +38,10 @@ class NotYet(Exception):
 class KeeperTransport(Protocol):
     """How one keeper is reached."""
 
-    name: str  # for whoever reads the log
+    @property
+    def name(self) -> str:
+        """For whoever reads the log."""
+        ...
 
     def ask(self, messages: Iterable[bytes]) -> Sequence[bytes]:
         """Its answers to messages in their order, up to its first refusal or its sum of keys.

@@ -158,6 +158,8 @@ def _deployed(recipe: Recipe, deployment: DeploymentSection) -> DeploymentUsed:
         rounds=kept.rounds,
         timer_seconds=kept.timer_seconds,
         most=kept.most,
+        keepers=len(deployment.keepers),
+        corrupt_keepers=deployment.corrupt_keepers if deployment.keepers else 0,
     )
 
 

@@ -1,13 +1,49 @@
 """The section of a recipe that real devices train: who they are, what each keeps by itself, and how rounds wait."""
 
-from typing import Self
+import ipaddress
+import re
+from typing import NamedTuple, Self
+from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
 from tacit.privacy.separation import DeviceSeparation
 from tacit.recipe.sections import AggregationSection, RoundsSection, Section
+from tacit.secure_aggregation.sealed_messages import MOST_KEEPERS
 
 HOUR = 3600.0  # seconds
+KEY = re.compile(r"[0-9a-f]{64}")
+
+
+class NamedKeeper(NamedTuple):
+    """One of the parties that together, and never alone, open the sum of a round: `tacit keeper --port`."""
+
+    url: str  # where it listens: https://HOST:PORT, or http:// on this machine
+    identity: str  # its public keys, 64 hexadecimal digits each, as it shows them
+    box: str
+
+    @classmethod
+    def of(cls, line: str) -> Self:
+        """That of `URL IDENTITY BOX`. Raises: ValueError."""
+        parts = line.split()
+        if len(parts) != 3 or not all(KEY.fullmatch(part) for part in parts[1:]):
+            raise ValueError(
+                f"deployment.keepers has {line!r}, which is no keeper; write 'URL IDENTITY BOX', the two keys of 64 "
+                "hexadecimal digits as `tacit keeper` shows them."
+            )
+        url = urlsplit(parts[0])
+        if url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment:
+            raise ValueError(f"deployment.keepers: {parts[0]!r} is no keeper's address; give https://HOST:PORT.")
+        if url.scheme == "http" and not _is_loopback(url.hostname):
+            raise ValueError(f"deployment.keepers: {parts[0]!r} has no TLS, and is not this machine; give https://.")
+        return cls(*parts)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 class DeploymentSection(Section):
@@ -21,6 +57,8 @@ class DeploymentSection(Section):
     selecting_minutes: float = Field(default=60.0, gt=0)  # how long a round waits for devices, then it is given up
     reporting_minutes: float = Field(default=15.0, gt=0)  # how long a device has, as in the simulator
     pause_minutes: float = Field(default=2.0, ge=0)  # from a round's release to the next one's opening
+    keepers: tuple[str, ...] = Field(default=(), strict=False)  # URL IDENTITY BOX; none: the server sees each report
+    corrupt_keepers: int = Field(default=1, ge=1, le=99)  # so many may work with the server, and learn nothing
 
     @model_validator(mode="after")
     def _is_kept_by_somebody(self) -> Self:
@@ -30,6 +68,26 @@ class DeploymentSection(Section):
                 "may come in every round; give a timer, or drop deployment.round_index."
             )
         return self
+
+    @model_validator(mode="after")
+    def _has_keepers_enough(self) -> Self:
+        count = len(self.keepers)
+        if not count and self.corrupt_keepers != 1:
+            raise ValueError(f"deployment.corrupt_keepers={self.corrupt_keepers} of no keepers; name them, or drop it.")
+        if count and not self.corrupt_keepers < count <= MOST_KEEPERS:
+            raise ValueError(
+                f"deployment.corrupt_keepers={self.corrupt_keepers} of {count} deployment.keepers: fewer than all, and "
+                f"no more than {MOST_KEEPERS} keepers; name more keepers, or fewer."
+            )
+        found = self.named_keepers()
+        for name in ("identity", "box"):
+            if len({getattr(each, name) for each in found}) < count:
+                raise ValueError(f"two of deployment.keepers have the same {name}, and one keeper has one share.")
+        return self
+
+    def named_keepers(self) -> tuple[NamedKeeper, ...]:
+        """Where they are, and their keys. Raises: ValueError for what names none."""
+        return tuple(map(NamedKeeper.of, self.keepers))
 
     def separation(self, rounds: RoundsSection) -> DeviceSeparation:
         """What each device keeps by itself."""
@@ -43,6 +101,11 @@ class DeploymentSection(Section):
         """Raises: ValueError for what devices do not keep, are too few for, or what only a simulation has."""
         if aggregation is not None:
             _refuse_simulations(aggregation)
+        elif self.keepers:
+            raise ValueError(
+                "deployment.keepers open sums of integers, and without [aggregation] updates are none; give "
+                "[aggregation] kind = 'secure', or drop deployment.keepers."
+            )
         apart = min(rounds.min_separation, rounds.rounds) if self.round_index else 1
         if rounds.report_goal * apart > self.devices:
             raise ValueError(
@@ -68,5 +131,5 @@ def _refuse_simulations(aggregation: AggregationSection) -> None:
             raise ValueError(
                 f"aggregation.{name}={value!r} is played by a simulation, in which one process has everybody's keys, "
                 f"and [deployment] asks real devices; drop aggregation.{name}: devices then encode their updates as "
-                "integers, and the server adds them and sees each."
+                "integers, which the server sees one by one, unless deployment.keepers names those who open sums alone."
             )

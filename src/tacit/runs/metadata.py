@@ -79,6 +79,8 @@ class DeploymentUsed:
     rounds: int | None  # each takes part in none that comes fewer rounds after its last; None: it counts none
     timer_seconds: float | None  # each stays away for so long; None: it has no timer
     most: int | None = None  # each takes part in so many rounds at most; None: as many as the rest allows
+    keepers: int = 0  # parties that open a round's sum together, and no report; 0: the server sees each report
+    corrupt_keepers: int = 0  # so many of them may work with the server and learn nothing else
 
 
 @dataclass(frozen=True, kw_only=True)

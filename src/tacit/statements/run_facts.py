@@ -144,9 +144,9 @@ def _cohort_rule(run: Run, limits: Participation, report_goal: int) -> str:
 
 def _aggregation(run: Run) -> str:
     """Who sums the updates; of a collector of the program's own, what the guarantee takes on its word."""
-    own, secure = trained(run).hooks.get("collector"), trained(run).secure
-    if own is not None and trained(run).deployment is not None:
-        how = text_devices.aggregation(own, None if secure is None else _encoded(secure))
+    own, secure, deployed = trained(run).hooks.get("collector"), trained(run).secure, trained(run).deployment
+    if own is not None and deployed is not None:
+        how = text_devices.aggregation(own, None if secure is None else _encoded(secure), deployed)
         return how + text_devices.logged(run.notes.get(text_devices.LOGGED))
     if own is not None:
         asked = "" if secure is None else f", {_encoded(secure)},"

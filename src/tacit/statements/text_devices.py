@@ -40,7 +40,7 @@ def hours(seconds: float) -> str:
     return f"{seconds / 3600:g} hours"
 
 
-def aggregation(collector: str, encoded: str | None) -> str:
+def aggregation(collector: str, encoded: str | None, used: DeploymentUsed) -> str:
     """Who adds up what devices send; encoded: what is done to an update first."""
     integers = (
         "" if encoded is None else f". Each update is {encoded}, and the integers are added modulo a power of two"
@@ -50,11 +50,29 @@ def aggregation(collector: str, encoded: str | None) -> str:
             f"by a collector that is no part of this software ({collector}); that a round's sum has one report of a "
             f"device, with an update no longer than the clip norm, is its promise and the devices'{integers}"
         )
+    seen = (
+        "The server sees each report as it comes and keeps sums of several only; nothing but the connection keeps a "
+        "report from others"
+        if not used.keepers
+        else _sealed(used)
+    )
     return (
         f"by the server of this software ({collector}); a device clips its update, and sends one report of a round, by "
-        f"itself{integers}. The server sees each report as it comes and keeps sums of several only; nothing but the "
-        "connection keeps a report from others. A device that sends more than its share weakens the model, and not the "
-        "guarantee of the others"
+        f"itself{integers}. {seen}. A device that sends more than its share weakens the model, and not the guarantee "
+        "of the others"
+    )
+
+
+def _sealed(used: DeploymentUsed) -> str:
+    """Who opens sums, and who could open more."""
+    count, corrupt = used.keepers, used.corrupt_keepers
+    quorum = (count + corrupt) // 2 + 1  # SealedRound.quorum
+    return (
+        f"A report reaches the server encrypted under a key of the device's own, which only {quorum:,} or more of "
+        f"{count:,} keepers together can recover; they give the sum of the keys of one set of devices a round, and the "
+        f"server opens that sum alone, before it adds noise. {corrupt:,} keepers that work with the server learn no "
+        f"more; that the keepers belong to different people this software cannot know, nor that the server made up no "
+        "devices"
     )
 
 
