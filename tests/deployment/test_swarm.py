@@ -15,7 +15,7 @@ from tests.deployment.stores import quick_folder
 from tacit.deployment.messages import Separation
 from tacit.deployment.swarm import Drawn, Fault, Faults, Log, Part, SwarmSettings
 from tacit.deployment.swarm.faults import STEPS
-from tacit.deployment.swarm.log import RECEIVED, rounds_apart
+from tacit.deployment.swarm.log import DIED, RECEIVED, rounds_apart
 from tacit.errors import InputError
 from tacit.privacy.encoding import Encoding
 from tacit.training import Collected, TrainingTask
@@ -153,3 +153,20 @@ def test_a_swarm_that_makes_no_sense_is_refused() -> None:
     for wrong in ({"die": 1.5}, {"byzantine": -0.1}, {"delay_s": -1.0}, {"byzantine": 0.1, "kinds": ()}):
         with pytest.raises(InputError):
             Faults(**wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("encoded", [False, True], ids=["in the clear", "encoded"])
+def test_the_sum_of_five_hundred_devices_is_of_the_honest_survivors(folder: Path, encoded: bool) -> None:
+    """30% die in mid-round, 5% are byzantine."""
+    apart = Separation(rounds=APART, timer_seconds=None, clock="start")
+    with loopback(folder, separation=apart) as server:
+        faults = Faults(die=0.3, byzantine=0.05, lose=0.02, delay_s=0.02, skew_s=0.5)
+        settings = settings_of(server, 500, faults)
+        with swarming(settings) as log:
+            played(server, settings, log, 5, 60, encoded=encoded)
+        check_answers(log)
+        assert {part.how for part in log.parts} >= {RECEIVED, DIED}
+        assert {part.says for part in log.parts if part.how == DIED} == set(STEPS)
+        honest = [part for part in log.parts if part.fault is None]
+        assert (rounds_apart(honest) or APART) >= APART

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.deployment.bodies import Report, report_body
-from tacit.deployment.messages import Assignment
+from tacit.deployment.messages import Assignment, RoundTask
 from tacit.deployment.swarm.connection import Answer, Connection, headers_of
 from tacit.deployment.swarm.faults import Fault
 
@@ -49,7 +49,7 @@ async def wrong_report(
     assignment, secret, sent = given.assignment, given.secret, body
     match device.fault:
         case Fault.NAN | Fault.TOO_LONG | Fault.WRONG_SHAPE:
-            sent = report_body(_damaged(device.fault, report), assignment)
+            sent = report_body(_damaged(device.fault, report, given.signed_task.task), assignment)
         case Fault.OVERSIZE:
             sent = body * TOO_OFTEN
         case Fault.CUT:
@@ -92,14 +92,14 @@ async def _sent(device: "LightDevice", connection: Connection, assignment: str, 
     return await device.ask(connection, device.fault.value, "POST", path, body, headers)
 
 
-def _damaged(fault: Fault, report: Report) -> Report:
+def _damaged(fault: Fault, report: Report, task: RoundTask) -> Report:
     """What no honest device reports. An encoded one has no value that is no number: there it is the largest word."""
     values: NDArray[Any] = report.values.copy()
     match fault:
         case Fault.NAN:
             values[0] = np.uint32(2**32 - 1) if values.dtype == np.uint32 else np.nan
-        case Fault.TOO_LONG if values.dtype == np.uint32:
-            values[: len(values) // 2] = values.max()
+        case Fault.TOO_LONG if task.encoded is not None:
+            values[: task.encoded.dimension] = 2 * task.encoded.encoding().largest
         case Fault.TOO_LONG:
             values *= 1000
         case _:
