@@ -82,12 +82,12 @@ class RunError(TacitError):
 class ServerError(TacitError):
     """A server cannot be reached in time, or answers what its protocol does not allow.
 
-    final: asking the same again would be answered the same.
+    final: asking the same again would be answered the same. kind: the type of the server's Problem, None without one.
     """
 
-    def __init__(self, message: str, *, final: bool = False) -> None:
+    def __init__(self, message: str, *, final: bool = False, kind: str | None = None) -> None:
         super().__init__(message)
-        self.final = final
+        self.final, self.kind = final, kind
 
 
 class StoreError(TacitError):

@@ -23,6 +23,7 @@ from tacit.deployment.signing import OperatorKey, digest
 from tacit.deployment.snapshot import Snapshot
 from tacit.deployment.states import Lease, NewRound
 from tacit.deployment.store import Store
+from tacit.deployment.tokens import Epochs, Issuer
 
 KEY = OperatorKey(bytes(32))
 TOKEN = "the administrator's"
@@ -63,7 +64,13 @@ class Served:
 
 
 def served(
-    folder: Path, *, encoded: bool = False, asked: bool = False, limits: Limits | None = None, **sizes: int
+    folder: Path,
+    *,
+    encoded: bool = False,
+    asked: bool = False,
+    limits: Limits | None = None,
+    enrols: bool = False,
+    **sizes: int,
 ) -> Served:
     """One with a round of the made-up run, whose devices are `most`, 6 say."""
     store, blobs = sqlite_store(folder, Clock(1000.0)), Blobs.open(f"file://{folder / 'blobs'}")
@@ -105,6 +112,7 @@ def served(
         sums=PartialSums(store, blobs, "ab" * 16, buried=lambda: buried.append(True)),
         admin_token=TOKEN,
         limits=limits or Limits(),
+        issuer=Issuer(store, KEY, folder / "operator.key", Epochs(1e4, 3)) if enrols else None,
     )
     return Served(store, blobs, services, lease, task, application(services), buried)
 

@@ -23,6 +23,7 @@ def device(
     operator_key: Annotated[
         str | None, typer.Option(help="The operator's public key, 64 hexadecimal digits, pinned in --state: once.")
     ] = None,
+    enrolment_code: Annotated[Path | None, typer.Option(help="A file with its code, where it needs one.")] = None,
     first_time: Annotated[
         bool, typer.Option("--first-time", help="It took part nowhere before, so a new record need not wait.")
     ] = False,
@@ -45,6 +46,7 @@ def device(
         population=population,
         client=client,
         operator_key=operator_key,
+        enrolment_code=enrolment_code,
         first_time=first_time,
         onnx=onnx,
         certificates=certificates,

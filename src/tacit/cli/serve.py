@@ -41,6 +41,9 @@ def serve(
     admin_token_file: Annotated[
         Path | None, typer.Option(help=f"A file with the administrator's token; or the variable {TOKEN}.")
     ] = None,
+    enrolment_codes: Annotated[
+        Path | None, typer.Option(help="A file of secret codes, a line for each device; without it all may take part.")
+    ] = None,
     upgrade_store: Annotated[
         bool, typer.Option("--upgrade-store", help="Bring the store of an older version up to this one.")
     ] = False,
@@ -62,6 +65,7 @@ def serve(
         workers=workers,
         address=Address(host=host, port=port, tls_certificate=tls_cert, tls_key=tls_key, behind_proxy=behind_proxy),
         admin_token=_token(admin_token_file),
+        enrolment_codes=enrolment_codes,
         upgrade_store=upgrade_store,
         serving=serving,
     )

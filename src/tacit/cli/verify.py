@@ -21,10 +21,7 @@ def verify_statement(
     run: Annotated[
         Path | None, typer.Option(help="The folder whose ledger, log and seal a published statement is held against.")
     ] = None,
-    log: Annotated[
-        str | None,
-        typer.Option(help="Of a served run: the operator's transparency log, a file or a server's https://."),
-    ] = None,
+    log: Annotated[str | None, typer.Option(help="Of a served run: its log, a file or https://SERVER.")] = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Show every line that holds, not their numbers alone.")
     ] = False,
@@ -33,8 +30,7 @@ def verify_statement(
     """Recompute every figure, label and sentence of a statement from its facts; exit code 1 if a line fails.
 
     Of a run folder of any kind, also whether its files are what the run wrote, and the facts what ledger and log say;
-    of an export, whether its files are those that were exported. With --log, whether the plan that devices were given
-    is the run's, and in that log.
+    of an export, whether its files are those that were exported; with --log, whether devices had the plan of the run.
     """
     found = verify(file, run=run)
     if log is not None:

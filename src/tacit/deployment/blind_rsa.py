@@ -134,14 +134,19 @@ class Signer:
         form = serialization.PrivateFormat.PKCS8
         return self._key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
 
-    def sign(self, blinded: bytes, *, draw: Draw = os.urandom) -> bytes:
-        """BlindSign of RFC 9474, section 4.3. Raises: InputError for what is no blinded message of this key."""
+    def number_of(self, blinded: bytes) -> int:
+        """What a blinded message says. Raises: InputError for what is none of this key."""
         key = self.public
         if len(blinded) != key.size:
             raise InputError(f"a blinded message has {key.size} bytes, and this one {len(blinded)}.")
         message = int.from_bytes(blinded, "big")
         if not 0 < message < key.n or math.gcd(message, key.n) != 1:
             raise InputError("a blinded message is a number below the modulus, and without a factor of it.")
+        return message
+
+    def sign(self, blinded: bytes, *, draw: Draw = os.urandom) -> bytes:
+        """BlindSign of RFC 9474, section 4.3. Raises: InputError for what is no blinded message of this key."""
+        key, message = self.public, self.number_of(blinded)
         blind = _unit(key.n, draw)
         found = self._power(message * pow(blind, key.e, key.n) % key.n, draw) * pow(blind, -1, key.n) % key.n
         if pow(found, key.e, key.n) != message:

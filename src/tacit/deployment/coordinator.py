@@ -44,6 +44,7 @@ class CoordinatorSettings:
     store: str
     blobs: str
     key: Path  # of the operator
+    enrolment: bool = False  # whether devices show tokens
 
 
 def coordinate(settings: CoordinatorSettings) -> None:
@@ -57,7 +58,7 @@ def coordinate(settings: CoordinatorSettings) -> None:
     collector = ServedCollector(store, blobs, key, times=times, keepers=asked)
     settings.out.parent.mkdir(parents=True, exist_ok=True)
     with begin(recipe, settings.out, hooks=Hooks(collector=collector), progress=_told) as run:
-        plan = plan_of(run)
+        plan = plan_of(run, "tokens" if settings.enrolment else "none")
         signed = key.plan(plan)
         said = {"population": plan.population, "kind": plan.kind, "plan": signed.model_dump_json()}
         states.enter_run(store, plan.run, **said, plan_digest=digest(plan))

@@ -47,11 +47,11 @@ def log_lines(run: Run | PathLike, log: str, *, certificates: Path | None = None
     with opened(run) as found:
         if LOGGED not in found.notes:
             raise InputError(f"'{found.path}' is of no run that was served, so no log has its plan; leave --log out.")
-        plan = plan_of(found)
         try:
             kept = LoggedRun.model_validate_json(json.dumps(found.notes[LOGGED]))
         except ValidationError as error:
             return (CheckedLine(name="log", complaint=f"what the folder keeps of it is none: {error.errors()[0]}"),)
+        plan = plan_of(found, kept.signed_plan.plan.enrolment)
     entries = _entries(log, certificates)
     same_code = plan.model_copy(update={"code": kept.signed_plan.plan.code})  # the version that trained may be another
     checks = {

@@ -25,6 +25,7 @@ PublicKey: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$
 Signature: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{128}$")]  # Ed25519
 Identifier: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]  # random
 Secret: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]  # random
+Blind: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{512}$")]  # a number below an RSA modulus
 Count: TypeAlias = Annotated[int, Field(ge=0, le=MOST_CLIENTS)]
 Several: TypeAlias = Annotated[int, Field(ge=1, le=MOST_CLIENTS)]
 Time: TypeAlias = Annotated[float, Field(ge=0, le=1e11)]
@@ -90,6 +91,7 @@ class Plan(Document):
     aggregation: Aggregation
     vocabulary: Digest
     attestation: Literal["none"]
+    enrolment: Literal["none", "tokens"] = "none"  # tokens: a device shows a single-use token for every task
 
 
 class SignedPlan(Document):
@@ -247,6 +249,42 @@ class ConsistencyProof(Document):
     first: Several
     second: Several
     path: Annotated[tuple[Digest, ...], Field(max_length=MOST_PROOF)]
+
+
+# -- tokens: an enrolled device, and nobody knows which one -----------------------------------------------------------
+
+
+class TokenKey(Document):
+    """By which the tokens of an epoch are signed, blindly; everybody has the same."""
+
+    epoch: Count
+    opens: Time
+    ends: Time
+    batch: Annotated[int, Field(ge=1, le=100)]  # tokens that a device asks for, no more and no fewer
+    modulus: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{512}$")]
+    exponent: Annotated[int, Field(ge=65537, lt=1 << 32)]
+
+
+class SignedTokenKey(Document):
+    """It as a device receives it."""
+
+    key: TokenKey
+    signature: Signature  # by the operator, purpose "token-key"
+
+
+class TokenRequest(Document):
+    """An enrolled device asks for the tokens of an epoch, once."""
+
+    code: Annotated[str, StringConstraints(pattern=r"^[!-~]{20,200}$")]
+    epoch: Count
+    blinded: Annotated[tuple[Blind, ...], Field(min_length=1, max_length=100)]
+
+
+class BlindSignatures(Document):
+    """One for each blinded message, in their order."""
+
+    epoch: Count
+    signatures: Annotated[tuple[Blind, ...], Field(min_length=1, max_length=100)]
 
 
 # -- reports and errors ------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from pydantic.json_schema import models_json_schema
 from tacit.deployment.messages import (
     VERSION,
     Answer,
+    BlindSignatures,
     CheckIn,
     ConsistencyProof,
     InclusionProof,
@@ -16,6 +17,8 @@ from tacit.deployment.messages import (
     SignedPlan,
     SignedReceipt,
     SignedTask,
+    SignedTokenKey,
+    TokenRequest,
 )
 from tacit.deployment.problems import KINDS, MEDIA_TYPE
 
@@ -29,7 +32,7 @@ OCTETS: Json = {"application/octet-stream": {"schema": {"type": "string", "forma
 def document() -> Json:
     """The whole document; docs/openapi.json is it."""
     documents: list[type[BaseModel]] = [CheckIn, SignedPlan, SignedTask, SignedReceipt, Problem]
-    documents += [SignedHead, InclusionProof, ConsistencyProof]
+    documents += [SignedHead, InclusionProof, ConsistencyProof, SignedTokenKey, TokenRequest, BlindSignatures]
     answers = TypeAdapter(Answer).json_schema(ref_template=REFERENCE, mode="validation")
     schemas: Json = answers.pop("$defs")
     _, others = models_json_schema([(each, "validation") for each in documents], ref_template=REFERENCE)
@@ -63,7 +66,7 @@ def _paths() -> Json:
     run = {"parameters": [_in_path("run", r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]}
     return {
         "/v1/check-in": {
-            "post": _operation("Check in", _json("Answer"), [400, 411, 413, 408, 503])
+            "post": _operation("Check in", _json("Answer"), [400, 401, 411, 413, 408, 503])
             | {"requestBody": {"required": True, "content": _json("CheckIn")}}
         },
         "/v1/reports/{assignment}": {
@@ -87,7 +90,7 @@ def _paths() -> Json:
             "parameters": [_in_path("sha256", "^[0-9a-f]{64}$")],
             "get": _operation("Fetch a run's signed plan", _json("SignedPlan"), [404, 503]),
         },
-        **_of_the_log(),
+        **_of_log_and_tokens(),
         "/v1/key": {"get": _operation("The operator's public key, for people", _object("operator_key"), [])},
         "/v1/openapi.json": {"get": _operation("This document", _object(), [])},
         "/healthz": {"get": _operation("Whether this worker can work", _object("ok"), [503])},
@@ -103,7 +106,7 @@ def _paths() -> Json:
     }
 
 
-def _of_the_log() -> Json:
+def _of_log_and_tokens() -> Json:
     sizes = [{"name": name, "in": "query", "required": True, "schema": SIZE} for name in ("first", "second")]
     return {
         "/v1/log/head": {"get": _operation("The log's newest signed head", _json("SignedHead"), [404, 503])},
@@ -114,6 +117,11 @@ def _of_the_log() -> Json:
         "/v1/log/consistency": {
             "parameters": sizes,
             "get": _operation("That the log only grew", _json("ConsistencyProof"), [400, 404, 503]),
+        },
+        "/v1/tokens/key": {"get": _operation("The key of this epoch's tokens", _json("SignedTokenKey"), [404, 503])},
+        "/v1/tokens": {
+            "post": _operation("Blind signatures", _json("BlindSignatures"), [400, 401, 404, 408, 411, 413, 422, 503])
+            | {"requestBody": {"required": True, "content": _json("TokenRequest")}}
         },
         "/v1/log/entries": {"get": _operation("All entries, a line each", TEXT, [503])},
     }

@@ -1,6 +1,7 @@
 """A run's plan, as devices get it: what its folder says that it promises, in one document that never changes."""
 
 from pathlib import Path
+from typing import Literal
 
 from tacit.deployment.messages import Aggregation, Plan, Privacy, Separation
 from tacit.deployment.signing import code_digest
@@ -23,7 +24,7 @@ def check_servable(recipe: Recipe) -> None:
         )
 
 
-def plan_of(run: Run) -> Plan:
+def plan_of(run: Run, enrolment: Literal["none", "tokens"] = "none") -> Plan:
     """The plan of a training run for real devices. Raises: InputError where its recipe has no [deployment]."""
     recipe = Recipe.from_toml(run.settings, where=str(run.path / SETTINGS))
     if recipe.deployment is None:
@@ -56,6 +57,7 @@ def plan_of(run: Run) -> Plan:
         aggregation=_aggregation(recipe.deployment, planned),
         vocabulary=metadata.data.vocabulary_sha256,
         attestation="none",
+        enrolment=enrolment,
     )
 
 

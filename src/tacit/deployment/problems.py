@@ -22,6 +22,7 @@ class Kind(NamedTuple):
 KINDS: Mapping[str, Kind] = {
     "malformed": Kind(400, "The request does not say what the protocol asks for."),
     "credential": Kind(401, "The credential is missing or not the right one."),
+    "token": Kind(401, "There is work, for an enrolled device that shows a token."),
     "forbidden": Kind(403, "Nobody may do this here."),
     "not-found": Kind(404, "There is no such thing here."),
     "method": Kind(405, "This path does not take the method."),

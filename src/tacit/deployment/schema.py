@@ -6,6 +6,8 @@
                  They go when their round has ended.
     partials     one row a worker's sum of a round that was flushed last
     tokens       hashes of tokens that were redeemed
+    enrolments   hashes of the codes of enrolled devices
+    batches      which of them asked for the tokens of an epoch; what it redeems, nothing tells
     workers      when each worker was last seen
     log          the transparency log: one row an entry, with the signed head of the log that ends with it
 
@@ -122,6 +124,20 @@ workers = Table(
     metadata,
     Column("id", ID, primary_key=True),
     Column("seen", Float, nullable=False),
+)
+
+enrolments = Table(
+    "enrolments",
+    metadata,
+    Column("hash", DIGEST, primary_key=True),
+)
+
+batches = Table(
+    "batches",
+    metadata,
+    Column("hash", DIGEST, primary_key=True),
+    Column("epoch", Integer, primary_key=True, autoincrement=False),
+    Column("digest", DIGEST, nullable=False),  # of the request
 )
 
 log = Table(

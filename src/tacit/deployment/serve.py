@@ -23,6 +23,7 @@ from tacit.deployment.plans import check_servable
 from tacit.deployment.signing import OperatorKey
 from tacit.deployment.store import Store
 from tacit.deployment.supervisor import Role, Supervisor
+from tacit.deployment.tokens import enrol
 from tacit.errors import InputError, of_type
 from tacit.files import PathLike, as_path, check_folder
 from tacit.jobs.begin import open_cache
@@ -80,13 +81,19 @@ class Shared:
     store: str
     blobs: str
     key: Path
+    enrolment: bool  # whether devices show tokens
 
-    def checked(self, upgrade: bool) -> str:
+    def checked(self, upgrade: bool, codes: Sequence[str]) -> str:
         """The operator's public key, once all of it can be used. Raises: InputError; StoreError.
 
         Refused here, once, rather than by every process.
         """
-        Store.open(self.store, upgrade=upgrade).close()
+        opened = Store.open(self.store, upgrade=upgrade)
+        try:
+            if self.enrolment:
+                enrol(opened, codes)
+        finally:
+            opened.close()
         Blobs.open(self.blobs)
         return OperatorKey.in_file(self.key).public
 
@@ -102,6 +109,7 @@ def serve(
     workers: int = 2,
     address: Address = Address(),  # noqa: B008  (frozen)
     admin_token: str | None = None,
+    enrolment_codes: PathLike | None = None,
     upgrade_store: bool = False,
     serving: Callable[[Serving], None] = lambda each: None,
     stop: threading.Event | None = None,
@@ -110,10 +118,11 @@ def serve(
 
     out: a folder for what is not given otherwise: `runs/NAME`, the run folder of each recipe, gone on with where it is
     there; `store.db`; `blobs`; `operator.key`, made where there is none, and `operator.pub`, which devices pin. data: a
-    cache in place of the recipes' own.
-    admin_token: of those who may pause and resume runs by HTTP; without it nobody may. serving: told once, when devices
-    can come. Raises: InputError for what contradicts itself or cannot be used; StoreError for a store or blobs that
-    cannot, and with the words of a coordinator that refuses its recipe.
+    cache in place of the recipes' own. admin_token: of those who may pause and resume runs by HTTP; without it nobody
+    may. enrolment_codes: a file with a secret code for each device, a line each: whoever has one may take part, and
+    nobody else; left out, all may. serving: told once, when devices can come. Raises: InputError for what contradicts
+    itself or cannot be used; StoreError for a store or blobs that cannot, and with the words of a coordinator that
+    refuses its recipe.
     """
     of_type("workers", workers, int)
     of_type("recipes", recipes, list, tuple)
@@ -121,6 +130,7 @@ def serve(
         raise InputError(f"--workers {workers}: give 1 to {MOST_WORKERS}; for more, several machines share a store.")
     if admin_token is not None and len(admin_token) < LEAST_TOKEN:
         raise InputError(f"the administrator's token has fewer than {LEAST_TOKEN} characters; draw a longer one.")
+    codes = [] if enrolment_codes is None else _codes(as_path("enrolment_codes", enrolment_codes))
     folder = as_path("out", out).absolute()
     check_folder("out", folder)
     asked = _asked(recipes, None if data is None else as_path("data", data).absolute())
@@ -128,11 +138,12 @@ def serve(
         store=store or f"sqlite:///{folder / 'store.db'}",
         blobs=blobs or f"file://{folder / 'blobs'}",
         key=folder / "operator.key" if operator_key is None else as_path("operator_key", operator_key).absolute(),
+        enrolment=enrolment_codes is not None,
     )
     runs = {name: folder / "runs" / name for name in asked}
     ended = threading.Event() if stop is None else stop
     with address.listening() as listener, _made(folder), _counts_shared(), _ends_by_signal(ended):
-        public = shared.checked(upgrade_store)
+        public = shared.checked(upgrade_store, codes)
         (folder / PUBLIC_KEY).write_text(public + "\n", encoding="ascii")
         told = {"socket": listener.fileno(), "admin_token": admin_token, **address.tls, **vars(shared)}
         roles = [Role("worker", f"worker {each + 1}", to_plain(told), (listener.fileno(),)) for each in range(workers)]
@@ -181,6 +192,14 @@ def _made(folder: Path) -> Iterator[None]:
         if not before:
             shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+def _codes(path: Path) -> list[str]:
+    """Raises: InputError where they cannot be read."""
+    try:
+        return path.read_text(encoding="ascii").splitlines()
+    except (OSError, ValueError) as error:
+        raise InputError(f"--enrolment-codes '{path}' cannot be read ({error}); give a file of codes.") from None
 
 
 @contextmanager

@@ -31,6 +31,7 @@ from tacit.deployment.openapi import document
 from tacit.deployment.problems import MEDIA_TYPE, Refused, malformed
 from tacit.deployment.receiving import HEX_32, HEX_64, LENGTH, Receiving, read_body
 from tacit.deployment.services import Services
+from tacit.deployment.tokens_served import TokensServed
 
 JSON = "application/json"
 CHECK_IN = "/v1/check-in"
@@ -62,14 +63,27 @@ class Worker:
             raise Refused("version", f"version {given.version} is not spoken here; {VERSION} is.")
         services, current = self._services, self._services.snapshot.work(given)
         if current is not None:
+            shown = await self._shown(given.token)
             current.left -= 1
-            assigned = await services.threaded(assignments.assign, services.store, current.row.task)
+            assigned = await services.threaded(assignments.assign, services.store, current.row.task, **shown)
             if assigned is not None:
                 services.metrics.check_ins.labels("assignment").inc()
                 known = current.row.plan_digest in given.plans
                 return _assignment(assigned, None if known else current.signed_plan, current.row.signed_task)
         self._idle += 1
         return services.snapshot.idle(given.population)
+
+    async def _shown(self, token: str | None) -> dict[str, Any]:
+        """What is redeemed for a place: nothing where devices need no tokens. Raises: Refused."""
+        issuer, store = self._services.issuer, self._services.store
+        if issuer is None:
+            return {}
+        if token is None:
+            raise Refused("token", "there is a task; show a token for it.")
+        found = await self._services.threaded(issuer.redeemable, token)
+        if found is None or await self._services.threaded(assignments.redeemed, store, found[0]):
+            raise Refused("token", "this token is none of this epoch, or it was redeemed; show another.")
+        return {"token_hash": found[0], "epoch": found[1]}
 
     async def report(self, request: Request) -> Response:
         """A device's report; the answer is its receipt."""
@@ -174,6 +188,7 @@ def application(services: Services) -> ASGIApp:
         Route("/healthz", worker.health, methods=["GET"]),
         Route("/metrics", worker.metrics, methods=["GET"]),
         *LogServed(services).routes(),
+        *TokensServed(services).routes(),
         *admin.routes(),
     ]
 

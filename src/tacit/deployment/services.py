@@ -16,6 +16,7 @@ from tacit.deployment.problems import Refused
 from tacit.deployment.signing import OperatorKey
 from tacit.deployment.snapshot import Snapshot
 from tacit.deployment.store import Store
+from tacit.deployment.tokens import Issuer
 from tacit.errors import StoreError
 
 P = ParamSpec("P")
@@ -49,6 +50,7 @@ class Services:
     snapshot: Snapshot
     sums: PartialSums
     admin_token: str | None = None  # None: nobody administers by HTTP
+    issuer: Issuer | None = None  # None: devices need no tokens
     limits: Limits = field(default_factory=Limits)
     metrics: Metrics = field(default_factory=Metrics)
     threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(THREADS))

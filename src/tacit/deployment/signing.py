@@ -27,12 +27,14 @@ from tacit.deployment.messages import (
     SignedPlan,
     SignedReceipt,
     SignedTask,
+    SignedTokenKey,
+    TokenKey,
     TreeHead,
 )
 from tacit.errors import InputError
 from tacit.files import write_whole
 
-Purpose: TypeAlias = Literal["plan", "task", "receipt", "head"]
+Purpose: TypeAlias = Literal["plan", "task", "receipt", "head", "token-key"]
 KEY_BYTES = 32
 LARGEST_WHOLE = 2**53  # that a number of JSON says exactly everywhere
 PLAIN_BELOW, PLAIN_FROM = 1e21, 1e-6  # between which ECMAScript writes a number without an exponent
@@ -120,8 +122,12 @@ class OperatorKey:
         """The head of the log, signed; `transparency.Log` alone decides which."""
         return SignedHead(head=head, signature=self.signature("head", head))
 
+    def token_key(self, key: TokenKey) -> SignedTokenKey:
+        """The key of an epoch's tokens, signed."""
+        return SignedTokenKey(key=key, signature=self.signature("token-key", key))
 
-def is_signed(signed: SignedPlan | SignedTask | SignedReceipt | SignedHead, public: str) -> bool:
+
+def is_signed(signed: SignedPlan | SignedTask | SignedReceipt | SignedHead | SignedTokenKey, public: str) -> bool:
     """Whether the operator whose public key (64 hexadecimal digits) this is signed the document for what it is."""
     match signed:
         case SignedPlan():
@@ -132,6 +138,8 @@ def is_signed(signed: SignedPlan | SignedTask | SignedReceipt | SignedHead, publ
             message = _signed("receipt", signed.receipt)
         case SignedHead():
             message = _signed("head", signed.head)
+        case SignedTokenKey():
+            message = _signed("token-key", signed.key)
     try:
         Ed25519PublicKey.from_public_bytes(bytes.fromhex(public)).verify(bytes.fromhex(signed.signature), message)
     except InvalidSignature:

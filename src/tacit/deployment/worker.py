@@ -19,6 +19,7 @@ from tacit.deployment.services import Services
 from tacit.deployment.signing import OperatorKey
 from tacit.deployment.snapshot import Snapshot
 from tacit.deployment.store import Store
+from tacit.deployment.tokens import Issuer
 
 KEEP_ALIVE_S = 10  # of a connection without a request
 ENDING_S = 20  # that requests in progress have when the worker ends
@@ -33,6 +34,7 @@ class WorkerSettings:
     key: Path  # of the operator
     socket: int  # the listening socket's descriptor, which all workers share
     admin_token: str | None = None
+    enrolment: bool = False  # whether devices show tokens
     tls_certificate: Path | None = None
     tls_key: Path | None = None
 
@@ -56,15 +58,16 @@ def serve(settings: WorkerSettings, *, ready: Callable[[], None]) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a connection is a file
     store, blobs = Store.open(settings.store), Blobs.open(settings.blobs)
-    name = secrets.token_hex(16)
+    name, key = secrets.token_hex(16), OperatorKey.in_file(settings.key)
     services = Services(
         store=store,
         blobs=blobs,
-        key=OperatorKey.in_file(settings.key),
+        key=key,
         worker=name,
         snapshot=Snapshot(store),
         sums=PartialSums(store, blobs, name, buried=end_this_process),
         admin_token=settings.admin_token,
+        issuer=Issuer(store, key, settings.key) if settings.enrolment else None,
     )
     config = uvicorn.Config(
         application(services),

@@ -82,11 +82,18 @@ def logged(kept: Mapping[str, Any] | None) -> str:
         return ". What devices were asked is in no transparency log"
     plan, proof = kept["signed_plan"]["plan"], kept["proof"]
     head = proof["head"]["head"]
+    tokens = (
+        "A device shows a single-use token for each task, signed blindly (RFC 9474), so that none takes part without "
+        "the operator's code, and the server cannot tell by it which device came"
+        if plan["enrolment"] == "tokens"
+        else "Devices need no enrolment (enrolment: none), so whoever reaches the server may take part, as often as it "
+        "likes"
+    )
     return (
         f". What devices were asked is entry {proof['index']:,} of the operator's transparency log (RFC 9162), leaf "
         f"{kept['leaf']}, under the head of {head['size']:,} entries with the root {head['root']}, signed by the key "
         f"{kept['operator']}; a device takes part in no plan that it is not shown there. That the server runs the code "
-        f"that the plan names ({plan['code']}) nobody attests (attestation: {plan['attestation']})"
+        f"that the plan names ({plan['code']}) nobody attests (attestation: {plan['attestation']}). {tokens}"
     )
 
 

@@ -28,12 +28,14 @@ from tacit.deployment.client.price import Priced, priced
 from tacit.deployment.client.record import FILE as RECORD
 from tacit.deployment.client.record import DeviceRecord, opened
 from tacit.deployment.client.separation import Apart, refuse_early
+from tacit.deployment.client.tokens import checked_in
 from tacit.deployment.client.training import ByJax, Trainer, body_of
 from tacit.deployment.client.transport import Connection, Server, connected
 from tacit.deployment.client.turn import Turn, What
 from tacit.deployment.log_entries import plan_entry
 from tacit.deployment.messages import VERSION, Assignment, CheckIn, ComeBack, RoundTask, SignedReceipt
 from tacit.deployment.signing import digest, is_signed
+from tacit.deployment.token_forms import CODE
 from tacit.errors import DeviceError, InputError, ServerError, TaskRefused, of_type
 from tacit.files import PathLike, as_path
 
@@ -71,9 +73,11 @@ class Device:
         population: str,
         probes: Sequence[Probe] = (),
         machine: Machine = Machine(),
+        code: str | None = None,
     ) -> None:
         self._connection, self._record, self._policy, self._text = connection, record, policy, text
         self._trainer, self._population, self._probes, self._machine = trainer, population, probes, machine
+        self._code = code  # of its enrolment
         self._priced: dict[str, Priced] = {}
         self._fruitless = 0  # turns since the last report, those not counted when there was nothing to do
 
@@ -90,9 +94,12 @@ class Device:
         if obstacle is not None:
             return self._turned("not eligible", obstacle)
         try:
-            answer = self._connection.check_in(self._check_in())
+            draw = self._machine.draw
+            answer = checked_in(self._connection, self._check_in(), self._record, self._code, draw=draw)
         except ServerError as error:
             return self._turned("unanswered", str(error))
+        except TaskRefused as refusal:
+            return self._turned("refused", str(refusal))
         if isinstance(answer, ComeBack):
             return self._idle(answer)
         return self._assigned(answer)
@@ -267,6 +274,7 @@ def device(
     population: str = "default",
     client: int | None = None,
     operator_key: str | None = None,
+    enrolment_code: PathLike | None = None,
     first_time: bool = False,
     once: bool = False,
     policy: Policy | None = None,
@@ -281,11 +289,12 @@ def device(
 
     server: its address; http:// on this machine alone. data: a cache; client: whose text in it this device has, left
     out where there is one. state: its folder, with its record, its policy and the model of the last round; made if
-    missing. operator_key: the public key, 64 hexadecimal digits, that is pinned by it, once. first_time: this device
-    has taken part nowhere before, so that a new record need not wait. policy: in place of the file in `state`. onnx: an
-    exported model, by whose `train.onnx` it trains without JAX. certificates: PEM, in place of the system's. probes:
-    in place of those that the policy asks of this machine. told: gets every turn. machine, through: a clock, a way to
-    sleep, random bytes and an httpx transport in place of the machine's, for tests.
+    missing. operator_key: the public key, 64 hexadecimal digits, that is pinned by it, once. enrolment_code: a file
+    with the secret for which an operator that enrols gives it tokens. first_time: it has taken part nowhere before, so
+    that a new record need not wait. policy: in place of the file in `state`. onnx: an exported model, by whose
+    `train.onnx` it trains without JAX. certificates: PEM, in place of the system's. probes: in place of those that the
+    policy asks of this machine. told: gets every turn. machine, through: a clock, a way to sleep, random bytes and an
+    httpx transport in place of the machine's, for tests.
     Raises: InputError, CacheError for what cannot be; DeviceError where the state is another process's or damaged.
     """
     of_type("server", server, str)
@@ -296,6 +305,7 @@ def device(
     of_type("operator_key", operator_key, str, NoneType)
     place, address = as_path("state", state), Server.at(server)
     key = None if operator_key is None else _key(operator_key)
+    code = None if enrolment_code is None else _code(as_path("enrolment_code", enrolment_code))
     pem = None if certificates is None else as_path("certificates", certificates)
     if key is None and not (place / RECORD).exists():
         raise InputError(_unpinned(place))
@@ -320,6 +330,7 @@ def device(
             population=population,
             probes=asked,
             machine=machine,
+            code=code,
         )
         for turn in made.turns():
             told(turn)
@@ -339,6 +350,17 @@ def _by_onnx(text: OwnText, onnx: PathLike) -> Trainer:
     from tacit.deployment.client.onnx_training import ByOnnx  # ONNX Runtime is an extra
 
     return ByOnnx(text, onnx)
+
+
+def _code(file: Path) -> str:
+    """An enrolment's, from a file: others see what is on a command line. Raises: InputError for a file without one."""
+    try:
+        code = file.read_text(encoding="ascii").strip()
+    except (OSError, ValueError) as error:
+        raise InputError(f"--enrolment-code '{file}' cannot be read ({error}); give a file with the code.") from None
+    if not CODE.fullmatch(code):
+        raise InputError(f"--enrolment-code '{file}' has no code, which is 20 to 200 characters without spaces.")
+    return code
 
 
 def _key(said: str) -> str:

@@ -8,6 +8,7 @@ and not before.
 """
 
 import fcntl
+import json
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -83,6 +84,16 @@ class DeviceRecord:
         """Remember the head; whether it follows from the last one is the caller's to know."""
         with self._writing():
             self._note("log head", head.model_dump_json())
+
+    @property
+    def tokens(self) -> dict[str, Any]:
+        """What it keeps of the epoch's tokens (`tokens.py`); nothing before the first."""
+        return dict(json.loads(self._about("tokens") or "{}"))
+
+    def keep_tokens(self, kept: dict[str, Any]) -> None:
+        """In place of what was kept; on disk when this returns."""
+        with self._writing():
+            self._note("tokens", json.dumps(kept))
 
     # -- plans ---------------------------------------------------------------------------------------------------------
 

@@ -22,12 +22,15 @@ from pydantic import TypeAdapter, ValidationError
 from tacit.deployment.messages import (
     Answer,
     Assignment,
+    BlindSignatures,
     CheckIn,
     ComeBack,
     ConsistencyProof,
     InclusionProof,
     Problem,
     SignedReceipt,
+    SignedTokenKey,
+    TokenRequest,
 )
 from tacit.errors import InputError, ServerError
 from tacit.extras import of_extra
@@ -47,6 +50,7 @@ USER_AGENT = "tacit-device"
 _ANSWER: TypeAdapter[ComeBack | Assignment] = TypeAdapter(Answer)
 _PROBLEM = TypeAdapter(Problem)
 _RECEIPT = TypeAdapter(SignedReceipt)
+_TOKEN_KEY, _TOKENS = TypeAdapter(SignedTokenKey), TypeAdapter(BlindSignatures)
 _INCLUSION, _CONSISTENCY = TypeAdapter(InclusionProof), TypeAdapter(ConsistencyProof)
 
 
@@ -136,6 +140,15 @@ class Connection:
         """That the log only grew between two sizes. Raises: ServerError."""
         answer = self._asked("GET", f"/v1/log/consistency?first={first}&second={second}")
         return _parsed(_CONSISTENCY, answer, "the proof that the log only grew")
+
+    def token_key(self) -> SignedTokenKey:
+        """By which this epoch's tokens are signed. Raises: ServerError."""
+        return _parsed(_TOKEN_KEY, self._asked("GET", "/v1/tokens/key"), "the key of tokens")
+
+    def blind_signatures(self, request: TokenRequest) -> BlindSignatures:
+        """The tokens of an epoch, blinded. Raises: ServerError."""
+        body, kind = request.model_dump_json().encode(), {"Content-Type": "application/json"}
+        return _parsed(_TOKENS, self._asked("POST", "/v1/tokens", content=body, headers=kind), "the tokens")
 
     def log_entries(self) -> bytes:
         """All entries of the operator's log, a line each. Raises: ServerError."""
@@ -296,11 +309,12 @@ def _check_status(response: "httpx.Response", blocks: Iterator[bytes], allowed: 
             f"the server sends on to another place ({response.status_code}), where no device follows.", final=True
         )
     try:
-        said = _PROBLEM.validate_json(_whole(blocks)).detail
+        problem = _PROBLEM.validate_json(_whole(blocks))
+        said, kind = problem.detail, problem.type
     except ValidationError:
-        said = "no reason in the protocol's form"
+        said, kind = "no reason in the protocol's form", None
     later = response.status_code >= 500 or response.status_code in LATER
-    raise ServerError(f"the server answers {response.status_code}: {said}", final=not later)
+    raise ServerError(f"the server answers {response.status_code}: {said}", final=not later, kind=kind)
 
 
 def _whole(blocks: Iterator[bytes]) -> bytes:
