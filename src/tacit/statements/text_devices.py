@@ -91,7 +91,7 @@ def logged(kept: Mapping[str, Any] | None) -> str:
     )
     return (
         f". What devices were asked is entry {proof['index']:,} of the operator's transparency log (RFC 9162), leaf "
-        f"{kept['leaf']}, under the head of {head['size']:,} entries with the root {head['root']}, signed by the key "
+        f"{kept['leaf']}, under the head of size {head['size']:,} with the root {head['root']}, signed by the key "
         f"{kept['operator']}; a device takes part in no plan that it is not shown there. That the server runs the code "
         f"that the plan names ({plan['code']}) nobody attests (attestation: {plan['attestation']}). {tokens}"
     )
