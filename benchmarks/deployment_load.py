@@ -7,7 +7,9 @@ idle          check-ins a second that are told when to come back, over kept conn
 assignments   tasks given out a second, on SQLite and on PostgreSQL (a server of its own in a throw-away folder)
 round         a round of 500 devices of the 2.4 M network in the clear (each fetches 9.6 MB and sends 9.6 MB), beside
               its floor: a bare asyncio server that sends and reads the same bytes and adds them up
-encoded       the same round of integers (for a sealed one a client's and a server's share: secure_aggregation.py)
+encoded       the same round of integers
+sealed        CPU seconds of a few sealed reports of that size, in a round of 500 with four keepers: a device's,
+              a worker's, the coordinator's; the opening, keepers included; and what the server's are for all 500
 memory        what a worker holds at most in rounds of 100, 1,000 and 5,000 devices, 64 of which send at a time
 start         a worker until it serves; `tacit device --once` until it was told when to come back
 flower        SuperLink with idle nodes that pull messages, with `--peer-python PY`, where PY has flwr
@@ -44,7 +46,7 @@ import numpy as np
 
 CORES, CONNECTIONS, POPULATION, CLIP_NORM = 2, 64, "load", 1.0
 CHECK_IN = {"version": 1, "population": POPULATION, "versions": {"train": 1}, "plans": [], "token": None}
-ROWS = ("idle", "assignments", "round", "encoded", "memory", "start", "flower")
+ROWS = ("idle", "assignments", "round", "encoded", "sealed", "memory", "start", "flower")
 TICKS = os.sysconf("SC_CLK_TCK")
 DISTINCT = 1  # update for all devices of a round: drawing one each would take longer than the round
 
@@ -58,10 +60,11 @@ class Sizes:
     devices: int
     memory_parameters: int
     memory_devices: tuple[int, ...]
+    sealed: int  # reports
 
 
-FULL = Sizes(5.0, 2_378_304, 500, 65_536, (100, 1_000, 5_000))
-SMALL = Sizes(1.0, 50_000, 40, 5_000, (20, 60))
+FULL = Sizes(5.0, 2_378_304, 500, 65_536, (100, 1_000, 5_000), 20)
+SMALL = Sizes(1.0, 50_000, 40, 5_000, (20, 60), 3)
 
 
 def main() -> None:
@@ -81,6 +84,7 @@ def main() -> None:
         "assignments": lambda: assignment_rows(sizes, given.workers),
         "round": lambda: round_rows(sizes, given.workers, encoded=False),
         "encoded": lambda: round_rows(sizes, given.workers, encoded=True),
+        "sealed": lambda: sealed_rows(sizes),
         "memory": lambda: memory_rows(sizes, given.workers),
         "start": start_rows,
         "flower": lambda: flower_rows(sizes, given.peer_python),
@@ -374,6 +378,86 @@ def hashing(size: int) -> float:
     for _ in range(5):
         hashlib.sha256(content).digest()
     return (time.process_time() - began) / 5
+
+
+def sealed_rows(sizes: Sizes) -> Iterator[dict[str, Any]]:
+    """One after another in this process; keepers, which are elsewhere in a round, too."""
+    import tacit
+    from tacit.deployment import assignments, sealed_reports, states
+    from tacit.deployment.blobs import Blobs
+    from tacit.deployment.sealed_rounds import SealedOpening
+    from tacit.deployment.signing import OperatorKey, digest
+    from tacit.deployment.store import Store
+    from tacit.secure_aggregation.sealed_client import sealed_report
+    from tacit.secure_aggregation.sealed_messages import SealedRound, smallest_parameters
+    from tacit.secure_aggregation.secrets import Identity, public_key
+
+    secure = secure_updates(sizes.parameters, sizes.devices)
+    update = np.zeros(sizes.parameters, np.float32)
+    words = secure.encoded(update, norm=np.float32(0), loss=np.float32(0), seed=bytes(32), client=0)
+    with tempfile.TemporaryDirectory(prefix="tacit-load-") as name:
+        folder, key, plan = Path(name), OperatorKey(bytes(32)), a_plan()
+        desks = [tacit.keeper(folder / f"keeper-{number}", least_reports=2) for number in range(4)]
+        keepers = [SealedKeeper(f"keeper {number}", desk) for number, desk in enumerate(desks)]
+        store, blobs = Store.open(f"sqlite:///{folder / 'store.db'}"), Blobs.open(f"file://{folder / 'blobs'}")
+        said = {"population": plan.population, "kind": "train", "plan": key.plan(plan).model_dump_json()}
+        states.enter_run(store, plan.run, **said, plan_digest=digest(plan))
+        lease = states.take_lease(store, plan.run, seconds=300)
+        assert lease is not None
+        served = Server("", key, plan, lease, store, blobs, [], 0.0)
+        task = served.open_round(most=sizes.devices, parameters=sizes.parameters).task
+        private, largest = key.round_key(task), 2 * secure.encoding.largest
+        settings = SealedRound(
+            parameters=smallest_parameters(secure.length, largest, sizes.devices),
+            dimension=secure.length,
+            largest=largest,
+            report_goal=2,
+            most_reports=sizes.devices,
+            corrupt=1,
+            keepers=tuple(bytes.fromhex(desk.identity) for desk in desks),
+            boxes=tuple(bytes.fromhex(desk.box) for desk in desks),
+            server=public_key(private),
+            seed=secrets.token_bytes(32),
+        )
+        sealed, spent = settings.to_bytes().hex(), {"device": 0.0, "worker": 0.0, "coordinator": 0.0}
+        opening = SealedOpening(store, blobs, keepers, task=task, settings=settings, private=private)
+        for number in range(1 + sizes.sealed):  # what the first compiles is not counted
+            began = time.process_time()
+            body = sealed_report(settings, Identity(secrets.token_bytes(32)), words).to_bytes()
+            made = time.process_time()
+            given = assignments.assign(store, task)
+            assert given is not None
+            sealed_reports.check(body, sealed, private)
+            name, where = hashlib.sha256(body).hexdigest(), {"task": task, "assignment": given.id, "worker": "0" * 32}
+            sealed_reports.spool(store, blobs, body, **where, digest=name)
+            kept = time.process_time()
+            opening.add_new(lease)
+            times = {"device": made - began, "worker": kept - made, "coordinator": time.process_time() - kept}
+            if number:
+                spent = {who: spent[who] + seconds / sizes.sealed for who, seconds in times.items()}
+        began = time.process_time()
+        assert np.array_equal(opening.opened(), words * np.uint32(1 + sizes.sealed))
+        opened = time.process_time() - began
+        opening.close()
+        store.close()
+    yield {
+        "reports": sizes.sealed,
+        "report_mb": round(len(body) / 1e6, 2),
+        **{f"{who}_cpu_s": round(seconds, 4) for who, seconds in spent.items()},
+        "opening_cpu_s": round(opened, 2),
+        "server_cpu_s_of_all": round(sizes.devices * (spent["worker"] + spent["coordinator"]) + opened, 1),
+    }
+
+
+@dataclass
+class SealedKeeper:
+    """In this process."""
+
+    name: str
+    desk: Any
+
+    def ask(self, messages: Any) -> Any:
+        return self.desk.answers_at_once(messages)
 
 
 def one_round(server: Server, devices: int, parameters: int, *, encoded: bool) -> dict[str, Any]:
