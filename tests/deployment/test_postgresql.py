@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -11,11 +12,13 @@ from hypothesis.stateful import run_state_machine_as_test
 from sqlalchemy import create_engine
 from tests.deployment.stores import Clock, PostgreSQL, opened_round, postgresql, postgresql_programs, with_run
 from tests.deployment.test_states import Rounds
+from tests.deployment.test_transparency import SignsOnce, entry
 
 from tacit.deployment.assignments import Answer, Assigned, assign, receive
 from tacit.deployment.schema import metadata
 from tacit.deployment.states import attempt_of
 from tacit.deployment.store import Store
+from tacit.deployment.transparency import Log, LogView
 from tacit.errors import StoreError
 
 pytestmark = pytest.mark.long
@@ -101,4 +104,30 @@ def test_what_is_durable_waits_for_the_disk(server: PostgreSQL, durable: bool, l
     store = Store.open(server.new_database())
     with store.writing(durable=durable) as connection:
         assert connection.exec_driver_sql("SHOW synchronous_commit").scalar_one() == level
+    store.close()
+
+
+def test_coordinators_that_enter_at_once_sign_one_head_for_each_size(server: PostgreSQL, tmp_path: Path) -> None:
+    """Threads with connections of their own, one file and one key."""
+    url, key = server.new_database(), SignsOnce()
+    stores = [Store.open(url) for _ in range(4)]
+
+    def enter(worker: int) -> None:
+        for number in range(5):
+            Log(stores[worker], key, tmp_path / "operator.log").append(entry(10 * worker + number))
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(enter, range(4)))
+    text = LogView(stores[0]).text()
+    assert len(set(text.splitlines())) == 20 == len(key.signed) and text == (tmp_path / "operator.log").read_text()
+    for store in stores:
+        store.close()
+
+
+def test_a_token_that_many_show_at_once_takes_one_place(server: PostgreSQL) -> None:
+    store = Store.open(server.new_database(), clock=Clock())
+    attempt = opened_round(store, with_run(store), most=40, goal=30)
+    with ThreadPoolExecutor(8) as threads:
+        given = list(threads.map(lambda _: assign(store, attempt.task, token_hash="ab" * 32), range(16)))
+    assert sum(each is not None for each in given) == 1 == attempt_of(store, attempt.task).assigned
     store.close()

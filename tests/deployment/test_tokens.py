@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from tests.deployment.client.made import Wire
 from tests.deployment.served import KEY, Served, check_in, served
 
+from tacit.deployment.assignments import assign
 from tacit.deployment.client.record import DeviceRecord, opened
 from tacit.deployment.client.tokens import checked_in
 from tacit.deployment.client.transport import Connection, Server, connected
@@ -218,3 +220,10 @@ def test_what_a_worker_answers_to_what_is_no_request(worker: Served, tmp_path: P
     (tmp_path / "off").mkdir()
     off = served(tmp_path / "off")
     assert off.asks(lambda client: client.get("/v1/tokens/key")).status_code == 404
+
+
+def test_a_token_that_many_show_at_once_takes_one_place(worker: Served) -> None:
+    task = worker.task.task
+    with ThreadPoolExecutor(4) as threads:
+        given = list(threads.map(lambda _: assign(worker.store, task, token_hash="ab" * 32), range(8)))
+    assert sum(each is not None for each in given) == 1 == worker.attempt().assigned
