@@ -78,6 +78,7 @@ def main() -> None:
     if given.play:
         print(json.dumps(PLAYED[given.play](**json.loads(sys.stdin.readline()))), flush=True)
         return
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # a PostgreSQL and a tiny cache are made as tests make them
     sizes = SMALL if given.small else FULL
     rows: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {
         "idle": lambda: idle_rows(sizes),
@@ -333,7 +334,6 @@ def assignment_rows(sizes: Sizes, workers: int) -> Iterator[dict[str, Any]]:
         time.sleep(0.5)  # workers look into the store
         found = loaded(server, sizes, kept=True, what="assignment")
         yield {"store": "SQLite", "workers": workers, "goal": 500, **found}
-    sys.path.insert(0, str(Path(__file__).parents[1]))
     from tests.deployment.stores import postgresql, postgresql_programs
 
     programs = postgresql_programs()
