@@ -138,7 +138,8 @@ def _checked_url(url: str) -> URL:
 
 def _engine(url: URL, *, durable: bool) -> Engine:
     if url.get_backend_name() == "postgresql":
-        engine = create_engine(url, pool_size=CONNECTIONS, max_overflow=CONNECTIONS)
+        # whether a connection outlived its server is asked first, but for what is done thousands of times a second
+        engine = create_engine(url, pool_size=CONNECTIONS, max_overflow=CONNECTIONS, pool_pre_ping=durable)
         settings = [] if durable else ["SET synchronous_commit TO OFF"]
     else:
         engine = create_engine(url, connect_args={"timeout": PATIENCE, "check_same_thread": False})
