@@ -460,7 +460,7 @@ class SealedKeeper:
         return self.desk.answers_at_once(messages)
 
 
-def one_round(server: Server, devices: int, parameters: int, *, encoded: bool) -> dict[str, Any]:
+def one_round(server: Server, devices: int, parameters: int, *, encoded: bool, at_once: int = 16) -> dict[str, Any]:
     """From the first assignment to the bound sum: one that needs a report of every device."""
     import jax.numpy as jnp
 
@@ -469,7 +469,7 @@ def one_round(server: Server, devices: int, parameters: int, *, encoded: bool) -
     from tacit.privacy.separation import DeviceSeparation
     from tacit.training import ClientTraining, TrainingTask
 
-    times = RoundTimes(over_selection=1.0, selecting=600.0, reporting=600.0, pause=0.0, poll=0.02, attempts=1)
+    times = RoundTimes(over_selection=1.0, selecting=600.0, reporting=600.0, pause=0.0, poll=0.1, attempts=1)
     collector = ServedCollector(server.store, server.blobs, server.key, times=times)
     collector.serve(server.plan, server.lease)
     task = TrainingTask(
@@ -488,7 +488,7 @@ def one_round(server: Server, devices: int, parameters: int, *, encoded: bool) -
     thread.start()
     while not states.attempts(server.store, server.plan.run):
         time.sleep(0.01)
-    swarm = swarm_of(server, devices)
+    swarm = swarm_of(server, devices, at_once)
     while states.attempts(server.store, server.plan.run)[0].assigned == 0:
         time.sleep(0.005)
         assert swarm.poll() is None, "the swarm ended"
@@ -515,7 +515,7 @@ def secure_updates(parameters: int, devices: int) -> Any:
     return RoundEncoding(encoding=encoding, signs=bytes(32), clip_estimate=None, loss_bound=None, threshold=devices)
 
 
-def swarm_of(server: Server, devices: int, at_once: int = 16) -> "subprocess.Popen[str]":
+def swarm_of(server: Server, devices: int, at_once: int) -> "subprocess.Popen[str]":
     """Devices that come at once and hardly wait, as a process."""
     command = [sys.executable, "-m", "tacit.deployment.swarm", "--server", server.url]
     command += ["--operator-key", server.key.public, "--population", POPULATION, "--devices", str(devices)]
@@ -624,7 +624,7 @@ def memory_rows(sizes: Sizes, workers: int) -> Iterator[dict[str, Any]]:
     for devices in sizes.memory_devices:
         with serving(workers) as server:
             resting = [round(peak_of(pid)) for pid in server.workers]
-            server_round = one_round(server, devices, sizes.memory_parameters, encoded=False)
+            server_round = one_round(server, devices, sizes.memory_parameters, encoded=False, at_once=64)
         yield {
             "devices": devices,
             "parameters": sizes.memory_parameters,

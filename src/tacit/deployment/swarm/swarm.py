@@ -21,6 +21,7 @@ from tacit.deployment.swarm.reports import Drawn, Reports
 from tacit.errors import InputError, ServerError
 from tacit.extras import of_extra
 
+LOOK_S = 0.05  # between two looks whether it is to end
 NOBODY = "0" * 32  # in an assignment's place
 
 
@@ -72,19 +73,22 @@ class Swarm:
 
     async def live(self, seconds: float, until: Callable[[], bool] = lambda: False) -> None:
         """The same in the caller's event loop. Raises: what a device raised, which is an error of this program."""
-        lives = [asyncio.create_task(device.live()) for device in self.devices]
+        lives, ended = [asyncio.create_task(device.live()) for device in self.devices], asyncio.Event()
+        for each in lives:
+            each.add_done_callback(lambda _: ended.set())
         try:
             async with asyncio.timeout(seconds):
-                while not until():
-                    done, _ = await asyncio.wait(lives, timeout=0.05, return_when=asyncio.FIRST_EXCEPTION)
-                    for each in done:
-                        await each
+                while not until() and not ended.is_set():
+                    await asyncio.sleep(LOOK_S)
         except TimeoutError:
             pass
         finally:
             for each in lives:
                 each.cancel()
-            await asyncio.gather(*lives, return_exceptions=True)
+            results = await asyncio.gather(*lives, return_exceptions=True)
+        for result in results:
+            if isinstance(result, Exception):  # cancelled ones are none
+                raise result
 
     # -- what devices share --------------------------------------------------------------------------------------------
 
