@@ -19,8 +19,11 @@ TOKEN = "TACIT_ADMIN_TOKEN"
 
 @command
 def serve(
-    recipes: Annotated[list[Path], typer.Argument(help="Recipes with a section [deployment] (docs/recipes.md).")],
     out: Annotated[Path, typer.Option(help="Its folder: runs/NAME, and what is not named below; made if missing.")],
+    recipes: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Recipes with a section [deployment] (docs/recipes.md); none: workers alone."),
+    ] = None,
     store: Annotated[
         str | None, typer.Option(help="sqlite:///PATH or postgresql://...", show_default="OUT/store.db")
     ] = None,
@@ -56,7 +59,7 @@ def serve(
         complaints.print(str(told))
 
     result = tacit.serve(
-        recipes,
+        recipes or [],
         out,
         store=store,
         blobs=blobs,
