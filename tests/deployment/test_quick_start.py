@@ -44,6 +44,11 @@ def test_a_seed_that_every_device_would_get_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "served").exists()
 
 
+def test_without_a_recipe_it_is_told_whose_rounds_workers_answer_for(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="give one or more, or --store, --blobs and --operator-key"):
+        tacit.serve([], tmp_path / "served", store=f"sqlite:///{tmp_path / 'store.db'}")
+
+
 @pytest.mark.long
 def test_the_commands_of_the_page_lead_to_a_verified_statement(tmp_path: Path) -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -55,25 +60,23 @@ def test_the_commands_of_the_page_lead_to_a_verified_statement(tmp_path: Path) -
     done("tacit demo --quick")
     for begins in ("tacit recipe show", "tacit export"):
         done(of_the_page(begins))
-    said = (tmp_path / "serve.log").open("w", encoding="utf-8")
-    server = subprocess.Popen(shlex.split(of_the_page("tacit serve")), stderr=said, stdout=said, **where)  # type: ignore[call-overload]
-    devices = None
-    try:
-        until(tmp_path / "served" / "operator.pub", server)
-        heard = (tmp_path / "devices.log").open("w", encoding="utf-8")
-        devices = subprocess.Popen(
-            ["bash", "-c", of_the_page("for client")], stderr=heard, stdout=heard, start_new_session=True, **where
-        )  # type: ignore[call-overload]
-        assert server.wait(PATIENCE) == 0, (tmp_path / "serve.log").read_text()
-    finally:
-        if devices is not None:
-            os.killpg(devices.pid, signal.SIGTERM)
-            devices.wait(PATIENCE)
-        server.terminate()
-        server.wait(PATIENCE)
+    with (tmp_path / "serve.log").open("w") as said, (tmp_path / "devices.log").open("w") as heard:
+        server = subprocess.Popen(shlex.split(of_the_page("tacit serve")), stderr=said, stdout=said, **where)  # type: ignore[call-overload]
+        devices = None
+        try:
+            until(tmp_path / "served" / "operator.pub", server)
+            loop = ["bash", "-c", of_the_page("for client")]
+            devices = subprocess.Popen(loop, stderr=heard, stdout=heard, start_new_session=True, **where)  # type: ignore[call-overload]
+            assert server.wait(PATIENCE) == 0, (tmp_path / "serve.log").read_text()
+        finally:
+            if devices is not None:
+                os.killpg(devices.pid, signal.SIGTERM)
+                devices.wait(PATIENCE)
+            server.terminate()
+            server.wait(PATIENCE)
     told = (tmp_path / "devices.log").read_text()
     assert "Traceback" not in told and told.count("the operator signed for it") >= 12, told
-    for begins in ("tacit verify served", "tacit account run served", "tacit suggest served"):
+    for begins in ("tacit verify served", "tacit account run served"):
         done(of_the_page(begins))
 
 

@@ -21,7 +21,7 @@ from tacit.deployment.log_entries import plan_entry
 from tacit.deployment.logged_run import keep_logged, log_lines
 from tacit.deployment.messages import RoundTask
 from tacit.deployment.plans import plan_of
-from tacit.deployment.signing import digest
+from tacit.deployment.signing import OperatorKey, digest
 from tacit.deployment.store import Store
 from tacit.deployment.transparency import Log
 from tacit.errors import InputError, RunError
@@ -102,6 +102,8 @@ def test_the_log_of_a_served_run_is_named_and_checked(asked: Recipe, tmp_path: P
             signed = KEY.plan(plan_of(run))
             proof = log.append(plan_entry(digest(signed.plan)))
             keep_logged(run, signed, proof, KEY)
+            with pytest.raises(InputError, match="put the file of that key back"):
+                keep_logged(run, signed, proof, OperatorKey(bytes(32)))
         log.append(plan_entry("cd" * 32))
     said = tacit.statement(out).markdown()
     assert "entry 1 of the operator's transparency log" in said and proof.head.head.root in said

@@ -31,8 +31,15 @@ class LoggedRun(Document):
 
 
 def keep_logged(run: Run, signed: SignedPlan, proof: InclusionProof, key: OperatorKey) -> None:
-    """In the folder of an open run, once: where it was entered first stays."""
-    if LOGGED not in run.notes:
+    """In the folder of an open run, once: where it was entered first stays. Raises: InputError for another operator."""
+    if LOGGED in run.notes:
+        began = str(run.notes[LOGGED]["operator"])
+        if began != key.public:
+            raise InputError(
+                f"the run '{run.path}' began with the operator's key {began[:16]}..., which its devices have pinned, "
+                f"and this one is {key.public[:16]}...; put the file of that key back (--operator-key)."
+            )
+    else:
         leaf = leaf_of(plan_entry(digest(signed.plan))).hex()
         kept = LoggedRun(operator=key.public, leaf=leaf, signed_plan=signed, proof=proof)
         run.note(LOGGED, kept.model_dump(mode="json"))

@@ -116,7 +116,8 @@ def serve(
 ) -> ServeResult:
     """Serve devices until every recipe is trained, or until `stop` is set (SIGTERM and Ctrl-C set it too).
 
-    recipes: none makes workers alone, for the rounds of coordinators elsewhere that share store, blobs and key. out: a folder for what is not given otherwise: `runs/NAME`, the run folder of each recipe, gone on with where it is
+    recipes: none makes workers alone, for the rounds of coordinators elsewhere that share store, blobs and key.
+    out: a folder for what is not given otherwise: `runs/NAME`, the run folder of each recipe, gone on with where it is
     there; `store.db`; `blobs`; `operator.key`, made where there is none, and `operator.pub`, which devices pin. data: a
     cache in place of the recipes' own. admin_token: of those who may pause and resume runs by HTTP; without it nobody
     may. enrolment_codes: a file with a secret code for each device, a line each: whoever has one may take part, and
@@ -136,8 +137,8 @@ def serve(
     asked = _asked(recipes, None if data is None else as_path("data", data).absolute())
     if not asked and None in (store, blobs, operator_key):
         raise InputError(
-            "there is no recipe to serve; give one or more, or --store, --blobs and --operator-key of a server elsewhere, "
-            "whose rounds workers here are to answer for."
+            "there is no recipe to serve; give one or more, or --store, --blobs and --operator-key of a server "
+            "elsewhere, whose rounds workers here are to answer for."
         )
     shared = Shared(
         store=store or f"sqlite:///{folder / 'store.db'}",
