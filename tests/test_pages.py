@@ -27,7 +27,6 @@ NOT_RUN = {
     "pip install": "it needs a package index",
     "python benchmarks/": "an hour and more, or corpora that are not shipped",
     "python after/benchmarks/": "the same",
-    "python -m tacit.deployment.swarm": "it needs a server; tests/deployment/test_swarm.py runs one",
     "git worktree": "part of such a benchmark",
     "export RAY": "it belongs to the next two",
     "ray": "it needs the machines of a cluster; tests/training/test_workers_ray_run.py trains on one of this machine",
