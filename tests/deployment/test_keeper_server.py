@@ -19,7 +19,7 @@ from tests.deployment.stores import quick_folder
 from tests.deployment.test_sealed_rounds import SEED, SealedFleet, a_task, assert_one_set_is_signed, assert_sum_of
 
 import tacit
-from tacit.deployment.keeper_server import KeeperFront, listen
+from tacit.deployment.keeper_server import KeeperAddress, KeeperFront, operator_of
 from tacit.deployment.keepers import PATH, HttpKeeper, framed, signed_for_keeper, unframed
 from tacit.deployment.messages import Problem
 from tacit.deployment.sealed_rounds import KeeperAway
@@ -63,7 +63,9 @@ class Small:
 
 
 def over_http(desk: KeeperDesk) -> HttpKeeper:
-    return HttpKeeper("http://keeper", bytes.fromhex(desk.identity), KEY, Through(KeeperFront(desk, KEY.public)))
+    return HttpKeeper(
+        "http://keeper", bytes.fromhex(desk.identity), KEY, Through(KeeperFront(desk, operator_of(KEY.public)))
+    )
 
 
 @pytest.fixture
@@ -114,7 +116,7 @@ def test_nobody_but_its_operator_drives_it(small: Small, tmp_path: Path) -> None
 def test_what_a_stranger_sends_is_not_read(small: Small) -> None:
     read: list[bytes] = []
 
-    app = KeeperFront(small.desk, KEY.public).application()
+    app = KeeperFront(small.desk, operator_of(KEY.public)).application()
     sent: list[dict[str, object]] = []
 
     async def receive() -> dict[str, object]:
@@ -155,14 +157,18 @@ def test_a_keeper_that_does_not_answer_is_away(small: Small) -> None:
         HttpKeeper("http://127.0.0.1:1", bytes(32), KEY).ask([b"x"])
 
 
-def test_a_key_that_is_none_is_refused(small: Small) -> None:
+def test_a_place_to_listen_that_is_none_is_refused_before_there_is_a_keeper(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="64 hexadecimal digits"):
-        KeeperFront(small.desk, "12")
+        KeeperAddress.of("12", port=0)
+    words = [sys.executable, "-m", "tacit", "keeper", "--state", str(tmp_path / "new"), "--least-reports", "2"]
+    asked = subprocess.run([*words, "--tls-cert", "no.pem"], capture_output=True, text=True)
+    assert asked.returncode == 2 and "give both --port and --operator-key" in " ".join(asked.stderr.split())
+    assert not asked.stdout and not (tmp_path / "new").exists()
 
 
 def test_one_folder_is_one_process_s(small: Small) -> None:
     with small.desk.alone(), pytest.raises(InputError, match="another process runs the keeper"):
-        listen(small.desk, KEY.public, port=0)
+        KeeperAddress.of(KEY.public, port=0).listen(small.desk)
 
 
 def test_as_a_process(tmp_path: Path) -> None:

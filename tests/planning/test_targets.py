@@ -145,3 +145,9 @@ def test_seven_steps_in_their_order(name: str, most: int | None, speed: float | 
     told = " ".join(sentence for step in steps for sentence in step.sentences)
     assert "None" not in told
     assert "nan" not in told
+
+
+@pytest.mark.parametrize("zcdp", [0.0, -1.0, float("nan")])
+def test_a_target_that_nothing_reaches_is_none(zcdp: float) -> None:
+    with pytest.raises(InputError, match="is no target; give a number above 0"):
+        Goal.of(zcdp=zcdp, delta=1e-10)

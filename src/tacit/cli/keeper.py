@@ -33,12 +33,15 @@ def keeper(
     standard output the answer to it, empty where there is none (docs/secure-aggregation-protocols.md). Standard error
     shows its public keys, and why it refused what it did.
     """
+    front = None
+    if (port, operator_key, host, tls_cert, tls_key, behind_proxy) != (None, None, "127.0.0.1", None, None, False):
+        from tacit.deployment.keeper_server import KeeperAddress
+
+        front = KeeperAddress.of(operator_key, port, host, tls_cert, tls_key, behind_proxy=behind_proxy)
     desk = tacit.keeper(state, least_reports=least_reports, clients=clients, contributors=contributors)
     typer.echo(desk, err=True)
-    if (port, operator_key, host, tls_cert, tls_key, behind_proxy) != (None, None, "127.0.0.1", None, None, False):
-        from tacit.deployment.keeper_server import listen
-
-        listen(desk, operator_key, port, host, tls_cert, tls_key, behind_proxy=behind_proxy, told=complaints.print)
+    if front is not None:
+        front.listen(desk, told=complaints.print)
         return
     sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr]  # what is no text is refused as no base64
     if sys.stdin.isatty():

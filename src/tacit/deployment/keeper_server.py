@@ -9,7 +9,7 @@ from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
-from typing import IO
+from typing import IO, NamedTuple, Self
 
 import uvicorn
 from cryptography.exceptions import InvalidSignature
@@ -37,17 +37,12 @@ HEX = frozenset("0123456789abcdef")
 class KeeperFront:
     """What a keeper answers over HTTP."""
 
-    def __init__(self, desk: KeeperDesk, operator: str, refused: Callable[[str], None] = lambda why: None) -> None:
-        """operator: the public key, 64 hexadecimal digits, of the one who may drive it; refused: told why what was.
-
-        Raises: InputError.
-        """
+    def __init__(
+        self, desk: KeeperDesk, operator: Ed25519PublicKey, refused: Callable[[str], None] = lambda why: None
+    ) -> None:
+        """operator: the key of the one who may drive it; refused: told why a message was."""
         self._told = refused
-        if not HEX_64.fullmatch(operator):
-            raise InputError(
-                f"--operator-key {operator[:70]!r} is no key; give the 64 hexadecimal digits that `tacit serve` shows."
-            )
-        self._desk, self._operator = desk, Ed25519PublicKey.from_public_bytes(bytes.fromhex(operator))
+        self._desk, self._operator = desk, operator
         self._identity = bytes.fromhex(desk.identity)
 
     def application(self) -> Starlette:
@@ -119,44 +114,65 @@ async def _no_such(request: Request, error: Exception) -> Response:
     return await _refused(request, Refused(kind, f"{request.method} of this path is nothing that a keeper has."))
 
 
-def listen(
-    desk: KeeperDesk,
-    operator_key: str | None,
-    port: int | None,
-    host: str = HOST,
-    tls_certificate: Path | None = None,
-    tls_key: Path | None = None,
-    *,
-    behind_proxy: bool = False,
-    told: Callable[[str], None] = lambda line: None,
-) -> None:
-    """Until SIGTERM or Ctrl-C. Raises: InputError where another process runs the keeper, or nothing can be listened on.
-
-    operator_key: the public key, 64 hexadecimal digits, of whose server it answers; told: lines for whoever runs it,
-    where it listens and why it did not follow a message.
-    """
-    if port is None or operator_key is None:
+def operator_of(key: str) -> Ed25519PublicKey:
+    """The public key that 64 hexadecimal digits say. Raises: InputError."""
+    if not HEX_64.fullmatch(key):
         raise InputError(
-            "a keeper that listens answers one operator alone; give both --port and --operator-key, or no option of "
-            "these and of --host, --tls-cert, --tls-key and --behind-proxy."
+            f"--operator-key {key[:70]!r} is no key; give the 64 hexadecimal digits that `tacit serve` shows."
         )
-    address = Address(host=host, port=port, tls_certificate=tls_certificate, tls_key=tls_key, behind_proxy=behind_proxy)
-    front = KeeperFront(desk, operator_key, lambda why: told(f"refused: {why}"))
-    with desk.alone(), address.listening() as listener:
-        told(f"listening at {address.url(listener)}")
-        config = uvicorn.Config(
-            front.application(),
-            http=Connection,
-            ws="none",
-            lifespan="off",
-            access_log=False,
-            log_config=None,
-            server_header=False,
-            date_header=False,
-            proxy_headers=False,
-            limit_concurrency=CONNECTIONS,
-            timeout_keep_alive=KEEP_ALIVE_S,
-            ssl_certfile=address.tls_certificate,
-            ssl_keyfile=address.tls_key,
+    return Ed25519PublicKey.from_public_bytes(bytes.fromhex(key))
+
+
+class KeeperAddress(NamedTuple):
+    """Where a keeper listens, and whose server it answers: checked before there is a keeper."""
+
+    operator: Ed25519PublicKey
+    address: Address
+
+    @classmethod
+    def of(
+        cls,
+        operator_key: str | None,
+        port: int | None,
+        host: str = HOST,
+        tls_certificate: Path | None = None,
+        tls_key: Path | None = None,
+        *,
+        behind_proxy: bool = False,
+    ) -> Self:
+        """operator_key: the public key, 64 hexadecimal digits, of whose server it answers. Raises: InputError."""
+        if port is None or operator_key is None:
+            raise InputError(
+                "a keeper that listens answers one operator alone; give both --port and --operator-key, or no option "
+                "of these and of --host, --tls-cert, --tls-key and --behind-proxy."
+            )
+        where = Address(
+            host=host, port=port, tls_certificate=tls_certificate, tls_key=tls_key, behind_proxy=behind_proxy
         )
-        uvicorn.Server(config).run(sockets=[listener])
+        return cls(operator_of(operator_key), where)
+
+    def listen(self, desk: KeeperDesk, *, told: Callable[[str], None] = lambda line: None) -> None:
+        """Until SIGTERM or Ctrl-C. told: lines for whoever runs it, where it listens and why it refused a message.
+
+        Raises: InputError where another process runs the keeper, or nothing can be listened on.
+        """
+        address = self.address
+        front = KeeperFront(desk, self.operator, lambda why: told(f"refused: {why}"))
+        with desk.alone(), address.listening() as listener:
+            told(f"listening at {address.url(listener)}")
+            config = uvicorn.Config(
+                front.application(),
+                http=Connection,
+                ws="none",
+                lifespan="off",
+                access_log=False,
+                log_config=None,
+                server_header=False,
+                date_header=False,
+                proxy_headers=False,
+                limit_concurrency=CONNECTIONS,
+                timeout_keep_alive=KEEP_ALIVE_S,
+                ssl_certfile=address.tls_certificate,
+                ssl_keyfile=address.tls_key,
+            )
+            uvicorn.Server(config).run(sockets=[listener])

@@ -30,6 +30,8 @@ class Goal:
     most: int | None = None
 
     def __post_init__(self) -> None:
+        if not self.zcdp > 0:
+            raise InputError(f"zcdp={self.zcdp:g} is no target; give a number above 0.")
         if not 0 < self.delta < 1:
             raise InputError(f"delta={self.delta} is not a probability between 0 and 1; give for example 1e-10.")
 
