@@ -385,6 +385,7 @@ WITH_A_NETWORK = {  # the settings of a network come with JAX: only ever shorter
         "typing_record",
         "typing_run",
         "typing_test",
+        "typing_workers",
     ),
     *("training_refusals", "training_run", "tune", "tune_recipes", "tuning_result"),
 }

@@ -34,6 +34,7 @@ def a_plan(**changed: Any) -> Plan:
         "aggregation": aggregation,
         "vocabulary": "cd" * 32,
         "attestation": "none",
+        "enrolment": "none",
     }
     return Plan(**fields | changed)
 

@@ -103,7 +103,7 @@ def test_the_log_of_a_served_run_is_named_and_checked(asked: Recipe, tmp_path: P
             proof = log.append(plan_entry(digest(signed.plan)))
             keep_logged(run, signed, proof, KEY)
             with pytest.raises(InputError, match="put the file of that key back"):
-                keep_logged(run, signed, proof, OperatorKey(bytes(32)))
+                keep_logged(run, signed, proof, OperatorKey(bytes([1] * 32)))
         log.append(plan_entry("cd" * 32))
     said = tacit.statement(out).markdown()
     assert "entry 1 of the operator's transparency log" in said and proof.head.head.root in said

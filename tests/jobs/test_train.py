@@ -16,6 +16,7 @@ from tacit.compute import Hardware
 from tacit.compute.profile import PHASES
 from tacit.data import Cache
 from tacit.errors import CacheError, InputError, ParticipationError, RunError, TacitError, TrainingError
+from tacit.jobs import training_refusals
 from tacit.jobs import training_run as trainer
 from tacit.jobs.account import strategy_from_file
 from tacit.jobs.training_run import begin, carry_on
@@ -447,9 +448,9 @@ def test_a_run_stays_in_the_precision_it_began_in(
     cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin(recipe(cache, client={"precision": "bfloat16"}), tmp_path / "run").close()
-    monkeypatch.setattr(trainer, "precision_of", lambda *_: "bfloat16")  # a processor with units
+    monkeypatch.setattr(training_refusals, "precision_of", lambda *_: "bfloat16")  # a processor with units
     go_on(tmp_path / "run", until=1)
-    monkeypatch.setattr(trainer, "precision_of", lambda *_: "float32")
+    monkeypatch.setattr(training_refusals, "precision_of", lambda *_: "float32")
     with pytest.raises(RunError, match="began in bfloat16 and this processor computes it in float32"):
         go_on(tmp_path / "run")
 

@@ -115,7 +115,7 @@ COMMANDS = {
     ),
     "keeper": at(
         "keeper:keeper",
-        "Keep shares of clients' keys, and open the sum of one agreed set a round: base64 lines in, base64 lines out.",
+        "Keep shares of clients' keys, and open the sum of one agreed set a round: by HTTP, or by base64 lines.",
     ),
     "serve": at(
         "serve:serve",

@@ -27,7 +27,7 @@ def keeper(
     tls_key: TlsKey = None,
     behind_proxy: BehindProxy = False,
 ) -> None:
-    """Keep shares of clients' keys, and open the sum of one agreed set a round: by HTTP, or base64 lines in and out.
+    """Keep shares of clients' keys, and open the sum of one agreed set a round: by HTTP, or by base64 lines.
 
     With --port it answers the server of one operator. Without, each line of standard input is a message, each line of
     standard output the answer to it, empty where there is none (docs/secure-aggregation-protocols.md). Standard error

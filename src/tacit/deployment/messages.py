@@ -91,7 +91,7 @@ class Plan(Document):
     aggregation: Aggregation
     vocabulary: Digest
     attestation: Literal["none"]
-    enrolment: Literal["none", "tokens"] = "none"  # tokens: a device shows a single-use token for every task
+    enrolment: Literal["none", "tokens"]  # tokens: a device shows a single-use token for every task
 
 
 class SignedPlan(Document):

@@ -101,6 +101,7 @@ def a_plan(vocabulary: str, *, text: str | None = None, privacy: dict[str, Any] 
         "aggregation": Aggregation(kind="plain", threshold=2, keepers=(), boxes=(), corrupt=0, contributors=()),
         "vocabulary": vocabulary,
         "attestation": "none",
+        "enrolment": "none",
     }
     return Plan(**values | changed)
 
