@@ -207,6 +207,7 @@ def a_plan() -> Any:
         aggregation=Aggregation(kind="plain", threshold=2, keepers=(), boxes=(), corrupt=0, contributors=()),
         vocabulary="00" * 32,
         attestation="none",
+        enrolment="none",
     )
 
 
