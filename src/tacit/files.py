@@ -8,9 +8,12 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from tacit.errors import InputError
+
+if TYPE_CHECKING:
+    import sqlite3
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
@@ -88,6 +91,19 @@ def sync_folder(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def transaction(database: "sqlite3.Connection") -> Iterator[None]:
+    """All that is written in it is in the database when it ends, or nothing of it is; nobody else writes meanwhile."""
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        database.execute("COMMIT")
+    except BaseException:
+        if database.in_transaction:
+            database.execute("ROLLBACK")
+        raise
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from tacit.deployment.bodies import Report
 from tacit.deployment.log_entries import plan_entry
 from tacit.deployment.logged_run import keep_logged, log_lines
 from tacit.deployment.messages import RoundTask
-from tacit.deployment.plans import plan_of
+from tacit.deployment.plans import _published, plan_of
 from tacit.deployment.signing import OperatorKey, digest
 from tacit.deployment.store import Store
 from tacit.deployment.transparency import Log
@@ -166,3 +166,21 @@ def test_a_folder_restored_from_an_older_copy_releases_nothing_again(asked: Reci
             trained(asked, tmp_path / "older", fleet)
         with Run.open(tmp_path / "older") as run:
             assert run.steps_done == 2
+
+
+def test_a_plan_says_no_place_of_the_server(asked: Recipe, tmp_path: Path) -> None:
+    """Devices read the recipe in it: caches, budgets and first models have names, and lie where they lie."""
+    with quick_folder() as folder:
+        fleet = Fleet(folder)
+        fleet.reports = of_its_device
+        tacit.train(asked, tmp_path / "run", collector=fleet.collector(), hardware=ONE, until=1)
+    with Run.open(tmp_path / "run") as run:
+        assert str(tmp_path.parent) in run.settings and str(tmp_path.parent) not in plan_of(run).recipe
+    placed = asked.model_copy(
+        update={
+            "model": asked.model.model_copy(update={"init": Path("/secret/start")}),
+            "privacy": asked.privacy.model_copy(update={"population": Path("/secret/people")}),
+        }
+    )
+    text = _published(placed).to_toml()
+    assert "/secret" not in text and "start" in text and "people" in text

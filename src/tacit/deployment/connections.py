@@ -71,3 +71,15 @@ class Connection(HttpToolsProtocol):
         self._head_timer = None
         if not self.transport.is_closing():
             self.transport.abort()
+
+
+# What every listener of ours tells uvicorn: such connections, nothing of strangers in a log, nothing of itself said.
+LISTENER: dict[str, Any] = {
+    "http": Connection,
+    "ws": "none",
+    "access_log": False,
+    "log_config": None,
+    "server_header": False,
+    "date_header": False,
+    "proxy_headers": False,
+}

@@ -21,7 +21,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tacit.deployment.address import HOST, Address
-from tacit.deployment.connections import Connection
+from tacit.deployment.connections import LISTENER
 from tacit.deployment.keepers import IN_MEMORY, MOST_BODY, PATH, framed, signed_for_keeper, unframed
 from tacit.deployment.problems import MEDIA_TYPE, Refused
 from tacit.deployment.receiving import HEX_64, LENGTH
@@ -162,17 +162,11 @@ class KeeperAddress(NamedTuple):
             told(f"listening at {address.url(listener)}")
             config = uvicorn.Config(
                 front.application(),
-                http=Connection,
-                ws="none",
                 lifespan="off",
-                access_log=False,
-                log_config=None,
-                server_header=False,
-                date_header=False,
-                proxy_headers=False,
                 limit_concurrency=CONNECTIONS,
                 timeout_keep_alive=KEEP_ALIVE_S,
                 ssl_certfile=address.tls_certificate,
                 ssl_keyfile=address.tls_key,
+                **LISTENER,
             )
             uvicorn.Server(config).run(sockets=[listener])

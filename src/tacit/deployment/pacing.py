@@ -8,7 +8,7 @@ Shape: arXiv:1902.01046, Section 2.3.
 
 from typing import NamedTuple
 
-CHECK_INS = 1000.0  # a second, of a whole population: a third of what two cores answer
+CHECK_INS = 1000.0  # a second, of a whole population: a tenth of what two cores answer (docs/results/deployment.md)
 LEAST_S, MOST_S = 6.0, 172_800.0  # of T; what more than two days apart comes hardly ever finds a round
 UNKNOWN_S = 30.0  # T of a population whose runs, and whose size, are not known (yet)
 

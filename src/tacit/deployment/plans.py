@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Literal
 
+from pydantic import BaseModel
+
 from tacit.deployment.messages import Aggregation, Plan, Privacy, Separation
 from tacit.deployment.signing import code_digest
 from tacit.errors import InputError
@@ -79,6 +81,10 @@ def _most(kept: DeviceSeparation, rounds: int) -> int | None:
 
 
 def _published(recipe: Recipe) -> Recipe:
-    """The same without this machine's folders."""
-    cache = Path(Path(recipe.data.cache).name)
-    return recipe.model_copy(update={"data": recipe.data.model_copy(update={"cache": cache})})
+    """The same with files and folders by their names: where they lie on this machine is no device's business."""
+    sections = {}
+    for name, section in recipe:
+        if isinstance(section, BaseModel):
+            named = {field: Path(value.name) for field, value in section if isinstance(value, Path)}
+            sections[name] = section.model_copy(update=named)
+    return recipe.model_copy(update=sections)

@@ -12,7 +12,7 @@ from pathlib import Path
 import uvicorn
 
 from tacit.deployment.blobs import Blobs
-from tacit.deployment.connections import Connection
+from tacit.deployment.connections import LISTENER
 from tacit.deployment.partial_sums import PartialSums
 from tacit.deployment.server import application
 from tacit.deployment.services import Services
@@ -71,20 +71,14 @@ def serve(settings: WorkerSettings, *, ready: Callable[[], None]) -> None:
     )
     config = uvicorn.Config(
         application(services),
-        http=Connection,
-        ws="none",
         loop="uvloop",
         lifespan="on",
-        access_log=False,
-        log_config=None,
-        server_header=False,
-        date_header=False,
-        proxy_headers=False,
         backlog=2048,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=ENDING_S,
         ssl_certfile=settings.tls_certificate,
         ssl_keyfile=settings.tls_key,
+        **LISTENER,
     )
     Server(config, ready).run(sockets=[socket.socket(fileno=settings.socket)])
     store.close()

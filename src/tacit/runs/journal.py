@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import RunError
+from tacit.files import transaction
 from tacit.runs.entries import Begun, Done, Entry, Step, Written, content_of, entry_of
 
 FORMAT = "tacit run 3"
@@ -204,15 +205,8 @@ class Journal:
         """One transaction, alone: what is appended in it is on disk when it ends, or nothing of it is."""
         if not self.writable:
             raise RunError(f"'{self.folder}' cannot be written; copy it to where it can, or give the right to write.")
-        with writing(self.folder):
-            self._database.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._database.execute("COMMIT")
-            except BaseException:
-                if self._database.in_transaction:
-                    self._database.execute("ROLLBACK")
-                raise
+        with writing(self.folder), transaction(self._database):
+            yield
         seals = self.read().seals
         descriptor = os.open(self.folder / HEAD, os.O_WRONLY)
         try:

@@ -19,7 +19,7 @@ from typing import Any
 from tacit.deployment.client.separation import Part, Seen
 from tacit.deployment.messages import RoundTask, SignedPlan, TreeHead
 from tacit.errors import DeviceError, InputError, TaskRefused
-from tacit.files import check_folder, held
+from tacit.files import check_folder, held, transaction
 
 FILE = "device.db"
 FORMAT = "tacit device 1"
@@ -220,15 +220,8 @@ class DeviceRecord:
     def _writing(self) -> Iterator[None]:
         """One transaction: all of it is on disk afterwards, or nothing."""
         self._tell_change(CHANGING)
-        with self._complaints():
-            self._database.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._database.execute("COMMIT")
-            except BaseException:
-                if self._database.in_transaction:
-                    self._database.execute("ROLLBACK")
-                raise
+        with self._complaints(), transaction(self._database):
+            yield
         self._tell_change(_changed(self.folder / FILE))
 
     def _tell_change(self, when: str) -> None:
