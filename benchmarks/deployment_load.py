@@ -45,7 +45,7 @@ from typing import Any
 import numpy as np
 
 CORES, CONNECTIONS, POPULATION, CLIP_NORM = 2, 64, "load", 1.0
-CHECK_IN = {"version": 1, "population": POPULATION, "versions": {"train": 1}, "plans": [], "token": None}
+CHECK_IN = {"version": 1, "population": POPULATION, "versions": {"train": 1}, "token": None}
 ROWS = ("idle", "assignments", "round", "encoded", "sealed", "memory", "start", "flower")
 TICKS = os.sysconf("SC_CLK_TCK")
 DISTINCT = 1  # update for all devices of a round: drawing one each would take longer than the round

@@ -126,7 +126,6 @@ def check_in(**changed: Any) -> dict[str, Any]:
         "version": 1,
         "population": "keyboards-es",
         "versions": {"train": 1},
-        "plans": [],
         "token": None,
     }
     return said | changed

@@ -13,7 +13,6 @@ CHECK_IN = {
     "version": 1,
     "population": "keyboards-es",
     "versions": {"train": 1},
-    "plans": ["56" * 32],
     "token": None,
 }
 
@@ -27,9 +26,7 @@ def test_documents_are_the_same_after_a_journey() -> None:
 
 def test_an_answer_is_one_of_two() -> None:
     key = OperatorKey(bytes(32))
-    given = Assignment(
-        assignment=ASSIGNMENT, secret="78" * 32, signed_plan=key.plan(a_plan()), signed_task=key.task(a_task())
-    )
+    given = Assignment(assignment=ASSIGNMENT, secret="78" * 32, signed_task=key.task(a_task()))
     answers = TypeAdapter(Answer)
     for answer in (given, ComeBack(after_s=10, before_s=60)):
         assert answers.validate_json(answer.model_dump_json()) == answer
@@ -46,10 +43,7 @@ def test_an_answer_is_one_of_two() -> None:
         {"population": "name\n"},
         {"versions": {"dance": 1}},
         {"versions": {"train": 0}},
-        {"plans": ["56" * 31]},
-        {"plans": ["56" * 32] * 65},
-        {"plans": ["AB" * 32]},
-        {"plans": ["56" * 32 + "\n"]},
+        {"plans": []},
         {"token": "0"},
         {"token": "00" * 5000},
         {"who": "me"},

@@ -24,7 +24,7 @@ from tacit.deployment.transparency import LogView
 from tacit.errors import InputError, ServerError, TaskRefused
 
 CODE, OTHER = "correct-horse-battery-staple", "another-horse-another-staple"
-SAID = CheckIn(**check_in(plans=()))
+SAID = CheckIn(**check_in())
 
 
 @pytest.fixture

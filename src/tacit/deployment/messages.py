@@ -14,7 +14,6 @@ from tacit.privacy.encoding import Encoding
 VERSION = 1  # of the protocol: of these documents and of the paths they are sent to
 MOST_CLIENTS = 10**9
 MOST_PARAMETERS = 10**9
-MOST_PLANS = 64  # that a device names in a check-in
 MOST_RECIPE = 1 << 18  # characters
 MOST_PROOF = 64  # hashes: a log of 2^63 entries has no longer one
 
@@ -187,12 +186,14 @@ class SignedTask(Document):
 
 
 class CheckIn(Document):
-    """A device is there and may work. It does not say which models it has: that would tell the rounds it was in."""
+    """A device is there and may work.
+
+    It says neither which models nor which plans it has: that would tell the rounds and the runs that it was in.
+    """
 
     version: Annotated[int, Field(ge=1, le=1_000_000)]
     population: Name
     versions: Annotated[dict[Kind, Annotated[int, Field(ge=1, le=1_000_000)]], Field(max_length=4)]  # tasks it can do
-    plans: Annotated[tuple[Digest, ...], Field(max_length=MOST_PLANS)]  # that it has, and need not be sent
     # redeemed where enrolment is asked for
     token: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2}){1,2048}$")] | None
 
@@ -206,12 +207,11 @@ class ComeBack(Document):
 
 
 class Assignment(Document):
-    """A place in a round, for this device alone."""
+    """A place in a round, for this device alone. The plan is fetched by the digest in the task, by whoever lacks it."""
 
     answer: Literal["assignment"] = "assignment"
     assignment: Identifier
     secret: Secret  # whoever has it may send the report, and nobody else
-    signed_plan: SignedPlan | None  # null where the device said that it has it
     signed_task: SignedTask
 
 

@@ -68,8 +68,7 @@ class Worker:
             assigned = await services.threaded(assignments.assign, services.store, current.row.task, **shown)
             if assigned is not None:
                 services.metrics.check_ins.labels("assignment").inc()
-                known = current.row.plan_digest in given.plans
-                return _assignment(assigned, None if known else current.signed_plan, current.row.signed_task)
+                return _assignment(assigned, current.row.signed_task)
         self._idle += 1
         return services.snapshot.idle(given.population)
 
@@ -250,12 +249,11 @@ class Front:
         return bytes(await read_body(receive, int(length), self._services.limits))
 
 
-def _assignment(given: assignments.Assigned, plan: str | None, task: str) -> bytes:
-    """An Assignment as it is sent, put together of documents that are JSON already."""
+def _assignment(given: assignments.Assigned, task: str) -> bytes:
+    """An Assignment as it is sent, around a task that is JSON already."""
     return (
-        f'{{"answer":"assignment","assignment":"{given.id}","secret":"{given.secret}",'
-        f'"signed_plan":{plan or "null"},"signed_task":{task}}}'
-    ).encode()
+        f'{{"answer":"assignment","assignment":"{given.id}","secret":"{given.secret}","signed_task":{task}}}'.encode()
+    )
 
 
 def _hex(text: str, pattern: re.Pattern[str]) -> str:

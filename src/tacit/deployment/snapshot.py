@@ -27,7 +27,6 @@ class Current:
     row: OpenRound
     task: RoundTask
     expected: Expected
-    signed_plan: str
     left: int  # places that this worker may still ask the store for; a check-in beyond them is not worth a transaction
 
     @property
@@ -83,8 +82,8 @@ class Snapshot:
         return {each.row.model_digest for each in self.rounds.values()}
 
     def _current(self, row: OpenRound) -> Current:
-        task, plan = _parsed(row.signed_task), self._plan(row.plan_digest)
-        return Current(row, task, Expected.by(task), plan, row.most - row.assigned)
+        task = _parsed(row.signed_task)
+        return Current(row, task, Expected.by(task), row.most - row.assigned)
 
     def _plan(self, digest: str) -> str:
         found = self._plans.get(digest) or signed_plan(self._store, digest)

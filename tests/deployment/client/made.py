@@ -126,6 +126,7 @@ class Operator:
     before_receipt: Callable[[str], httpx.Response | None] = lambda assignment: None
     before: Callable[[], None] = lambda: None  # a request is looked at
     log: list[str] = field(default_factory=list)  # the entries of the transparency log
+    plans: dict[str, SignedPlan] = field(default_factory=dict)  # what is served for a digest
     numbers: Any = field(default_factory=lambda: itertools.count(1))
 
     def task(self, plan: Plan, round: int, **changed: Any) -> RoundTask:
@@ -151,19 +152,20 @@ class Operator:
         }
         return RoundTask(**values | changed)
 
-    def assign(self, plan: Plan, task: RoundTask, *, by: OperatorKey | None = None, with_plan: bool = True) -> None:
+    def assign(self, plan: Plan, task: RoundTask, *, by: OperatorKey | None = None) -> None:
         """Give this task at the next check-in."""
         signer = by or self.key
-        self.give(signer.plan(plan) if with_plan else None, signer.task(task))
+        self.give(signer.plan(plan), signer.task(task))
 
-    def give(self, plan: SignedPlan | None, task: SignedTask, *, logged: bool = True) -> None:
-        if plan is not None and logged and plan_entry(digest(plan.plan)) not in self.log:
+    def give(self, plan: SignedPlan, task: SignedTask, *, logged: bool = True) -> None:
+        """plan: what is served for the digest in the task."""
+        self.plans[task.task.plan] = plan
+        if logged and plan_entry(digest(plan.plan)) not in self.log:
             self.log.append(plan_entry(digest(plan.plan)))
         answer = {
             "answer": "assignment",
             "assignment": f"{next(self.numbers):032x}",
             "secret": "ab" * 32,
-            "signed_plan": None if plan is None else plan.model_dump(mode="json"),
             "signed_task": task.model_dump(mode="json"),
         }
         self.answers.append(httpx.Response(200, json=answer))
@@ -178,6 +180,8 @@ class Operator:
             return answer
         if path.startswith("/v1/models/"):
             return httpx.Response(200, content=model_body(self.model))
+        if path.startswith("/v1/plans/"):
+            return self.shown_plan(path.rpartition("/")[2])
         if path.startswith("/v1/log/"):
             return self.shown(path, request.url.params)
         assert path.startswith("/v1/reports/"), path
@@ -195,6 +199,12 @@ class Operator:
         if instead is not None:
             return instead
         return httpx.Response(200, json=self.key.receipt(assignment, sha256).model_dump(mode="json"))
+
+    def shown_plan(self, name: str) -> httpx.Response:
+        if name not in self.plans:
+            problem = {"type": "tacit:not-found", "title": "none", "status": 404, "detail": "no run has this plan."}
+            return httpx.Response(404, json=problem)
+        return httpx.Response(200, json=self.plans[name].model_dump(mode="json"))
 
     def shown(self, path: str, sizes: httpx.QueryParams) -> httpx.Response:
         """A proof from the log."""
@@ -222,6 +232,10 @@ class Wire(httpx.BaseTransport):
     """Requests to a function, whose answers arrive as from a network: their bytes are there when they are read."""
 
     answer: Callable[[httpx.Request], httpx.Response]
+    closed: int = 0  # times
+
+    def close(self) -> None:
+        self.closed += 1
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         found = self.answer(request)

@@ -109,6 +109,7 @@ def test_by_the_public_name(operator: Operator, words: str, cache: Cache, tmp_pa
     plan = a_plan(words)
     operator.assign(plan, operator.task(plan, 0))
     turns: list[Any] = []
+    wire = Wire(operator)
     turn = tacit.device(
         "http://localhost:1",
         cache.path,
@@ -118,10 +119,11 @@ def test_by_the_public_name(operator: Operator, words: str, cache: Cache, tmp_pa
         first_time=True,
         once=True,
         machine=Machine(clock=lambda: NOON),
-        through=Wire(operator),
-        told=turns.append,
+        through=wire,
+        told=lambda each: turns.append((each, wire.closed)),
     )
-    assert turns == [turn] and turn.what == "reported" and 0 < turn.spent < 1
+    assert turns == [(turn, 1)], "the next turn has a connection of its own"
+    assert turn.what == "reported" and 0 < turn.spent < 1
     assert json.loads(json.dumps(turn.to_record()))["schema"] == "tacit.device"
     assert str(turn).startswith("reported: took part in round 0 of run 'run-1'") and "Spent: zCDP" in str(turn)
 
@@ -131,17 +133,11 @@ def test_tells_what_it_knows_and_nothing_that_links(
 ) -> None:
     plan = a_plan(words)
     for round in (0, 5):
-        operator.assign(plan, operator.task(plan, round), with_plan=round == 0)
+        operator.assign(plan, operator.task(plan, round))
         assert once(operator, cache.path, tmp_path, now=NOON + 2 * round * HOUR).what == "reported"
-    first, second = operator.told()
-    assert first == {
-        "version": 1,
-        "population": POPULATION,
-        "versions": {"train": 1},
-        "plans": [],
-        "token": None,
-    }
-    assert second == {**first, "plans": [digest(plan)]}
+    for told in operator.told():  # the second time too: not which plans it knows
+        assert told == {"version": 1, "population": POPULATION, "versions": {"train": 1}, "token": None}
+    assert sum(each.url.path == f"/v1/plans/{digest(plan)}" for each in operator.asked) == 1
     for request in operator.asked:
         assert request.headers["User-Agent"] == "tacit-device" and "cookie" not in request.headers
 

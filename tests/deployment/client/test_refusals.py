@@ -21,7 +21,7 @@ from tacit.data import Cache
 from tacit.deployment.client.policy import Policy
 from tacit.deployment.client.turn import Turn
 from tacit.deployment.messages import Aggregation, Plan, Separation
-from tacit.deployment.signing import OperatorKey
+from tacit.deployment.signing import OperatorKey, digest
 from tacit.errors import InputError
 from tacit.privacy import Guarantee, Independent, Participation
 
@@ -63,13 +63,16 @@ def test_a_plan_that_was_changed_on_its_way(operator: Operator, words: str, cach
 def test_a_task_of_another_plan(operator: Operator, words: str, cache: Cache, tmp_path: Path) -> None:
     plan, other = a_plan(words), a_plan(words, run="run-2")
     operator.assign(other, operator.task(plan, 0))
-    refused(operator, once(operator, cache.path, tmp_path), "belongs to another plan than the one that came with it")
+    refused(operator, once(operator, cache.path, tmp_path), "belongs to another plan than the one that came for it")
 
 
-def test_a_task_without_a_plan(operator: Operator, words: str, cache: Cache, tmp_path: Path) -> None:
+def test_a_task_whose_plan_is_not_to_be_had(operator: Operator, words: str, cache: Cache, tmp_path: Path) -> None:
     plan = a_plan(words)
-    operator.assign(plan, operator.task(plan, 0), with_plan=False)
-    refused(operator, once(operator, cache.path, tmp_path), "came without its plan, which this device does not know")
+    operator.assign(plan, operator.task(plan, 0))
+    operator.plans.clear()
+    turn = once(operator, cache.path, tmp_path)
+    assert turn.what == "unanswered" and "no run has this plan" in turn.says
+    assert not operator.received and len(operator.given_back) == 1
 
 
 def test_a_run_has_one_plan_for_ever(operator: Operator, words: str, cache: Cache, tmp_path: Path) -> None:
@@ -292,12 +295,10 @@ def test_its_own_answers_are_read_strictly(operator: Operator, cache: Cache, tmp
 
 def test_a_newer_plan_is_none_of_this_version(operator: Operator, words: str, cache: Cache, tmp_path: Path) -> None:
     plan = a_plan(words)
-    task = operator.key.task(operator.task(plan, 0)).model_dump(mode="json")
-    signed = operator.key.plan(plan).model_dump(mode="json")
     for other in (0, 2):
-        signed["plan"]["version"] = other
-        answer = {"answer": "assignment", "assignment": "1" * 32, "secret": "ab" * 32, "signed_plan": signed}
-        operator.answers.append(httpx.Response(200, json={**answer, "signed_task": task}))
+        operator.assign(plan, operator.task(plan, 0))
+        signed = operator.plans[digest(plan)]
+        operator.plans[digest(plan)] = signed.model_copy(update={"plan": plan.model_copy(update={"version": other})})
         turn = once(operator, cache.path, tmp_path)
         assert turn.what == "unanswered" and "version" in turn.says and not operator.received
 

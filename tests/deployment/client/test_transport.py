@@ -21,7 +21,7 @@ from tacit.deployment.client.transport import Server, connected
 from tacit.deployment.messages import CheckIn, ComeBack
 from tacit.errors import InputError, ServerError
 
-CHECK_IN = CheckIn(version=1, population="p", versions={"train": 1}, plans=(), token=None)
+CHECK_IN = CheckIn(version=1, population="p", versions={"train": 1}, token=None)
 IDLE = b'{"answer":"come_back","after_s":1.0,"before_s":2.0}'
 MODEL = bytes(range(256)) * 40
 SHA256 = hashlib.sha256(MODEL).hexdigest()
@@ -30,6 +30,8 @@ PATH = f"/v1/models/{SHA256}"
 
 class Handler(http.server.BaseHTTPRequestHandler):
     """Answers by what the server was given."""
+
+    protocol_version = "HTTP/1.1"  # connections stay open
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
@@ -128,6 +130,39 @@ def test_certificates_are_checked(certificate: Path) -> None:
             pytest.raises(ServerError, match="CERTIFICATE_VERIFY_FAILED"),
         ):
             connection.check_in(CHECK_IN)
+
+
+def test_one_side_speaks_tls_and_the_other_does_not(certificate: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate / "pem", certificate / "key")
+
+    def said(url: str) -> str:
+        with connected(Server.at(url)) as connection, pytest.raises(ServerError) as error:
+            connection.check_in(CHECK_IN)
+        assert not error.value.final
+        return str(error.value)
+
+    with serving(idle, context) as port:
+        assert "if it does, give https://" in said(f"http://127.0.0.1:{port}")
+    with serving(idle) as port:
+        assert "speaks no TLS; on this machine give http://" in said(f"https://127.0.0.1:{port}")
+
+
+def test_who_hung_up_comes_on_a_connection_of_its_own() -> None:
+    """One that stays open would tell the server that the same device checks in again."""
+    places = []
+
+    def answer(handler: Any) -> None:
+        places.append(handler.client_address)
+        idle(handler)
+
+    with serving(answer) as port, connected(Server.at(f"http://127.0.0.1:{port}")) as connection:
+        for _ in range(2):
+            connection.check_in(CHECK_IN)
+            connection.check_in(CHECK_IN)
+            connection.hang_up()
+    first, again, second, once_more = places
+    assert first == again != second == once_more
 
 
 def test_what_is_no_certificate_is_said(tmp_path: Path) -> None:

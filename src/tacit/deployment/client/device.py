@@ -47,7 +47,6 @@ SOON, LATER = (
     (1.0, 3.0),
 )  # seconds until the next turn: after a report; after a first turn that gave nothing
 LONGEST = 900.0  # seconds between turns that gave nothing, each of which doubles the time
-PLANS_TOLD = 16  # the newest ones that it says it knows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +93,12 @@ class Device:
         if obstacle is not None:
             return self._turned("not eligible", obstacle)
         try:
+            return self._checked_in()
+        finally:
+            self._connection.hang_up()
+
+    def _checked_in(self) -> Turn:
+        try:
             draw = self._machine.draw
             answer = checked_in(self._connection, self._check_in(), self._record, self._code, draw=draw)
         except ServerError as error:
@@ -109,7 +114,6 @@ class Device:
             version=VERSION,
             population=self._population,
             versions=dict(TASKS),  # type: ignore[arg-type]
-            plans=self._record.plans()[:PLANS_TOLD],
             token=None,
         )
 
@@ -136,19 +140,20 @@ class Device:
         return self._sent(task, assignment, body, zcdp)
 
     def _accepted_plan(self, assignment: Assignment) -> Priced:
-        """The plan of the task, both signed by the pinned operator, which the policy accepts. Raises: TaskRefused."""
+        """The plan of the task, both signed by the pinned operator, which the policy accepts.
+
+        Raises: TaskRefused; ServerError where a plan that it does not know yet is not to be had.
+        """
         signed_task = assignment.signed_task
         task, operator = signed_task.task, self._record.operator
         if operator is None or not is_signed(signed_task, operator):
             raise TaskRefused(f"a task for run {task.run!r} is not signed by the operator whose key is pinned.")
-        signed = assignment.signed_plan or self._record.plan(task.plan)
-        if signed is None:
-            raise TaskRefused(f"a task for run {task.run!r} came without its plan, which this device does not know.")
+        signed = self._record.plan(task.plan) or self._connection.plan(task.plan)
         if not is_signed(signed, operator):
             raise TaskRefused(f"the plan of run {task.run!r} is not signed by the operator whose key is pinned.")
         name = digest(signed.plan)
         if name != task.plan:
-            raise TaskRefused(f"a task for run {task.run!r} belongs to another plan than the one that came with it.")
+            raise TaskRefused(f"a task for run {task.run!r} belongs to another plan than the one that came for it.")
         if signed.plan.population != self._population:
             raise TaskRefused(
                 f"run {task.run!r} is for the population {signed.plan.population!r}, and this device is of "

@@ -97,10 +97,6 @@ class DeviceRecord:
 
     # -- plans ---------------------------------------------------------------------------------------------------------
 
-    def plans(self) -> tuple[str, ...]:
-        """The digests of those that it knows, the newest first."""
-        return tuple(digest for (digest,) in self._rows("SELECT digest FROM plans ORDER BY rowid DESC"))
-
     def plan(self, digest: str) -> SignedPlan | None:
         """The signed plan with this digest; None where it does not know it."""
         row = self._row("SELECT signed FROM plans WHERE digest = ?", digest)

@@ -37,6 +37,10 @@ class Issuing(ReadableLog, Protocol):
         """POST /v1/tokens."""
         ...
 
+    def hang_up(self) -> None:
+        """The next request goes over a connection of its own."""
+        ...
+
 
 def checked_in(
     server: Issuing, said: CheckIn, record: DeviceRecord, code: str | None, *, draw: Callable[[int], bytes]
@@ -58,6 +62,7 @@ def checked_in(
         if code is None:
             raise ServerError("the server has tasks for enrolled devices only; give the code of this one, once.")
         left = _batch(key.key, server, record, kept, code, draw)
+        server.hang_up()  # the code went over it, which says who this is
     if not left:
         raise ServerError(f"all {key.key.batch} tokens of this epoch were shown; there are new ones when it ends.")
     token = left.pop()

@@ -28,6 +28,7 @@ from tacit.deployment.messages import (
     ConsistencyProof,
     InclusionProof,
     Problem,
+    SignedPlan,
     SignedReceipt,
     SignedTokenKey,
     TokenRequest,
@@ -40,16 +41,17 @@ if TYPE_CHECKING:
     import httpx
 
 T = TypeVar("T")
-MOST_CONTROL = 1 << 21  # bytes of an answer in JSON: a plan with its recipe, and a task with its settings
+MOST_CONTROL = 1 << 21  # bytes of an answer in JSON: a plan with its recipe, or a task with its settings
 PATIENCE = 30.0  # seconds without a byte
 SECONDS = 60.0  # for a whole answer in JSON
 MODEL_BYTES_PER_SECOND = 10_000.0  # slower than that, a model is given up for now: it goes on where it was
 LATER = (408, 425, 429)  # of the statuses below 500, those that another attempt may change
 BLOCK = 1 << 16
 USER_AGENT = "tacit-device"
+NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL")  # OpenSSL's, of bytes that are no TLS
 _ANSWER: TypeAdapter[ComeBack | Assignment] = TypeAdapter(Answer)
 _PROBLEM = TypeAdapter(Problem)
-_RECEIPT = TypeAdapter(SignedReceipt)
+_PLAN, _RECEIPT = TypeAdapter(SignedPlan), TypeAdapter(SignedReceipt)
 _TOKEN_KEY, _TOKENS = TypeAdapter(SignedTokenKey), TypeAdapter(BlindSignatures)
 _INCLUSION, _CONSISTENCY = TypeAdapter(InclusionProof), TypeAdapter(ConsistencyProof)
 
@@ -105,9 +107,18 @@ class Connection:
     """One server, asked over HTTP; `connected` makes it."""
 
     def __init__(
-        self, client: "httpx.Client", patience: Patience, *, monotonic: Callable[[], float] = time.monotonic
+        self,
+        client: "httpx.Client",
+        patience: Patience,
+        *,
+        close: Callable[[], None],
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._client, self._patience, self._monotonic = client, patience, monotonic
+        self._client, self._patience, self._close, self._monotonic = client, patience, close, monotonic
+
+    def hang_up(self) -> None:
+        """The next request opens a connection, and TLS, of its own: one that stays open tells that both are one's."""
+        self._close()
 
     def check_in(self, check_in: CheckIn) -> ComeBack | Assignment:
         """What there is to do, or when to come back. Raises: ServerError."""
@@ -131,6 +142,10 @@ class Connection:
         headers = {"Authorization": f"Bearer {secret}"}
         with self._opened("DELETE", f"/v1/reports/{assignment}", SECONDS, headers=headers) as (response, blocks):
             _check_status(response, blocks, (204,))
+
+    def plan(self, digest: str) -> SignedPlan:
+        """The plan that goes by this digest; whether it is that one, the caller sees. Raises: ServerError."""
+        return _parsed(_PLAN, self._asked("GET", f"/v1/plans/{digest}"), "the plan")
 
     def log_proof(self, leaf: str) -> InclusionProof:
         """That a leaf is in the operator's log. Raises: ServerError."""
@@ -214,17 +229,21 @@ class Connection:
     ) -> Iterator[tuple["httpx.Response", Iterator[bytes]]]:
         """The response, and its bytes as they come, as long as there is time."""
         httpx = of_extra("deployment", "httpx")
-        until = self._monotonic() + seconds
+        until, answered = self._monotonic() + seconds, False
         self._patience.until = until
         try:
             with self._client.stream(method, path, **sent) as response:
+                answered = True
                 if response.headers.get("Content-Encoding", "identity") != "identity":
                     raise ServerError("the answer is compressed, which was not asked for; it is not unpacked.")
                 yield response, self._in_time(response.iter_raw(), until, seconds)
         except httpx.TimeoutException as error:
             raise ServerError(f"the server did not answer in time ({type(error).__name__}).") from error
         except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError) as error:
-            raise ServerError(f"the server cannot be spoken to ({error or type(error).__name__}).") from error
+            wants_tls = (
+                not answered and self._client.base_url.scheme == "http" and not isinstance(error, httpx.ConnectError)
+            )
+            raise ServerError(_why_silent(error, wants_tls=wants_tls)) from error
 
     def _in_time(self, blocks: Iterator[bytes], until: float, seconds: float) -> Iterator[bytes]:
         for block in blocks:
@@ -242,9 +261,10 @@ def connected(server: Server, *, certificates: Path | None = None, through: Any 
     """
     httpx = of_extra("deployment", "httpx")
     patience = Patience()
+    transport = _network(_verified(certificates), patience) if through is None else through
     client = httpx.Client(
         base_url=server.url,
-        transport=_network(_verified(certificates), patience) if through is None else through,
+        transport=transport,
         trust_env=False,
         follow_redirects=False,
         timeout=PATIENCE,
@@ -252,7 +272,7 @@ def connected(server: Server, *, certificates: Path | None = None, through: Any 
     )
     with client:
         client.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # nothing that links check-ins
-        yield Connection(client, patience)
+        yield Connection(client, patience, close=transport.close)
 
 
 def _verified(certificates: Path | None) -> ssl.SSLContext:
@@ -298,6 +318,20 @@ def _network(verified: ssl.SSLContext, patience: Patience) -> Any:
     transport._pool.close()
     transport._pool = core.ConnectionPool(ssl_context=verified, network_backend=Network(), max_connections=1)
     return transport
+
+
+def _why_silent(error: Exception, *, wants_tls: bool) -> str:
+    """Why there is no answer, and what to do where one side speaks TLS and the other does not."""
+    said = f"the server cannot be spoken to ({error or type(error).__name__})"
+    if any(hint in str(error) for hint in NO_TLS):
+        return f"{said}: what listens there speaks no TLS; on this machine give http://, elsewhere its port with TLS."
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        return (
+            f"{said}: nobody whom this machine believes says who it is; an authority's own is --certificates FILE.pem."
+        )
+    if wants_tls:
+        return f"{said}: it closed without a word, as a server does that speaks TLS; if it does, give https://."
+    return f"{said}."
 
 
 def _check_status(response: "httpx.Response", blocks: Iterator[bytes], allowed: tuple[int, ...]) -> None:

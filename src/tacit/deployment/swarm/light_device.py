@@ -88,7 +88,6 @@ class LightDevice:
             "version": messages.VERSION,
             "population": self._swarm.settings.population,
             "versions": {"train": 1},
-            "plans": list(self._plans),
             "token": self.draw.randbytes(32).hex() if self.fault is Fault.FORGED_TOKEN else None,
         }
         return json.dumps(said).encode()
@@ -102,7 +101,7 @@ class LightDevice:
         says = ""
         try:
             self._step("assigned")
-            plan = self._plan_of(given)
+            plan = await self._plan_of(given)
             away = self._why_away(plan, task)
             how, says = await self._stay_away(given, away) if away else await self._take_part(plan, given)
         except TaskRefused as refusal:
@@ -123,14 +122,14 @@ class LightDevice:
         said = task.run, task.round, task.task, given.assignment, task.model.sha256, took_part, fault, how, says
         self._swarm.log.parts.append(log.Part(self.number, *said))
 
-    def _plan_of(self, given: Assignment) -> Plan:
+    async def _plan_of(self, given: Assignment) -> Plan:
         """The plan of the task, both signed by the operator. Raises: ServerError."""
         task, operator = given.signed_task.task, self._swarm.settings.operator_key
-        signed = given.signed_plan or self._plans.get(task.plan)
-        if signed is None or not self._swarm.verified(task.plan, lambda: _is_plan(signed, task.plan, operator)):
-            raise ServerError("the plan is not the operator's.")
         if not self._swarm.verified(given.signed_task.signature, lambda: is_signed(given.signed_task, operator)):
             raise ServerError("the task is not the operator's.")
+        signed = self._plans.get(task.plan) or await self._fetched_plan(task.plan)
+        if not self._swarm.verified(task.plan, lambda: _is_plan(signed, task.plan, operator)):
+            raise ServerError("the plan is not the operator's.")
         self._plans[task.plan] = signed
         return signed.plan
 
@@ -166,6 +165,14 @@ class LightDevice:
             if self.fault is not None and (sent := await self._wrong(given, report, body)) is not None:
                 return sent
             return await self._send(given, body)
+
+    async def _fetched_plan(self, name: str) -> SignedPlan:
+        """Raises: ServerError."""
+        async with self._connected() as connection:
+            answer = await self.ask(connection, "plan", "GET", f"/v1/plans/{name}")
+        if answer.status != 200:
+            raise ServerError(f"the plan is answered by {answer.status}.")
+        return SignedPlan.model_validate_json(answer.body)
 
     async def _model(self, task: RoundTask) -> np.ndarray[Any, np.dtype[np.float32]]:
         """The round's model, which every device fetches, and one copy of which the swarm keeps. Raises: ServerError."""
