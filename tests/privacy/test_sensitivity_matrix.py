@@ -1,10 +1,12 @@
 """Banded and dense matrices against every participation pattern, with every choice of signs."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.privacy.every_pattern import brute_force, participations, worst_signs
+from tests.privacy.every_pattern import brute_force, participations, patterns, worst_signs
 
 from tacit.design.dense import full_tree
 from tacit.errors import AccountingError
@@ -131,3 +133,42 @@ def test_more_rounds_than_there_are_or_fit_are_refused(monkeypatch: pytest.Monke
     with pytest.raises(AccountingError, match="too many to compare all columns"):
         matrices.dense_sensitivity_squared(dense, Participation.worst_case(6, 2))
     assert matrices.dense_sensitivity_squared(dense, Participation.worst_case(6, 6))[1] is True
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    served=participations(8),
+    extra=st.integers(0, 2),
+    bands=st.integers(0, 8),
+    seed=st.integers(0, 10**6),
+    least=st.sampled_from([-1.0, 0.0]),
+)
+def test_one_pattern_costs_what_its_columns_say_and_the_dearest_of_all_is_the_sensitivity(
+    served: Participation, extra: int, bands: int, seed: int, least: float
+) -> None:
+    rounds = served.rounds + extra  # fewer rounds than the matrix has: its leading block
+    given_bands = random_banded(rounds, min(bands, rounds), seed, least) if bands else None
+    matrix = given_bands or random_dense(rounds, seed, least)
+    dense, dearest = matrix.dense(served.rounds), 0.0
+    for pattern in patterns(served):
+        value = matrix.pattern_squared(pattern, served.rounds)
+        signs = itertools.product((1.0, -1.0), repeat=len(pattern))
+        worst = max(float(((dense[:, list(pattern)] @ np.array(each)) ** 2).sum()) for each in signs)
+        assert value == pytest.approx(worst) if least == 0.0 or len(pattern) < 3 else value >= worst * (1 - 1e-12)
+        for left_out in range(len(pattern)):
+            fewer = pattern[:left_out] + pattern[left_out + 1 :]
+            assert matrix.pattern_squared(fewer, served.rounds) <= value * (1 + 1e-12)
+        dearest = max(dearest, value)
+    bound, exact = sensitivity_bound_squared(matrix, served)
+    assert dearest <= bound * (1 + 1e-12)
+    assert not exact or dearest == pytest.approx(bound)
+
+
+def test_a_worst_pattern_is_searched_for_where_more_than_neighbours_overlap() -> None:
+    def searched(bands: int, separation: int, times: int) -> bool:
+        limits = Participation(rounds=20, min_separation=separation, max_participations=times)
+        return random_banded(30, bands, 0, -1.0).is_searched(limits)
+
+    assert not searched(8, 4, 5) and searched(9, 4, 5) and not searched(9, 4, 1) and not searched(30, 10, 2)
+    assert random_dense(9, 0, -1.0).is_searched(Participation.worst_case(9, 4))
+    assert not random_dense(9, 0, -1.0).is_searched(Participation.worst_case(9, 9))

@@ -14,7 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.errors import AccountingError, InputError
 from tacit.privacy.factorization import Record, Strategy, lowest_diagonal
 from tacit.privacy.participation import Participation
-from tacit.privacy.sensitivity_matrix import banded_sensitivity_squared, dense_sensitivity_squared, is_whole_tree
+from tacit.privacy.sensitivity_matrix import (
+    banded_sensitivity_squared,
+    dense_sensitivity_squared,
+    is_whole_tree,
+    pattern_sensitivity_squared,
+)
 
 
 def _numbers(name: str, given: ArrayLike) -> NDArray[np.float64]:
@@ -70,6 +75,21 @@ class Matrix(Strategy):
     @abstractmethod
     def worst_case(self, participation: Participation) -> tuple[float, bool]:
         """What `sensitivity_squared` remembers."""
+
+    @abstractmethod
+    def is_searched(self, participation: Participation) -> bool:
+        """Whether its worst pattern is searched for, in time and memory of the order of C^T C, rather than computed."""
+
+    @abstractmethod
+    def columns_at(self, came: Sequence[int], rounds: int) -> NDArray[np.float64]:
+        """The columns of these rounds in C, (rounds, len(came)): what one client moves who comes in them."""
+
+    def pattern_squared(self, came: Sequence[int], rounds: int) -> float:
+        """Squared sensitivity to a client who comes in just these of so many rounds; see `pattern_sensitivity_squared`.
+
+        O(rounds len(came)^2), whatever the matrix.
+        """
+        return pattern_sensitivity_squared(self.columns_at(came, rounds))
 
     def numbers(self) -> Mapping[str, Any]:
         """None: they are too many."""
@@ -159,11 +179,22 @@ class Banded(Matrix):
 
     def worst_case(self, participation: Participation) -> tuple[float, bool]:
         """By a dynamic program for up to 2b bands, exact; beyond as any matrix."""
-        limits = participation.effective
-        columns = self.leading(limits.rounds)
-        if columns.shape[1] > 2 * limits.min_separation and limits.max_participations > 1:
+        if self.is_searched(participation):
             return dense_sensitivity_squared(self, participation)
-        return banded_sensitivity_squared(columns, participation), True
+        return banded_sensitivity_squared(self.leading(participation.rounds), participation), True
+
+    def is_searched(self, participation: Participation) -> bool:
+        """Where more than neighbouring participations overlap."""
+        limits = participation.effective
+        return min(self.bands, limits.rounds) > 2 * limits.min_separation and limits.max_participations > 1
+
+    def columns_at(self, came: Sequence[int], rounds: int) -> NDArray[np.float64]:
+        """Of the leading block."""
+        leading, found = self.leading(rounds), np.zeros((rounds, len(came)))
+        for place, at in enumerate(came):
+            reach = min(leading.shape[1], rounds - at)
+            found[at : at + reach, place] = leading[at, :reach]
+        return found
 
     def memory(self, rounds: int) -> int:
         """The noise of each round so far, at most of as many as the lowest band that is not zero reaches back."""
@@ -223,6 +254,16 @@ class Dense(Matrix):
         """As of any matrix; that of a binary tree is recognised."""
         several = participation.effective.max_participations > 1
         return dense_sensitivity_squared(self, participation, tree_rounds=self.tree_rounds if several else None)
+
+    def is_searched(self, participation: Participation) -> bool:
+        """Of several participations."""
+        return participation.effective.max_participations > 1
+
+    def columns_at(self, came: Sequence[int], rounds: int) -> NDArray[np.float64]:
+        """Of the leading block."""
+        self.check_rounds(rounds)
+        found: NDArray[np.float64] = self.matrix[:rounds, list(came)]
+        return found
 
     def memory(self, rounds: int) -> int:
         """The noise of each round so far, at most of as many as the lowest diagonal lies below the first."""

@@ -62,6 +62,15 @@ def _best_chain(columns: Numbers, limits: Participation) -> float:
     return float(best.max())
 
 
+def pattern_sensitivity_squared(columns: Numbers) -> float:
+    """Squared sensitivity to a client who comes in just these rounds, in squared clip norms; columns (n, k) of C.
+
+    `sum_ij |X_ij|` over the pattern: exact where X is non-negative, or only neighbours overlap; else an upper bound. It
+    never falls with a round more, nor is it above what all patterns that have this one among them cost.
+    """
+    return float(np.abs(columns.T @ columns).sum())
+
+
 def dense_sensitivity_squared(
     strategy: _Matrix, participation: Participation, *, tree_rounds: int | None = None
 ) -> tuple[float, bool]:
