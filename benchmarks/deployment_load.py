@@ -493,9 +493,9 @@ def one_round(server: Server, devices: int, parameters: int, *, encoded: bool, a
     while states.attempts(server.store, server.plan.run)[0].assigned == 0:
         time.sleep(0.005)
         assert swarm.poll() is None, "the swarm ended"
-    began = time.monotonic()
+    began, started = time.monotonic(), cpu_of(swarm.pid)
     thread.join()
-    wall, spent, swarm_cpu = time.monotonic() - began, server.cpu() - cpu, cpu_of(swarm.pid)
+    wall, spent, swarm_cpu = time.monotonic() - began, server.cpu() - cpu, cpu_of(swarm.pid) - started
     swarm.send_signal(signal.SIGTERM)
     log = json.loads(swarm.communicate()[0])
     assert got and got[0].reports == devices, (got, log)
@@ -520,7 +520,7 @@ def swarm_of(server: Server, devices: int, at_once: int) -> "subprocess.Popen[st
     """Devices that come at once and hardly wait, as a process."""
     command = [sys.executable, "-m", "tacit.deployment.swarm", "--server", server.url]
     command += ["--operator-key", server.key.public, "--population", POPULATION, "--devices", str(devices)]
-    command += ["--distinct", str(DISTINCT), "--arrive", "0", "--waits", "0.03", "--at-once", str(at_once), "--json"]
+    command += ["--distinct", str(DISTINCT), "--arrive", "0", "--waits", "1", "--at-once", str(at_once), "--json"]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 

@@ -1,15 +1,19 @@
 """HTTP connections that end when nothing comes: what uvicorn's own leave open for as long as a stranger likes."""
 
 from asyncio import TimerHandle
+from functools import partial
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+import httptools
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from tacit.deployment.pour import Pour
 from tacit.deployment.problems import MEDIA_TYPE, Refused
 
 HEAD_S = 15.0  # from a connection, or a request's first byte, to the end of its headers
 MOST_HEAD = 1 << 14  # bytes of a request before its body
 MOST = 20_000  # connections of a process at a time
+POUR = "tacit.pour"  # ASGI extension of a request: has its body poured into a memoryview as long as Content-Length says
 
 
 class Connection(HttpToolsProtocol):
@@ -49,6 +53,7 @@ class Connection(HttpToolsProtocol):
         """httptools: its headers are there."""
         self._have_head()
         super().on_headers_complete()
+        self.scope["extensions"] = {POUR: partial(self._pour, self.cycle)}  # type: ignore[dict-item]
 
     def send_400_response(self, msg: str) -> None:
         """In the one shape of errors, and nothing more is read."""
@@ -57,6 +62,27 @@ class Connection(HttpToolsProtocol):
         head = f"HTTP/1.1 400 Bad Request\r\ncontent-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\n"
         self.transport.write(head.encode() + b"connection: close\r\n\r\n" + body)
         self.transport.close()
+
+    def _pour(self, cycle: RequestResponseCycle, into: memoryview) -> Pour:
+        """Of a body of which nothing was received through ASGI. What has come is at its place at once."""
+        pour = Pour(self.transport, self, into, len(cycle.body))
+        into[: pour.count], cycle.body = cycle.body, bytearray()
+        if not cycle.more_body or cycle.disconnected:
+            pour.stop()
+            return pour
+        if cycle.waiting_for_100_continue:
+            cycle.waiting_for_100_continue = False
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        pour.begin(self._poured)
+        self.flow.resume_reading()
+        return pour
+
+    def _poured(self) -> None:
+        """The body of the request that was parsed last is whole: what comes is another's, and waits for the answer."""
+        self.cycle.more_body = False
+        self.flow.pause_reading()
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
 
     def _await_head(self) -> None:
         self._head_bytes = 0

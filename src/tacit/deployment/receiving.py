@@ -6,11 +6,13 @@ import zlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
+import numpy as np
 from starlette.requests import Request
 from starlette.types import Receive
 
 from tacit.deployment.assignments import Answer, Assignment, find, give_back
 from tacit.deployment.bodies import read_report, sha256
+from tacit.deployment.connections import POUR
 from tacit.deployment.problems import Refused
 from tacit.deployment.services import Limits, Services
 from tacit.deployment.snapshot import Current
@@ -74,7 +76,7 @@ class Receiving:
         if length > most:
             raise Refused("too-large", f"a report of this round has at most {most:,} bytes.", Connection="close")
         async with self._memory.holding(length + (most if encoding == "gzip" else 0)):
-            body = await read_body(request.receive, length, self._services.limits)
+            body = await large_body(request, length, self._services.limits)
             self._services.metrics.report_bytes.inc(length)
             answer = await self._services.threaded(self._added, body, encoding, claimed, current, assignment)
         if answer is Answer.LATE:
@@ -106,7 +108,7 @@ class Receiving:
             await self._services.threaded(snapshot.refresh)
         return found, snapshot.rounds.get(found.task)
 
-    def _added(self, body: bytearray, encoding: str, claimed: str, current: Current, assignment: str) -> Answer:
+    def _added(self, body: memoryview, encoding: str, claimed: str, current: Current, assignment: str) -> Answer:
         """In a thread. Raises: Refused; StoreError."""
         plain = body if encoding == "identity" else _inflated(body, current.expected.most_bytes)
         if sha256(plain) != claimed:
@@ -163,6 +165,30 @@ def _said(headers: Mapping[str, str]) -> tuple[str, str, int]:
     return claimed, encoding, int(length)
 
 
+async def large_body(request: Request, length: int, limits: Limits) -> memoryview:
+    """The body, of so many bytes. Raises: Refused, as `read_body`.
+
+    Where the server can pour, its bytes come into their place without a turn of this coroutine for each piece of them.
+    """
+    pour = (request.scope.get("extensions") or {}).get(POUR)
+    if pour is None:
+        return memoryview(await read_body(request.receive, length, limits))
+    body = np.empty(length, np.uint8).data  # huge pages, where the system has them
+    loop = asyncio.get_running_loop()
+    last, coming = loop.time() + limits.grace_s + length / limits.slowest, pour(body)
+    try:
+        while not coming.ended.done():
+            until = min(last, coming.latest + limits.idle_s)
+            if until <= loop.time():
+                raise _too_slow()
+            await asyncio.wait([coming.ended], timeout=until - loop.time())
+    finally:
+        coming.stop()
+    if coming.count != length:
+        raise Refused("malformed", "the body ended too early.", Connection="close")
+    return body
+
+
 async def read_body(receive: Receive, length: int, limits: Limits) -> bytearray:
     """The body, of so many bytes. Raises: Refused where it is another length, or comes too slowly."""
     body, at, more = bytearray(length), 0, True
@@ -181,13 +207,17 @@ async def read_body(receive: Receive, length: int, limits: Limits) -> bytearray:
                 at += len(piece)
                 waiting.reschedule(min(last, loop.time() + limits.idle_s))
     except TimeoutError:
-        raise Refused("too-slow", "the body came too slowly; send it again.", Connection="close") from None
+        raise _too_slow() from None
     if at != length:
         raise Refused("malformed", "the body is shorter than Content-Length says.", Connection="close")
     return body
 
 
-def _inflated(body: bytearray, most: int) -> bytes:
+def _too_slow() -> Refused:
+    return Refused("too-slow", "the body came too slowly; send it again.", Connection="close")
+
+
+def _inflated(body: memoryview, most: int) -> bytes:
     """Of gzip, at most so many bytes; no more of them are ever made. Raises: Refused."""
     opened = zlib.decompressobj(GZIP)
     try:

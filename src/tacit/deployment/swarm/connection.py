@@ -11,11 +11,14 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 from urllib.parse import urlsplit
 
+from tacit.deployment.pour import Pour
 from tacit.errors import ServerError
 from tacit.extras import of_extra
 
-PIECE = 1 << 18  # bytes that are written before it is waited for them to leave
+PIECE = 1 << 20  # bytes that are written before it is waited for them to leave
+LARGE = 1 << 16  # bytes of a body that are poured
 MOST = 1 << 30  # bytes of an answer
+DIGEST = "X-Content-SHA256"
 
 
 class Place(NamedTuple):
@@ -39,7 +42,7 @@ class Answer(NamedTuple):
 
     status: int
     headers: Mapping[str, str]  # names in lower case
-    body: bytes
+    body: bytes | bytearray
 
 
 class Connection(asyncio.Protocol):
@@ -51,6 +54,7 @@ class Connection(asyncio.Protocol):
         self._writable = asyncio.Event()
         self._writable.set()
         self._host = ""
+        self._large: bytearray | None = None  # where a large body goes
 
     @classmethod
     async def to(cls, place: Place) -> "Connection":
@@ -113,7 +117,7 @@ class Connection(asyncio.Protocol):
             raise ServerError("the server ended the connection.")
         self._answer = asyncio.get_running_loop().create_future()
         self._parser = self._httptools.HttpResponseParser(self)
-        self._body, self._headers = bytearray(), dict[str, str]()
+        self._body, self._headers, self._large = bytearray(), dict[str, str](), None
 
     # -- asyncio and httptools call these ------------------------------------------------------------------------------
 
@@ -140,9 +144,18 @@ class Connection(asyncio.Protocol):
         except self._httptools.HttpParserError as error:
             self._answer.set_exception(ServerError(f"the answer is no HTTP ({error})."))
             self.close()
+            return
+        if self._large is not None and not self._answer.done() and not self.closed:
+            self._large[: len(self._body)] = self._body
+            Pour(self._transport, self, memoryview(self._large), len(self._body)).begin(self._poured)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        length = self._headers.get("content-length", "")
+        if length.isdecimal() and LARGE <= int(length) <= MOST:
+            self._large = bytearray(int(length))
 
     def on_body(self, body: bytes) -> None:
         if len(self._body) + len(body) > MOST:
@@ -153,11 +166,16 @@ class Connection(asyncio.Protocol):
         answer: Any = self._answer
         status = self._parser.get_status_code()
         if not answer.done():
-            answer.set_result(Answer(status, self._headers, bytes(self._body)))
+            answer.set_result(Answer(status, self._headers, self._body))
         if not self._parser.should_keep_alive():
             self.close()
+
+    def _poured(self) -> None:
+        assert self._large is not None  # what was poured into
+        self._body = self._large
+        self.on_message_complete()
 
 
 def headers_of(secret: str, body: bytes) -> dict[str, str]:
     """Of a report: its credential, and what its bytes are."""
-    return {"Authorization": f"Bearer {secret}", "X-Content-SHA256": hashlib.sha256(body).hexdigest()}
+    return {"Authorization": f"Bearer {secret}", DIGEST: hashlib.sha256(body).hexdigest()}

@@ -6,11 +6,10 @@ policy: of those `client/` has tests of its own.
 """
 
 import asyncio
-import hashlib
 import json
 import random
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,7 @@ from tacit.deployment.client.training import body_of
 from tacit.deployment.messages import Assignment, ComeBack, Plan, RoundTask, SignedPlan, SignedReceipt
 from tacit.deployment.signing import digest, is_signed
 from tacit.deployment.swarm import log
-from tacit.deployment.swarm.connection import Answer, Connection, headers_of
+from tacit.deployment.swarm.connection import DIGEST, Answer, Connection, headers_of
 from tacit.deployment.swarm.faults import Fault
 from tacit.deployment.swarm.wrongs import wrong_check_in, wrong_report
 from tacit.errors import ServerError, TaskRefused
@@ -189,7 +188,7 @@ class LightDevice:
 
     async def _send(self, given: Assignment, body: bytes) -> tuple[str, str]:
         """The report, again and again until there is an answer that stands. Raises: Died; ServerError."""
-        path, headers = f"/v1/reports/{given.assignment}", headers_of(given.secret, body)
+        path, headers = f"/v1/reports/{given.assignment}", await asyncio.to_thread(headers_of, given.secret, body)
         for tried in range(TRIES):
             if tried:
                 await asyncio.sleep(self._swarm.settings.waits * self.draw.uniform(0.5, 1.5) * 2**tried)
@@ -201,7 +200,7 @@ class LightDevice:
                 self._swarm.log.unanswered += 1
                 continue
             if answer.status == 200:
-                return (log.RECEIVED, "") if self._is_receipt(given, body, answer.body) else (log.UNANSWERED, "")
+                return (log.RECEIVED, "") if self._is_receipt(given, headers, answer) else (log.UNANSWERED, "")
             if answer.status != BUSY:
                 return log.REFUSED, kind_of(answer)
         raise ServerError("no answer to a report")
@@ -215,10 +214,10 @@ class LightDevice:
                 await asyncio.sleep(0.2)
             raise Died(self._dies_at)
 
-    def _is_receipt(self, given: Assignment, body: bytes, answer: bytes) -> bool:
-        signed, operator = SignedReceipt.model_validate_json(answer), self._swarm.settings.operator_key
+    def _is_receipt(self, given: Assignment, headers: Mapping[str, str], answer: Answer) -> bool:
+        signed, operator = SignedReceipt.model_validate_json(answer.body), self._swarm.settings.operator_key
         said = signed.receipt.assignment, signed.receipt.sha256
-        return said == (given.assignment, hashlib.sha256(body).hexdigest()) and is_signed(signed, operator)
+        return said == (given.assignment, headers[DIGEST]) and is_signed(signed, operator)
 
     async def _wrong(self, given: Assignment, report: Report, body: bytes) -> tuple[str, str] | None:
         """What a byzantine device does in place of its report; None: it then sends that. Raises: ServerError."""

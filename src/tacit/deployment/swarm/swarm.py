@@ -62,7 +62,7 @@ class Swarm:
         self.old_report: bytes | None = None  # of whoever sends the reports of others
         self.old_assignment: str | None = None
         self._verified: dict[str, bool] = {}
-        self._model: tuple[bytes, NDArray[np.float32]] = b"", np.zeros(0, np.float32)
+        self._model: tuple[bytes | bytearray, NDArray[np.float32]] = b"", np.zeros(0, np.float32)
         self._model_digest = ""
         self._body: tuple[Report, bytes] | None = None
 
@@ -98,7 +98,7 @@ class Swarm:
             self._verified[name] = verify()
         return self._verified[name]
 
-    def model_of(self, task: RoundTask, body: bytes) -> NDArray[Any]:
+    def model_of(self, task: RoundTask, body: bytes | bytearray) -> NDArray[Any]:
         """The model that came, or the copy of it that came before. Raises: ServerError where it is another."""
         if body != self._model[0]:
             if hashlib.sha256(body).hexdigest() != task.model.sha256:
