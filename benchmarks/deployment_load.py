@@ -466,7 +466,8 @@ def one_round(server: Server, devices: int, parameters: int, *, encoded: bool, a
     import jax.numpy as jnp
 
     from tacit.deployment import states
-    from tacit.deployment.collector import RoundTimes, ServedCollector
+    from tacit.deployment.collector import ServedCollector
+    from tacit.deployment.served_rounds import RoundTimes
     from tacit.privacy.separation import DeviceSeparation
     from tacit.training import ClientTraining, TrainingTask
 

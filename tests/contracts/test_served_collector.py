@@ -25,10 +25,11 @@ from tests.training.tiny import cohorts_of, tiny_cache, tiny_learner, tiny_recip
 from tacit.deployment import assignments, states
 from tacit.deployment.blobs import Blobs
 from tacit.deployment.bodies import Report, read_model, sha256
-from tacit.deployment.client.training import body_of
-from tacit.deployment.collector import RoundTimes, ServedCollector
+from tacit.deployment.client.sending import body_of
+from tacit.deployment.collector import ServedCollector
 from tacit.deployment.messages import Assignment
 from tacit.deployment.partial_sums import PartialSums
+from tacit.deployment.served_rounds import RoundTimes
 from tacit.deployment.server import application
 from tacit.deployment.services import Services
 from tacit.deployment.signing import OperatorKey, digest
@@ -124,13 +125,13 @@ class Network:
         answer = await http.post("/v1/check-in", json=check_in())
         given = Assignment.model_validate_json(answer.content)
         asked = given.signed_task.task
-        model = read_model((await http.get(asked.model.path)).content, asked.model.parameters)
+        model = read_model((await http.get(asked.content.path)).content, asked.training.parameters)
         task = replace(
             self._task,
             model=jnp.asarray(model),
-            clip_norm=asked.clip_norm,
-            clip_estimate=asked.clip_estimate,
-            loss_bound=asked.loss_bound,
+            clip_norm=asked.training.clip_norm,
+            clip_estimate=asked.training.clip_estimate,
+            loss_bound=asked.training.loss_bound,
         )
         made = report_of(self._learner.work(task.client), task, client, seed=SEED)
         report = Report(made.update, made.usable, made.short, made.bounded_loss)

@@ -2,7 +2,17 @@
 
 from typing import Any
 
-from tacit.deployment.messages import Aggregation, EncodedSum, Model, Plan, Privacy, RoundTask, Separation, Training
+from tacit.deployment.messages import (
+    Aggregation,
+    Content,
+    EncodedSum,
+    Plan,
+    RoundTask,
+    Separation,
+    Training,
+    TrainingAsked,
+    TrainingPrivacy,
+)
 from tacit.privacy.encoding import Encoding
 
 ASSIGNMENT = "0123456789abcdef" * 2
@@ -10,7 +20,8 @@ PARAMETERS = 40
 
 
 def a_plan(**changed: Any) -> Plan:
-    privacy = Privacy(
+    privacy = TrainingPrivacy(
+        kind="training",
         zcdp=0.5,
         epsilon=4.38,
         delta=1e-6,
@@ -53,15 +64,18 @@ def a_task(*, encoded: bool = False, asked: bool = False, **changed: Any) -> Rou
         "round": 3,
         "attempt": 0,
         "task": "34" * 16,
-        "kind": "train",
-        "model": Model(sha256="56" * 32, bytes=300, parameters=PARAMETERS, path="/v1/models/" + "56" * 32),
-        "client": Training(
-            epochs=1, batch_size=16, learning_rate=0.5, sentences=64, words=20, proximal=0.0, precision="float32"
+        "content": Content(sha256="56" * 32, bytes=300, path="/v1/models/" + "56" * 32),
+        "asks": TrainingAsked(
+            kind="train",
+            parameters=PARAMETERS,
+            client=Training(
+                epochs=1, batch_size=16, learning_rate=0.5, sentences=64, words=20, proximal=0.0, precision="float32"
+            ),
+            clip_norm=1.5,
+            clip_estimate=1.0 if asked else None,
+            loss_bound=10.0 if asked else None,
+            encoded=sums,
         ),
-        "clip_norm": 1.5,
-        "clip_estimate": 1.0 if asked else None,
-        "loss_bound": 10.0 if asked else None,
-        "encoded": sums,
         "sealed": None,
         "opens": 1000.0,
         "deadline": 2000.0,

@@ -14,9 +14,10 @@ from tacit.deployment import assignments, states
 from tacit.deployment.assignments import Answer, OpenRound, open_rounds
 from tacit.deployment.blobs import Blobs
 from tacit.deployment.bodies import Report
-from tacit.deployment.collector import RoundTimes, ServedCollector
+from tacit.deployment.collector import ServedCollector
 from tacit.deployment.messages import RoundTask, SignedTask
 from tacit.deployment.partial_sums import PartialSums
+from tacit.deployment.served_rounds import RoundTimes
 from tacit.deployment.signing import digest
 from tacit.deployment.store import Store
 from tacit.privacy.separation import DeviceSeparation

@@ -60,7 +60,8 @@ def coordinate(store: Store, blobs: Blobs, committed: Path, rounds: int) -> None
     """The rounds that the file lacks; each is in it, on disk, before the next is asked about."""
     from tests.deployment.fleet import a_training_task
 
-    from tacit.deployment.collector import RoundTimes, ServedCollector
+    from tacit.deployment.collector import ServedCollector
+    from tacit.deployment.served_rounds import RoundTimes
 
     plan = a_plan()
     signed = KEY.plan(plan).model_dump_json()

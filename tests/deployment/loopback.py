@@ -20,11 +20,12 @@ from tacit.deployment import states
 from tacit.deployment.address import Address
 from tacit.deployment.blobs import Blobs
 from tacit.deployment.bodies import Report
-from tacit.deployment.collector import RoundTimes, ServedCollector
+from tacit.deployment.collector import ServedCollector
 from tacit.deployment.connections import Connection
 from tacit.deployment.messages import Plan, RoundTask, SignedTask
 from tacit.deployment.partial_sums import PartialSums
 from tacit.deployment.schema import assignments
+from tacit.deployment.served_rounds import RoundTimes
 from tacit.deployment.server import application
 from tacit.deployment.services import Services
 from tacit.deployment.signing import digest

@@ -15,7 +15,7 @@ from tests.deployment.stores import Clock, sqlite_store
 from tacit.deployment import states
 from tacit.deployment.blobs import Blobs, model_name
 from tacit.deployment.bodies import Report, model_body, report_body, sha256
-from tacit.deployment.messages import Model, RoundTask
+from tacit.deployment.messages import Content, RoundTask
 from tacit.deployment.partial_sums import PartialSums
 from tacit.deployment.server import application
 from tacit.deployment.services import Limits, Services
@@ -86,9 +86,9 @@ def served(
     lease = states.take_lease(store, plan.run, seconds=30)
     assert lease is not None
     body = model_body(a_model())
-    model = Model(sha256=sha256(body), bytes=len(body), parameters=PARAMETERS, path=f"/v1/models/{sha256(body)}")
+    model = Content(sha256=sha256(body), bytes=len(body), path=f"/v1/models/{sha256(body)}")
     blobs.put(model_name(model.sha256), body)
-    task = a_task(encoded=encoded, asked=asked, plan=digest(plan), model=model)
+    task = a_task(encoded=encoded, asked=asked, plan=digest(plan), content=model)
     signed = KEY.task(task).model_dump_json()
     numbers = {"goal": 4, "least": 2, "most": 6} | sizes
     new = NewRound(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load, save
 from tests.deployment.documents import ASSIGNMENT, PARAMETERS, a_task
 
-from tacit.deployment import bodies
+from tacit.deployment import expected
 from tacit.deployment.bodies import Expected, Report, model_body, read_model, read_report, report_body
 from tacit.errors import InputError
 from tacit.training.private_loss import STEPS
@@ -27,21 +27,21 @@ def an_update(norm: float = 1.5, seed: int = 0) -> NDArray[np.float32]:
 
 def words(norm: float = 1.2, loss: float = 4.0, seed: int = 0) -> NDArray[np.uint32]:
     """What a simulated client encodes for ENCODED."""
-    assert ENCODED.encoded is not None
+    assert ENCODED.training.encoded is not None
     secure = RoundEncoding(
-        encoding=ENCODED.encoded.encoding(),
-        signs=bytes.fromhex(ENCODED.encoded.signs),
-        clip_estimate=ENCODED.clip_estimate,
-        loss_bound=ENCODED.loss_bound,
+        encoding=ENCODED.training.encoded.encoding(),
+        signs=bytes.fromhex(ENCODED.training.encoded.signs),
+        clip_estimate=ENCODED.training.clip_estimate,
+        loss_bound=ENCODED.training.loss_bound,
         threshold=5,
     )
-    assert secure.length == ENCODED.encoded.length
+    assert secure.length == ENCODED.training.encoded.length
     update = an_update(norm, seed)
     return secure.encoded(update, norm=np.float32(norm), loss=np.float32(loss), seed=bytes(32), client=seed)
 
 
 def test_the_loss_has_the_steps_of_training() -> None:
-    assert bodies.LOSS_STEPS == STEPS
+    assert expected.LOSS_STEPS == STEPS
 
 
 @given(st.booleans(), st.booleans(), st.floats(-5, 5))
@@ -83,8 +83,8 @@ def test_no_update_beyond_its_task_is_taken() -> None:
 
 
 def test_no_words_beyond_their_task_are_taken() -> None:
-    assert ENCODED.encoded is not None
-    encoding = ENCODED.encoded.encoding()
+    assert ENCODED.training.encoded is not None
+    encoding = ENCODED.training.encoded.encoding()
     dimension, far = encoding.dimension, np.uint32(2 * encoding.largest)
     cases = [
         (0, far + 1, "beyond"),

@@ -6,7 +6,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 from tests.deployment.documents import ASSIGNMENT, a_plan, a_task
 
-from tacit.deployment.messages import Answer, Assignment, CheckIn, ComeBack, Plan, RoundTask, SignedTask
+from tacit.deployment.messages import Answer, Assignment, CheckIn, ComeBack, Plan, RoundTask, SignedTask, TrainingAsked
 from tacit.deployment.signing import OperatorKey
 
 CHECK_IN = {
@@ -21,7 +21,7 @@ def test_documents_are_the_same_after_a_journey() -> None:
     plan, task = a_plan(), a_task(encoded=True, asked=True)
     assert Plan.model_validate_json(plan.model_dump_json()) == plan
     assert RoundTask.model_validate_json(task.model_dump_json()) == task
-    assert task.encoded is not None and task.encoded.encoding().parameters == task.model.parameters
+    assert task.training.encoded is not None and task.training.encoded.encoding().parameters == task.training.parameters
 
 
 def test_an_answer_is_one_of_two() -> None:
@@ -74,5 +74,5 @@ def test_a_task_does_not_contradict_itself() -> None:
     with pytest.raises(ValidationError, match="what is sealed is encoded"):
         a_task(sealed="00")
     with pytest.raises(ValidationError, match="another number of parameters"):
-        a_task(encoded=True, model=a_task().model.model_copy(update={"parameters": 41}))
+        TrainingAsked.model_validate(a_task(encoded=True).training.model_dump() | {"parameters": 41})
     assert isinstance(SignedTask(task=a_task(), signature="00" * 64), SignedTask)

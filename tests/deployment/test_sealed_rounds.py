@@ -18,10 +18,11 @@ from tests.deployment.test_collector import Killed, KilledAt
 from tacit.deployment import assignments, sealed_reports, states
 from tacit.deployment.assignments import Answer, OpenRound
 from tacit.deployment.bodies import Report
-from tacit.deployment.client.training import body_of
-from tacit.deployment.collector import RoundTimes, ServedCollector
+from tacit.deployment.client.sending import body_of
+from tacit.deployment.collector import ServedCollector
 from tacit.deployment.messages import Plan, RoundTask, SignedTask
 from tacit.deployment.sealed_rounds import KeeperTransport
+from tacit.deployment.served_rounds import RoundTimes
 from tacit.deployment.signing import digest
 from tacit.deployment.store import Store
 from tacit.errors import ProtocolError, RunError, TrainingError

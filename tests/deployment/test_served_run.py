@@ -42,7 +42,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
 
 def of_its_device(device: int, task: RoundTask) -> Report:
     """What a device reports follows from its number and from the model that it was given."""
-    drawn = np.random.default_rng([device, int(task.model.sha256[:8], 16)]).standard_normal(task.model.parameters)
+    drawn = np.random.default_rng([device, int(task.content.sha256[:8], 16)]).standard_normal(task.training.parameters)
     return Report((0.1 * drawn / np.linalg.norm(drawn)).astype(np.float32), True, None, None)
 
 

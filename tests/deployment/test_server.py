@@ -325,11 +325,11 @@ def test_a_body_that_does_not_come_is_given_up(tmp_path: Path) -> None:
 
 
 def test_models_are_served_by_digest_in_ranges_and_never_change(worker: Served) -> None:
-    path = worker.task.model.path
+    path = worker.task.content.path
 
     async def ask(client: Client) -> None:
         whole = await client.get(path, headers={"Accept-Encoding": "identity"})
-        assert sha256(whole.content) == worker.task.model.sha256 and len(whole.content) == worker.task.model.bytes
+        assert sha256(whole.content) == worker.task.content.sha256 and len(whole.content) == worker.task.content.bytes
         assert "immutable" in whole.headers["cache-control"] and whole.headers["accept-ranges"] == "bytes"
         packed = await client.get(path, headers={"Accept-Encoding": "gzip"})
         assert packed.content == whole.content  # httpx opened it
@@ -355,7 +355,7 @@ def test_a_model_of_a_round_that_another_worker_gave_is_there_at_once(worker: Se
 
     async def ask(client: Client) -> None:
         snapshot.rounds, snapshot.taken = {}, 0.0  # as they were before the round was opened
-        assert (await client.get(worker.task.model.path)).status_code == 200
+        assert (await client.get(worker.task.content.path)).status_code == 200
 
     worker.asks(ask)
 

@@ -1,31 +1,25 @@
 """What is not JSON on the wire: a device's report and a round's model, as safetensors; written, read, and bounded.
 
-A report is one tensor, `update` (d,) float32 in the clear or `words` (length,) uint32 encoded, and metadata. What a
-reader takes is checked against the round's task before it may be in a sum: its size, its kind, that it is finite and no
-longer than the clip norm, and what it says beside the update.
+A report is one tensor, `update` (d,) float32 in the clear or `words` (length,) uint32 of whole numbers, and metadata.
+What a reader takes is checked against the round's task before it may be in a sum (`expected.py`): its size, its kind,
+its bounds, and what it says beside the tensor.
 """
 
 import hashlib
 import json
-import math
 import re
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
+from tacit.deployment.expected import LENGTH_BYTES, MOST_HEADER, Expected
 from tacit.deployment.messages import RoundTask
 from tacit.errors import InputError
 from tacit.records import strict_json
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
-MOST_HEADER = 4096  # bytes of safetensors' header that a report may have
-LENGTH_BYTES = 8  # before the header: how many it has
-ROUNDING = 1e-5  # relative: by which an update clipped in float32 may be beyond the clip norm
-LOSS_STEPS = 1 << 15  # of an encoded loss, to half its bound: training.private_loss.STEPS
-BLOCK = 1 << 16  # coordinates whose squares are summed in float64 at a time
 DTYPES = {"update": np.dtype("<f4"), "words": np.dtype("<u4"), "model": np.dtype("<f4")}
 NAMES = {"<f4": "F32", "<u4": "U32"}  # of safetensors
 
@@ -37,42 +31,6 @@ class Report(NamedTuple):
     usable: bool  # False: the update was not finite; the values are zeros and are not added
     short: bool | None  # as `training.one_by_one.DeviceReport`; None: not asked, or encoded
     bounded_loss: float | None  # the same
-
-
-@dataclass(frozen=True, kw_only=True)
-class Expected:
-    """What the task of a round lets a report be."""
-
-    length: int  # of the tensor
-    clip_norm: float
-    asks_short: bool
-    loss_bound: float | None
-    task: RoundTask
-
-    @classmethod
-    def by(cls, task: RoundTask) -> "Expected":
-        """That of a task; of one whose reports are sealed, what is in them."""
-        return cls(
-            length=task.model.parameters if task.encoded is None else task.encoded.length,
-            clip_norm=task.clip_norm,
-            asks_short=task.clip_estimate is not None,
-            loss_bound=task.loss_bound,
-            task=task,
-        )
-
-    @property
-    def tensor(self) -> str:
-        """The tensor's name."""
-        return "update" if self.task.encoded is None else "words"
-
-    @property
-    def most_bytes(self) -> int:
-        """No report is longer."""
-        if self.task.sealed is not None:
-            from tacit.deployment.sealed_reports import most_bytes
-
-            return most_bytes(self.task.sealed)
-        return LENGTH_BYTES + MOST_HEADER + DTYPES[self.tensor].itemsize * self.length
 
 
 def sha256(body: Buffer) -> str:
@@ -97,11 +55,7 @@ def read_report(body: Buffer, expected: Expected, assignment: str) -> Report:
     Raises: InputError naming what is wrong with it.
     """
     values, said = _tensor(body, expected.tensor, expected.length)
-    encoded = expected.task.encoded is not None
-    asked = {"assignment", "usable"}
-    if not encoded:
-        asked |= {"short"} if expected.asks_short else set()
-        asked |= {"bounded_loss"} if expected.loss_bound is not None else set()
+    asked = {"assignment", "usable"} | expected.says
     if said.keys() != asked:
         raise InputError(f"the report's metadata are {sorted(said)}, and {sorted(asked)} were expected.")
     if said["assignment"] != assignment:
@@ -112,10 +66,8 @@ def read_report(body: Buffer, expected: Expected, assignment: str) -> Report:
     if not usable:
         if values.any():
             raise InputError("the report says that it is not usable, and is not zero.")
-    elif encoded:
-        check_words(values, expected.task)
     else:
-        _check_norm(values, expected.clip_norm)
+        expected.check(values)
     return Report(values, usable, short, loss)
 
 
@@ -143,45 +95,6 @@ def read_sum(body: Buffer, task: RoundTask) -> NDArray[np.float32] | NDArray[np.
     expected = Expected.by(task)
     values, _ = _tensor(body, expected.tensor, expected.length)
     return values
-
-
-def check_words(words: NDArray[np.uint32], task: RoundTask) -> None:
-    """That encoded words (length,) are those of one clipped update, as exactly as their integers tell.
-
-    Coordinates lie in 0..2 C_inf and, less the shift, have squared norm at most `longest_squared`; behind them stand 1,
-    a bit where it is asked, the digits of a loss. Raises: InputError.
-    """
-    assert task.encoded is not None  # the caller's to know
-    encoding = task.encoded.encoding()
-    update, behind = words[: encoding.dimension], [int(each) for each in words[encoding.dimension :]]
-    if int(update.max()) > 2 * encoding.largest:
-        raise InputError(f"a coordinate of the report is beyond {2 * encoding.largest}.")
-    squared = 0
-    for at in range(0, len(update), BLOCK):
-        block = update[at : at + BLOCK].astype(np.int64) - encoding.largest
-        squared += int(np.dot(block, block))
-    if squared > encoding.longest_squared:
-        raise InputError(f"the report is longer than the clip norm {task.clip_norm:g} allows.")
-    if behind.pop(0) != 1:
-        raise InputError("the report does not count as one.")
-    if task.clip_estimate is not None and behind.pop(0) > 1:
-        raise InputError("the report's bit on its length is neither 0 nor 1.")
-    base = 2 * encoding.largest + 1
-    if any(digit >= base for digit in behind):
-        raise InputError(f"a digit of the report's loss is beyond {base - 1}.")
-    if sum(digit * base**place for place, digit in enumerate(behind)) > 2 * LOSS_STEPS:
-        raise InputError("the report's loss is beyond its bound.")
-
-
-def _check_norm(update: NDArray[np.float32], clip_norm: float) -> None:
-    squared = 0.0
-    for at in range(0, len(update), BLOCK):
-        block = update[at : at + BLOCK].astype(np.float64)
-        squared += float(np.dot(block, block))
-    if not math.isfinite(squared):
-        raise InputError("the update is not finite; a device reports that it is not usable instead.")
-    if math.sqrt(squared) > clip_norm * (1 + ROUNDING):
-        raise InputError(f"the update's norm is beyond the clip norm {clip_norm:g}.")
 
 
 def _tensor(body: Buffer, name: str, length: int) -> tuple[NDArray[Any], dict[str, str]]:

@@ -1,95 +1,26 @@
-"""Real devices as a training `Collector`: a round is opened in the store, waited for, closed, and its sum given.
-
-Everything that matters is in the store: a process that is killed at any point, and started again, goes on with the
-attempt that it finds, and a sum that was bound is given again to the bit. An attempt that came to nothing is made again
-with other devices; what it is about (model, clip norm, rotation) stays.
-"""
+"""Real devices as a training `Collector`: a round's task out, the sum of its clipped updates back."""
 
 import dataclasses
-import logging
-import secrets
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
-from tacit.deployment import assignments, states
-from tacit.deployment.blobs import Blobs, model_name, total_name
-from tacit.deployment.bodies import model_body, read_sum, sha256, sum_body
-from tacit.deployment.messages import EncodedSum, Model, Plan, RoundTask, SignedTask, Training
-from tacit.deployment.round_blobs import remove_blobs
-from tacit.deployment.round_sums import NoSum, collected, summed
-from tacit.deployment.sealed_reports import new_round, settings_of
-from tacit.deployment.sealed_rounds import KeeperTransport, NotYet, SealedOpening, check_keepers
-from tacit.deployment.signing import OperatorKey, digest
-from tacit.deployment.states import Attempt, Lease, NewRound, Total
-from tacit.deployment.store import Store
-from tacit.errors import InputError, RoundAborted, RunError, TrainingError
-from tacit.secure_aggregation.sealed_messages import SealedRound
+from tacit.deployment.bodies import model_body
+from tacit.deployment.messages import EncodedSum, Training, TrainingAsked
+from tacit.deployment.served_rounds import ServedRounds, Wanted
+from tacit.deployment.states import Total
+from tacit.errors import TrainingError
 from tacit.training import Collected, TrainingTask
 from tacit.training.collect import checked
 from tacit.training.secure_updates import RoundEncoding
 
-log = logging.getLogger("tacit.deployment")
-OWN_TO_AN_ATTEMPT = {"attempt", "task", "sealed", "opens", "deadline"}
 
-
-@dataclass(frozen=True, kw_only=True)
-class RoundTimes:
-    """How long a round waits for what, in seconds, and how many devices it asks."""
-
-    over_selection: float = 1.3  # devices that are given the task, to one report that is wanted
-    selecting: float = 3600.0  # for devices to come; with fewer than the goal the attempt is given up then
-    reporting: float = 900.0  # after that, for the last reports
-    closing: float = 30.0  # for workers to write what they hold
-    pause: float = 120.0  # from a round's release to the next one's opening, and between two attempts
-    opening: float = 600.0  # for a quorum of keepers to open a sealed sum
-    silence: float = 15.0  # a worker that was not seen for so long is dead
-    poll: float = 0.5  # between two looks into the store
-    attempts: int = 100  # at a round, in one process, before it gives up and says why
-
-
-class Served(NamedTuple):
-    """What a collector needs to know of its run before it can ask anybody."""
-
-    plan: Plan
-    lease: Lease
-
-
-class ServedCollector:
-    """Rounds of real devices; see `tacit.training.Collector`."""
+class ServedCollector(ServedRounds):
+    """Rounds of real devices that train; see `tacit.training.Collector`."""
 
     broadcasts = True  # models leave this machine: the ledger row first
-
-    def __init__(
-        self,
-        store: Store,
-        blobs: Blobs,
-        key: OperatorKey,
-        *,
-        times: RoundTimes = RoundTimes(),
-        keepers: Sequence[KeeperTransport] = (),
-        wait: Callable[[float], None] = time.sleep,
-    ) -> None:
-        """key: signs the tasks. keepers: of sealed sums, in the order of the plan. wait: for so many seconds, between
-        two looks into the store.
-        """
-        self._keepers = keepers
-        self._store, self._blobs, self._key, self._times, self._wait = store, blobs, key, times, wait
-        self._served: Served | None = None
-        self._rests_until = -float("inf")
-
-    def serve(self, plan: Plan, lease: Lease) -> None:
-        """Work for the run of this plan, which is in the store, under this lease. Raises: RunError."""
-        if len(plan.aggregation.keepers) != len(self._keepers):
-            raise RunError(
-                f"the plan of run '{plan.run}' names {len(plan.aggregation.keepers)} keepers, and {len(self._keepers)} "
-                "are known here; give the collector those of the plan."
-            )
-        self._served = Served(plan, lease)
 
     def init(self) -> Any:
         """Nothing is carried from round to round: who may take part when, each device knows."""
@@ -98,294 +29,34 @@ class ServedCollector:
     def collect(self, state: Any, task: TrainingTask, *, seed: bytes) -> tuple[Collected, Any]:
         """See `tacit.training.Collector`. seed: not used, for devices draw from their operating systems.
 
-        Raises: LeaseLost where another coordinator took over; RunError where the store is ahead of the run folder, or
-        its sum is of another task; StoreError where store or blobs cannot be used; TrainingError where no attempt gave
-        a sum.
+        Raises: what `ServedRounds.sum_of` does.
         """
         if task.noise:
             raise TrainingError("keepers of a simulation add no noise to the sums of real devices; drop them.")
         if task.separation is None:
             raise TrainingError("real devices have no identities; the recipe's [deployment] says what each keeps.")
-        asked = self._asked(task)
-        attempt = self._found(asked)
-        for _ in range(self._times.attempts):
-            if attempt is None:
-                attempt = self._opened(asked, task)
-            if self._played(attempt, task) == states.CLOSED:
-                return self._total(attempt.task, task), state
-            attempt, self._rests_until = None, self._store.now() + self._times.pause
-        causes = [each.why or "" for each in self._attempts(task.round)]
-        raise TrainingError(
-            f"round {task.round}: none of {self._times.attempts} attempts gave a sum; nothing was released. The last "
-            f"one: {causes[-1]} See whether devices come, and whether their updates are finite; then run the same "
-            "command again."
-        )
-
-    def released(self, round: int) -> None:
-        """The round's ledger row is on disk: its sum is not needed any more. Raises: LeaseLost; StoreError."""
-        for attempt in self._attempts(round):
-            if states.release(self._store, self._lease, attempt.task):
-                self._rests_until = self._store.now() + self._times.pause
-                log.info("round %d of '%s' is released", round, attempt.run)
-            remove_blobs(self._store, self._blobs, attempt)
-
-    # -- what is asked -----------------------------------------------------------------------------------------------
-
-    @property
-    def _lease(self) -> Lease:
-        return self._now_serving.lease
-
-    @property
-    def _now_serving(self) -> Served:
-        if self._served is None:
-            raise RunError("this collector serves no run yet; `tacit serve` starts it.")
-        return self._served
-
-    def _attempts(self, round: int) -> list[Attempt]:
-        return [each for each in states.attempts(self._store, self._lease.run) if each.round == round]
-
-    def _asked(self, task: TrainingTask) -> RoundTask:
-        """What devices are asked, but for what is an attempt's own."""
-        plan, body = self._now_serving.plan, model_body(np.asarray(task.model))
-        name = sha256(body)
-        return RoundTask(
-            run=plan.run,
-            plan=digest(plan),
-            round=task.round,
-            attempt=0,
-            task="0" * 32,
-            kind=plan.kind,
-            model=Model(sha256=name, bytes=len(body), parameters=len(task.model), path=f"/v1/models/{name}"),
-            client=Training(**dataclasses.asdict(task.client)),
-            clip_norm=task.clip_norm,
-            clip_estimate=task.clip_estimate,
-            loss_bound=task.loss_bound,
-            encoded=None if task.secure is None else _encoded(task.secure, _least(task)),
-            sealed=None,
-            opens=0.0,
-            deadline=1.0,
-        )
-
-    def _found(self, asked: RoundTask) -> Attempt | None:
-        """The attempt at the round that is not over, or was closed. Raises: RunError."""
-        found = None
-        for each in states.attempts(self._store, self._lease.run):
-            if each.state == states.ABANDONED or (each.state == states.RELEASED and each.round < asked.round):
-                continue
-            if each.round < asked.round:
-                self._settle(each)
-            elif each.round > asked.round or each.state == states.RELEASED:
-                raise RunError(
-                    f"the store says that round {each.round} of the run '{each.run}' is {each.state}, and the run "
-                    f"folder has only the {asked.round} rounds before round {asked.round}: it was restored from an "
-                    "older copy. Restore the latest one; to play released rounds again, with the same noise and other "
-                    "devices, would take the noise away."
-                )
-            elif _matter(each) == asked.model_dump(exclude=OWN_TO_AN_ATTEMPT):
-                found = each
-            elif not states.abandon(self._store, self._lease, each.task, "the run folder asks for something else."):
-                raise RunError(
-                    f"round {each.round} of the run '{each.run}' has a sum already, of devices that began with another "
-                    "model or other settings: the run folder is not the one that asked for it. Restore that, or begin "
-                    "a new run."
-                )
-        return found
-
-    def _settle(self, earlier: Attempt) -> None:
-        """A round that is in the run folder is over, whatever the store says: it may be an older copy."""
-        if not states.release(self._store, self._lease, earlier.task):
-            states.abandon(self._store, self._lease, earlier.task, "its round was released before this store knew it.")
-
-    def _opened(self, asked: RoundTask, task: TrainingTask) -> Attempt:
-        """A new attempt, after the pause."""
-        while 0 < (rest := self._rests_until - self._store.now()) <= self._times.pause:  # or the clock was set back
-            self._wait(rest)
-        before = self._attempts(asked.round)
-        sealed = self._sealed(name := secrets.token_hex(16), asked, task)
-        now = self._store.now()
-        closes = now + self._times.selecting
-        own = {
-            "attempt": 1 + max((each.attempt for each in before), default=-1),
-            "task": name,
-            "sealed": None if sealed is None else sealed.to_bytes().hex(),
-            "opens": now,
-            "deadline": closes + self._times.reporting,
-        }
-        signed = self._key.task(asked.model_copy(update=own))
-        self._blobs.put(model_name(asked.model.sha256), model_body(np.asarray(task.model)))
-        new = NewRound(
-            task=signed.task.task,
-            round=asked.round,
-            attempt=signed.task.attempt,
-            signed_task=signed.model_dump_json(),
-            model_digest=asked.model.sha256,
+        body = model_body(np.asarray(task.model))
+        wanted = Wanted(
+            asked=self.asked(task.round, body, _asks(task)),
+            content=body,
             goal=task.report_goal,
             least=_least(task),
-            most=int(np.ceil(task.report_goal * self._times.over_selection)),
-            closes_selecting=closes,
-            deadline=signed.task.deadline,
+            check=partial(_check, task),
         )
-        log.info("round %d of '%s' opens, attempt %d", new.round, self._lease.run, new.attempt)
-        return states.open_round(self._store, self._lease, new)
-
-    # -- how it goes on ----------------------------------------------------------------------------------------------
-
-    def _played(self, attempt: Attempt, task: TrainingTask) -> str:
-        """Wait and move the attempt on, until it is closed or abandoned: which of the two."""
-        with self._opening(attempt) as opening:
-            return self._played_with(attempt, task, opening)
-
-    def _played_with(self, attempt: Attempt, task: TrainingTask, opening: SealedOpening | None) -> str:
-        """opening: of a sealed round's sum."""
-        closing_since = None
-        while True:
-            found, now = states.attempt_of(self._store, attempt.task), self._store.now()
-            if found.state in states.TAKING:
-                self._take(found, now, task, opening)
-            elif found.state == states.CLOSING:
-                closing_since = now if closing_since is None else closing_since
-                late = not closing_since <= now < closing_since + self._times.closing
-                if late or not assignments.held(self._store, found.task):
-                    states.begin_summing(self._store, self._lease, found.task)
-                    continue
-            elif found.state == states.SUMMING:
-                self._bind(found, task, opening)
-                continue
-            elif found.state == states.ABANDONED:
-                remove_blobs(self._store, self._blobs, found)
-                log.warning("round %d of '%s' is abandoned: %s", found.round, found.run, found.why)
-                return found.state
-            else:
-                return found.state
-            if states.attempt_of(self._store, attempt.task).state == found.state:
-                self._wait(self._times.poll)
-
-    def _take(self, found: Attempt, now: float, task: TrainingTask, opening: SealedOpening | None) -> None:
-        """A round that takes reports: ends its selection, gives up dead workers, closes it."""
-        self._keep_model(found, task)
-        if opening is not None:
-            with suppress(NotYet):  # it is tried again, and at the end it has to be
-                opening.add_new(self._lease)
-        if now < found.opened:
-            self._abandon(found, "the clock was set back behind its opening.")
-            return
-        if found.state == states.SELECTING and now >= found.closes_selecting:  # until then a place may be given back
-            if found.assigned < found.least:
-                self._abandon(found, f"{found.assigned} devices came while it was open, and {found.least} are needed.")
-                return
-            states.end_selecting(self._store, self._lease, found.task)
-        held = assignments.held(self._store, found.task)
-        for worker in assignments.silent(self._store, held, since=now - self._times.silence):
-            lost = assignments.give_up(self._store, found.task, worker)
-            log.warning("a worker was silent for %g s; %d reports are lost with it", self._times.silence, lost)
-        enough = found.received + found.counted >= found.goal and min(held.values(), default=2) >= assignments.FEWEST
-        answered = found.received + found.counted + found.lost
-        full = found.state == states.REPORTING or found.assigned >= found.most
-        nobody_left = full and answered >= found.assigned
-        if enough or nobody_left or now >= found.deadline:
-            states.begin_closing(self._store, self._lease, found.task)
-
-    def _keep_model(self, found: Attempt, task: TrainingTask) -> None:
-        """Another run that began with the same model may have removed it."""
-        if self._blobs.size(model_name(found.model_digest)) is None:
-            self._blobs.put(model_name(found.model_digest), model_body(np.asarray(task.model)))
-
-    def _abandon(self, found: Attempt, why: str) -> None:
-        states.abandon(self._store, self._lease, found.task, why)
-
-    # -- sealed ------------------------------------------------------------------------------------------------------
-
-    def _sealed(self, name: str, asked: RoundTask, task: TrainingTask) -> SealedRound | None:
-        """The settings of an attempt that a quorum of keepers takes; None where reports are not sealed.
-
-        Waits for keepers. Raises: TrainingError where too many refuse.
-        """
-        plan, most = self._now_serving.plan, task.report_goal
-        if plan.aggregation.kind != "sealed":
-            return None
-        private, least = self._key.round_key(name), _least(task)
-        settings = new_round(plan, asked, private=private, seed=secrets.token_bytes(32), least=least, most=most)
-        while True:
-            try:
-                check_keepers(self._keepers, settings)
-                return settings
-            except RoundAborted as error:
-                raise TrainingError(f"round {asked.round} is not opened: {error}") from None
-            except NotYet as error:
-                log.warning("round %d of '%s' is not opened yet: %s", asked.round, plan.run, error)
-                self._wait(max(self._times.pause, self._times.poll))
-
-    @contextmanager
-    def _opening(self, attempt: Attempt) -> Iterator[SealedOpening | None]:
-        """How its sum is opened; None where reports are not sealed, or it has its sum."""
-        sealed = SignedTask.model_validate_json(attempt.signed_task).task.sealed
-        if sealed is None or attempt.state not in states.UNBOUND:
-            yield None
-            return
-        private, settings = self._key.round_key(attempt.task), settings_of(sealed)
-        opening = SealedOpening(
-            self._store, self._blobs, self._keepers, task=attempt.task, settings=settings, private=private
-        )
-        with closing(opening):
-            yield opening
-
-    # -- its sum -----------------------------------------------------------------------------------------------------
-
-    def _bind(self, found: Attempt, task: TrainingTask, opening: SealedOpening | None) -> None:
-        """Add the partial sums up, or have keepers open the sum, and bind the total; or abandon the attempt where there
-        is none to be bound. Where there may be one later it waits a little.
-        """
-        try:
-            if opening is not None:
-                opening.add_new(self._lease)
-                found = states.attempt_of(self._store, found.task)
-            self._bind_now(found, task, opening)
-        except NotYet as error:
-            assert opening is not None  # nobody else says it
-            now = self._store.now()
-            opening.since = now if opening.since is None else opening.since
-            if not opening.since <= now < opening.since + self._times.opening:
-                self._abandon(found, f"its sum could not be opened: {error}")
-                return
-            log.warning("round %d of '%s': %s", found.round, found.run, error)
-            self._wait(self._times.poll)
-
-    def _bind_now(self, found: Attempt, task: TrainingTask, opening: SealedOpening | None) -> None:
-        """Raises: NotYet."""
-        if found.counted < found.least:
-            self._abandon(
-                found,
-                f"{found.counted} reports came of {found.assigned} devices, and {found.least} are needed "
-                f"({found.lost} were unusable, or lost with a worker).",
-            )
-            return
-        try:
-            if opening is None:
-                values, total = summed(self._blobs, found, states.partial_sums(self._store, found.task))
-            else:
-                values = opening.opened()
-                total = Total(sha256(sum_body(values)), opening.reports, None, None)
-            checked(collected(values, total, 0, task), task)
-        except (NoSum, InputError, RoundAborted, TrainingError) as error:
-            self._abandon(found, f"its sum cannot be used: {error}")
-            return
-        self._blobs.put(total_name(found.task, total.digest), sum_body(values))
-        states.bind(self._store, self._lease, found.task, total)
-
-    def _total(self, name: str, task: TrainingTask) -> Collected:
-        """The bound sum. Raises: StoreError where its blob is gone or another."""
-        found = states.attempt_of(self._store, name)
-        assert found.total_digest is not None and found.reports is not None  # of what is closed
-        body = self._blobs.get(total_name(name, found.total_digest), digest=found.total_digest)
-        signed = SignedTask.model_validate_json(found.signed_task).task
-        total = Total(found.total_digest, found.reports, found.short_updates, found.losses)
-        came = sum(each.assigned for each in self._attempts(found.round))
-        return collected(read_sum(body, signed), total, came, task)
+        values, total, came = self.sum_of(wanted)
+        return _collected(values, total, came, task), state
 
 
-def _matter(attempt: Attempt) -> dict[str, Any]:
-    """What an attempt is about, whichever of the round it is."""
-    return SignedTask.model_validate_json(attempt.signed_task).task.model_dump(exclude=OWN_TO_AN_ATTEMPT)
+def _asks(task: TrainingTask) -> TrainingAsked:
+    return TrainingAsked(
+        kind="train",
+        parameters=len(task.model),
+        client=Training(**dataclasses.asdict(task.client)),
+        clip_norm=task.clip_norm,
+        clip_estimate=task.clip_estimate,
+        loss_bound=task.loss_bound,
+        encoded=None if task.secure is None else _encoded(task.secure, _least(task)),
+    )
 
 
 def _least(task: TrainingTask) -> int:
@@ -396,3 +67,23 @@ def _least(task: TrainingTask) -> int:
 def _encoded(secure: RoundEncoding, least: int) -> EncodedSum:
     numbers = dataclasses.asdict(secure.encoding)
     return EncodedSum(**numbers, signs=secure.signs.hex(), length=secure.length, threshold=least)
+
+
+def _check(task: TrainingTask, values: Any, total: Total) -> None:
+    """See Wanted. Raises: InputError, TrainingError."""
+    checked(_collected(values, total, total.reports, task), task)
+
+
+def _collected(values: Any, total: Total, came: int, task: TrainingTask) -> Collected:
+    """What training gets. came: devices that were given the task; those with no report are dropped."""
+    short, losses, update = total.short_updates, total.losses, values
+    if task.secure is not None:
+        update, short, losses = task.secure.opened(values, total.reports)
+    return Collected(
+        total=jnp.asarray(update),
+        reports=total.reports,
+        dropped=came - total.reports,
+        short_updates=short,
+        clients=came,
+        losses=losses,
+    )

@@ -10,12 +10,13 @@ from pathlib import Path
 
 from tacit.deployment import states
 from tacit.deployment.blobs import Blobs
-from tacit.deployment.collector import RoundTimes, ServedCollector
+from tacit.deployment.collector import ServedCollector
 from tacit.deployment.keepers import HttpKeeper
 from tacit.deployment.log_entries import plan_entry
 from tacit.deployment.logged_run import keep_logged
 from tacit.deployment.plans import check_servable, plan_of
 from tacit.deployment.sealed_rounds import KeeperTransport
+from tacit.deployment.served_rounds import RoundTimes
 from tacit.deployment.signing import OperatorKey, digest
 from tacit.deployment.states import Lease
 from tacit.deployment.store import Store

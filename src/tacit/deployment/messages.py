@@ -15,10 +15,13 @@ VERSION = 1  # of the protocol: of these documents and of the paths they are sen
 MOST_CLIENTS = 10**9
 MOST_PARAMETERS = 10**9
 MOST_RECIPE = 1 << 18  # characters
+MOST_LISTED = 100_000  # prefixes or words that a question names
+MOST_LETTERS = 1_000  # of a word: discovery.settings.DEEPEST
 MOST_PROOF = 64  # hashes: a log of 2^63 entries has no longer one
 
 Kind: TypeAlias = Literal["train", "discover", "evaluate", "personalize"]
 Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+Text: TypeAlias = Annotated[str, StringConstraints(max_length=MOST_LETTERS)]
 Digest: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]  # SHA-256
 PublicKey: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]  # Ed25519 or X25519
 Signature: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{128}$")]  # Ed25519
@@ -44,17 +47,30 @@ class Document(BaseModel):
 
 
 class Privacy(Document):
-    """What a run promises whoever takes part in it, and the settings that it follows from."""
+    """What a run promises whoever takes part in it, and the settings that it follows from: what all kinds have."""
 
     zcdp: Real | None  # of a whole run; null where nothing is promised
+    report_goal: Several  # the fewest reports of a round
+    rounds: Several
+    max_participations: Several | None  # of one device; null where only `Separation.timer_seconds` bounds them
+
+
+class TrainingPrivacy(Privacy):
+    """Of clipped updates whose sums get noise."""
+
+    kind: Literal["training"]
     epsilon: Real | None  # at `delta`
     delta: Share
     clip_norm: Positive  # of the first round; a later one has its own in its task
     noise_multiplier: Real
     mechanism: Annotated[str, StringConstraints(min_length=1, max_length=100)]  # its name
-    report_goal: Several
-    rounds: Several
-    max_participations: Several | None  # of one device; null where only `Separation.timer_seconds` bounds them
+
+
+class LocalPrivacy(Privacy):
+    """Of reports that each device randomises itself: this holds against everybody, the server included."""
+
+    kind: Literal["local"]
+    local_epsilon: Positive  # of everything that a device sends in the run, at delta 0
 
 
 class Separation(Document):
@@ -85,7 +101,7 @@ class Plan(Document):
     run: Name
     recipe: Annotated[str, StringConstraints(max_length=MOST_RECIPE)]  # the resolved recipe, TOML
     code: Digest  # of the program that trains: `signing.code_digest`
-    privacy: Privacy
+    privacy: Annotated[TrainingPrivacy | LocalPrivacy, Field(discriminator="kind")]
     separation: Separation
     aggregation: Aggregation
     vocabulary: Digest
@@ -103,12 +119,11 @@ class SignedPlan(Document):
 # -- the task: one attempt of one round --------------------------------------------------------------------------------
 
 
-class Model(Document):
-    """Which model a round begins with, and where it is fetched."""
+class Content(Document):
+    """What a round begins with, a model or a list of words, and where it is fetched."""
 
     sha256: Digest  # of the file
     bytes: Annotated[int, Field(ge=1, le=8 * MOST_PARAMETERS)]  # of the file
-    parameters: Annotated[int, Field(ge=1, le=MOST_PARAMETERS)]
     path: Annotated[str, StringConstraints(pattern=r"^/v1/models/[0-9a-f]{64}$")]
 
 
@@ -145,21 +160,71 @@ class EncodedSum(Document):
         return Encoding(**{name: getattr(self, name) for name in names})
 
 
+class TrainingAsked(Document):
+    """An update of the model that the round begins with, clipped; the content is the model."""
+
+    kind: Literal["train"]
+    parameters: Annotated[int, Field(ge=1, le=MOST_PARAMETERS)]  # of the model
+    client: Training
+    clip_norm: Positive
+    clip_estimate: Positive | None  # say in one bit whether your update was no longer than this; null: not asked
+    loss_bound: Positive | None  # send your training loss, clipped to [0, this], less half of it; null: not asked
+    encoded: EncodedSum | None  # null: updates in clear
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "TrainingAsked":
+        if self.encoded is not None and self.encoded.parameters != self.parameters:
+            raise ValueError("the encoding is for another number of parameters than the model has")
+        return self
+
+
+class LocalReportsAsked(Document):
+    """How a device hides its answers: the fields of `discovery.settings.LocalReportSettings`."""
+
+    local_epsilon: Annotated[float, Field(gt=0, le=700)]  # of one report
+    contributions: Annotated[int, Field(ge=1, le=100_000)]  # reports, no more and no fewer
+    sampler: Literal["random", "greedy"]
+    randomizer: Annotated[str, StringConstraints(min_length=1, max_length=100)]  # its name
+
+
+class PrefixesAsked(Document):
+    """Which prefixes, a character longer, do your unknown words have? Fields of `discovery.question.PrefixQuestion`."""
+
+    about: Literal["prefixes"]
+    prefixes: Annotated[tuple[Text, ...], Field(min_length=1, max_length=MOST_LISTED)]  # all of one length
+    alphabet: Annotated[str, StringConstraints(min_length=1, max_length=MOST_LISTED)]  # each character once
+    depth: Annotated[int, Field(ge=2, le=MOST_LETTERS)]
+    found: Annotated[tuple[Text, ...], Field(max_length=MOST_LISTED)]
+
+
+class ListedWordsAsked(Document):
+    """Which of these words are among your unknown ones? Fields of `discovery.question.WordQuestion`."""
+
+    about: Literal["words"]
+    words: Annotated[tuple[Text, ...], Field(max_length=MOST_LISTED)]
+
+
+class WordsAsked(Document):
+    """How many of your randomised reports support each answer; the content is the list of words that are known."""
+
+    kind: Literal["discover"]
+    question: Annotated[PrefixesAsked | ListedWordsAsked, Field(discriminator="about")]
+    reports: LocalReportsAsked
+
+
+Asked: TypeAlias = Annotated[TrainingAsked | WordsAsked, Field(discriminator="kind")]
+
+
 class RoundTask(Document):
-    """What the devices of one attempt of a round are asked. Which kinds of tasks there are, `Plan.kind` says."""
+    """What the devices of one attempt of a round are asked: what all kinds have, and `asks`, the kind's own."""
 
     run: Name
     plan: Digest
     round: Count
     attempt: Annotated[int, Field(ge=0, le=1_000_000)]
     task: Identifier
-    kind: Kind
-    model: Model
-    client: Training
-    clip_norm: Positive
-    clip_estimate: Positive | None  # say in one bit whether your update was no longer than this; null: not asked
-    loss_bound: Positive | None  # send your training loss, clipped to [0, this], less half of it; null: not asked
-    encoded: EncodedSum | None  # null: updates in clear
+    content: Content
+    asks: Asked
     sealed: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2}){1,20000}$")] | None  # bytes of a SealedRound
     opens: Time
     deadline: Time
@@ -168,11 +233,26 @@ class RoundTask(Document):
     def _consistent(self) -> "RoundTask":
         if self.opens >= self.deadline:
             raise ValueError("a task ends after it opens")
-        if self.sealed is not None and self.encoded is None:
+        if self.sealed is not None and isinstance(self.asks, TrainingAsked) and self.asks.encoded is None:
             raise ValueError("what is sealed is encoded")
-        if self.encoded is not None and self.encoded.parameters != self.model.parameters:
-            raise ValueError("the encoding is for another number of parameters than the model has")
         return self
+
+    @property
+    def kind(self) -> Kind:
+        """Of what it asks."""
+        return self.asks.kind
+
+    @property
+    def training(self) -> TrainingAsked:
+        """What it asks, of a task to train."""
+        assert isinstance(self.asks, TrainingAsked)  # the caller's to know
+        return self.asks
+
+    @property
+    def words(self) -> WordsAsked:
+        """What it asks, of a task to discover words."""
+        assert isinstance(self.asks, WordsAsked)  # the caller's to know
+        return self.asks
 
 
 class SignedTask(Document):

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from tacit.deployment import assignments, states
 from tacit.deployment.assignments import FEWEST, Answer, Flushed, OpenRound
 from tacit.deployment.blobs import Blobs, partial_name
-from tacit.deployment.bodies import Expected, Report, sha256, sum_body
+from tacit.deployment.bodies import Report, sha256, sum_body
+from tacit.deployment.expected import Expected
 from tacit.deployment.messages import RoundTask
 from tacit.deployment.store import Store
 from tacit.errors import StoreError
@@ -48,11 +49,11 @@ class Sum:
     @classmethod
     def of_nothing(cls, task: RoundTask, now: float) -> "Sum":
         """Of a round's first report."""
-        expected, encoded = Expected.by(task), task.encoded is not None
+        expected = Expected.by(task)
         return cls(
-            total=np.zeros(expected.length, np.uint32) if encoded else np.zeros(expected.length, np.float32),
-            short_updates=0 if expected.asks_short and not encoded else None,
-            losses=0.0 if expected.loss_bound is not None and not encoded else None,
+            total=expected.zeros(),
+            short_updates=0 if "short" in expected.says else None,
+            losses=0.0 if "bounded_loss" in expected.says else None,
             since=now,
         )
 

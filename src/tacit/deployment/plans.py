@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from tacit.deployment.messages import Aggregation, Plan, Privacy, Separation
+from tacit.deployment.messages import Aggregation, Plan, Separation, TrainingPrivacy
 from tacit.deployment.signing import code_digest
 from tacit.errors import InputError
 from tacit.privacy.separation import DeviceSeparation
@@ -44,7 +44,8 @@ def plan_of(run: Run, enrolment: Literal["none", "tokens"] = "none") -> Plan:
         run=recipe.name,
         recipe=_published(recipe).to_toml(),
         code=code_digest(),
-        privacy=Privacy(
+        privacy=TrainingPrivacy(
+            kind="training",
             zcdp=guarantee.zcdp if promises else None,
             epsilon=guarantee.epsilon(metadata.delta) if promises else None,
             delta=metadata.delta,

@@ -1,8 +1,7 @@
-"""A round's sum: what workers flushed, added up, and as training gets it."""
+"""A round's sum: what workers flushed, added up."""
 
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from tacit.deployment.blobs import Blobs
@@ -10,7 +9,6 @@ from tacit.deployment.bodies import read_sum, sha256, sum_body
 from tacit.deployment.messages import SignedTask
 from tacit.deployment.states import Attempt, Partial, Total
 from tacit.errors import StoreError
-from tacit.training import Collected, TrainingTask
 
 
 class NoSum(Exception):
@@ -41,19 +39,3 @@ def summed(blobs: Blobs, found: Attempt, parts: list[Partial]) -> tuple[Any, Tot
         losses=sum(losses) if losses else None,
     )
     return values, total
-
-
-def collected(values: Any, total: Total, came: int, task: TrainingTask) -> Collected:
-    """What training gets. came: devices that were given the task, in all attempts; those with no report are dropped."""
-    came = max(came, total.reports)
-    short, losses, update = total.short_updates, total.losses, values
-    if task.secure is not None:
-        update, short, losses = task.secure.opened(values, total.reports)
-    return Collected(
-        total=jnp.asarray(update),
-        reports=total.reports,
-        dropped=came - total.reports,
-        short_updates=short,
-        clients=came,
-        losses=losses,
-    )

@@ -12,6 +12,7 @@ from sqlalchemy import select
 from tacit.deployment import assignments
 from tacit.deployment.assignments import COUNTED, Answer
 from tacit.deployment.blobs import Blobs, sealed_name
+from tacit.deployment.expected import Expected
 from tacit.deployment.messages import Plan, RoundTask
 from tacit.deployment.schema import assignments as rows
 from tacit.deployment.store import Store
@@ -36,13 +37,13 @@ def new_round(plan: Plan, task: RoundTask, *, private: bytes, seed: bytes, least
 
     private: the server's key of this attempt; seed: 32 random bytes. Raises: InputError for what no sum holds.
     """
-    if task.encoded is None:
-        raise InputError("a round without an encoding has no integers to be sealed.")
-    said, largest = plan.aggregation, 2 * task.encoded.encoding().largest
+    said, expected = plan.aggregation, Expected.by(task)
+    if expected.largest is None:
+        raise InputError("a round of real numbers has no integers to be sealed.")
     return SealedRound(
-        parameters=smallest_parameters(task.encoded.length, largest, most),
-        dimension=task.encoded.length,
-        largest=largest,
+        parameters=smallest_parameters(expected.length, expected.largest, most),
+        dimension=expected.length,
+        largest=expected.largest,
         report_goal=least,
         most_reports=most,
         corrupt=said.corrupt,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from tacit.deployment.assignments import OpenRound, open_rounds, signed_plan
-from tacit.deployment.bodies import Expected
+from tacit.deployment.expected import Expected
 from tacit.deployment.messages import CheckIn, ComeBack, RoundTask, SignedPlan, SignedTask
 from tacit.deployment.pacing import window
 from tacit.deployment.states import OPEN, all_runs

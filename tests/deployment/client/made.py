@@ -22,21 +22,23 @@ from tacit.deployment.client.eligibility import Probe
 from tacit.deployment.client.own_text import OwnText
 from tacit.deployment.client.policy import Policy
 from tacit.deployment.client.record import opened
+from tacit.deployment.client.training import TrainingDoing
 from tacit.deployment.client.transport import Server, connected
 from tacit.deployment.client.turn import Turn
 from tacit.deployment.log_entries import leaf_of, plan_entry
 from tacit.deployment.merkle import Tree
 from tacit.deployment.messages import (
     Aggregation,
+    Content,
     EncodedSum,
-    Model,
     Plan,
-    Privacy,
     RoundTask,
     Separation,
     SignedPlan,
     SignedTask,
     Training,
+    TrainingAsked,
+    TrainingPrivacy,
     TreeHead,
 )
 from tacit.deployment.signing import OperatorKey, digest
@@ -69,11 +71,12 @@ def recipe_text(**sections: Any) -> str:
     return tomli_w.dumps({**values, "run": {} if seed is None else {"seed": seed}})
 
 
-def privacy_of(text: str, guarantee: Guarantee | None = None, **changed: Any) -> Privacy:
+def privacy_of(text: str, guarantee: Guarantee | None = None, **changed: Any) -> TrainingPrivacy:
     """What the recipe promises, as an honest operator writes it."""
     recipe = Recipe.from_toml(text if guarantee is None else recipe_text())  # a lie is not read by whoever tells it
     found = recipe.guarantee() if guarantee is None else guarantee
-    values = {
+    values: dict[str, Any] = {
+        "kind": "training",
         "zcdp": found.zcdp,
         "epsilon": epsilon(found.zcdp, DELTA),
         "delta": DELTA,
@@ -84,7 +87,7 @@ def privacy_of(text: str, guarantee: Guarantee | None = None, **changed: Any) ->
         "rounds": recipe.rounds.rounds,
         "max_participations": found.participation.max_participations,
     }
-    return Privacy(**values | changed)
+    return TrainingPrivacy(**values | changed)
 
 
 def a_plan(vocabulary: str, *, text: str | None = None, privacy: dict[str, Any] | None = None, **changed: Any) -> Plan:
@@ -139,18 +142,23 @@ class Operator:
             "round": round,
             "attempt": 0,
             "task": f"{next(self.numbers):032x}",
-            "kind": plan.kind,
-            "model": Model(sha256=sha256, bytes=len(body), parameters=PARAMETERS, path=f"/v1/models/{sha256}"),
+            "content": Content(sha256=sha256, bytes=len(body), path=f"/v1/models/{sha256}"),
+            "sealed": None,
+            "opens": opens,
+            "deadline": opens + HOUR,
+        }
+        assert isinstance(plan.privacy, TrainingPrivacy)
+        asks: dict[str, Any] = {
+            "kind": "train",
+            "parameters": PARAMETERS,
             "client": CLIENT,
             "clip_norm": plan.privacy.clip_norm,
             "clip_estimate": None,
             "loss_bound": None,
             "encoded": None,
-            "sealed": None,
-            "opens": opens,
-            "deadline": opens + HOUR,
         }
-        return RoundTask(**values | changed)
+        own = {name: changed.pop(name) for name in asks.keys() & changed.keys()}
+        return RoundTask(**{**values, "asks": TrainingAsked(**asks | own)} | changed)
 
     def assign(self, plan: Plan, task: RoundTask, *, by: OperatorKey | None = None) -> None:
         """Give this task at the next check-in."""
@@ -251,7 +259,7 @@ class Zeros:
         """All can be done."""
 
     def report(self, plan: Plan, task: RoundTask, model: Any, *, draw: Any) -> Report:
-        return Report(np.zeros(task.model.parameters, np.float32), True, None, None)
+        return Report(np.zeros(task.training.parameters, np.float32), True, None, None)
 
 
 @dataclass
@@ -293,8 +301,7 @@ def once(
             connection=connection,
             record=record,
             policy=policy,
-            text=text or OwnText(data, None, policy.temporal_split),
-            trainer=trainer or Zeros(),
+            doings={"train": TrainingDoing(trainer or Zeros(), text or OwnText(data, None, policy.temporal_split))},
             population=population,
             probes=probes,
             machine=Machine(clock=clock, sleep=clock.sleep, draw=draw),

@@ -53,22 +53,22 @@ SEED = bytes(range(32))
 def simulated(cache: Cache, task: RoundTask, model: Any) -> Any:
     """What the simulation's device reports."""
     secure = None
-    if task.encoded is not None:
+    if task.training.encoded is not None:
         secure = RoundEncoding(
-            encoding=task.encoded.encoding(),
-            signs=bytes.fromhex(task.encoded.signs),
-            clip_estimate=task.clip_estimate,
-            loss_bound=task.loss_bound,
+            encoding=task.training.encoded.encoding(),
+            signs=bytes.fromhex(task.training.encoded.signs),
+            clip_estimate=task.training.clip_estimate,
+            loss_bound=task.training.loss_bound,
         )
     client = ClientTraining(**CLIENT.model_dump())
     asked = TrainingTask(
         round=task.round,
         model=jnp.asarray(model),
         client=client,
-        clip_norm=task.clip_norm,
-        clip_estimate=task.clip_estimate,
+        clip_norm=task.training.clip_norm,
+        clip_estimate=task.training.clip_estimate,
         report_goal=6,
-        loss_bound=task.loss_bound,
+        loss_bound=task.training.loss_bound,
         secure=secure,
     )
     return report_of(tiny_learner(cache).work(client), asked, 0, seed=SEED)

@@ -20,7 +20,7 @@ from tests.deployment.client.made import (
 from tacit.data import Cache
 from tacit.deployment.client.policy import Policy
 from tacit.deployment.client.turn import Turn
-from tacit.deployment.messages import Aggregation, Plan, Separation
+from tacit.deployment.messages import Aggregation, ListedWordsAsked, LocalReportsAsked, Plan, Separation, WordsAsked
 from tacit.deployment.signing import OperatorKey, digest
 from tacit.errors import InputError
 from tacit.privacy import Guarantee, Independent, Participation
@@ -28,6 +28,11 @@ from tacit.privacy import Guarantee, Independent, Participation
 Changes = dict[str, Any]
 SEALED = Aggregation(
     kind="sealed", threshold=3, keepers=("ab" * 32, "cd" * 32), boxes=("12" * 32, "34" * 32), corrupt=1, contributors=()
+)
+A_QUESTION = WordsAsked(
+    kind="discover",
+    question=ListedWordsAsked(about="words", words=("pizza",)),
+    reports=LocalReportsAsked(local_epsilon=1.0, contributions=1, sampler="random", randomizer="k-ary"),
 )
 SECURE = {"aggregation": {"kind": "secure"}}
 ENCODED = Aggregation(kind="encoded", threshold=3, keepers=(), boxes=(), corrupt=0, contributors=())
@@ -217,7 +222,7 @@ BAD_TASKS: dict[str, tuple[str, Changes]] = {
     "is of tomorrow": ("opens in", {"opens": NOON + HOUR}),
     "lasts a month": ("above longest_round_hours=24", {"opens": NOON, "deadline": NOON + 700 * HOUR}),
     "is of another run": ("is for another run", {"run": "run-9"}),
-    "is of another kind": ("is for another run", {"kind": "evaluate"}),
+    "is of another kind": ("is for another run", {"asks": A_QUESTION}),
     "asks for a bit that its plan does not": ("asks for a bit", {"clip_estimate": 0.1}),
     "asks for the loss": ("asks for the training loss", {"loss_bound": 10.0}),
     "wants it encoded": ("wants a encoded report, and its plan plain ones", {"encoded": encoded_sum()}),
@@ -276,8 +281,8 @@ def test_a_model_that_is_another(operator: Operator, words: str, cache: Cache, t
 def test_a_model_of_another_size(operator: Operator, words: str, cache: Cache, tmp_path: Path) -> None:
     plan = a_plan(words)
     task = operator.task(plan, 0)
-    smaller = task.model.model_copy(update={"parameters": task.model.parameters - 1})
-    operator.assign(plan, task.model_copy(update={"model": smaller}))
+    smaller = task.training.model_copy(update={"parameters": task.training.parameters - 1})
+    operator.assign(plan, task.model_copy(update={"asks": smaller}))
     refused(operator, once(operator, cache.path, tmp_path), "the file is not one tensor")
 
 

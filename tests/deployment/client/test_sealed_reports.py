@@ -20,6 +20,8 @@ from tacit.secure_aggregation.secrets import Words
 
 ENCODED = encoded_sum()
 LARGEST = 2 * ENCODED.encoding().largest
+NO_UPDATE = np.full(ENCODED.length, LARGEST // 2, np.uint32)
+NO_UPDATE[ENCODED.dimension :] = 1  # it counts as one
 
 
 @dataclass
@@ -80,7 +82,9 @@ def test_three_devices_reports_open_as_their_sum(
     parties: SealedParties, operator: Operator, words: str, cache: Cache, tmp_path: Path
 ) -> None:
     plan, draw = sealed_plan(words, parties.settings), np.random.default_rng(5)
-    vectors = [draw.integers(0, LARGEST, ENCODED.length, endpoint=True).astype(np.uint32) for _ in range(3)]
+    vectors = [NO_UPDATE.copy() for _ in range(3)]
+    for vector in vectors:
+        vector[: ENCODED.dimension] += draw.integers(0, 2, ENCODED.dimension, dtype=np.uint32)
     for number, vector in enumerate(vectors):
         assigned(operator, plan, parties.settings)
         turn = once(operator, cache.path, tmp_path / str(number), trainer=Given(vector))
@@ -93,7 +97,7 @@ def test_three_devices_reports_open_as_their_sum(
 def test_no_key_of_a_device_comes_again(
     parties: SealedParties, operator: Operator, words: str, cache: Cache, tmp_path: Path
 ) -> None:
-    plan, vector = sealed_plan(words, parties.settings), np.zeros(ENCODED.length, np.uint32)
+    plan, vector = sealed_plan(words, parties.settings), NO_UPDATE
     for number in (0, 1):  # the same device set up anew
         assigned(operator, plan, parties.settings)
         assert once(operator, cache.path, tmp_path / str(number), trainer=Given(vector)).what == "reported"
@@ -129,7 +133,7 @@ def test_a_round_that(
 ) -> None:
     why, change, of_plan = CHANGED[name]
     assigned(operator, sealed_plan(words, parties.settings, **of_plan), change(parties.settings))
-    turn = once(operator, cache.path, tmp_path / "state", trainer=Given(np.zeros(ENCODED.length, np.uint32)))
+    turn = once(operator, cache.path, tmp_path / "state", trainer=Given(NO_UPDATE))
     assert turn.what == "refused" and why in turn.says, turn.says
     assert not operator.received and turn.spent == 0
 
@@ -139,7 +143,7 @@ def test_what_is_no_round_is_refused(
 ) -> None:
     plan = sealed_plan(words, parties.settings)
     operator.assign(plan, operator.task(plan, 0, encoded=ENCODED, sealed="ab" * 500))
-    turn = once(operator, cache.path, tmp_path / "state", trainer=Given(np.zeros(ENCODED.length, np.uint32)))
+    turn = once(operator, cache.path, tmp_path / "state", trainer=Given(NO_UPDATE))
     assert turn.what == "refused" and "is not as its plan says" in turn.says
 
 

@@ -30,8 +30,8 @@ class Ones(Zeros):
     """A trainer whose update is longest in no direction."""
 
     def report(self, plan: Plan, task: RoundTask, model: Any, *, draw: Any) -> Report:
-        parameters = task.model.parameters
-        return Report(np.full(parameters, task.clip_norm / parameters**0.5, np.float32), True, None, None)
+        parameters = task.training.parameters
+        return Report(np.full(parameters, task.training.clip_norm / parameters**0.5, np.float32), True, None, None)
 
 
 @dataclass
@@ -76,13 +76,13 @@ def serving(folder: Path, words: str, *, round: int = 0) -> tuple[Worker, RoundT
     Log.beside(store, worker.key, folder / "operator.key").append(plan_entry(digest(plan)))
     lease = states.take_lease(store, plan.run, seconds=30)
     assert lease is not None
-    blobs.put(model_name(task.model.sha256), model_body(worker.model))
+    blobs.put(model_name(task.content.sha256), model_body(worker.model))
     new = NewRound(
         task=task.task,
         round=round,
         attempt=0,
         signed_task=worker.key.task(task).model_dump_json(),
-        model_digest=task.model.sha256,
+        model_digest=task.content.sha256,
         closes_selecting=task.opens + 600,
         deadline=task.deadline,
         goal=2,

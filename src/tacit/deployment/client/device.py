@@ -10,7 +10,7 @@ import os
 import random
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Integral
@@ -18,22 +18,22 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from tacit.deployment.bodies import read_model
+from tacit.deployment.client.doing import Doing, Price
 from tacit.deployment.client.eligibility import Probe, first_obstacle
 from tacit.deployment.client.log import logged
 from tacit.deployment.client.own_text import OwnText
 from tacit.deployment.client.policy import FILE as POLICY_FILE
 from tacit.deployment.client.policy import Policy
-from tacit.deployment.client.price import Priced, priced
 from tacit.deployment.client.record import FILE as RECORD
 from tacit.deployment.client.record import DeviceRecord, opened
+from tacit.deployment.client.sending import body_of
 from tacit.deployment.client.separation import Apart, refuse_early
 from tacit.deployment.client.tokens import checked_in
-from tacit.deployment.client.training import ByJax, Trainer, body_of
+from tacit.deployment.client.training import ByJax, Trainer, TrainingDoing
 from tacit.deployment.client.transport import Connection, Server, connected
 from tacit.deployment.client.turn import Turn, What
 from tacit.deployment.log_entries import plan_entry
-from tacit.deployment.messages import VERSION, Assignment, CheckIn, ComeBack, RoundTask, SignedReceipt
+from tacit.deployment.messages import VERSION, Assignment, CheckIn, ComeBack, Plan, RoundTask, SignedReceipt
 from tacit.deployment.signing import digest, is_signed
 from tacit.deployment.token_forms import CODE
 from tacit.errors import DeviceError, InputError, ServerError, TaskRefused, of_type
@@ -41,7 +41,7 @@ from tacit.files import PathLike, as_path
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # `messages.Name`
 MODELS = "models"  # in the state folder: the last one
-TASKS = {"train": 1}  # the kinds that it can do, and which version of each
+TASK_VERSION = 1  # of every kind that it can do
 SOON, LATER = (
     (1.0, 5.0),
     (1.0, 3.0),
@@ -67,17 +67,17 @@ class Device:
         connection: Connection,
         record: DeviceRecord,
         policy: Policy,
-        text: OwnText,
-        trainer: Trainer,
+        doings: Mapping[str, Doing],
         population: str,
         probes: Sequence[Probe] = (),
         machine: Machine = Machine(),
         code: str | None = None,
     ) -> None:
-        self._connection, self._record, self._policy, self._text = connection, record, policy, text
-        self._trainer, self._population, self._probes, self._machine = trainer, population, probes, machine
+        """doings: by the kind of tasks."""
+        self._connection, self._record, self._policy, self._doings = connection, record, policy, doings
+        self._population, self._probes, self._machine = population, probes, machine
         self._code = code  # of its enrolment
-        self._priced: dict[str, Priced] = {}
+        self._priced: dict[str, Price] = {}
         self._fruitless = 0  # turns since the last report, those not counted when there was nothing to do
 
     def turns(self) -> Iterator[Turn]:
@@ -113,7 +113,7 @@ class Device:
         return CheckIn(
             version=VERSION,
             population=self._population,
-            versions=dict(TASKS),  # type: ignore[arg-type]
+            versions={kind: TASK_VERSION for kind in self._doings if kind in self._policy.kinds},  # type: ignore[misc]
             token=None,
         )
 
@@ -129,7 +129,7 @@ class Device:
         try:
             plan = self._accepted_plan(assignment)
             self._allowed(plan, task)
-            body = self._report(plan, task, assignment.assignment)
+            body = self._report(plan.plan, task, assignment.assignment)
             zcdp, now = self._allowed(plan, task)  # time went by, and clocks are set
             sent = hashlib.sha256(body).hexdigest()
             self._record.take_part(task, assignment=assignment.assignment, at=now, zcdp=zcdp, body=sent)
@@ -139,7 +139,7 @@ class Device:
             return self._turned("refused" if isinstance(error, TaskRefused) else "unanswered", str(error), task)
         return self._sent(task, assignment, body, zcdp)
 
-    def _accepted_plan(self, assignment: Assignment) -> Priced:
+    def _accepted_plan(self, assignment: Assignment) -> Price:
         """The plan of the task, both signed by the pinned operator, which the policy accepts.
 
         Raises: TaskRefused; ServerError where a plan that it does not know yet is not to be had.
@@ -159,15 +159,9 @@ class Device:
                 f"run {task.run!r} is for the population {signed.plan.population!r}, and this device is of "
                 f"{self._population!r}."
             )
-        if signed.plan.vocabulary != self._text.vocabulary:
-            raise TaskRefused(
-                f"run {task.run!r} has other words than the text of this device was cut into; import the text with its "
-                "vocabulary."
-            )
         if name not in self._priced:
-            found = priced(signed.plan)
+            found = self._doing(signed.plan).price(signed.plan)
             self._policy.check_plan(found)
-            self._trainer.check(signed.plan)
             self._priced[name] = found
         if self._record.plan(name) is None:  # one that it knows was seen in the log
             seen = logged(plan_entry(name), self._connection, operator=operator, seen=self._record.log_head)
@@ -175,14 +169,21 @@ class Device:
         self._record.keep_plan(name, signed)
         return self._priced[name]
 
-    def _allowed(self, plan: Priced, task: RoundTask) -> tuple[float, float]:
+    def _doing(self, plan: Plan) -> Doing:
+        """Raises: TaskRefused for a kind that it does not know."""
+        found = self._doings.get(plan.kind)
+        if found is None:
+            raise TaskRefused(f"run {plan.run!r} is to {plan.kind}, which this device does not know.")
+        return found
+
+    def _allowed(self, plan: Price, task: RoundTask) -> tuple[float, float]:
         """(rho that the run will have cost with this round, the time), where everything allows it.
 
         Raises: TaskRefused.
         """
         policy, now = self._policy, self._machine.clock()
+        self._doing(plan.plan).check(plan.plan)
         policy.check_task(plan, task, now)
-        self._text.check()
         apart = Apart.of(plan.plan, rounds_apart=policy.rounds_apart, hours_apart=policy.hours_apart)
         longest = policy.longest_round_hours * 3600
         refuse_early(plan.plan, task, self._record.asked(task), apart, now=now, longest_round=longest)
@@ -201,19 +202,15 @@ class Device:
             )
         return zcdp, now
 
-    def _report(self, plan: Priced, task: RoundTask, assignment: str) -> bytes:
+    def _report(self, plan: Plan, task: RoundTask, assignment: str) -> bytes:
         """The bytes that will leave. Raises: TaskRefused, ServerError."""
         folder = self._record.folder / MODELS
         try:
-            content = self._connection.model(task.model.path, task.model.sha256, task.model.bytes, folder)
+            content = self._connection.model(task.content.path, task.content.sha256, task.content.bytes, folder)
         except OSError as error:
             raise DeviceError(f"the model cannot be kept in '{folder}' ({error.strerror}); make room there.") from error
-        try:
-            model = read_model(content, task.model.parameters)
-        except InputError as error:
-            raise TaskRefused(f"the model of round {task.round} of run {task.run!r}: {error}") from error
-        report = self._trainer.report(plan.plan, task, model, draw=self._machine.draw)
-        return body_of(plan.plan, task, report, assignment, draw=self._machine.draw)
+        report = self._doing(plan).report(plan, task, content, draw=self._machine.draw)
+        return body_of(plan, task, report, assignment, draw=self._machine.draw)
 
     def _sent(self, task: RoundTask, assignment: Assignment, body: bytes, zcdp: float) -> Turn:
         """Send the report until a receipt comes, the same bytes each time. It is recorded, and so spent, already."""
@@ -330,8 +327,7 @@ def device(
             connection=connection,
             record=record,
             policy=rules,
-            text=text,
-            trainer=trainer,
+            doings={"train": TrainingDoing(trainer, text)},
             population=population,
             probes=asked,
             machine=machine,

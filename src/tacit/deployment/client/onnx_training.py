@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.deployment.bodies import Report
+from tacit.deployment.client.doing import SEED_BYTES, Draw
 from tacit.deployment.client.own_text import OwnText
-from tacit.deployment.client.training import SEED_BYTES, Draw, Reals, check_size, network_said
+from tacit.deployment.client.training import Reals, check_size, network_said
 from tacit.deployment.messages import Plan, RoundTask, Training
 from tacit.errors import InputError, TaskRefused
 from tacit.files import PathLike
@@ -58,16 +59,17 @@ class ByOnnx:
 
     def report(self, plan: Plan, task: RoundTask, model: Reals, *, draw: Draw) -> Report:
         """See Trainer; twin of `training.one_by_one.report_of`."""
+        asks = task.training
         check_size(plan, sum(math.prod(shape) for shape in self._shapes.values()), task)
-        update, loss = self._update(model, task.client, draw(SEED_BYTES))
+        update, loss = self._update(model, asks.client, draw(SEED_BYTES))
         norm = math.sqrt(float(np.square(update, dtype=np.float64).sum()))
         usable = math.isfinite(norm) and norm <= LARGEST
-        scale = min(1.0, task.clip_norm / norm) if norm > 0 else 1.0
+        scale = min(1.0, asks.clip_norm / norm) if norm > 0 else 1.0
         return Report(
             values=update * np.float32(scale) if usable else np.zeros_like(update),
             usable=usable,
-            short=None if task.clip_estimate is None else bool((norm if usable else 0.0) <= task.clip_estimate),
-            bounded_loss=None if task.loss_bound is None else _bounded(loss, task.loss_bound),
+            short=None if asks.clip_estimate is None else bool((norm if usable else 0.0) <= asks.clip_estimate),
+            bounded_loss=None if asks.loss_bound is None else _bounded(loss, asks.loss_bound),
         )
 
     def _update(self, model: Reals, client: Training, seed: bytes) -> tuple[Reals, float]:

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn, Protocol, get_args
 
+from tacit.deployment.client.doing import Price
 from tacit.deployment.client.eligibility import Eligibility
 from tacit.deployment.client.price import Priced
-from tacit.deployment.messages import Kind, RoundTask
+from tacit.deployment.expected import ITEM_BYTES, Expected
+from tacit.deployment.messages import EncodedSum, Kind, Plan, RoundTask
 from tacit.errors import InputError, TaskRefused
 from tacit.evaluation.splits import TemporalSplit
 from tacit.records import from_plain
@@ -88,7 +90,7 @@ class Policy:
         """Where text begins that is not trained on; None where all of it may be."""
         return TemporalSplit.parse(self.split) if self.split else None
 
-    def check_plan(self, priced: Priced) -> None:
+    def check_plan(self, priced: Price) -> None:
         """Raises: TaskRefused where the owner does not accept the plan, whatever its tasks are."""
         plan, privacy = priced.plan, priced.plan.privacy
         refuse = _refusal(f"the plan of run {plan.run!r}")
@@ -98,6 +100,19 @@ class Policy:
             refuse(f"sums reports {plan.aggregation.kind}, and the policy allows {', '.join(self.aggregation)}")
         if priced.zcdp > self.largest_zcdp:
             refuse(f"costs zCDP {priced.zcdp:.4g}, above largest_zcdp={self.largest_zcdp:g}")
+        if isinstance(priced, Priced):
+            self._check_noise(priced, refuse)
+        if privacy.report_goal < self.smallest_cohort:
+            refuse(f"has cohorts of {privacy.report_goal}, below smallest_cohort={self.smallest_cohort}")
+        if plan.aggregation.kind != "plain" and plan.aggregation.threshold < self.smallest_cohort:
+            refuse(f"opens sums of {plan.aggregation.threshold} reports, below smallest_cohort={self.smallest_cohort}")
+        if plan.separation.rounds is None and not plan.separation.timer_seconds:
+            refuse("lets a device come in every round (it has no separation), for which nothing is promised")
+        self._check_keepers(plan, refuse)
+
+    def _check_noise(self, priced: Priced, refuse: Refuse) -> None:
+        """Of updates whose sums get noise."""
+        privacy = priced.privacy
         if privacy.delta > self.largest_delta:
             refuse(f"gives epsilon at delta {privacy.delta:g}, above largest_delta={self.largest_delta:g}")
         if priced.epsilon > self.largest_epsilon:
@@ -109,15 +124,8 @@ class Policy:
             )
         if privacy.clip_norm > self.largest_clip_norm:
             refuse(f"has the clip norm {privacy.clip_norm:g}, above largest_clip_norm={self.largest_clip_norm:g}")
-        if privacy.report_goal < self.smallest_cohort:
-            refuse(f"has cohorts of {privacy.report_goal}, below smallest_cohort={self.smallest_cohort}")
-        if plan.aggregation.kind != "plain" and plan.aggregation.threshold < self.smallest_cohort:
-            refuse(f"opens sums of {plan.aggregation.threshold} reports, below smallest_cohort={self.smallest_cohort}")
-        if plan.separation.rounds is None and not plan.separation.timer_seconds:
-            refuse("lets a device come in every round (it has no separation), for which nothing is promised")
-        self._check_keepers(priced)
 
-    def check_task(self, priced: Priced, task: RoundTask, now: float) -> None:
+    def check_task(self, priced: Price, task: RoundTask, now: float) -> None:
         """Raises: TaskRefused where the task is none of its plan's, or the owner does not accept it.
 
         now: of the device's clock, Unix seconds. Who signed the task, whoever calls has checked.
@@ -127,42 +135,33 @@ class Policy:
             refuse(f"is for another run ({plan.run!r}) or kind ({plan.kind}) than its plan", way_out=OPERATOR)
         if task.round >= plan.privacy.rounds:
             refuse(f"is beyond the {plan.privacy.rounds} rounds that its plan promises for", way_out=OPERATOR)
-        if task.clip_norm > plan.privacy.clip_norm and not priced.adapts:
-            refuse(f"clips at {task.clip_norm:g}, and its plan at {plan.privacy.clip_norm:g}", way_out=OPERATOR)
-        if task.clip_norm > self.largest_clip_norm:
-            refuse(f"clips at {task.clip_norm:g}, above largest_clip_norm={self.largest_clip_norm:g}")
-        if (task.clip_estimate is not None) != priced.adapts:
-            refuse("asks for a bit on the update's length, and its plan does not, or the other way", way_out=OPERATOR)
-        if (task.loss_bound is not None) != ("training_loss" in priced.recipe):
-            refuse("asks for the training loss, and its plan does not, or the other way", way_out=OPERATOR)
-        if task.model.bytes > self.largest_model_mb * MEGABYTE:
-            refuse(f"has a model of {task.model.bytes / 1e6:.1f} MB, above largest_model_mb={self.largest_model_mb:g}")
-        if 4 * _words(task) > self.largest_report_mb * MEGABYTE:
-            refuse(f"wants {4 * _words(task) / 1e6:.1f} MB, above largest_report_mb={self.largest_report_mb:g}")
-        self._check_sum(priced, task, refuse)
+        encoded = task.training.encoded if task.kind == "train" else None
+        kind = "sealed" if task.sealed is not None else "plain" if encoded is None else "encoded"
+        if kind != plan.aggregation.kind:
+            refuse(f"wants a {kind} report, and its plan {plan.aggregation.kind} ones", way_out=OPERATOR)
+        if isinstance(priced, Priced):
+            self._check_training(priced, task, refuse)
+        if task.content.bytes > self.largest_model_mb * MEGABYTE:
+            megabytes = task.content.bytes / MEGABYTE
+            refuse(f"has a model of {megabytes:.1f} MB, above largest_model_mb={self.largest_model_mb:g}")
+        report = ITEM_BYTES * Expected.by(task).length
+        if report > self.largest_report_mb * MEGABYTE:
+            refuse(f"wants {report / MEGABYTE:.1f} MB, above largest_report_mb={self.largest_report_mb:g}")
         self._check_times(task, now, refuse)
 
-    def _check_sum(self, priced: Priced, task: RoundTask, refuse: Refuse) -> None:
-        """That the report goes into a sum of the plan's kind, and is lengthened by no more than was reckoned with."""
-        said = priced.plan.aggregation
-        kind = "sealed" if task.sealed is not None else "plain" if task.encoded is None else "encoded"
-        if kind != said.kind:
-            refuse(f"wants a {kind} report, and its plan {said.kind} ones", way_out=OPERATOR)
-        if task.encoded is None:
-            return
-        if task.encoded.threshold < said.threshold:
-            refuse(f"opens sums of {task.encoded.threshold}, and its plan of {said.threshold}", way_out=OPERATOR)
-        if task.encoded.clip_norm != task.clip_norm:
-            refuse(f"clips at {task.clip_norm:g} and encodes for {task.encoded.clip_norm:g}", way_out=OPERATOR)
-        try:
-            inflation = task.encoded.encoding().inflation
-        except InputError as error:
-            refuse(f"has no encoding: {error}", way_out=OPERATOR)
-        if inflation > priced.inflation * (1 + 1e-9):
-            refuse(
-                f"lengthens updates by the factor {inflation:.6g} where its plan reckons with {priced.inflation:.6g}",
-                way_out=OPERATOR,
-            )
+    def _check_training(self, priced: Priced, task: RoundTask, refuse: Refuse) -> None:
+        """That the update is clipped, encoded and asked about as the plan reckons with."""
+        asks = task.training
+        if asks.clip_norm > priced.privacy.clip_norm and not priced.adapts:
+            refuse(f"clips at {asks.clip_norm:g}, and its plan at {priced.privacy.clip_norm:g}", way_out=OPERATOR)
+        if asks.clip_norm > self.largest_clip_norm:
+            refuse(f"clips at {asks.clip_norm:g}, above largest_clip_norm={self.largest_clip_norm:g}")
+        if (asks.clip_estimate is not None) != priced.adapts:
+            refuse("asks for a bit on the update's length, and its plan does not, or the other way", way_out=OPERATOR)
+        if (asks.loss_bound is not None) != ("training_loss" in priced.recipe):
+            refuse("asks for the training loss, and its plan does not, or the other way", way_out=OPERATOR)
+        if asks.encoded is not None:
+            _check_encoding(priced, asks.encoded, asks.clip_norm, refuse)
 
     def _check_times(self, task: RoundTask, now: float, refuse: Refuse) -> None:
         if task.deadline - task.opens > self.longest_round_hours * 3600:
@@ -176,8 +175,8 @@ class Policy:
                 way_out=CLOCK,
             )
 
-    def _check_keepers(self, priced: Priced) -> None:
-        said, refuse = priced.plan.aggregation, _refusal(f"the plan of run {priced.plan.run!r}")
+    def _check_keepers(self, plan: Plan, refuse: Refuse) -> None:
+        said = plan.aggregation
         if said.kind != "sealed":
             return
         if said.corrupt < self.corrupt_keepers:
@@ -199,9 +198,22 @@ def _refusal(what: str) -> Refuse:
     return refuse
 
 
-def _words(task: RoundTask) -> int:
-    """Numbers of four bytes in a report that is not sealed."""
-    return task.model.parameters if task.encoded is None else task.encoded.length
+def _check_encoding(priced: Priced, encoded: EncodedSum, clip_norm: float, refuse: Refuse) -> None:
+    """That an encoded update goes into a sum as large as the plan's, lengthened by no more than was reckoned with."""
+    said = priced.plan.aggregation
+    if encoded.threshold < said.threshold:
+        refuse(f"opens sums of {encoded.threshold}, and its plan of {said.threshold}", way_out=OPERATOR)
+    if encoded.clip_norm != clip_norm:
+        refuse(f"clips at {clip_norm:g} and encodes for {encoded.clip_norm:g}", way_out=OPERATOR)
+    try:
+        inflation = encoded.encoding().inflation
+    except InputError as error:
+        refuse(f"has no encoding: {error}", way_out=OPERATOR)
+    if inflation > priced.inflation * (1 + 1e-9):
+        refuse(
+            f"lengthens updates by the factor {inflation:.6g} where its plan reckons with {priced.inflation:.6g}",
+            way_out=OPERATOR,
+        )
 
 
 def _check_names(name: str, given: tuple[str, ...], known: tuple[str, ...]) -> None:

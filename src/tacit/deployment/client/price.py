@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from tacit.deployment.messages import Plan
+from tacit.deployment.messages import Plan, TrainingPrivacy
 from tacit.errors import AccountingError, InputError, TaskRefused
 from tacit.jobs.account import strategy_in_numbers
 from tacit.privacy import gaussian
@@ -38,7 +38,7 @@ class Priced:
     @property
     def epsilon(self) -> float:
         """At the plan's delta."""
-        return gaussian.epsilon(self.zcdp, self.plan.privacy.delta)
+        return gaussian.epsilon(self.zcdp, self.privacy.delta)
 
     @property
     def adapts(self) -> bool:
@@ -54,12 +54,17 @@ class Priced:
         return self._zcdp(Participation(rounds=self.rounds, min_separation=apart, max_participations=len(came)))
 
     @property
+    def privacy(self) -> TrainingPrivacy:
+        """What its plan claims."""
+        return promised(self.plan)
+
+    @property
     def rounds(self) -> int:
         """Of the whole run."""
         return self.plan.privacy.rounds
 
     def _zcdp(self, participation: Participation) -> float:
-        privacy = self.plan.privacy
+        privacy = self.privacy
         return Guarantee(
             participation=participation,
             strategy=self.strategy,
@@ -71,8 +76,7 @@ class Priced:
 
 def priced(plan: Plan) -> Priced:
     """The plan and what its numbers promise. Raises: TaskRefused where that is nothing, or less than it claims."""
-    privacy = plan.privacy
-    recipe = _recipe(plan)
+    privacy, recipe = promised(plan), _recipe(plan)
     if privacy.zcdp is None or privacy.epsilon is None or not privacy.noise_multiplier:
         raise TaskRefused(f"the plan of run {plan.run!r} adds no noise and so promises nothing; {ASK}.")
     if "seed" in _table(recipe, "run"):
@@ -109,6 +113,15 @@ def priced(plan: Plan) -> Priced:
     return found
 
 
+def promised(plan: Plan) -> TrainingPrivacy:
+    """What a plan to train promises. Raises: TaskRefused for the promise of another kind."""
+    if plan.kind != "train" or not isinstance(plan.privacy, TrainingPrivacy):
+        raise TaskRefused(
+            f"the plan of run {plan.run!r} is to {plan.kind}, and what it promises is of another kind; {ASK}."
+        )
+    return plan.privacy
+
+
 def _participation(plan: Plan) -> tuple[Participation, bool]:
     """The most that the plan lets a device take part, and whether that is known before: by round index it is.
 
@@ -143,7 +156,7 @@ def _agrees(plan: Plan, recipe: Mapping[str, Any]) -> None:
     pairs = [
         ("rounds.rounds", rounds.get("rounds"), plan.privacy.rounds),
         ("rounds.report_goal", rounds.get("report_goal"), plan.privacy.report_goal),
-        ("privacy.mechanism.name", _table(privacy, "mechanism").get("name"), plan.privacy.mechanism),
+        ("privacy.mechanism.name", _table(privacy, "mechanism").get("name"), promised(plan).mechanism),
         ("[aggregation]", "aggregation" in recipe, encoded),
     ]
     for name, said, listed in pairs:

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 
 from tacit.deployment import messages
 from tacit.deployment.bodies import Report
-from tacit.deployment.client.training import body_of
+from tacit.deployment.client.sending import body_of
 from tacit.deployment.messages import Assignment, ComeBack, Plan, RoundTask, SignedPlan, SignedReceipt
 from tacit.deployment.signing import digest, is_signed
 from tacit.deployment.swarm import log
@@ -118,7 +118,7 @@ class LightDevice:
         task = given.signed_task.task
         fault = None if self.fault is None else self.fault.value
         took_part = task.round in self._took_part.get(task.run, [])
-        said = task.run, task.round, task.task, given.assignment, task.model.sha256, took_part, fault, how, says
+        said = task.run, task.round, task.task, given.assignment, task.content.sha256, took_part, fault, how, says
         self._swarm.log.parts.append(log.Part(self.number, *said))
 
     async def _plan_of(self, given: Assignment) -> Plan:
@@ -176,7 +176,7 @@ class LightDevice:
     async def _model(self, task: RoundTask) -> np.ndarray[Any, np.dtype[np.float32]]:
         """The round's model, which every device fetches, and one copy of which the swarm keeps. Raises: ServerError."""
         async with self._connected() as connection:
-            answer = await self.ask(connection, "model", "GET", task.model.path, seconds=300.0)
+            answer = await self.ask(connection, "model", "GET", task.content.path, seconds=300.0)
         if answer.status != 200:
             raise ServerError(f"the model is answered by {answer.status}.")
         return await asyncio.to_thread(self._swarm.model_of, task, answer.body)

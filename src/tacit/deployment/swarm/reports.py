@@ -42,17 +42,17 @@ class Drawn:
         return self._kept[key]
 
     def _drawn(self, device: int, task: RoundTask) -> Report:
-        draw = np.random.default_rng([self._seed, device, task.round])
-        update = draw.standard_normal(task.model.parameters, np.float32)
-        norm = np.float32(task.clip_norm * draw.uniform(0.1, 0.99))
+        asks, draw = task.training, np.random.default_rng([self._seed, device, task.round])
+        update = draw.standard_normal(asks.parameters, np.float32)
+        norm = np.float32(asks.clip_norm * draw.uniform(0.1, 0.99))
         update *= norm / np.float32(np.sqrt(np.square(update, dtype=np.float64).sum()))
-        loss = np.float32((task.loss_bound or 0.0) * draw.uniform())
+        loss = np.float32((asks.loss_bound or 0.0) * draw.uniform())
         secure = encoding_of(task)
         if secure is not None:
             seed = hashlib.sha256(f"swarm {self._seed} {task.round}".encode()).digest()
             return Report(secure.encoded(update, norm=norm, loss=loss, seed=seed, client=device), True, None, None)
-        short = None if task.clip_estimate is None else bool(norm <= task.clip_estimate)
-        return Report(update, True, short, None if task.loss_bound is None else float(loss) - task.loss_bound / 2)
+        short = None if asks.clip_estimate is None else bool(norm <= asks.clip_estimate)
+        return Report(update, True, short, None if asks.loss_bound is None else float(loss) - asks.loss_bound / 2)
 
 
 class Trained:

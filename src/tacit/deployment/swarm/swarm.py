@@ -101,11 +101,11 @@ class Swarm:
     def model_of(self, task: RoundTask, body: bytes | bytearray) -> NDArray[Any]:
         """The model that came, or the copy of it that came before. Raises: ServerError where it is another."""
         if body != self._model[0]:
-            if hashlib.sha256(body).hexdigest() != task.model.sha256:
+            if hashlib.sha256(body).hexdigest() != task.content.sha256:
                 raise ServerError("the model that came has another SHA-256.")
-            self._model = body, read_model(body, task.model.parameters)
-            self._model_digest = task.model.sha256
-        elif task.model.sha256 != self._model_digest:
+            self._model = body, read_model(body, task.training.parameters)
+            self._model_digest = task.content.sha256
+        elif task.content.sha256 != self._model_digest:
             raise ServerError("the model that came has another SHA-256.")
         return self._model[1]
 

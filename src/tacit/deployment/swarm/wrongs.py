@@ -98,8 +98,8 @@ def _damaged(fault: Fault, report: Report, task: RoundTask) -> Report:
     match fault:
         case Fault.NAN:
             values[0] = np.uint32(2**32 - 1) if values.dtype == np.uint32 else np.nan
-        case Fault.TOO_LONG if task.encoded is not None:
-            values[: task.encoded.dimension] = 2 * task.encoded.encoding().largest
+        case Fault.TOO_LONG if (encoded := task.training.encoded) is not None:
+            values[: encoded.dimension] = 2 * encoded.encoding().largest
         case Fault.TOO_LONG:
             values *= 1000
         case _:
