@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from tacit.deployment.assignments import FEWEST, Answer
+from tacit.deployment.assignments import FEWEST, Answer, NoPlace
 from tacit.deployment.states import LONGEST_LEASE
 
 
@@ -54,6 +54,7 @@ class SlowStore:
         self.owner: str | None = None
         self.until: float | None = None
         self.term = 0
+        self.redeemed: set[str] = set()
 
     # -- coordinators ------------------------------------------------------------------------------------------------
 
@@ -106,12 +107,19 @@ class SlowStore:
 
     # -- workers -----------------------------------------------------------------------------------------------------
 
-    def assign(self, task: str) -> bool:
+    def assign(self, task: str, token: str | None = None) -> NoPlace | None:
+        """None: it is given a place, whose name `assigned` is told."""
         found = self.rounds[task]
-        return found.state == "selecting" and found.assigned < found.most
+        if found.state != "selecting" or found.assigned >= found.most:
+            return NoPlace.FULL
+        if token is not None and token in self.redeemed:
+            return NoPlace.REDEEMED
+        found.assigned += 1
+        if token is not None:
+            self.redeemed.add(token)
+        return None
 
     def assigned(self, task: str, name: str) -> None:
-        self.rounds[task].assigned += 1
         self.rounds[task].assignments[name] = SlowAssignment()
 
     def give_back(self, task: str, name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -12,7 +13,19 @@ from tests.deployment.slow_rounds import SlowRound, SlowStore
 from tests.deployment.stores import RUN, Clock, new_round, quick_folder, sqlite_store, with_run
 
 from tacit.deployment import schema
-from tacit.deployment.assignments import Flushed, assign, flush, give_back, give_up, held, receive, receive_nothing
+from tacit.deployment.assignments import (
+    Assigned,
+    Flushed,
+    Shown,
+    assign,
+    assign_all,
+    flush,
+    give_back,
+    give_up,
+    held,
+    receive,
+    receive_nothing,
+)
 from tacit.deployment.states import (
     RELEASED,
     UNBOUND,
@@ -36,6 +49,7 @@ from tacit.errors import InputError, LeaseLost, RunError, StoreError
 WORKERS, OWNERS = ("a" * 32, "b" * 32), ("1" * 32, "2" * 32)
 NOBODYS = Lease(RUN, "3" * 32, 1)
 BODIES, DIGESTS = ("cc" * 32, "dd" * 32), ("aa" * 32, "bb" * 32)
+TOKENS = ("0e" * 32, "1e" * 32, "2e" * 32, "3e" * 32)
 # One rule draws them all: hypothesis leaves whole rules out of most examples, and a round needs every kind of step.
 STEPS = (
     *(["goes_on"] * 8 + ["devices_report"] * 6 + ["assigns"] * 2 + ["receives"] * 2 + ["flushes"] * 2),
@@ -188,19 +202,24 @@ class Rounds(RuleBasedStateMachine):
         """Two or three devices come, report to one worker, and mostly it flushes."""
         worker = draw(st.sampled_from(WORKERS))
         known = len(self.names)
-        for _ in range(int(draw(st.integers(2, 3)))):
-            self.assigns(draw)
+        self.assigns(draw, int(draw(st.integers(2, 3))))
         for name in self.names[known:]:
             self.receives(draw, name, worker)
         if draw(st.booleans()):
             self.flushes(draw, worker)
 
-    def assigns(self, draw: Callable[..., str]) -> None:
-        given = assign(self.store, self.task)
-        assert (given is not None) == self.twin.assign(self.task)
-        if given is not None:
-            self.twin.assigned(self.task, given.id)
-            self.names.append(given.id)
+    def assigns(self, draw: Callable[..., Any], devices: int = 0) -> None:
+        """In one transaction what the twin gives one after another."""
+        devices = devices or draw(st.integers(1, 4))
+        shown = [draw(st.sampled_from([None] * 4 + [Shown(token, 0) for token in TOKENS])) for _ in range(devices)]
+        for each, token in zip(assign_all(self.store, self.task, shown), shown, strict=True):
+            wanted = self.twin.assign(self.task, token and token.hash)
+            if wanted is None:
+                assert isinstance(each, Assigned)
+                self.twin.assigned(self.task, each.id)
+                self.names.append(each.id)
+            else:
+                assert each is wanted
 
     def receives(self, draw: Callable[..., str], name: str = "", worker: str = "") -> None:
         worker = worker or draw(st.sampled_from(WORKERS))
@@ -252,6 +271,8 @@ class Rounds(RuleBasedStateMachine):
             assert found.received == twin.received
         partials = {each.worker: (each.generation, each.reports) for each in partial_sums(self.store, self.task)}
         assert partials == twin.partials
+        with self.store.reading() as connection:
+            assert set(connection.execute(select(schema.tokens.c.hash)).scalars()) == self.twin.redeemed
         assert held(self.store, self.task) == Counter(twin.assignments[n].worker for n in twin.having("received"))
 
     @invariant()

@@ -18,12 +18,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from sqlalchemy import Column, ColumnElement, and_, delete, func, insert, select, true, update
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import Column, ColumnElement, Connection, and_, delete, func, insert, select, true, update
 
 from tacit.deployment.schema import assignments, partials, rounds, runs, tokens, workers
 from tacit.deployment.states import CLOSING, FLUSHING, OPEN, SELECTING, TAKING
-from tacit.deployment.store import Store
+from tacit.deployment.store import Store, insert_into
 from tacit.errors import InputError, StoreError
 
 ASSIGNED, RECEIVED, COUNTED, LOST = "assigned", "received", "counted", "lost"
@@ -35,6 +34,20 @@ class Assigned(NamedTuple):
 
     id: str  # 32 hex
     secret: str  # 64 hex: who shows it may report
+
+
+class Shown(NamedTuple):
+    """A token that a device shows for its place."""
+
+    hash: str
+    epoch: int
+
+
+class NoPlace(Enum):
+    """Why a device is given none."""
+
+    FULL = "full"  # the round has no place left, or is not selecting any more
+    REDEEMED = "redeemed"  # the token was redeemed before
 
 
 class Assignment(NamedTuple):
@@ -113,38 +126,58 @@ def signed_plan(store: Store, digest: str) -> str | None:
 
 
 def assign(store: Store, task: str, *, token_hash: str | None = None, epoch: int = 0) -> Assigned | None:
-    """A place in the round; None where it has none left, or is not selecting any more.
+    """A place in the round, as `assign_all` gives it to one; None where there is none, for whatever reason."""
+    (given,) = assign_all(store, task, [None if token_hash is None else Shown(token_hash, epoch)])
+    return given if isinstance(given, Assigned) else None
 
-    token_hash: of a token that is redeemed with it, in one transaction; None is also the answer to one that was
-    redeemed before (`redeemed` tells).
+
+def assign_all(store: Store, task: str, shown: Sequence[Shown | None]) -> list[Assigned | NoPlace]:
+    """What each of these devices gets, as if they came one after another; one transaction for all of them.
+
+    shown: a device each, the token that is redeemed with its place, or None where devices need none. A token takes one
+    place, whoever shows it how often, and is redeemed only with one. Raises: StoreError, and nobody was given anything.
     """
-    given = Assigned(secrets.token_hex(16), secrets.token_hex(32))
     free = and_(rounds.c.task == task, rounds.c.state == SELECTING, rounds.c.assigned < rounds.c.most)
-    row = {"id": given.id, "task": task, "secret_hash": hash_of(given.secret), "state": ASSIGNED}
-    try:
-        with store.writing(durable=token_hash is not None) as connection:
-            if not connection.execute(update(rounds).where(free).values(assigned=rounds.c.assigned + 1)).rowcount:
-                return None
-            if token_hash is not None:
-                connection.execute(insert(tokens).values(hash=token_hash, epoch=epoch))
-            connection.execute(insert(assignments).values(**row))
-    except StoreError as error:
-        if isinstance(error.__cause__, IntegrityError):
-            return None
-        raise
+    wanted = update(rounds).where(free).values(assigned=rounds.c.assigned + len(shown))
+    with store.writing(durable=any(shown)) as connection:
+        taken = connection.execute(wanted.returning(rounds.c.assigned, rounds.c.most)).one_or_none()
+        if taken is None:
+            return [NoPlace.FULL] * len(shown)
+        left = min(len(shown), taken.most - (taken.assigned - len(shown)))
+        fresh, given = _redeemed(connection, [each for each in shown if each is not None]), list[Assigned | NoPlace]()
+        for each in shown:
+            if not left:
+                given.append(NoPlace.FULL)
+            elif each is not None and each.hash not in fresh:
+                given.append(NoPlace.REDEEMED)
+            else:
+                left -= 1
+                fresh.discard("" if each is None else each.hash)
+                given.append(Assigned(secrets.token_hex(16), secrets.token_hex(32)))
+        if fresh:  # no place was left for them
+            connection.execute(delete(tokens).where(tokens.c.hash.in_(sorted(fresh))))
+        rows = [
+            {"id": each.id, "task": task, "secret_hash": hash_of(each.secret), "state": ASSIGNED}
+            for each in given
+            if isinstance(each, Assigned)
+        ]
+        if rows:
+            connection.execute(insert(assignments), rows)
+        if len(rows) < len(shown):
+            fewer = update(rounds).where(rounds.c.task == task)
+            connection.execute(fewer.values(assigned=rounds.c.assigned - (len(shown) - len(rows))))
     return given
 
 
-def redeemed(store: Store, token_hash: str) -> bool:
-    """Whether the token was redeemed."""
-    with store.reading() as connection:
-        return connection.execute(select(tokens.c.epoch).where(tokens.c.hash == token_hash)).scalar() is not None
-
-
-def forget_tokens(store: Store, *, before: int) -> int:
-    """Remove the tokens of epochs before this one, which nobody takes any more; how many there were."""
-    with store.writing() as connection:
-        return connection.execute(delete(tokens).where(tokens.c.epoch < before)).rowcount
+def _redeemed(connection: Connection, shown: Sequence[Shown]) -> set[str]:
+    """Redeem these tokens: those that nobody had redeemed before. In one order, so that two workers never wait for each
+    other.
+    """
+    if not shown:
+        return set()
+    rows = [each._asdict() for each in sorted(set(shown))]
+    new = insert_into(connection, tokens).on_conflict_do_nothing().returning(tokens.c.hash)
+    return set(connection.execute(new, rows).scalars())
 
 
 def find(store: Store, assignment: str) -> Assignment | None:

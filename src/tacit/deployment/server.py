@@ -23,6 +23,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tacit.deployment import assignments
 from tacit.deployment.admin import Admin, check_admin
+from tacit.deployment.assignments import Assigned, NoPlace, Shown, assign_all
+from tacit.deployment.gathered import Gathered
 from tacit.deployment.log_served import LogServed
 from tacit.deployment.messages import VERSION, CheckIn
 from tacit.deployment.metrics import MEDIA_TYPE as METRICS_TYPE
@@ -37,6 +39,7 @@ JSON = "application/json"
 CHECK_IN = "/v1/check-in"
 IMMUTABLE = {"Cache-Control": "public, max-age=31536000, immutable"}
 PLANS_KEPT = 100
+OTHER_TOKEN = "this token is none of this epoch, or it was redeemed; show another."
 BEAT_S = 2.0  # between two signs of life
 
 log = logging.getLogger("tacit.deployment")
@@ -49,6 +52,7 @@ class Worker:
         self._services = services
         self._receiving, self._models = Receiving(services), Models(services)
         self._idle = 0  # check-ins answered since they were counted last
+        self._places: dict[str, Gathered[Shown | None, Assigned | NoPlace]] = {}  # by task
         self._plan = lru_cache(PLANS_KEPT)(self._read_plan)
 
     # -- devices -------------------------------------------------------------------------------------------------------
@@ -65,24 +69,33 @@ class Worker:
         if current is not None:
             shown = await self._shown(given.token)
             current.left -= 1
-            assigned = await services.threaded(assignments.assign, services.store, current.row.task, **shown)
-            if assigned is not None:
+            assigned = await self._place(current.row.task, shown)
+            if isinstance(assigned, Assigned):
                 services.metrics.check_ins.labels("assignment").inc()
                 return _assignment(assigned, current.row.signed_task)
+            if assigned is NoPlace.REDEEMED:
+                raise Refused("token", OTHER_TOKEN)
         self._idle += 1
         return services.snapshot.idle(given.population)
 
-    async def _shown(self, token: str | None) -> dict[str, Any]:
+    async def _shown(self, token: str | None) -> Shown | None:
         """What is redeemed for a place: nothing where devices need no tokens. Raises: Refused."""
-        issuer, store = self._services.issuer, self._services.store
+        issuer = self._services.issuer
         if issuer is None:
-            return {}
+            return None
         if token is None:
             raise Refused("token", "there is a task; show a token for it.")
         found = await self._services.threaded(issuer.redeemable, token)
-        if found is None or await self._services.threaded(assignments.redeemed, store, found[0]):
-            raise Refused("token", "this token is none of this epoch, or it was redeemed; show another.")
-        return {"token_hash": found[0], "epoch": found[1]}
+        if found is None:
+            raise Refused("token", OTHER_TOKEN)
+        return Shown(*found)
+
+    async def _place(self, task: str, shown: Shown | None) -> Assigned | NoPlace:
+        """In the round of this task, in one transaction with all who wait for one. Raises: Refused."""
+        services = self._services
+        if task not in self._places:
+            self._places[task] = Gathered(lambda shown: services.threaded(assign_all, services.store, task, shown))
+        return await self._places[task].answer(shown)
 
     async def report(self, request: Request) -> Response:
         """A device's report; the answer is its receipt."""
@@ -155,6 +168,7 @@ class Worker:
             try:
                 await services.threaded(services.snapshot.refresh)
                 rows = [each.row for each in services.snapshot.rounds.values()]
+                self._places = {task: each for task, each in self._places.items() if task in services.snapshot.rounds}
                 await services.threaded(services.sums.write_what_is_due, rows, services.store.now())
                 if (now := asyncio.get_running_loop().time()) - beat >= BEAT_S:
                     await services.threaded(assignments.seen, services.store, services.worker)
@@ -249,7 +263,7 @@ class Front:
         return bytes(await read_body(receive, int(length), self._services.limits))
 
 
-def _assignment(given: assignments.Assigned, task: str) -> bytes:
+def _assignment(given: Assigned, task: str) -> bytes:
     """An Assignment as it is sent, around a task that is JSON already."""
     return (
         f'{{"answer":"assignment","assignment":"{given.id}","secret":"{given.secret}","signed_task":{task}}}'.encode()

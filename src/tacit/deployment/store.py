@@ -15,7 +15,8 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, create_engine, event, inspect
+from sqlalchemy import Connection, Engine, Table, create_engine, event, inspect
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
@@ -114,6 +115,11 @@ class Store:
                     f"{', '.join(reversed(missing))}; stop its workers, copy it, and start one with --upgrade-store."
                 )
             command.upgrade(config, "head")
+
+
+def insert_into(connection: Connection, table: Table) -> "sqlite.Insert | postgresql.Insert":
+    """An INSERT in the database's own words, which may pass over rows that are there."""
+    return sqlite.insert(table) if connection.dialect.name == "sqlite" else postgresql.insert(table)
 
 
 def _checked_url(url: str) -> URL:
