@@ -46,7 +46,7 @@ class Served:
         """Have a client ask it, in an event loop of its own; the worker has looked into the store before."""
 
         async def asked() -> T:
-            self.services.snapshot.refresh()
+            await self.app.rest.state.worker.begin()
             transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
             async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
                 return await coroutine(client)

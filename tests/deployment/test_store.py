@@ -57,11 +57,11 @@ def test_a_store_of_an_older_version_is_refused_and_brought_up_where_that_is_ask
     later = tmp_path / "later"
     shutil.copytree(Path(store_file).parent / "migrations", later / "migrations")
     (later / "migrations" / "versions" / "r9999_songs.py").write_text(
-        "import sqlalchemy as sa\nfrom alembic import op\nrevision, down_revision = '9999', '0003'\n"
+        "import sqlalchemy as sa\nfrom alembic import op\nrevision, down_revision = '9999', '0004'\n"
         "def upgrade():\n    op.create_table('songs', sa.Column('name', sa.Text()))\n"
     )
     monkeypatch.setattr("tacit.deployment.store.__file__", str(later / "store.py"))
-    with pytest.raises(StoreError, match=r"has the schema '0003' of an older version, and lacks the migrations 9999;"):
+    with pytest.raises(StoreError, match=r"has the schema '0004' of an older version, and lacks the migrations 9999;"):
         sqlite_store(tmp_path)
     again = Store.open(f"sqlite:///{tmp_path / 'store.db'}", clock=Clock(), upgrade=True)
     assert [run.name for run in all_runs(again)] == [RUN]

@@ -39,6 +39,9 @@ class Metrics:
         self.model_bytes = count("model_bytes", "Bytes of models, as they went")
         self.problems = count("problems", "Requests that were refused, by type", "type")
         self.rounds = level("round_devices", "Devices of a run's open round, by where", "run", "where", of="mostrecent")
+        self.devices = level(
+            "devices", "Devices of a population that come, as they are counted", "population", of="mostrecent"
+        )
         self.held = level("reports_unwritten", "Reports in memory alone", of="livesum")
         self.seconds = Histogram(
             "tacit_store_seconds",

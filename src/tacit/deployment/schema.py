@@ -9,6 +9,7 @@
     enrolments   hashes of the codes of enrolled devices
     batches      which of them asked for the tokens of an epoch; what it redeems, nothing tells
     workers      when each worker was last seen
+    paces        how many devices of a population it sent away, and how many there are in its eyes
     log          the transparency log: one row an entry, with the signed head of the log that ends with it
 
 Times are in Unix seconds of the caller's clock, digests and ids in lower-case hex.
@@ -124,6 +125,17 @@ workers = Table(
     metadata,
     Column("id", ID, primary_key=True),
     Column("seen", Float, nullable=False),
+)
+
+paces = Table(
+    "paces",
+    metadata,
+    Column("worker", ID, primary_key=True),
+    Column("population", NAME, primary_key=True),
+    Column("away", Float, nullable=False),
+    Column("unseen", Float, nullable=False),
+    Column("devices", Float, nullable=False),
+    Column("at", Float, nullable=False),
 )
 
 enrolments = Table(

@@ -30,6 +30,7 @@ from tacit.deployment.messages import VERSION, CheckIn
 from tacit.deployment.metrics import MEDIA_TYPE as METRICS_TYPE
 from tacit.deployment.models_served import Models
 from tacit.deployment.openapi import document
+from tacit.deployment.paces import Paces
 from tacit.deployment.problems import MEDIA_TYPE, Refused, malformed
 from tacit.deployment.receiving import HEX_32, HEX_64, LENGTH, Receiving, read_body
 from tacit.deployment.services import Services
@@ -51,6 +52,7 @@ class Worker:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._receiving, self._models = Receiving(services), Models(services)
+        self._paces = Paces(services.store, services.worker)
         self._idle = 0  # check-ins answered since they were counted last
         self._places: dict[str, Gathered[Shown | None, Assigned | NoPlace]] = {}  # by task
         self._plan = lru_cache(PLANS_KEPT)(self._read_plan)
@@ -76,7 +78,7 @@ class Worker:
             if assigned is NoPlace.REDEEMED:
                 raise Refused("token", OTHER_TOKEN)
         self._idle += 1
-        return services.snapshot.idle(given.population)
+        return self._paces.answer(given.population)
 
     async def _shown(self, token: str | None) -> Shown | None:
         """What is redeemed for a place: nothing where devices need no tokens. Raises: Refused."""
@@ -151,6 +153,8 @@ class Worker:
         self._idle -= idle
         metrics.check_ins.labels("come_back").inc(idle)
         metrics.held.set(self._services.sums.held)
+        for population, pace in self._paces.known.items():
+            metrics.devices.labels(population).set(pace.devices)
         for each in self._services.snapshot.rounds.values():
             for where in ("assigned", "received", "counted"):
                 metrics.rounds.labels(each.row.run, where).set(getattr(each.row, where))
@@ -160,6 +164,7 @@ class Worker:
     async def begin(self) -> None:
         """Look into the store for the first time. Raises: Refused where it does not answer."""
         await self._services.threaded(self._services.snapshot.refresh)
+        await self._services.threaded(self._paces.look, self._services.snapshot.sizes)
 
     async def work(self) -> None:
         """Look into the store, write sums and show a sign of life, again and again, until it is cancelled."""
@@ -167,6 +172,7 @@ class Worker:
         while True:
             try:
                 await services.threaded(services.snapshot.refresh)
+                await services.threaded(self._paces.look, services.snapshot.sizes)
                 rows = [each.row for each in services.snapshot.rounds.values()]
                 self._places = {task: each for task, each in self._places.items() if task in services.snapshot.rounds}
                 await services.threaded(services.sums.write_what_is_due, rows, services.store.now())

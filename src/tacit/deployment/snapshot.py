@@ -1,6 +1,6 @@
-"""What a worker knows between two looks into the store: the open rounds, and the answer to devices without work.
+"""What a worker knows between two looks into the store: the open rounds, and who is asked to take part in them.
 
-A check-in that is not given a task is answered from here, in bytes that were made beforehand; no database is asked.
+Whether a check-in may be given a task is known from here; for one that is not, no database is asked.
 """
 
 import random
@@ -11,8 +11,7 @@ from functools import lru_cache
 
 from tacit.deployment.assignments import OpenRound, open_rounds, signed_plan
 from tacit.deployment.expected import Expected
-from tacit.deployment.messages import CheckIn, ComeBack, RoundTask, SignedPlan, SignedTask
-from tacit.deployment.pacing import window
+from tacit.deployment.messages import CheckIn, RoundTask, SignedPlan, SignedTask
 from tacit.deployment.states import OPEN, all_runs
 from tacit.deployment.store import Store
 from tacit.errors import StoreError
@@ -48,7 +47,9 @@ class Snapshot:
         self._plans: dict[str, str] = {}  # signed, of the runs that are known, by digest
         self.rounds: dict[str, Current] = {}
         self._giving: dict[str, list[Current]] = {}
-        self._idle: dict[str, bytes] = {}
+        self.sizes: dict[
+            str, int
+        ] = {}  # of populations with runs that are not over: devices, as recipes guess; 0: none
         self.taken = -float("inf")  # when, by the store's clock
 
     def refresh(self) -> None:
@@ -62,12 +63,8 @@ class Snapshot:
         self._giving, sizes = giving, dict[str, int]()
         for run in runs:
             sizes[run.population] = max(_devices(self._plans[run.plan_digest]), sizes.get(run.population, 0))
-        self._idle = {name: _come_back(devices) for name, devices in sizes.items()}
+        self.sizes = sizes
         self.taken = self._store.now()
-
-    def idle(self, population: str) -> bytes:
-        """The answer to a device without work: a ComeBack, as it is sent."""
-        return self._idle.get(population) or _come_back(0)
 
     def work(self, check_in: CheckIn) -> Current | None:
         """A round that gives this device its task, drawn uniformly from those that do; None where none does."""
@@ -90,12 +87,6 @@ class Snapshot:
         if found is None:
             raise StoreError(f"the store has a run with the plan {digest} and not the plan; it was damaged.")
         return found
-
-
-@lru_cache(maxsize=100)
-def _come_back(devices: int) -> bytes:
-    after, before = window(devices)
-    return ComeBack(after_s=after, before_s=before).model_dump_json().encode()
 
 
 @lru_cache(maxsize=100)
