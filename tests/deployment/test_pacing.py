@@ -1,4 +1,4 @@
-"""When devices come back: no more of them in a second than a server answers, whatever their number and whoever guessed it.
+"""When devices come back: no more of them in a second than a server answers, however many they were thought to be.
 
 The simulator (`population/simulated_cohorts.py`) says whether rounds fill when devices come as often as that.
 """
@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.deployment.stores import Clock, sqlite_store
 
+from tacit.deployment.client.device import later
 from tacit.deployment.messages import ComeBack
 from tacit.deployment.paces import Paces
-from tacit.deployment.pacing import (
+from tacit.deployment.pacing import CHECK_INS, LEAST_S, MOST_S, OVER, STEP, WRONG, Pace, Shared, away, period_of, unseen, window_of
     CHECK_INS,
     LEAST_S,
     MOST_S,
@@ -142,6 +143,24 @@ def test_devices_that_come_all_at_once_after_an_outage_are_spread() -> None:
     assert came.rate(3_000, 4_000) == pytest.approx(CHECK_INS, rel=0.15)
 
 
+def test_devices_that_find_no_server_try_so_seldom_that_one_could_answer_them() -> None:
+    """Ten million that are due while it is away for five hours; by the second, in the hour before it is back."""
+    period, away_for = period_of(10 * MILLION), 5 * 3600.0
+    paced, alike = tries(period, away_for, told=OVER * period), tries(period, away_for, told=0.0)
+    assert paced < 5 * CHECK_INS < 10 * CHECK_INS < alike
+
+
+def tries(period: float, until: float, *, told: float) -> float:
+    """A second, in the last hour; `told`: what each device was told last."""
+    draw, many, count = np.random.default_rng(3), 20_000, 0
+    due = period * draw.uniform(0, OVER, many)
+    for fruitless in range(200):
+        count += int(((due > until - 3600) & (due <= until)).sum())
+        due += draw.uniform(*later(min(fruitless, 30), told), many)
+    assert due.min() > until
+    return count / 3600 * 10 * MILLION / many
+
+
 def test_devices_that_went_leave_the_count() -> None:
     pace = Pace(0.0, MILLION)
     came = played(MILLION, pace, seconds=3_000, first=evenly(period_of(MILLION)), step=5)
@@ -211,6 +230,19 @@ def test_workers_add_up_what_they_see_and_one_that_begins_takes_up_the_count(tmp
     assert fourth.known["es"].devices == third.known["es"].devices, "and another beside it does not count them again"
     assert ComeBack.model_validate_json(fourth.answer("es")).after_s == pytest.approx(fourth.known["es"].period / 2)
     assert ComeBack.model_validate_json(fourth.answer("fr")).after_s == 15.0
+
+
+def test_whoever_asks_without_waiting_keeps_devices_away_no_longer_than_a_wrong_guess_might(tmp_path: Path) -> None:
+    clock = Clock()
+    store = sqlite_store(tmp_path, clock)
+    made = Paces(store, "a" * 32, clock=lambda: clock.now)
+    made.look({"es": 10_000})
+    for _ in range(600):
+        clock.now += 10.0
+        made.known["es"].sent += 50_000
+        made.look({"es": 10_000})
+    assert made.known["es"].devices > 1e6
+    assert made.known["es"].period == pytest.approx(period_of(WRONG * 10_000), rel=STEP)
 
 
 def test_what_others_say_is_added_to_what_a_worker_saw() -> None:

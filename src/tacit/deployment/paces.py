@@ -1,9 +1,10 @@
 """What a worker answers devices without work: when to come back, by how many there are (`pacing.py`).
 
-Nothing is asked of the store for an answer. Every few seconds workers tell each other there whom they sent away, in a row
-for each worker and population.
+Nothing is asked of the store for an answer. Every few seconds workers tell each other there how many they sent away, in
+a row for each worker and population.
 """
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -11,7 +12,7 @@ from typing import NamedTuple
 from sqlalchemy import and_, delete, insert, select
 
 from tacit.deployment.messages import ComeBack
-from tacit.deployment.pacing import MOST_S, OVER, Pace, Shared, period_of, window_of
+from tacit.deployment.pacing import MOST_S, OVER, WRONG, Pace, Shared, period_of, window_of
 from tacit.deployment.schema import paces
 from tacit.deployment.store import Store
 
@@ -50,6 +51,8 @@ class Paces:
             pace = Pace(now, guess, others=others(rows, now=at))
             self._answers[population] = pace.period, come_back(pace.period)
             self.known[population] = pace
+        for population, size in sizes.items():
+            self.known[population].most = WRONG * size or math.inf
         shared = {population: pace.look(now) for population, pace in self.known.items()}
         for population, pace in self.known.items():
             if pace.period != self._answers[population][0]:
@@ -87,7 +90,7 @@ def told(store: Store, population: str) -> list[Told]:
 
 
 def others(rows: list[Told], *, now: float, worker: str = "") -> Shared:
-    """What the others see who work now: they have sent away each other devices, and were told of the same unseen ones."""
+    """What the others see who work now: each has sent away other devices, and was told of the same unseen ones."""
     live = [row for row in rows if row.worker != worker and abs(now - row.at) <= SILENT_S]
     return Shared(sum(row.away for row in live), max((row.unseen for row in live), default=0.0))
 

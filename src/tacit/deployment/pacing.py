@@ -5,12 +5,14 @@ no more than CHECK_INS come: ten devices on a desk are asked every few seconds, 
 draws its time uniformly from T / 2 to 3 T / 2, so that devices which were sent away together do not return together.
 Shape: arXiv:1902.01046, Section 2.3.
 
-N is counted, and guessed only before there was anything to count. Who was told to come back in T is away until then, and
-is one device, so N is the number of those who are away: of the answers of age a the share P(U > a / T), U uniform on
-[1/2, 3/2], whatever T was when they were given (Little's law, with the waits known). Devices that never return leave
-the count with their time.
+N is counted, and guessed only before there was anything to count. Who was told to come back in T is away until then,
+and is one device, so N is the number of those who are away: of the answers of age a the share P(U > a / T), U uniform
+on [1/2, 3/2], whatever T was when they were given (Little's law, with the waits known). Devices that never return leave
+the count with their time. Whoever asks without waiting counts as many, so T follows the count no further than WRONG
+times what the recipe says.
 """
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,6 +22,7 @@ UNKNOWN_S = 30.0  # T of a population whose runs, and whose size, are not known 
 OVER = 1.5  # of T: by then who was sent away is due
 STEP = 0.05  # relative: T is told anew when it is off by more
 PARTS = 64  # of T: answers given within one are of one age
+WRONG = 30.0  # times: by so much there may be more devices than the recipe says
 DOUBT = 100.0  # devices: so many must have been expected before their absence speaks against the guess
 
 
@@ -59,6 +62,9 @@ class Shared(NamedTuple):
     unseen: float  # devices that it was told of when it began, and that nobody has seen since
 
 
+NOBODY = Shared(0.0, 0.0)
+
+
 @dataclass
 class _Sent:
     """Answers that were given within a short time, with one window."""
@@ -77,10 +83,10 @@ class Pace:
     `sent` is counted up by whoever answers; all else is looked at now and then (`look`), by one thread.
     """
 
-    def __init__(self, now: float, guess: float, *, others: Shared = Shared(0.0, 0.0)) -> None:
+    def __init__(self, now: float, guess: float, *, others: Shared = NOBODY) -> None:
         """guess: devices that there are besides those whom the others have sent away."""
         self.sent = 0  # answers, ever
-        self.others = others
+        self.others, self.most = others, math.inf  # most: devices for which T is set
         self.devices = guess + others.away
         self.period = period_of(self.devices)
         self._began, self._guess, self._first = now, guess, period_of(guess)
@@ -98,7 +104,7 @@ class Pace:
         all_away = mine + self.others.away
         left = self._left(now, all_away)
         self.devices = all_away + max(left, self.others.unseen)
-        period = period_of(max(self.devices, 1.0))
+        period = period_of(min(max(self.devices, 1.0), self.most))
         if abs(period - self.period) > STEP * self.period:
             self.period = period
         return Shared(mine, left)

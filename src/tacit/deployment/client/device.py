@@ -47,6 +47,7 @@ SOON, LATER = (
     (1.0, 3.0),
 )  # seconds until the next turn: after a report; after a first turn that gave nothing
 LONGEST = 900.0  # seconds between turns that gave nothing, each of which doubles the time
+FIRST = 100  # of what the server asked for last: so small a part of it is waited at first, where that is more
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +79,7 @@ class Device:
         self._population, self._probes, self._machine = population, probes, machine
         self._code = code  # of its enrolment
         self._priced: dict[str, Price] = {}
+        self._told = 0.0  # seconds in which the server asked for it last
         self._fruitless = 0  # turns since the last report, those not counted when there was nothing to do
 
     def turns(self) -> Iterator[Turn]:
@@ -119,6 +121,7 @@ class Device:
 
     def _idle(self, answer: ComeBack) -> Turn:
         window = answer.after_s, max(answer.after_s, answer.before_s)
+        self._told = window[1]
         says = f"there is nothing to do; the server asks to come back in {window[0]:.0f} to {window[1]:.0f} s."
         return self._turned("idle", says, wait=window)
 
@@ -252,8 +255,7 @@ class Device:
         wait: tuple[float, float] | None = None,
     ) -> Turn:
         if wait is None:
-            longer = min(2.0**self._fruitless, LONGEST / LATER[1])
-            wait = LATER[0] * longer, LATER[1] * longer
+            wait = later(self._fruitless, self._told)
             self._fruitless = min(self._fruitless + 1, 30)
         return Turn(
             what=what,
@@ -266,6 +268,17 @@ class Device:
             spent=self._record.spent(),
             budget=self._policy.budget_zcdp,
         )
+
+
+def later(fruitless: int, told: float) -> tuple[float, float]:
+    """Between which seconds a turn follows as many that gave nothing: each doubles them, up to LONGEST.
+
+    told: seconds in which the server asked for this device last. Who comes seldom waits longer, up to that, or else all
+    who found no server would be upon it when it is back.
+    """
+    first = max(1.0, told / FIRST / LATER[1])
+    longer = min(first * 2.0**fruitless, max(LONGEST, told) / LATER[1])
+    return LATER[0] * longer, LATER[1] * longer
 
 
 def device(
