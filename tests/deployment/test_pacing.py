@@ -17,12 +17,13 @@ from tests.deployment.stores import Clock, sqlite_store
 from tacit.deployment.client.device import later
 from tacit.deployment.messages import ComeBack
 from tacit.deployment.paces import Paces
-from tacit.deployment.pacing import CHECK_INS, LEAST_S, MOST_S, OVER, STEP, WRONG, Pace, Shared, away, period_of, unseen, window_of
+from tacit.deployment.pacing import (
     CHECK_INS,
     LEAST_S,
     MOST_S,
     OVER,
     STEP,
+    WRONG,
     Pace,
     Shared,
     away,
