@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from jax import Array
 
-from tacit.aggregation import Clipped, clip
+from tacit.aggregation.clipping import Clipped, clip
 
 Leaf = npt.NDArray[np.float32]
 numbers = st.floats(-100.0, 100.0, width=32, allow_subnormal=False)  # XLA flushes subnormal numbers to 0

@@ -12,6 +12,7 @@ from tests.deployment.fleet import KEY, a_training_task
 from tests.deployment.loopback import Loopback, loopback, reports_of, swarming, until
 from tests.deployment.stores import quick_folder
 
+from tacit.aggregation import merged
 from tacit.deployment.messages import Separation
 from tacit.deployment.swarm import Drawn, Fault, Faults, Log, Part, SwarmSettings
 from tacit.deployment.swarm.faults import STEPS
@@ -96,8 +97,8 @@ def check_sum(got: Collected, task: TrainingTask, settings: SwarmSettings, serve
     """To the bit where sums are of integers."""
     reports = reports_of(settings, server, task.round, parts)
     if task.secure is not None:
-        words = sum((each.values for each in reports), task.secure.nothing())
-        total, short, losses = task.secure.opened(np.asarray(words, np.uint32), len(reports))
+        words = merged(task.secure.sums, (each.values for each in reports))
+        total, short, losses = task.secure.opened(words, len(reports))
         np.testing.assert_array_equal(got.total, total)
         assert (got.short_updates, got.losses) == (short, losses)
         return

@@ -1,5 +1,7 @@
 """One layer grows: the answers with most votes, ended words apart, noise that is no word dropped."""
 
+from functools import reduce
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from tacit.discovery.alphabet import END, Alphabet
 from tacit.discovery.question import PrefixQuestion
 from tacit.discovery.settings import LocalReportSettings
-from tacit.discovery.trie import Tally, grow
+from tacit.discovery.trie import VoteSum, grow
 
 ABC = Alphabet("abc")
 SECOND = PrefixQuestion(prefixes=("a", "c"), alphabet=ABC, depth=4, found=frozenset({"c"}))
@@ -51,13 +53,11 @@ def test_what_is_kept_is_what_algorithm_2_keeps_less_ties(votes: list[int], limi
     assert len(kept) <= limit
 
 
-def test_a_tally_keeps_sums_only() -> None:
+def test_reports_are_summed_and_forgotten() -> None:
     randomizer = LocalReportSettings(local_epsilon=3.0).randomizer_for(9)
     generator = np.random.default_rng(0)
     parts = [randomizer.encode(np.arange(9), generator) for _ in range(3)]
-    tally = Tally(randomizer)
-    for part in parts:
-        tally.add(part)
-    assert tally.reports == 27
-    assert tally.votes.tolist() == randomizer.votes(np.concatenate(parts)).tolist()
-    assert not [value for value in vars(tally).values() if isinstance(value, list | dict)]
+    sums = VoteSum(randomizer)
+    total = sums.finish(reduce(sums.add, parts, sums.zero()))
+    assert total.reports == 27
+    assert total.votes.tolist() == randomizer.votes(np.concatenate(parts)).tolist()

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tacit.aggregation import merged
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.errors import InputError, RoundAborted
 from tacit.evaluation.settings import ReleasePrice
@@ -35,11 +36,9 @@ def test_words_add_up_to_the_plain_sum(data: st.DataObject, cells: int, devices:
     assert encoding.bits == most.bit_length()
     generator = np.random.default_rng(data.draw(st.integers(0, 99)))
     mask = generator.integers(0, 2**encoding.bits, cells, dtype=np.uint32)
-    total = mask.copy()
-    for one in counts:
-        encoding.add(total, encoding.encode(one))
-    encoding.add(total, (-mask.astype(np.int64) % 2**encoding.bits).astype(np.uint32))
-    assert np.array_equal(encoding.decode(total), sum(counts, np.zeros(cells, np.int64)))
+    back = (-mask.astype(np.int64) % 2**encoding.bits).astype(np.uint32)
+    total = merged(encoding.sums, [mask, *map(encoding.encode, counts), back])
+    assert np.array_equal(encoding.decode(encoding.sums.finish(total)), sum(counts, np.zeros(cells, np.int64)))
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 7, 8, 255, 256, 2**32 - 1])

@@ -12,7 +12,7 @@ from tests.keyboard import numpy_model
 from tests.training import numpy_round
 from tests.training.tiny import LOSS, tiny_cache, tiny_learner
 
-from tacit.aggregation import clip
+from tacit.aggregation.clipping import clip
 from tacit.compute import precision as precisions
 from tacit.compute.precision import processor_features, usable_precision
 from tacit.data import Cache

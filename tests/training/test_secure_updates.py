@@ -112,7 +112,7 @@ def test_one_sum_holds_all_that_the_server_learns(
     """Coarse encodings, whose coordinates hold little, take many digits for a loss."""
     encoding = Encoding.within(5, clip_norm=1.0, report_goal=9, inflation=inflation, sigmas=1.0)
     how = RoundEncoding(encoding=encoding, signs=bytes(32), clip_estimate=estimate, loss_bound=bound)
-    total, update = how.nothing(), np.full(5, 0.2, np.float32)
+    total, update = how.sums.zero(), np.full(5, 0.2, np.float32)
     for client, (norm, loss) in enumerate(said):
         report = how.encoded(update, norm=np.float32(norm), loss=np.float32(loss), seed=KEY, client=client)
         assert report.shape == (how.length,) and report.max() <= 2 * encoding.largest

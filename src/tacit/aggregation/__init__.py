@@ -1,5 +1,8 @@
-"""From one client's update to a sum: each contribution is bounded before anything is added."""
+"""From clients' reports to their sum: what each may contribute (`clipping.py`), and the one way in which all is added.
 
-from tacit.aggregation.clipping import Clipped, clip
+Whoever sums reports does it by an `Aggregation`, be it a core, a cluster's worker or a server among several.
+"""
 
-__all__ = ["Clipped", "clip"]
+from tacit.aggregation.sums import Aggregation, Counted, CountSum, FloatSum, ReportSum, WordSum, merged
+
+__all__ = ["Aggregation", "CountSum", "Counted", "FloatSum", "ReportSum", "WordSum", "merged"]

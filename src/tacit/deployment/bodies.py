@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
+from tacit.aggregation import Counted
 from tacit.deployment.expected import LENGTH_BYTES, MOST_HEADER, Expected
 from tacit.deployment.messages import RoundTask
 from tacit.errors import InputError
@@ -31,6 +32,11 @@ class Report(NamedTuple):
     usable: bool  # False: the update was not finite; the values are zeros and are not added
     short: bool | None  # as `training.one_by_one.DeviceReport`; None: not asked, or encoded
     bounded_loss: float | None  # the same
+
+    @property
+    def counted(self) -> Counted:
+        """As a sum of one, whose values are these."""
+        return Counted.one(self.values, self.short, self.bounded_loss)
 
 
 def sha256(body: Buffer) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.aggregation import FloatSum, ReportSum, WordSum
 from tacit.deployment.messages import RoundTask, TrainingAsked
 from tacit.errors import InputError
 
@@ -41,9 +42,11 @@ class Expected:
         """That of a task; of one whose reports are sealed, what is in them."""
         return EXPECTED[task.asks.kind](task)
 
-    def zeros(self) -> NDArray[np.float32] | NDArray[np.uint32]:
-        """The sum of no reports (length,)."""
-        return np.zeros(self.length, np.float32) if self.tensor == "update" else np.zeros(self.length, np.uint32)
+    @property
+    def sums(self) -> ReportSum:
+        """How such reports are added, by workers and by whoever adds up what those have."""
+        vectors = FloatSum(self.length) if self.tensor == "update" else WordSum(self.length)
+        return ReportSum(vectors, "short" in self.says, "bounded_loss" in self.says)
 
     @property
     def most_bytes(self) -> int:

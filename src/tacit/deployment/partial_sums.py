@@ -12,9 +12,7 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
-
+from tacit.aggregation import Counted, ReportSum
 from tacit.deployment import assignments, states
 from tacit.deployment.assignments import FEWEST, Answer, Flushed, OpenRound
 from tacit.deployment.blobs import Blobs, partial_name
@@ -35,12 +33,10 @@ log = logging.getLogger("tacit.deployment")
 class Sum:
     """The sum of one round's reports in this worker."""
 
-    total: NDArray[np.float32] | NDArray[np.uint32]  # (d,) in order of arrival; (length,) modulo 2^32
-    short_updates: int | None
-    losses: float | None
+    sums: ReportSum
+    total: Counted  # in order of arrival
     since: float  # when it was last written, or began
     alone: Report | None = None  # the first since then, which is added with the second
-    reports: int = 0  # in the total, and `alone`
     new: list[str] = field(default_factory=list)  # assignments that were added since
     generation: int = 0
     tries: int = 0  # of writing it: each has a name of its own, since one that failed may have been taken
@@ -49,17 +45,11 @@ class Sum:
     @classmethod
     def of_nothing(cls, task: RoundTask, now: float) -> "Sum":
         """Of a round's first report."""
-        expected = Expected.by(task)
-        return cls(
-            total=expected.zeros(),
-            short_updates=0 if "short" in expected.says else None,
-            losses=0.0 if "bounded_loss" in expected.says else None,
-            since=now,
-        )
+        sums = Expected.by(task).sums
+        return cls(sums=sums, total=sums.zero(), since=now)
 
     def add(self, report: Report, assignment: str) -> None:
         """One more, after those that came before."""
-        self.reports += 1
         self.new.append(assignment)
         if len(self.new) == 1:
             self.alone = report
@@ -76,14 +66,9 @@ class Sum:
     def drop_alone(self) -> None:
         """The report that is alone is in no sum."""
         self.alone, self.new = None, []
-        self.reports -= 1
 
     def _add(self, report: Report) -> None:
-        self.total += report.values
-        if self.short_updates is not None:
-            self.short_updates += bool(report.short)
-        if self.losses is not None:
-            self.losses += report.bounded_loss or 0.0
+        self.total = self.sums.add(self.total, report.counted)
 
 
 class PartialSums:
@@ -154,7 +139,7 @@ class PartialSums:
     def _write(self, task: str, sum: Sum, now: float) -> None:
         if len(sum.new) < FEWEST:
             return
-        body = sum_body(sum.total)
+        body = sum_body(sum.total.values)
         name = f"{partial_name(task, self._worker, sum.generation)}-{sum.tries}"
         sum.tries += 1
         self._blobs.put(name, body)
@@ -164,10 +149,10 @@ class PartialSums:
             generation=sum.generation,
             blob=name,
             digest=sha256(body),
-            reports=sum.reports,
+            reports=sum.total.reports,
             new=tuple(sum.new),
-            short_updates=sum.short_updates,
-            losses=sum.losses,
+            short_updates=sum.total.short_updates,
+            losses=sum.total.losses,
         )
         try:
             older = assignments.flush(self._store, written)

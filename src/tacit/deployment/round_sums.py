@@ -2,11 +2,11 @@
 
 from typing import Any
 
-import numpy as np
-
+from tacit.aggregation import Counted, merged
 from tacit.deployment.blobs import Blobs
 from tacit.deployment.bodies import read_sum, sha256, sum_body
-from tacit.deployment.messages import SignedTask
+from tacit.deployment.expected import Expected
+from tacit.deployment.messages import RoundTask, SignedTask
 from tacit.deployment.states import Attempt, Partial, Total
 from tacit.errors import StoreError
 
@@ -21,21 +21,13 @@ def summed(blobs: Blobs, found: Attempt, parts: list[Partial]) -> tuple[Any, Tot
     Raises: NoSum where a blob is not what was flushed.
     """
     task = SignedTask.model_validate_json(found.signed_task).task
-    sums = []
-    for part in parts:
-        try:
-            sums.append(read_sum(blobs.get(part.blob, digest=part.digest), task))
-        except StoreError as error:
-            raise NoSum(str(error)) from error
-    values = np.zeros_like(sums[0])
-    for each in sums:
-        values += each
-    short = [part.short_updates for part in parts if part.short_updates is not None]
-    losses = [part.losses for part in parts if part.losses is not None]
-    total = Total(
-        digest=sha256(sum_body(values)),
-        reports=sum(part.reports for part in parts),
-        short_updates=sum(short) if short else None,
-        losses=sum(losses) if losses else None,
-    )
-    return values, total
+    try:
+        total = merged(Expected.by(task).sums, (_flushed(blobs, part, task) for part in parts))
+    except StoreError as error:
+        raise NoSum(str(error)) from error
+    return total.values, Total(sha256(sum_body(total.values)), *total[1:])
+
+
+def _flushed(blobs: Blobs, part: Partial, task: RoundTask) -> Counted:
+    values = read_sum(blobs.get(part.blob, digest=part.digest), task)
+    return Counted(values, part.reports, part.short_updates, part.losses)

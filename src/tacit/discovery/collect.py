@@ -10,7 +10,7 @@ ever held.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from tacit.data.unknown_words import TypedWords
 from tacit.discovery.device import reports, uniforms_from
 from tacit.discovery.question import Question
 from tacit.discovery.settings import LocalReportSettings
-from tacit.discovery.trie import Tally
+from tacit.discovery.trie import SummedReports, VoteSum
 from tacit.randomizers.device_randomness import device_generator
 from tacit.secure_aggregation.counts import SimulatedProtocol, secure_total
 
@@ -44,13 +44,6 @@ class QuestionTask:
     settings: LocalReportSettings
     first_user: int
     users: int
-
-
-class SummedReports(NamedTuple):
-    """What comes back of a question: how many reports support each answer, (domain,), and how many there were."""
-
-    votes: Numbers
-    reports: int
 
 
 class Collector(Protocol):
@@ -131,14 +124,15 @@ class OneByOne(SimulatedCollector):
     """Every user makes its own reports, as on a device; they are counted as they come, and forgotten."""
 
     def collect(self, task: QuestionTask) -> SummedReports:
-        """The tally of the reports of each user in turn."""
-        tally, generator = Tally(task.settings.randomizer_for(task.question.domain)), self._randomness(task)
+        """The sum of the reports of each user in turn."""
+        sums, generator = VoteSum(task.settings.randomizer_for(task.question.domain)), self._randomness(task)
+        total = sums.zero()
         users = self._users(task)
         for client in np.flatnonzero(users):
             typed = self.typed.of(int(client))
             for _ in range(users[client]):
-                tally.add(reports(typed, task.question, task.settings, generator))
-        return SummedReports(tally.votes, tally.reports)
+                total = sums.add(total, reports(typed, task.question, task.settings, generator))
+        return sums.finish(total)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,27 +5,49 @@ Source: paper 2, Algorithm 2, lines 20 to 25. The same code serves a simulation 
 
 from collections.abc import Container
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.aggregation import CountSum
 from tacit.discovery.alphabet import END
 from tacit.discovery.question import PrefixQuestion
 from tacit.randomizers import Randomizer
 
 
-class Tally:
-    """The votes of all reports so far. A report is counted and forgotten: only the sum can be looked at."""
+class SummedReports(NamedTuple):
+    """What comes back of a question: how many reports support each answer, (domain,), and how many there were."""
 
-    def __init__(self, randomizer: Randomizer) -> None:
-        self._randomizer = randomizer
-        self.votes: NDArray[np.int64] = np.zeros(randomizer.domain, np.int64)
-        self.reports = 0
+    votes: NDArray[np.int64]
+    reports: int
 
-    def add(self, reports: NDArray[np.generic]) -> None:
-        """Count some reports, one a row; the caller keeps none."""
-        self.votes += self._randomizer.votes(reports)
-        self.reports += len(reports)
+
+@dataclass(frozen=True)
+class VoteSum:
+    """An `Aggregation` of a randomizer's reports. They are counted and forgotten: only the sum can be looked at."""
+
+    randomizer: Randomizer
+
+    @property
+    def _votes(self) -> CountSum:
+        return CountSum(self.randomizer.domain)
+
+    def zero(self) -> SummedReports:
+        """See Aggregation."""
+        return SummedReports(self._votes.zero(), 0)
+
+    def add(self, state: SummedReports, report: NDArray[np.generic]) -> SummedReports:
+        """See Aggregation; here some reports, one a row."""
+        return self.merge(state, SummedReports(self.randomizer.votes(report), len(report)))
+
+    def merge(self, state: SummedReports, other: SummedReports) -> SummedReports:
+        """See Aggregation."""
+        return SummedReports(self._votes.merge(state.votes, other.votes), state.reports + other.reports)
+
+    def finish(self, state: SummedReports) -> SummedReports:
+        """See Aggregation."""
+        return state
 
 
 @dataclass(frozen=True, kw_only=True)

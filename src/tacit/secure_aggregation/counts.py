@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.aggregation import WordSum, merged
 from tacit.errors import InputError, RoundAborted, of_type
 from tacit.privacy.encoding import WORD
 from tacit.secure_aggregation.masked_messages import MaskedVector
@@ -109,10 +110,10 @@ class CountEncoding:
             )
         return total.astype(np.int64)
 
-    def add(self, total: Words, words: Words) -> None:
-        """total += words, modulo 2^bits, in place."""
-        np.add(total, words, out=total)
-        np.bitwise_and(total, np.uint32((1 << self.bits) - 1), out=total)
+    @property
+    def sums(self) -> WordSum:
+        """How words are added: modulo 2^bits."""
+        return WordSum(self.cells, self.bits)
 
 
 def secure_total(
@@ -124,7 +125,7 @@ def secure_total(
     Raises: InputError as `CountEncoding`, and for a group of so few that they hide nothing.
     """
     encoding = CountEncoding(cells=others.size, most=most)
-    total = encoding.encode(others)
+    parts = [encoding.encode(others)]
     if devices:
         if len(devices) < FEWEST:
             raise InputError(
@@ -132,8 +133,8 @@ def secure_total(
             )
         one = CountEncoding(cells=others.size, most=min(each, most))
         words = [one.encode(counts) for counts in devices]
-        encoding.add(total, play(secure.protocol, words, bits=encoding.bits, each=each).total)
-    return encoding.decode(total)
+        parts.append(play(secure.protocol, words, bits=encoding.bits, each=each).total)
+    return encoding.decode(encoding.sums.finish(merged(encoding.sums, parts)))
 
 
 class Played(NamedTuple):
@@ -211,4 +212,4 @@ def _one_message(
     if played.total is None:
         raise played.aborted or RoundAborted("the round ended without a sum.")
     included = tuple(place for place in played.included if place < len(words))
-    return Played(played.total & np.uint32((1 << bits) - 1), included)
+    return Played(WordSum(len(played.total), bits).finish(played.total), included)

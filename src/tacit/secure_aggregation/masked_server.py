@@ -15,6 +15,7 @@ from typing import BinaryIO, TypeAlias
 
 import numpy as np
 
+from tacit.aggregation import WordSum
 from tacit.errors import InputError, ProtocolError, RoundAborted
 from tacit.secure_aggregation import secrets, shares
 from tacit.secure_aggregation.cells import Cells
@@ -94,7 +95,8 @@ class MaskedServer:
         self._chosen: dict[int, Clients] = {}  # by each that advertised, of those that did
         self._near: dict[int, Clients] = {}  # neighbours: whom it chose, who chose it, and who is everybody's
         self._step = 0
-        self._sum: Words = np.zeros(settings.dimension, np.uint32)
+        self._sums = WordSum(settings.dimension, settings.bits)
+        self._sum = self._sums.zero()
         self._advertised: dict[int, Advertise] = {}
         self._heard: dict[int, bytes] = {}  # the same as they came, until they are passed on
         # A row for each client, a column for each that it chose: boxes that it made for them, shares that they told.
@@ -286,7 +288,7 @@ class MaskedServer:
     def _open(self) -> Outbox:
         """Takes all masks off the sum."""
         secrets.add_masks(self._sum, self._masks())
-        self._sum &= np.uint32((1 << self.settings.bits) - 1)
+        self._sum = self._sums.finish(self._sum)
         return Outbox((), lambda client: b"")
 
     def _masks(self) -> Iterator[tuple[bytes, bool]]:

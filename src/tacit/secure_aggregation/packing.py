@@ -45,7 +45,7 @@ def unpack(packed: bytes, bits: int, count: int) -> NDArray[np.uint32]:
 
 
 def add_packed(total: NDArray[np.uint32], packed: bytes | memoryview, bits: int) -> None:
-    """total += the words that these bytes hold, modulo 2^32: `unpack` and an addition in one pass over memory.
+    """total += the words that these bytes hold, modulo 2^32: `unpack` and `WordSum.add` in one pass over memory.
 
     Raises: InputError, and adds nothing, where `unpack` would raise it.
     """

@@ -5,6 +5,8 @@ residue after residue, the lowest bit first; it is cut into w words of 64 bits, 
 the other, little-endian: 8 w N/64 bytes in all, without a bit to spare.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -40,6 +42,35 @@ def add_packed(ring: Ring, total: Residues, data: memoryview) -> None:
         words = np.frombuffer(data[start : start + size], "<u8").reshape(prime.bit_length(), -1)
         _add_packed(row.reshape(ROWS, -1), words, np.uint64(prime))
         start += size
+
+
+@dataclass(frozen=True)
+class PackedSum:
+    """An `Aggregation` of packed polynomials, one after another, modulo the primes of their ring."""
+
+    ring: Ring
+    polynomials: int
+
+    def zero(self) -> Residues:
+        """(polynomials, primes, N)."""
+        return np.zeros((self.polynomials, len(self.ring.primes), self.ring.degree), np.uint64)
+
+    def add(self, state: Residues, report: bytes | memoryview) -> Residues:
+        """See Aggregation."""
+        size, data = packed_bytes(self.ring), memoryview(report)
+        for index, total in enumerate(state):
+            add_packed(self.ring, total, data[index * size : (index + 1) * size])
+        return state
+
+    def merge(self, state: Residues, other: Residues) -> Residues:
+        """See Aggregation."""
+        for total, more in zip(state, other, strict=True):
+            self.ring.add(total, more)
+        return state
+
+    def finish(self, state: Residues) -> Residues:
+        """See Aggregation."""
+        return state
 
 
 @compiled

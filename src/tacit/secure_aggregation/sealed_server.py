@@ -11,7 +11,7 @@ import numpy as np
 from tacit.errors import InputError, ProtocolError, RoundAborted
 from tacit.secure_aggregation.discrete_gaussian import TAIL
 from tacit.secure_aggregation.lattice import public_polynomial
-from tacit.secure_aggregation.residues import add_packed, packed_bytes
+from tacit.secure_aggregation.residues import PackedSum
 from tacit.secure_aggregation.ring import Integers
 from tacit.secure_aggregation.sealed_messages import (
     Agreement,
@@ -39,9 +39,9 @@ class SealedServer:
 
     def __init__(self, settings: SealedRound, private: bytes) -> None:
         """private: the 32 bytes whose public key is `settings.server`."""
-        ring = settings.slots.parameters.ring
         self._settings, self._private = settings, private
-        self._total = np.zeros((settings.slots.polynomials, len(ring.primes), ring.degree), np.uint64)
+        self._ciphertexts = PackedSum(settings.slots.parameters.ring, settings.slots.polynomials)
+        self._total = self._ciphertexts.zero()
         self._clients: set[bytes] = set()
         self._contributors = frozenset(settings.contributors)
         self._agreed: tuple[bytes, ...] | None = None  # the set, once it is proposed
@@ -65,7 +65,7 @@ class SealedServer:
         client; the others are summed without it.
         """
         report = Report.from_bytes(data, round=self._settings.name)
-        settings, ring = self._settings, self._settings.slots.parameters.ring
+        settings = self._settings
         if self._agreed is not None:
             raise ProtocolError(f"the report of {_short(report.client)} is late: the set of this round is closed.")
         if report.client in self._clients:
@@ -73,9 +73,7 @@ class SealedServer:
         if report.client not in self._contributors and self.reports == settings.most_reports:
             raise ProtocolError(f"this round holds {settings.most_reports:,} reports, as many as its sum can.")
         digests = check_report(settings, self._private, report)
-        size, body = packed_bytes(ring), memoryview(report.body)
-        for index, total in enumerate(self._total):
-            add_packed(ring, total, body[index * size : (index + 1) * size])
+        self._total = self._ciphertexts.add(self._total, report.body)
         self._clients.add(report.client)
         return tuple(Deposit(settings.name, report.client, digests, report.signature, box) for box in report.boxes)
 
@@ -135,7 +133,7 @@ class SealedServer:
         slots, ring = self._settings.slots, self._settings.slots.parameters.ring
         key = ring.prepared(ring.transform(ring.reduced(-self._key())))
         found = []
-        for index, total in enumerate(self._total):
+        for index, total in enumerate(self._ciphertexts.finish(self._total)):
             plain = total.copy()
             ring.add_product(plain, public_polynomial(slots.parameters, self._settings.seed, index), key)
             found.append(slots.opened(ring.centred(ring.invert(plain)), index, self.reports))

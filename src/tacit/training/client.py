@@ -19,7 +19,7 @@ from jax import Array, lax
 from jax.flatten_util import ravel_pytree
 from numpy.typing import NDArray
 
-from tacit.aggregation import clip
+from tacit.aggregation.clipping import clip
 from tacit.compute.precision import Precision, usable_precision
 from tacit.data import Cache
 from tacit.errors import InputError
@@ -266,14 +266,14 @@ def encoded_shard_sum(
     """`shard_sum` of residues: each client's clipped update is encoded by itself, and the integers are added."""
     precision = precision_of(work) if device.platform == "cpu" and isinstance(work.loss, Descends) else None
     part = one_client(work.loss, work.unravel, work.settings, work.algorithm, precision)
-    total, finite = secure.nothing(), np.ones(len(clients), np.bool_)
+    total, finite = secure.sums.zero(), np.ones(len(clients), np.bool_)
     norms, losses = np.zeros((2, len(clients)), np.float32)
     for i in np.flatnonzero(clients != NOBODY):
         update, norms[i], finite[i], losses[i] = part(model, data.sentences[i], data.batches[i], np.float32(clip_norm))
         if finite[i]:
-            total += secure.encoded(
-                np.asarray(update), norm=norms[i], loss=losses[i], seed=seed, client=int(clients[i])
-            )
+            client, found = int(clients[i]), np.asarray(update)
+            report = secure.encoded(found, norm=norms[i], loss=losses[i], seed=seed, client=client)
+            total = secure.sums.add(total, report)
     return ShardSum(total, norms, finite, losses)
 
 

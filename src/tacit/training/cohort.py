@@ -6,6 +6,7 @@ workers there are and however fast, and memory does not grow with the cohort.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
@@ -14,6 +15,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
+from tacit.aggregation import Aggregation, FloatSum
 from tacit.training.client import NOBODY, ClientWork, ShardSum
 from tacit.training.secure_updates import OpenedSum, Residues, RoundEncoding
 
@@ -84,22 +86,23 @@ def train_cohort(
     noise: the words of each keeper for a sum of encoded updates.
     Raises: RoundAborted where the protocol is, and where fewer reports came than the threshold.
     """
-    total: NDArray[Any] = np.zeros(model.shape, np.float32) if secure is None else secure.nothing()
+    sums: Aggregation[Any, NDArray[Any], Any] = FloatSum(len(model)) if secure is None else secure.sums
+    total: NDArray[Any] = sums.zero()
     playing = 0 if secure is None or secure.played is None else min(secure.played.devices, len(clients))
     norms: list[NDArray[np.float32]] = []
     finite, losses = [], []
     reports: list[Residues] = []  # of those who play
 
-    def sums(shards: Sequence[NDArray[np.int64]]) -> Iterator[ShardSum]:
+    def summed(shards: Sequence[NDArray[np.int64]]) -> Iterator[ShardSum]:
         return workers.shard_sums(work, model, shards, seed=seed, clip_norm=clip_norm, secure=secure)
 
-    alone = (part for client in clients[:playing] for part in sums([client[None]]))  # a sum of one is what it sends
-    rest = sums(shards_of(clients[playing:])) if playing < len(clients) else ()
+    alone = (part for client in clients[:playing] for part in summed([client[None]]))  # a sum of one is what it sends
+    rest = summed(shards_of(clients[playing:])) if playing < len(clients) else ()
     for part in chain(alone, rest):
         if len(reports) < playing:
             reports.append(part.total.astype(np.uint32, copy=False))
         else:
-            total += part.total
+            total = sums.merge(total, part.total)
         norms.append(part.norms)
         finite.append(part.finite)
         losses.append(part.losses)
@@ -120,7 +123,8 @@ def opened_sum(
     noise: Sequence[Residues] = (),
     seed: bytes,
 ) -> tuple[OpenedSum, NDArray[np.bool_]]:
-    """(what the server learns, who of the cohort is in the sum): `reports` of the first clients and the others' sum.
+    """(what the server learns, who of the cohort is in the sum): `reports` of the first clients and the others' sum,
+    which is spent.
 
     The first play their protocol, where any do. finite: (clients,); who has nothing to report sends no message, and is
     missed as one that vanished. noise: each keeper's words, in the protocol where one is played; no sum is opened
@@ -128,12 +132,12 @@ def opened_sum(
     """
     if not finite.any():
         return secure.unopened(), finite
-    counted, words = finite.copy(), [secure.noise(each) for each in noise]
+    counted, parts, words = finite.copy(), [others], [secure.noise(each) for each in noise]
     if reports:
         silent = dict.fromkeys(np.flatnonzero(~finite[: len(reports)]).tolist(), 0)
         played, included = secure.play(reports, secure.vanishing(seed) | silent, words)
-        others = others + played
+        parts.append(played)
         counted[: len(reports)] = included
     else:
-        others = sum(words, others)
-    return secure.opened(others, int(counted.sum())), counted
+        parts += words
+    return secure.opened(reduce(secure.sums.merge, parts), int(counted.sum())), counted

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.aggregation import Counted, FloatSum, ReportSum, merged
 from tacit.training.client import ClientWork, gather, one_client, precision_of
 from tacit.training.cohort import opened_sum
 from tacit.training.collect import Collected, Diagnostics, Learner, TrainingTask, from_cohorts, shorter
@@ -42,7 +43,7 @@ def report_of(work: ClientWork, task: TrainingTask, client: int, *, seed: bytes)
     sent = np.asarray(update)
     seen = np.float32(norm), np.float32(loss)
     if task.secure is not None:
-        sent = task.secure.nothing()
+        sent = task.secure.sums.zero()
         if finite:
             sent = task.secure.encoded(np.asarray(update), norm=seen[0], loss=seen[1], seed=seed, client=client)
         return DeviceReport(sent, bool(finite), None, None, *seen)
@@ -74,11 +75,8 @@ class OneByOne:
             total, short, losses = opened
         else:
             counted, usable = finite, [report for report in reports if report.usable]
-            total = np.zeros(task.model.shape, np.float32)
-            for report in usable:
-                total += report.update
-            short = None if task.clip_estimate is None else sum(bool(report.short) for report in usable)
-            losses = None if task.loss_bound is None else sum(report.bounded_loss or 0.0 for report in usable)
+            sums = ReportSum(FloatSum(len(task.model)), task.clip_estimate is not None, task.loss_bound is not None)
+            total, _, short, losses = merged(sums, map(_sum_of_one, usable))
         return Collected(
             total=jnp.asarray(total),
             reports=int(counted.sum()),
@@ -88,6 +86,10 @@ class OneByOne:
             diagnostics=Diagnostics(seen[0], counted, seen[1]),
             losses=losses,
         )
+
+
+def _sum_of_one(report: DeviceReport) -> Counted:
+    return Counted.one(report.update, report.short, report.bounded_loss)
 
 
 def _opened(
@@ -103,5 +105,5 @@ def _opened(
     """
     playing = secure.played.devices if secure.played is not None and secure.dropout else 0
     residues = [report.update.astype(np.uint32, copy=False) for report in reports]
-    others = sum(residues[playing:], secure.nothing())
+    others = merged(secure.sums, residues[playing:])
     return opened_sum(secure, others, residues[:playing], finite, noise=noise, seed=seed)

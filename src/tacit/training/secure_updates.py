@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.aggregation import WordSum
 from tacit.errors import InputError, RoundAborted
 from tacit.privacy import Guarantee
 from tacit.privacy.encoding import SIGMAS, Encoding
@@ -124,9 +125,10 @@ class RoundEncoding:
         residues = encode(update, self.encoding, signs=self.signs, rounding=private)
         return np.concatenate([residues, np.array(behind, np.uint32)])
 
-    def nothing(self) -> Residues:
-        """The sum of no reports."""
-        return np.zeros(self.length, np.uint32)
+    @property
+    def sums(self) -> WordSum:
+        """How reports are added: modulo 2^bits."""
+        return WordSum(self.length, self.encoding.bits)
 
     def noise(self, words: Residues) -> Residues:
         """A keeper's words (dimension,) as a report (length,): it adds nothing behind the update, where no noise is."""
@@ -175,7 +177,7 @@ class RoundEncoding:
             raise RoundAborted(
                 f"{reports} reports came, and no sum of fewer than {self.threshold} is opened (aggregation.threshold)."
             )
-        within = total & np.uint32(self.encoding.modulus - 1)  # 2^bits divides 2^32
+        within = self.sums.finish(total)
         dimension = self.encoding.dimension
         update = decode(within[:dimension], self.encoding, signs=self.signs, reports=reports)
         counted, *behind = (int(each) for each in within[dimension:])

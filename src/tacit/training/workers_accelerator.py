@@ -21,7 +21,7 @@ from jax import Array
 from jax.flatten_util import ravel_pytree
 from numpy.typing import NDArray
 
-from tacit.aggregation import clip
+from tacit.aggregation.clipping import clip
 from tacit.compute import Hardware
 from tacit.compute.profile import READING, TRAINING, beside
 from tacit.errors import TrainingError
@@ -148,11 +148,12 @@ class Accelerator:
     ) -> ShardSum:
         """Every update of a chunk to the host, where cores encode and add them while the next chunk is computed."""
         model, clip_at = jax.device_put((model, np.float32(clip_norm)), self._device)
-        total = secure.nothing()
+        total = secure.sums.zero()
         norms, losses = np.zeros((2, len(clients)), np.float32)
         finite = np.zeros(len(clients), np.bool_)
 
         def put_down(pool: ThreadPoolExecutor, places: NDArray[np.int64], updates: Array, each: list[Array]) -> None:
+            nonlocal total
             _put_down((norms, finite, losses), places, each)
             on_host = np.asarray(updates)
 
@@ -161,7 +162,7 @@ class Accelerator:
                 return secure.encoded(on_host[row], norm=norms[at], loss=losses[at], seed=seed, client=int(clients[at]))
 
             for residues in pool.map(encoded, np.flatnonzero(finite[places])):
-                np.add(total, residues, out=total)
+                total = secure.sums.add(total, residues)
 
         waiting: tuple[NDArray[np.int64], Array, list[Array]] | None = None
         with ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="encoder") as pool:
