@@ -27,7 +27,7 @@ from tacit.evaluation.histograms import Buckets
 from tacit.evaluation.intervals import Estimate, mean_of
 from tacit.evaluation.personalization import TemporalSplit
 from tacit.evaluation.settings import GRID, PersonalizationSettings, ReleasePrice
-from tacit.jobs.personalization_record import Found
+from tacit.jobs.personalization_record import Found, FoundExactly
 from tacit.keyboard.metrics import TOP1
 from tacit.progress import Advanced, Event
 from tacit.records import json_ready
@@ -95,14 +95,16 @@ def one_cache(asked: argparse.Namespace, cache: Path, clients: int, seed: int, h
         hardware=hardware,
         progress=said,
     ).found
+    exact = found.exact
+    assert exact is not None  # of simulated clients it is known
     spent = {"seconds": time.perf_counter() - began, "cpu_seconds": time.process_time() - processor}
     return [
-        {"figure": "clients", "asked": len(found.asked), "evaluated": len(found.deltas), **found.skipped, **spent},
-        *table_1(found.deltas, names),
-        *against_the_best(found.deltas, names),
-        *who_gains(found.deltas, names),
-        *by_few_tokens(found.deltas, names, tokens),
-        *policies(found),
+        {"figure": "clients", "asked": len(exact.asked), "evaluated": len(exact.deltas), **exact.skipped, **spent},
+        *table_1(exact.deltas, names),
+        *against_the_best(exact.deltas, names),
+        *who_gains(exact.deltas, names),
+        *by_few_tokens(exact.deltas, names, tokens),
+        *policies(found, exact),
     ]
 
 
@@ -164,21 +166,21 @@ def by_few_tokens(deltas: Deltas, names: Sequence[str], tokens: Buckets) -> list
     return rows
 
 
-def policies(found: Found) -> list[dict]:
+def policies(found: Found, exact: FoundExactly) -> list[dict]:
     """On the half of the clients that no policy was chosen on."""
     rows = []
-    for where, chosen in (("exact", found.exact.policies), ("released", found.released and found.released.policies)):
+    for where, chosen in (("exact", exact.answers.policies), ("released", found.released and found.released.policies)):
         for policy in chosen or ():
-            outcome = judged(policy, found.fresh)
+            outcome = judged(policy, exact.fresh)
             first = (chosen or (policy,))[0]
-            fell, fell_before = (policy_change(each, found.fresh) < 0 for each in (policy, first))
+            fell, fell_before = (policy_change(each, exact.fresh) < 0 for each in (policy, first))
             rows.append(
                 {
                     "figure": f"policy '{policy.name}' chosen from {where} histograms",
                     "rules": policy.as_row()["rules"],
                     **{name: value for name, value in vars(outcome).items() if isinstance(value, Estimate)},
                     "users": outcome.users,
-                    "gain_less_no_gate": difference(policy, first, found.fresh),
+                    "gain_less_no_gate": difference(policy, first, exact.fresh),
                     "harmed_less_no_gate": mean_of(fell.astype(float) - fell_before),
                 }
             )

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pytest
@@ -17,12 +18,14 @@ from tacit.evaluation.release import (
     release,
     release_locally,
     summed,
+    votes_of,
 )
+from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.local_guarantee import LocalGuarantee
 from tacit.privacy.participation import Participation
 from tacit.randomizers import KaryRandomizedResponse
 from tacit.secure_aggregation.counts import SimulatedProtocol
-from tacit.statements import Ledger, LocalReports
+from tacit.statements import Ledger, LocalReports, NoisedSum
 
 CELLS = Cells(slices=Buckets((10.0,)), bins=Buckets.steps(-5, 5, 100))
 
@@ -52,9 +55,22 @@ def noise(seed: int) -> AddNoise:
     return lambda counts, stddev: counts + stddev * np.random.default_rng(seed).standard_normal(counts.size)
 
 
+def released_of(
+    asked: Sequence[HistogramQuery],
+    guarantee: Guarantee,
+    *,
+    step: int,
+    add_noise: AddNoise,
+    secure: SimulatedProtocol | None = None,
+) -> tuple[dict[str, Histogram], NoisedSum]:
+    histograms = {each.name: each.cells for each in asked}
+    counts = summed(asked, secure)
+    return release(histograms, counts, guarantee, step=step, asked=asked[0].chosen.size, add_noise=add_noise)
+
+
 def noise_of(zcdp: float, count: int = 60) -> np.ndarray:
     asked = queries(count, 500)
-    released, _ = release(asked, guarantee_for(count, zcdp=zcdp), step=0, add_noise=noise(11))
+    released, _ = released_of(asked, guarantee_for(count, zcdp=zcdp), step=0, add_noise=noise(11))
     exact = exactly(asked)
     return np.concatenate([(released[name].counts - exact[name].counts).ravel() for name in released])
 
@@ -72,7 +88,7 @@ def test_noise_scale_is_accepted_and_a_wrong_one_rejected() -> None:
 def test_the_declared_error_bars_are_those_of_the_noise() -> None:
     asked = queries(20, 500)
     guarantee = guarantee_for(20, zcdp=0.01)
-    released, row = release(asked, guarantee, step=0, add_noise=noise(3))
+    released, row = released_of(asked, guarantee, step=0, add_noise=noise(3))
     declared = np.sqrt(released["q0"].variance)
     assert declared == pytest.approx(guarantee.seed_stddev, rel=1e-3)
     assert (row.clip_norm, row.reports, row.dropped) == (math.sqrt(20), 500, 0)
@@ -86,7 +102,7 @@ def test_the_ledger_gives_the_promise_again() -> None:
         guarantee = guarantee_for(count, zcdp=zcdp, steps=2)
         assert guarantee.zcdp == pytest.approx(zcdp)
         asked = queries(count, 50)
-        _, row = release(asked, guarantee, step=step, add_noise=noise(step))
+        _, row = released_of(asked, guarantee, step=step, add_noise=noise(step))
         rows.append(row)
     once = Participation(rounds=2, min_separation=2, max_participations=1)
     assert Ledger(tuple(rows)).composition(once).zcdp == pytest.approx(zcdp)
@@ -96,7 +112,7 @@ def test_the_ledger_gives_the_promise_again() -> None:
 
 def test_a_guarantee_for_fewer_histograms_is_refused() -> None:
     with pytest.raises(InputError, match="3 histograms need a guarantee with clip norm 1"):
-        release(queries(3, 10), guarantee_for(2, zcdp=1.0), step=0, add_noise=noise(0))
+        released_of(queries(3, 10), guarantee_for(2, zcdp=1.0), step=0, add_noise=noise(0))
     with pytest.raises(InputError, match="at least one"):
         guarantee_for(0, zcdp=1.0)
 
@@ -113,7 +129,7 @@ def test_counts_through_a_secure_sum_are_the_counts(clients: int) -> None:
     asked, secure = queries(3, clients), SimulatedProtocol(devices=5)
     assert np.array_equal(summed(asked, secure), summed(asked))
     plain, hidden = (
-        release(asked, guarantee_for(3, zcdp=1.0), step=0, add_noise=noise(2), secure=how) for how in (None, secure)
+        released_of(asked, guarantee_for(3, zcdp=1.0), step=0, add_noise=noise(2), secure=how) for how in (None, secure)
     )
     assert plain[1] == hidden[1]
     assert all(np.array_equal(plain[0][name].counts, hidden[0][name].counts) for name in plain[0])
@@ -132,16 +148,17 @@ def test_local_reports_through_a_secure_sum_are_of_the_same_law() -> None:
 
 
 def local(
-    asked: Sequence[HistogramQuery], seed: int, secure: SimulatedProtocol | None = None
+    asked: Sequence[HistogramQuery],
+    seed: int,
+    secure: SimulatedProtocol | None = None,
+    *,
+    step: int = 0,
+    first_user: int = 0,
 ) -> tuple[dict[str, Histogram], tuple[LocalReports, ...]]:
-    return release_locally(
-        asked,
-        lambda size: KaryRandomizedResponse(size, 3.0),
-        step=0,
-        first_user=0,
-        generator=np.random.default_rng(seed),
-        secure=secure,
-    )
+    randomizer = partial(KaryRandomizedResponse, epsilon=3.0)
+    votes, answered = votes_of(asked, randomizer, generator=np.random.default_rng(seed), secure=secure)
+    histograms = {each.name: each.cells for each in asked}
+    return release_locally(histograms, votes, answered, randomizer, step=step, first_user=first_user)
 
 
 def test_local_reports_are_unbiased_and_each_device_answers_once() -> None:
@@ -162,13 +179,7 @@ def test_local_reports_are_unbiased_and_each_device_answers_once() -> None:
 def test_local_reports_stand_in_the_ledger_with_one_report_a_client() -> None:
     """Two steps, other clients in each: whoever sees every report learns epsilon of each client, once."""
     _, first = local(queries(3, 100), 1)
-    _, second = release_locally(
-        queries(2, 50),
-        lambda size: KaryRandomizedResponse(size, 3.0),
-        step=1,
-        first_user=100,
-        generator=np.random.default_rng(2),
-    )
+    _, second = local(queries(2, 50), 2, step=1, first_user=100)
     assert [row.users for row in first] == [34, 33, 33] and [row.first_user for row in second] == [100, 125]
     once = Participation(rounds=2, min_separation=2, max_participations=1)
     guarantee = Ledger((*first, *second)).account(once)

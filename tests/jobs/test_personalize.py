@@ -73,7 +73,8 @@ def test_clients_with_habits_gain_and_are_counted(gated: PersonalizationResult) 
         "strategy by tokens, gate",
     ]
     assert 16 <= gated.policies[0]["users"] <= 20
-    assert len(gated.found.deltas) == 36 and len(gated.found.fresh) == gated.policies[0]["users"]
+    known = gated.found.exact
+    assert known is not None and len(known.deltas) == 36 and len(known.fresh) == gated.policies[0]["users"]
 
 
 def test_the_ledger_holds_the_release_and_nothing_else_pays(gated: PersonalizationResult) -> None:

@@ -80,27 +80,29 @@ def first_asked(clients: NDArray[np.int64], many: int) -> NDArray[np.int64]:
     return order[: many or len(order)]
 
 
-def evaluate(network: LanguageModel, parameters: Parameters, held_out: HeldOut, *, cores: Cores) -> Evaluation:
-    """Count how well a network with these parameters predicts the held-out clients."""
+def evaluate(
+    network: LanguageModel, parameters: Parameters, held_out: HeldOut, *, cores: Cores, at_once: int = GROUP
+) -> Evaluation:
+    """Count how well a network with these parameters predicts the held-out clients, so many in one compiled call."""
     clients = len(held_out.sentences)
-    missing = -clients % GROUP
+    missing = -clients % at_once
     sentences = np.concatenate([held_out.sentences, np.zeros((missing, *held_out.sentences.shape[1:]), np.int32)])
     there = {device: jax.device_put(parameters, device) for device in cores.devices}
 
     counted = _count_group(network, tuple(METRICS))
 
     def one_group(device: Any, start: int) -> Counts:
-        return counted(there[device], jax.device_put(sentences[start : start + GROUP], device))  # type: ignore[no-any-return]
+        return counted(there[device], jax.device_put(sentences[start : start + at_once], device))  # type: ignore[no-any-return]
 
-    groups = cores.map(one_group, list(range(0, len(sentences), GROUP)))
+    groups = cores.map(one_group, list(range(0, len(sentences), at_once)))
     host = [jax.tree.map(np.asarray, group) for group in groups]
-    each = [jax.tree.map(itemgetter(i), group).host() for group in host for i in range(GROUP)][:clients]
+    each = [jax.tree.map(itemgetter(i), group).host() for group in host for i in range(at_once)][:clients]
     return Evaluation(total=sum(each, Counts()), clients=tuple(each))
 
 
 @lru_cache(maxsize=8)
 def _count_group(network: LanguageModel, metrics: tuple[str, ...]) -> Any:
-    """Compiled: (parameters, sentences (GROUP, S, L+1)) -> Counts with a leading axis, of these METRICS."""
+    """Compiled: (parameters, sentences (n, S, L+1)) -> Counts with a leading axis, of these METRICS."""
 
     def count_group(parameters: Parameters, sentences: Array) -> Counts:
         return lax.map(lambda client: count(network, parameters, client), sentences)  # type: ignore[no-any-return]

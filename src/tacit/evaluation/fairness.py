@@ -93,6 +93,13 @@ def queries_about(models: Sequence[Sequence[Counts]]) -> list[HistogramQuery]:
     return [_query(name, bins, of_each) for name, bins, of_each in values]
 
 
+def histograms_about(models: int) -> dict[str, Cells]:
+    """The histograms of `queries_about` so many models, in their order."""
+    asked = [(accuracy_query(at), ACCURACY) for at in range(models)]
+    asked += [(change_query(at), CHANGE) for at in range(1, models)]
+    return {name: Cells(slices=Buckets(), bins=bins) for name, bins in asked}
+
+
 def accuracy_query(model: int) -> str:
     """The name of the query for the accuracy of the model with this place."""
     return f"{TOP1} of model {model + 1}"

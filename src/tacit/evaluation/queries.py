@@ -7,6 +7,7 @@ behind each gate would give them; fresh clients, what the chosen policies give t
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -79,6 +80,19 @@ class Queries:
     def cells(self, name: str) -> Cells:
         """The cells of the question called `name`."""
         return self._cells[name]
+
+    def of_step(self, policies: Sequence[Policy] | None) -> dict[str, Cells]:
+        """The histograms that a group is asked for, in their order: the one that designs (None), or the one that judges
+        these policies.
+        """
+        names = [BASELINE, *(_change_name(*each) for each in product(self.metrics, self.strategies, self._kinds))]
+        if policies is None:
+            names += [
+                _rule_name(strategy, level) for level in self.levels if level < OPEN for strategy in self.strategies
+            ]
+        else:
+            names += [_policy_name(each.name) for each in policies]
+        return {name: self.cells(name) for name in names}
 
     def about_strategies(self, deltas: Deltas, silent: int) -> list[HistogramQuery]:
         """The global model's accuracy, and each strategy's change of each metric by each slice."""

@@ -8,8 +8,9 @@ Released counts are rounded to whole numbers, which costs a variance of 1/12.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,32 +71,33 @@ def guarantee_for(histograms: int, *, zcdp: float, steps: int = 1) -> Guarantee:
 
 
 def release(
-    queries: Sequence[HistogramQuery],
+    histograms: Mapping[str, Cells],
+    counts: Whole,
     guarantee: Guarantee,
     *,
     step: int,
+    asked: int,
+    dropped: int = 0,
     add_noise: AddNoise,
-    secure: SimulatedProtocol | None = None,
 ) -> tuple[dict[str, Histogram], NoisedSum]:
     """The histograms with Gaussian noise of `guarantee.seed_stddev` in every cell, and what the ledger must hold.
 
-    add_noise: adds normal noise that nobody knows to all counts of the step at once. secure: how the counts are added
-    up so that nobody sees one client's; None: in the clear. Raises: InputError where the guarantee was made for another
-    number of histograms, or the queries were put to different clients.
+    counts: (cells of all histograms,), one after another, of `asked` devices, each of which is in one cell of each
+    (`summed`). dropped: devices that took part besides and are in no count. add_noise: adds normal noise that nobody
+    knows to all counts of the step at once. Raises: InputError where the guarantee was made for another number of
+    histograms.
     """
-    asked = _same_clients(queries)
-    norm = math.sqrt(len(queries))
+    norm = math.sqrt(len(histograms))
     if guarantee.clip_norm != norm or not guarantee.private:
         raise InputError(
-            f"{len(queries)} histograms need a guarantee with clip norm {norm:g} and noise, and this one has "
-            f"{guarantee.clip_norm:g}; make it with guarantee_for({len(queries)}, ...)."
+            f"{len(histograms)} histograms need a guarantee with clip norm {norm:g} and noise, and this one has "
+            f"{guarantee.clip_norm:g}; make it with guarantee_for({len(histograms)}, ...)."
         )
     spread = guarantee.seed_stddev
-    noised = np.rint(add_noise(summed(queries, secure), spread))
-    ends = np.cumsum([each.cells.size for each in queries])[:-1]
+    noised = np.rint(add_noise(counts, spread))
     released = {
-        each.name: Histogram.of(each.cells, own, spread**2 + ROUNDING, asked)
-        for each, own in zip(queries, np.split(noised, ends), strict=True)
+        name: Histogram.of(cells, own, spread**2 + ROUNDING, asked)
+        for (name, cells), own in zip(histograms.items(), _apart(histograms, noised), strict=True)
     }
     return released, NoisedSum(
         round=step,
@@ -104,12 +106,13 @@ def release(
         clip_norm=guarantee.clip_norm,
         noise_multiplier=guarantee.noise_multiplier,
         reports=asked,
-        dropped=0,
+        dropped=dropped,
     )
 
 
 def summed(queries: Sequence[HistogramQuery], secure: SimulatedProtocol | None = None) -> Whole:
     """The counts of all queries, one histogram after another: the sum of what each client adds, bit by bit."""
+    _same_clients(queries)
     if secure is None:
         return np.concatenate([each.counts for each in queries])
     starts = np.cumsum([0, *(each.cells.size for each in queries)])
@@ -120,42 +123,40 @@ def summed(queries: Sequence[HistogramQuery], secure: SimulatedProtocol | None =
 
 
 def release_locally(
-    queries: Sequence[HistogramQuery],
+    histograms: Mapping[str, Cells],
+    votes: Whole,
+    answered: Whole,
     randomizer: Callable[[int], Randomizer],
     *,
     step: int,
     first_user: int,
-    generator: np.random.Generator,
-    secure: SimulatedProtocol | None = None,
 ) -> tuple[dict[str, Histogram], tuple[LocalReports, ...]]:
     """The histograms from reports that every device randomised itself, so that nobody need be trusted, and what the
     ledger must hold.
 
-    A device answers ONE query, drawn for it without looking at its answer, with all of its epsilon: of H queries each
-    then has 1/H of the clients, where answering all would leave each 1/H of epsilon. `randomizer` makes one for a
-    number of cells; `first_user` users were asked in earlier steps. Every device's report is epsilon-locally private,
-    whoever sees it. Variances are the randomizer's at the estimated count; the small correlation between cells is left
-    out. `secure`: how each group's votes are added up; None: in the clear.
+    votes: (cells of all histograms,), one after another, of `answered` (H,) devices each. A device answers ONE query,
+    drawn for it without looking at its answer, with all of its epsilon: of H queries each then has 1/H of the clients,
+    where answering all would leave each 1/H of epsilon. `randomizer` makes one for a number of cells; `first_user`
+    users were asked in earlier steps. Every device's report is epsilon-locally private, whoever sees it. Variances are
+    the randomizer's at the estimated count; the small correlation between cells is left out. Raises: InputError where
+    nobody answered a histogram.
     """
-    asked = _same_clients(queries)
-    assigned = generator.permutation(asked) % len(queries)
     found: dict[str, Histogram] = {}
     rows: list[LocalReports] = []
-    for number, each in enumerate(queries):
-        mine = each.chosen[assigned == number]
-        device = randomizer(each.cells.size)
-        estimates = device.estimate(_votes(mine, device, generator, secure), mine.size)
-        variances = [device.variance(mine.size, float(np.clip(count, 0, mine.size))) for count in estimates]
-        found[each.name] = Histogram.of(each.cells, estimates, variances, mine.size)
+    for number, ((name, cells), own) in enumerate(zip(histograms.items(), _apart(histograms, votes), strict=True)):
+        users, device = int(answered[number]), randomizer(cells.size)
+        estimates = device.estimate(own, users)
+        variances = [device.variance(users, float(np.clip(count, 0, users))) for count in estimates]
+        found[name] = Histogram.of(cells, estimates, variances, users)
         rows.append(
             LocalReports(
                 what=EVALUATION_HISTOGRAM,
                 turn=step + 1,
                 layer=number + 1,
                 first_user=first_user + sum(row.users for row in rows),
-                users=int(mine.size),
+                users=users,
                 contributions=1,
-                domain=each.cells.size,
+                domain=cells.size,
                 local_epsilon=device.epsilon,
                 randomizer=device.name,
                 own_support=device.p,
@@ -168,6 +169,27 @@ def release_locally(
     return found, tuple(rows)
 
 
+def votes_of(
+    queries: Sequence[HistogramQuery],
+    randomizer: Callable[[int], Randomizer],
+    *,
+    generator: np.random.Generator,
+    secure: SimulatedProtocol | None = None,
+) -> tuple[Whole, Whole]:
+    """What simulated devices report: (votes of all queries, one after another; how many devices answered each).
+
+    secure: how each group's votes are added up; None: in the clear.
+    """
+    asked = _same_clients(queries)
+    assigned = generator.permutation(asked) % len(queries)
+    votes, answered = [], []
+    for number, each in enumerate(queries):
+        mine = each.chosen[assigned == number]
+        votes.append(_votes(mine, randomizer(each.cells.size), generator, secure))
+        answered.append(mine.size)
+    return np.concatenate(votes), np.array(answered)
+
+
 def _votes(
     answers: Whole, randomizer: Randomizer, generator: np.random.Generator, secure: SimulatedProtocol | None
 ) -> Whole:
@@ -177,6 +199,11 @@ def _votes(
     holders = np.bincount(answers[playing:], minlength=randomizer.domain)
     others = randomizer.sample_votes(holders, generator)
     return others if secure is None else secure_total(secure, devices, others, most=max(1, answers.size))
+
+
+def _apart(histograms: Mapping[str, Cells], counts: NDArray[Any]) -> list[NDArray[Any]]:
+    """The counts of each histogram."""
+    return np.split(counts, np.cumsum([each.size for each in histograms.values()])[:-1])
 
 
 def _same_clients(queries: Sequence[HistogramQuery]) -> int:

@@ -10,7 +10,7 @@ from tacit.compute import Hardware
 from tacit.errors import of_type
 from tacit.files import PathLike, as_path
 from tacit.jobs.account_run import RunAccount, account_run
-from tacit.jobs.readable import Readable
+from tacit.jobs.readable import Readable, known_exactly
 from tacit.progress import Progress, silent
 from tacit.records import json_ready
 from tacit.runs import Run
@@ -18,6 +18,7 @@ from tacit.runs.metadata import EvaluationMetadata
 
 if TYPE_CHECKING:  # JAX comes with them
     from tacit.data import Cache
+    from tacit.evaluation.collect import Collector
     from tacit.evaluation.settings import EvaluationSettings, ReleasePrice
     from tacit.keyboard.model_folder import TrainedModel
     from tacit.reports.page import Block, ReportFiles
@@ -33,9 +34,10 @@ class EvaluationResult(Readable):
 
     @property
     def exact(self) -> Mapping[str, Any]:
-        """By model and against the first, without noise: nothing is promised for it."""
-        part: Mapping[str, Any] = self.found["simulation_only"]
-        return part
+        """By model and against the first, without noise: nothing is promised for it. Raises: InputError where real
+        devices were asked, of whom nobody has it.
+        """
+        return known_exactly(self.found)
 
     @property
     def released(self) -> Mapping[str, Any] | None:
@@ -57,7 +59,7 @@ class EvaluationResult(Readable):
         from tacit.reports import brief
 
         where = [] if self.report is None else self.report.where()
-        return [*brief.of_evaluation(self.found, self.exact, self.released), *where]
+        return [*brief.of_evaluation(self.found), *where]
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the promise, then the tables."""
@@ -69,13 +71,14 @@ class EvaluationResult(Readable):
 
 def evaluate(
     models: "Sequence[TrainedModel | PathLike]",
-    data: "Cache | PathLike",
+    data: "Cache | PathLike | None" = None,
     *,
     settings: "EvaluationSettings | None" = None,
     release: "ReleasePrice | None" = None,
     out: PathLike | None = None,
     population: PathLike | None = None,
     seed: int | None = None,
+    collector: "Collector | None" = None,
     hardware: Hardware = Hardware(),  # noqa: B008  (frozen)
     progress: Progress = silent,
 ) -> EvaluationResult:
@@ -85,9 +88,10 @@ def evaluate(
     models: finished runs, model folders, or what `load_model` gave; all with the vocabulary of `data`. release: the
     price at which histograms leave the simulation; they are kept in a run folder `out` with their row of the
     ledger. A run that is there already and was begun with the same is gone on with. population: in whose budget the
-    release is entered first. seed: fixes the noise, which then is not private. hardware: changes the speed, never
-    the result. progress: gets events in this thread. Raises: InputError before anything is written; RunError where
-    `out` is another run or was changed.
+    release is entered first. seed: fixes the noise, which then is not private. collector: asks real devices in place of
+    the clients of `data` (`tacit.evaluation.collect`), of which nothing is known but what is released. hardware:
+    changes the speed, never the result. progress: gets events in this thread. Raises: InputError before anything is
+    written; RunError where `out` is another run or was changed; what the collector does.
     """
     from tacit.evaluation.settings import EvaluationSettings, ReleasePrice
     from tacit.jobs.evaluation_run import evaluated
@@ -104,6 +108,7 @@ def evaluate(
         out=None if out is None else as_path("out", out),
         population=population,
         seed=seed,
+        collector=collector,
         hardware=hardware,
         progress=progress,
     )
@@ -118,6 +123,7 @@ def resume_evaluation(
 ) -> EvaluationResult:
     """Go on with a run of `evaluate`, or write the report of a finished one again. Raises: as `evaluate`."""
     from tacit.evaluation.settings import EvaluationSettings
+    from tacit.jobs.asked_whom import asked_again
     from tacit.jobs.histograms import price_of
 
     if not isinstance(run, Run):
@@ -125,11 +131,12 @@ def resume_evaluation(
             return resume_evaluation(opened, hardware=hardware, progress=progress)
     run.of_kind(EvaluationMetadata, "go on with it by `{command}`")
     asked = tomllib.loads(run.settings)
+    data, split, collector = asked_again(run, asked)
     return evaluate(
         [each["path"] for each in asked["models"]],
-        asked["data"]["path"],
+        data,
         settings=EvaluationSettings(
-            split_name=asked["data"]["split"],
+            **split,
             clients=asked["clients"],
             sentences=asked["sentences"],
             words=asked["words"],
@@ -138,6 +145,7 @@ def resume_evaluation(
         out=run.path,
         population=None if run.metadata.budget is None else run.metadata.budget.path,
         seed=asked.get("seed"),
+        collector=collector,
         hardware=hardware,
         progress=progress,
     )

@@ -1,4 +1,7 @@
-"""Each model's counts of each client, kept group by group in a run folder, and what is released of them."""
+"""Each model's counts of each client, kept group by group in a run folder, and what is released of them.
+
+Where real devices are asked, nobody has a client's counts: the run has what was released, and nothing exact.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -7,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import tomli_w
-from numpy.typing import NDArray
 
 from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.errors import InputError
-from tacit.evaluation.accuracy import HeldOut, evaluate, first_asked
+from tacit.evaluation.accuracy import HeldOut, evaluate
+from tacit.evaluation.collect import Collector, HistogramTask
 from tacit.evaluation.fairness import (
     QUANTILES,
     accuracy_query,
@@ -25,12 +28,14 @@ from tacit.evaluation.fairness import (
 )
 from tacit.evaluation.histograms import UNCHANGED, Histogram, mean_from, quantile_from, share_from, worst_share_from
 from tacit.evaluation.intervals import as_share, complement
-from tacit.evaluation.release import exactly
+from tacit.evaluation.on_device import ModelsAsked, Network
+from tacit.evaluation.release import HistogramQuery, exactly
 from tacit.evaluation.settings import EvaluationSettings, ReleasePrice
 from tacit.files import PathLike, as_path
 from tacit.jobs import budget
-from tacit.jobs.begin import begin, checked_cache, key_for, of_this_process
-from tacit.jobs.histograms import Lines, data_asked, delta_of, model_asked, planned_cost, released_step, statement_file
+from tacit.jobs.asked_whom import Devices, Simulated, asked_whom, check_answered
+from tacit.jobs.begin import begin, key_for, of_this_process
+from tacit.jobs.histograms import Lines, delta_of, model_asked, planned_cost, released_step, simulated, statement_file
 from tacit.keyboard.metrics import Counts
 from tacit.keyboard.model_folder import TrainedModel, load_model
 from tacit.progress import Advanced, Progress, StageBegan, StageEnded, compiling
@@ -48,46 +53,67 @@ Counted = dict[str, list[Counts]]  # by model, then by client in the order of as
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What is asked, opened: models with the words of the cache, and which clients."""
+    """What is asked, opened: models of one vocabulary, and who is asked."""
 
     models: tuple[TrainedModel, ...]
-    cache: Cache
     settings: EvaluationSettings
     release: ReleasePrice | None
-    clients: NDArray[np.int64]
+    whom: Simulated | Devices
 
     @property
     def names(self) -> tuple[str, ...]:
         """Of the models, as they were given."""
         return tuple(map(str, self.models))
 
+    @property
+    def task(self) -> HistogramTask:
+        """What is asked in the one step. Needs a price."""
+        assert self.release is not None  # the caller's to know
+        asks = ModelsAsked(
+            models=tuple(Network(each.network, each.parameters) for each in self.models),
+            sentences=self.settings.sentences,
+            words=self.settings.words,
+        )
+        return HistogramTask(
+            step=0,
+            steps=1,
+            devices=self.whom.count,
+            histograms=asks.histograms,
+            asks=asks,
+            local_epsilon=self.release.local_epsilon,
+        )
+
 
 def evaluated(
     models: Sequence[TrainedModel | PathLike],
-    data: Cache | PathLike,
+    data: Cache | PathLike | None,
     settings: EvaluationSettings,
     price: ReleasePrice | None,
     *,
     out: Path | None,
     population: PathLike | None,
     seed: int | None,
+    collector: Collector | None,
     hardware: Hardware,
     progress: Progress,
 ) -> tuple[dict[str, Any], ReportFiles | None]:
     """See `tacit.evaluate`: the record of the report, and where it was written."""
-    if out is None and (price is not None or population is not None):
+    if out is None and (price is not None or population is not None or collector is not None):
         raise InputError("a release is kept in a run folder with its ledger row, or not made; name one with --out.")
     hardware.apply(processor_only=True)
-    asked = _open(models, data, settings, price, progress)
+    asked = _open(models, data, settings, price, collector, progress)
     if out is None:
         counted = _count_clients(asked, hardware, progress)
         nothing = {"promise": {"kind": "nothing"}, "released": None, "simulation_only": _exact(counted)}
         return {**_about(asked), **nothing}, None
     with _begin(asked, out, population, seed) as run, run.locked():
-        if run.finished:
-            run.kept(str(COUNTS))
-        counted = _count_clients(asked, hardware, progress, kept=Lines(run.path / COUNTS))
-        found = _release_and_report(asked, run, counted)
+        if collector is not None:
+            found = _release_and_report(asked, run, None, collector)
+        else:
+            if run.finished:
+                run.kept(str(COUNTS))
+            counted = _count_clients(asked, hardware, progress, kept=Lines(run.path / COUNTS))
+            found = _release_and_report(asked, run, counted, None)
         run.keep_files(*FOR_READERS)
         run.finish()
         run.tidy()
@@ -96,32 +122,33 @@ def evaluated(
 
 def _open(
     models: Sequence[TrainedModel | PathLike],
-    data: Cache | PathLike,
+    data: Cache | PathLike | None,
     settings: EvaluationSettings,
     price: ReleasePrice | None,
+    collector: Collector | None,
     progress: Progress,
 ) -> Asked:
     """Raises: InputError for models and a cache of different vocabularies, or fewer than two clients."""
-    cache = checked_cache(data, progress=progress)
+    whom = asked_whom(data, settings.split_name, settings.clients, price, collector, progress)
     loaded = [each if isinstance(each, TrainedModel) else load_model(as_path("models", each)) for each in models]
     digests = {str(model): model.vocabulary.sha256 for model in loaded}
     if len(digests) < len(loaded) or not loaded:
         raise InputError("a model was named twice, and comparing it with itself says nothing; name each once.")
-    shared_vocabulary({**digests, str(cache.path): cache.manifest.vocabulary.sha256})
-    clients = first_asked(cache.clients(settings.split_name), settings.clients)
-    if len(clients) < 2:
-        raise InputError(
-            f"{len(clients)} clients of the {settings.split_name} split say nothing about many; import more clients."
-        )
-    release = None if price is None else price.asking(len(clients))
-    return Asked(models=tuple(loaded), cache=cache, settings=settings, release=release, clients=clients)
+    shared_vocabulary({**digests, **whom.vocabulary})
+    if whom.count < 2:
+        raise InputError(f"{whom.count} {whom} say nothing about many; {whom.more}.")
+    release = None if price is None else price.asking(whom.count)
+    asked = Asked(models=tuple(loaded), settings=settings, release=release, whom=whom)
+    if collector is not None:
+        check_answered(asked.task)
+    return asked
 
 
 def _begin(asked: Asked, out: Path, population: PathLike | None, seed: int | None) -> Run:
     """A new run folder, or the one at `out`; RunError where that was begun with other settings."""
     settings = {
         "models": [model_asked(model) for model in asked.models],
-        "data": data_asked(asked.cache, asked.settings.split_name),
+        **asked.whom.asked(asked.settings.split_name),
         "clients": asked.settings.clients,
         "sentences": asked.settings.sentences,
         "words": asked.settings.words,
@@ -131,11 +158,13 @@ def _begin(asked: Asked, out: Path, population: PathLike | None, seed: int | Non
     key = key_for(seed)
     metadata = EvaluationMetadata(
         **of_this_process(seed),
-        source=asked.cache.manifest.source,
-        asked=len(asked.clients),
+        source=asked.whom.source,
+        asked=asked.whom.count,
         delta=delta_of(asked.release),
+        deployment=asked.whom.deployment,
+        asked_by=asked.whom.asked_by,
     )
-    taken = budget.Asked.of(population, len(asked.clients), planned_cost(asked.release))
+    taken = budget.Asked.of(population, asked.whom.count, planned_cost(asked.release))
     return begin(out, tomli_w.dumps(settings), metadata, key, asked=taken)
 
 
@@ -144,21 +173,21 @@ def _count_clients(asked: Asked, hardware: Hardware, progress: Progress, *, kept
 
     kept: where finished groups are added and none is counted that is there already; hold the run's lock.
     """
+    assert isinstance(asked.whom, Simulated)  # real devices count by themselves
+    cache, clients = asked.whom.cache, asked.whom.clients
     cores, found = Cores(hardware), dict[int, list[Counts]]()
     if kept is not None:
         kept.drop_torn_line()
         found = {row["client"]: [Counts.from_row(each) for each in row["counts"]] for row in kept.rows()}
     networks = dict.fromkeys(model.network for model in asked.models)
-    missing = len(found) < len(asked.clients)
+    missing = len(found) < len(clients)
     opening = compiling("evaluation", asked.settings.sentences, asked.settings.words, *networks) if missing else ""
-    progress(StageBegan("clients", len(asked.clients), len(found), opening=opening))
-    for start in range(0, len(asked.clients), AT_ONCE):
-        group = [int(client) for client in asked.clients[start : start + AT_ONCE] if int(client) not in found]
+    progress(StageBegan("clients", len(clients), len(found), opening=opening))
+    for start in range(0, len(clients), AT_ONCE):
+        group = [int(client) for client in clients[start : start + AT_ONCE] if int(client) not in found]
         if not group:
             continue
-        held_out = HeldOut.read(
-            asked.cache, np.array(group), sentences=asked.settings.sentences, words=asked.settings.words
-        )
+        held_out = HeldOut.read(cache, np.array(group), sentences=asked.settings.sentences, words=asked.settings.words)
         each = [evaluate(model.network, model.parameters, held_out, cores=cores).clients for model in asked.models]
         new = {client: [of_model[at] for of_model in each] for at, client in enumerate(group)}
         found.update(new)
@@ -168,19 +197,29 @@ def _count_clients(asked: Asked, hardware: Hardware, progress: Progress, *, kept
             )
         progress(Advanced("clients", len(found)))
     progress(StageEnded("clients"))
-    return {name: [found[int(client)][at] for client in asked.clients] for at, name in enumerate(asked.names)}
+    return {name: [found[int(client)][at] for client in clients] for at, name in enumerate(asked.names)}
 
 
-def _release_and_report(asked: Asked, run: Run, counted: Counted) -> tuple[dict[str, Any], ReportFiles]:
-    """Release at the price what is not released yet, and write the pages of both; the record of them.
+def _release_and_report(
+    asked: Asked, run: Run, counted: Counted | None, collector: Collector | None
+) -> tuple[dict[str, Any], ReportFiles]:
+    """Release at the price what is not released yet, and write the pages; the record of them.
 
-    Hold the run's lock. Raises: InputError before anything is released where too few clients can be counted.
+    counted: of simulated clients; None: the collector asks real devices. Hold the run's lock. Raises: InputError before
+    anything is released where too few clients can be counted.
     """
-    exact, queries = _exact(counted), queries_about(list(counted.values()))
+    exact, queries = None, list[HistogramQuery]()
+    if counted is not None:
+        exact, queries = _exact(counted), queries_about(list(counted.values()))
     released: Mapping[str, Histogram] | None = None
     if asked.release is not None:
         budget.confirm(run)
-        released = released_step(run, asked.release, queries, step=0, steps=1, clients=asked.clients)
+        whom, price = asked.whom, asked.release
+        if collector is None:
+            assert isinstance(whom, Simulated)  # real devices have a collector
+            clients = whom.clients
+            collector = simulated(run, price, lambda task: queries, lambda task: clients)
+        released = released_step(run, price, asked.task, collector)
         budget.settle(run)
     record = {
         "run": str(run.path),
@@ -189,18 +228,17 @@ def _release_and_report(asked: Asked, run: Run, counted: Counted) -> tuple[dict[
         "released": None if released is None else _released(asked.names, released),
         "simulation_only": exact,
     }
-    published, whole = report.pages(record, exactly(queries), released)
+    published, whole = report.pages(record, exactly(queries) if exact else None, released)
     return record, write_both(run.path, published=published, whole=whole, files=statement_file(run))
 
 
 def _about(asked: Asked) -> dict[str, Any]:
     return {
         "models": list(asked.names),
-        "data": str(asked.cache.path),
-        "split_name": asked.settings.split_name,
+        **asked.whom.about(asked.settings.split_name),
         "sentences": asked.settings.sentences,
         "words": asked.settings.words,
-        "asked": len(asked.clients),
+        "asked": asked.whom.count,
     }
 
 

@@ -12,7 +12,7 @@ the run's key, so a step that is done again before its row is committed gives th
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.data import Cache
 from tacit.errors import RunError
-from tacit.evaluation.histograms import Histogram
+from tacit.evaluation.collect import Collector, Counted, HistogramTask, SimulatedCollector, tell_released
+from tacit.evaluation.histograms import Cells, Histogram
 from tacit.evaluation.release import HistogramQuery, guarantee_for, release, release_locally
 from tacit.evaluation.settings import ReleasePrice
 from tacit.files import write_whole
@@ -32,7 +32,7 @@ from tacit.randomizers import SubsetSelection
 from tacit.records import from_plain, to_plain
 from tacit.runs import Run, Step
 from tacit.runs.budget_book import Cost
-from tacit.statements.ledger import Release
+from tacit.statements.ledger import Release, release_from
 from tacit.statements.run_facts import statement_of
 
 CENTRAL, LOCAL = "evaluation histogram", "local reports"  # what randomness of the noise key is drawn for
@@ -44,11 +44,6 @@ CENTRAL, LOCAL = "evaluation histogram", "local reports"  # what randomness of t
 def model_asked(model: TrainedModel) -> dict[str, str]:
     """A model as the settings of a run name it."""
     return {"path": str(model.path.resolve()), "sha256": model.digest}
-
-
-def data_asked(cache: Cache, split_name: str) -> dict[str, str]:
-    """The clients' text as the settings of a run name it."""
-    return {"path": str(cache.path.resolve()), "sha256": cache.manifest.digest, "split": split_name}
 
 
 def price_of(settings: Mapping[str, Any]) -> ReleasePrice | None:
@@ -108,29 +103,40 @@ class Lines:
 # -- releases ----------------------------------------------------------------------------------------------------------
 
 
-def released_step(
+def simulated(
     run: Run,
     price: ReleasePrice,
-    queries: Sequence[HistogramQuery],
-    *,
-    step: int,
-    steps: int,
-    clients: NDArray[np.int64],
-) -> Mapping[str, Histogram]:
+    answers: Callable[[HistogramTask], Sequence[HistogramQuery]],
+    clients: Callable[[HistogramTask], NDArray[np.int64]],
+) -> SimulatedCollector:
+    """The clients of a cache, whose answers are at hand; devices that randomise draw by the run's key."""
+    return SimulatedCollector(
+        answers=answers,
+        clients=clients,
+        randomness=lambda epsilon, step, queries: _devices(run, queries, epsilon, step),
+        secure=price.secure_sum,
+    )
+
+
+def released_step(run: Run, price: ReleasePrice, task: HistogramTask, collector: Collector) -> Mapping[str, Histogram]:
     """The step's release: the one on disk, or a new one, on disk before its ledger row is.
 
-    clients: numbers of those asked in this step. Hold the run's lock while the run is not finished. Raises: RunError
-    where what is on disk is not what was released.
+    Hold the run's lock while the run is not finished. Raises: RunError where what is on disk is not what was released;
+    what the collector does.
     """
+    step = task.step
     path = run.path / "steps" / f"release-{step:06d}.json"
     done = run.steps()
     if step < len(done):
-        return _read_release(path, {each.name: each for each in queries}, done[step].digest)
-    histograms, releases = _release(run, price, queries, step, steps)
+        tell_released(collector, step)
+        return _read_release(path, task.histograms, done[step].digest)
+    counted = collector.collect(task)
+    histograms, releases = _release(run, price, task, counted)
     content = _release_file(histograms)
     write_whole(path, content)
     digest = hashlib.sha256(content).hexdigest()
-    run.commit(Step(step=step, file=path.name, digest=digest, releases=to_plain(releases)), clients=np.sort(clients))
+    run.commit(Step(step=step, file=path.name, digest=digest, releases=to_plain(releases)), clients=counted.clients)
+    tell_released(collector, step)
     return histograms
 
 
@@ -140,25 +146,33 @@ def statement_file(run: Run) -> dict[str, bytes]:
 
 
 def _release(
-    run: Run, price: ReleasePrice, queries: Sequence[HistogramQuery], step: int, steps: int
+    run: Run, price: ReleasePrice, task: HistogramTask, counted: Counted
 ) -> tuple[dict[str, Histogram], tuple[Release, ...]]:
-    """The histograms of a step and its rows of the ledger: functions of the run's key, the step and the answers."""
-    local = price.local_epsilon
+    """The histograms of a step and its rows of the ledger: functions of the run's key, the step and the counts."""
+    local = task.local_epsilon
     if local is not None:
         return release_locally(
-            queries,
+            task.histograms,
+            counted.counts,
+            counted.answered,
             lambda cells: SubsetSelection(domain=cells, epsilon=local),
-            step=step,
-            first_user=len(run.participations()[0]),
-            generator=_devices(run, queries, local, step),
-            secure=price.secure_sum,
+            step=task.step,
+            first_user=sum(release_from(each).reports for row in run.steps() for each in row.releases),
         )
-    guarantee = guarantee_for(len(queries), zcdp=price.rho, steps=steps)
+    guarantee = guarantee_for(len(task.histograms), zcdp=price.rho, steps=task.steps)
 
     def noised(counts: NDArray[np.int64], stddev: float) -> NDArray[np.float64]:
-        return add_independent_noise(counts, stddev=stddev, key=run.noise_key, purpose=CENTRAL, round=step)
+        return add_independent_noise(counts, stddev=stddev, key=run.noise_key, purpose=CENTRAL, round=task.step)
 
-    histograms, row = release(queries, guarantee, step=step, add_noise=noised, secure=price.secure_sum)
+    histograms, row = release(
+        task.histograms,
+        counted.counts,
+        guarantee,
+        step=task.step,
+        asked=int(counted.answered[0]),
+        dropped=counted.dropped,
+        add_noise=noised,
+    )
     return histograms, (row,)
 
 
@@ -182,7 +196,7 @@ def _release_file(histograms: Mapping[str, Histogram]) -> bytes:
     return json.dumps(rows).encode()
 
 
-def _read_release(path: Path, queries: Mapping[str, HistogramQuery], digest: str) -> dict[str, Histogram]:
+def _read_release(path: Path, histograms: Mapping[str, Cells], digest: str) -> dict[str, Histogram]:
     try:
         content = path.read_bytes()
         if hashlib.sha256(content).hexdigest() != digest:
@@ -192,8 +206,8 @@ def _read_release(path: Path, queries: Mapping[str, HistogramQuery], digest: str
             )
         rows = json.loads(content)
         return {
-            name: Histogram.of(each.cells, rows[name]["counts"], rows[name]["variance"], rows[name]["asked"])
-            for name, each in queries.items()
+            name: Histogram.of(cells, rows[name]["counts"], rows[name]["variance"], rows[name]["asked"])
+            for name, cells in histograms.items()
         }
     except (OSError, ValueError, KeyError) as error:
         raise RunError(f"'{path}' does not hold what the ledger says was released ({error}); restore it.") from error

@@ -23,24 +23,31 @@ EXACT = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
-    """All that a run has found: exact numbers, and what was released of them, if anything."""
+class FoundExactly:
+    """What a simulation knows of its clients."""
 
     asked: NDArray[np.int64]
     deltas: Deltas  # of the asked clients that could be measured, in the order of asking
     fresh: Deltas  # of these, the clients that no policy was designed on; all without a gate
     skipped: Mapping[str, int]
     undated: int  # sentences of the evaluated clients that are in no part because their time is unknown
-    exact: Answers
-    released: Answers | None
+    answers: Answers
 
     @property
     def outcomes(self) -> tuple[PolicyOutcome, ...]:
         """What the policies that the exact answers chose do to the clients that did not design them."""
-        return tuple(judged(policy, self.fresh) for policy in self.exact.policies)
+        return tuple(judged(policy, self.fresh) for policy in self.answers.policies)
 
 
-def exact_record(found: Found, settings: PersonalizationSettings) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """All that a run has found: exact numbers of simulated clients, and what was released, if anything."""
+
+    exact: FoundExactly | None  # None: real devices, of which nobody has more than was released
+    released: Answers | None
+
+
+def exact_record(found: FoundExactly, released: Answers | None, settings: PersonalizationSettings) -> dict[str, Any]:
     """What only a simulation knows."""
     exact: dict[str, Any] = {
         "what": EXACT,
@@ -53,22 +60,22 @@ def exact_record(found: Found, settings: PersonalizationSettings) -> dict[str, A
             for column, strategy in enumerate(settings.strategies)
         },
         "by_slice": _by_slice_exact(found, settings),
-        "policies": _policies_exact(found, found.exact.policies, found.outcomes),
-        "joint_counts": _histograms(found.exact, settings),
+        "policies": _policies_exact(found, found.answers.policies, found.outcomes),
+        "joint_counts": _histograms(found.answers, settings),
     }
-    if found.released is not None and found.released.policies:
-        chosen = found.released.policies
+    if released is not None and released.policies:
+        chosen = released.policies
         exact["policies_chosen_from_the_release"] = _policies_exact(
             found, chosen, [judged(policy, found.fresh) for policy in chosen]
         )
     return exact
 
 
-def _exact(found: Found, metric: str, column: int) -> Summary:
+def _exact(found: FoundExactly, metric: str, column: int) -> Summary:
     return summarise(found.deltas.change[metric][:, column], found.deltas.baseline[metric], thresholds=(0.0, GAIN))
 
 
-def _baseline_exact(found: Found) -> dict[str, Any]:
+def _baseline_exact(found: FoundExactly) -> dict[str, Any]:
     accuracy = found.deltas.baseline[TOP1]
     return {
         "mean": mean_of(accuracy),
@@ -77,7 +84,7 @@ def _baseline_exact(found: Found) -> dict[str, Any]:
     }
 
 
-def _by_slice_exact(found: Found, settings: PersonalizationSettings) -> dict[str, Any]:
+def _by_slice_exact(found: FoundExactly, settings: PersonalizationSettings) -> dict[str, Any]:
     """Mean change of top-1 accuracy and how many users, in each slice; no mean of fewer than two."""
     tables: dict[str, Any] = {}
     asked, deltas = settings.queries, found.deltas
@@ -127,7 +134,7 @@ def _histograms(answers: Answers, settings: PersonalizationSettings) -> dict[str
 
 
 def _policies_exact(
-    found: Found, policies: Sequence[Policy], outcomes: Sequence[PolicyOutcome]
+    found: FoundExactly, policies: Sequence[Policy], outcomes: Sequence[PolicyOutcome]
 ) -> list[dict[str, Any]]:
     first = policies[0] if policies else None
     return [

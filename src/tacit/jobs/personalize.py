@@ -16,12 +16,13 @@ from tacit.runs.metadata import PersonalizationMetadata
 
 if TYPE_CHECKING:  # JAX comes with them
     from tacit.data import Cache
+    from tacit.evaluation.collect import Collector
     from tacit.evaluation.settings import PersonalizationSettings, ReleasePrice
     from tacit.jobs.personalization_record import Found
     from tacit.keyboard.model_folder import TrainedModel
     from tacit.reports.page import Block
 
-NOT_SETTINGS = ("model", "data", "release", "seed")  # of what a run's settings.toml names
+NOT_SETTINGS = ("model", "data", "deployment", "release", "seed")  # of what a run's settings.toml names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,14 +31,15 @@ class PersonalizationResult(ExactAndReleased):
     mixed.
     """
 
-    found: "Found" = field(repr=False)  # client by client, and the histograms
+    found: "Found" = field(repr=False)  # client by client where they are simulated, and the histograms
 
     @property
     def policies(self) -> tuple[Mapping[str, Any], ...]:
         """Whether a device should use its own model, by policies that the exact numbers of half the clients chose, and
-        what they do to the others; none without a gate.
+        what they do to the others; none without a gate. Of real devices, those that the released histograms chose.
         """
-        return tuple(self.exact["policies"])
+        exact = self.record["simulation_only"]
+        return tuple((self.record["released"] if exact is None else exact)["policies"])
 
     def to_record(self) -> dict[str, Any]:
         """Plain values for JSON: what `tacit personalize --json` prints."""
@@ -47,7 +49,7 @@ class PersonalizationResult(ExactAndReleased):
         """What people read of it in a few lines."""
         from tacit.reports import brief
 
-        return [*brief.of_personalization(self.record, self.exact), *self.report.where()]
+        return [*brief.of_personalization(self.record), *self.report.where()]
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the promise, then the tables."""
@@ -60,13 +62,14 @@ class PersonalizationResult(ExactAndReleased):
 
 def personalize(
     model: "TrainedModel | PathLike",
-    data: "Cache | PathLike",
+    data: "Cache | PathLike | None",
     out: PathLike,
     *,
     settings: "PersonalizationSettings | None" = None,
     release: "ReleasePrice | None" = None,
     population: PathLike | None = None,
     seed: int | None = None,
+    collector: "Collector | None" = None,
     hardware: Hardware = Hardware(),  # noqa: B008  (frozen)
     progress: Progress = silent,
 ) -> PersonalizationResult:
@@ -74,9 +77,11 @@ def personalize(
 
     model: a finished run, a model folder, or what `load_model` gave, with the vocabulary of `data`. A run that is at
     `out` already and was begun with the same is gone on with, client by client. population: in whose budget the
-    release is entered first. seed: fixes the noise, which then is not private. hardware: changes the speed, never
-    the result. progress: gets events in this thread. Raises: InputError before anything is written, or where too
-    few clients could be evaluated; RunError where `out` is another run or was changed.
+    release is entered first. seed: fixes the noise, which then is not private. collector: asks real devices in place of
+    the clients of `data`, which is None then (`tacit.evaluation.collect`); nothing is known of them but what is
+    released. hardware: changes the speed, never the result. progress: gets events in this thread. Raises: InputError
+    before anything is written, or where too few clients could be evaluated; RunError where `out` is another run or was
+    changed; what the collector does.
     """
     from tacit.evaluation.settings import PersonalizationSettings, ReleasePrice
     from tacit.jobs.personalization_run import personalized
@@ -92,6 +97,7 @@ def personalize(
         release,
         population=population,
         seed=seed,
+        collector=collector,
         hardware=hardware,
         progress=progress,
     )
@@ -106,6 +112,7 @@ def resume_personalization(
 ) -> PersonalizationResult:
     """Go on with a run of `personalize`, or write the report of a finished one again. Raises: as `personalize`."""
     from tacit.evaluation.settings import PersonalizationSettings
+    from tacit.jobs.asked_whom import asked_again
     from tacit.jobs.histograms import price_of
 
     if not isinstance(run, Run):
@@ -113,15 +120,17 @@ def resume_personalization(
             return resume_personalization(opened, hardware=hardware, progress=progress)
     run.of_kind(PersonalizationMetadata, "go on with it by `{command}`")
     asked = tomllib.loads(run.settings)
+    data, split, collector = asked_again(run, asked)
     own = {name: value for name, value in asked.items() if name not in NOT_SETTINGS}
     return personalize(
         asked["model"]["path"],
-        asked["data"]["path"],
+        data,
         run.path,
-        settings=PersonalizationSettings.from_plain({**own, "split_name": asked["data"]["split"]}),
+        settings=PersonalizationSettings.from_plain({**own, **split}),
         release=price_of(asked),
         population=None if run.metadata.budget is None else run.metadata.budget.path,
         seed=asked.get("seed"),
+        collector=collector,
         hardware=hardware,
         progress=progress,
     )

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tacit.errors import InputError
 from tacit.records import json_ready
 
 if TYPE_CHECKING:  # an account needs no runs and no pages
@@ -33,6 +34,14 @@ class Readable(ABC):
         return to_html_fragment(self.blocks())
 
 
+def known_exactly(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Of a report's record what only a simulation knows. Raises: InputError where real devices were asked."""
+    part: Mapping[str, Any] | None = record["simulation_only"]
+    if part is None:
+        raise InputError("real devices were asked, and nobody knows exact numbers of them; look at what was released.")
+    return part
+
+
 @dataclass(frozen=True, kw_only=True)
 class ExactAndReleased(Readable):
     """What a run found: exactly, which only a simulation can know, and as it was released; never mixed."""
@@ -43,9 +52,10 @@ class ExactAndReleased(Readable):
 
     @property
     def exact(self) -> Mapping[str, Any]:
-        """What was found, without noise: nothing is promised for it."""
-        part: Mapping[str, Any] = self.record["simulation_only"]
-        return part
+        """What was found, without noise: nothing is promised for it. Raises: InputError where real devices were asked,
+        of whom nobody has it.
+        """
+        return known_exactly(self.record)
 
     @property
     def released(self) -> Mapping[str, Any] | None:
@@ -62,6 +72,7 @@ class ExactAndReleased(Readable):
 
     def plain(self) -> dict[str, Any]:
         """The record as plain values for JSON, with where its pages are."""
-        pages = {"report": str(self.report.markdown), "simulation": str(self.report.everything.markdown)}
+        apart = self.report.simulation
+        pages = {"report": str(self.report.markdown), **({} if apart is None else {"simulation": str(apart.markdown)})}
         values: dict[str, Any] = json_ready({**self.record, **pages})
         return values

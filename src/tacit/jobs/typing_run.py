@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tacit.compute import Hardware
 from tacit.errors import RunError
+from tacit.evaluation.collect import HistogramTask
 from tacit.evaluation.settings import ReleasePrice
 from tacit.evaluation.typing_measures import Tally
 from tacit.evaluation.typing_release import queries_about
@@ -18,7 +19,7 @@ from tacit.evaluation.typing_settings import Variant, variants
 from tacit.files import PathLike
 from tacit.jobs import budget
 from tacit.jobs.begin import begin, key_for, of_this_process
-from tacit.jobs.histograms import Lines, delta_of, planned_cost, released_step, statement_file
+from tacit.jobs.histograms import Lines, delta_of, planned_cost, released_step, simulated, statement_file
 from tacit.jobs.typing_record import Typed, about, exact_record, released_record
 from tacit.jobs.typing_test import TypingTest, asked_of
 from tacit.jobs.typing_workers import Typing, typing_workers
@@ -190,7 +191,16 @@ def _release_and_report(
     if price is not None:
         budget.confirm(run)
         numbers: NDArray[np.int64] = np.array([user.number for user in test.typed.users], np.int64)
-        released = released_step(run, price, queries_about(typed.a, typed.b), step=0, steps=1, clients=numbers)
+        queries = queries_about(typed.a, typed.b)
+        task = HistogramTask(
+            step=0,
+            steps=1,
+            devices=len(numbers),
+            histograms={each.name: each.cells for each in queries},
+            asks=None,
+            local_epsilon=price.local_epsilon,
+        )
+        released = released_step(run, price, task, simulated(run, price, lambda task: queries, lambda task: numbers))
         budget.settle(run)
     record = {
         "run": str(run.path),

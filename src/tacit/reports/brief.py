@@ -98,13 +98,14 @@ def of_promise(promise: Mapping[str, Any]) -> list[Block]:
     return blocks
 
 
-def of_evaluation(
-    found: Mapping[str, Any], exact: Mapping[str, Any], released: Mapping[str, Any] | None
-) -> list[Block]:
-    """What was released of each model, and what is exact, apart."""
+def of_evaluation(found: Mapping[str, Any]) -> list[Block]:
+    """What was released of each model, and what is exact where clients were simulated, apart."""
+    exact, released = found["simulation_only"], found["released"]
+    shown = [*of_promise(found["promise"]), *([] if released is None else _models(released))]
+    if exact is None:
+        return shown
     return [
-        *of_promise(found["promise"]),
-        *([] if released is None else _models(released)),
+        *shown,
         Paragraph(f"{exact['what']} ({found['asked']:,} clients asked)"),
         *_models(exact),
         _by_word(found, exact),
@@ -141,10 +142,20 @@ def _models(found: Mapping[str, Any]) -> list[Block]:
     return [Table(rows, head), *map(Paragraph, beside)]
 
 
-def of_personalization(record: Mapping[str, Any], exact: Mapping[str, Any]) -> list[Block]:
-    """What the best strategy changes and what each policy does, both exact; and what was released."""
-    best = max(exact["strategies"], key=lambda name: exact["strategies"][name][TOP1]["mean"].value)
-    row = exact["strategies"][best][TOP1]
+def of_personalization(record: Mapping[str, Any]) -> list[Block]:
+    """What the best strategy changes and what each policy does, both exact; and what was released. Of real devices the
+    same of what was released.
+    """
+    exact, released = record["simulation_only"], record["released"]
+    found = released if exact is None else exact
+    assert found is not None  # of real devices something was released
+    known = [name for name, each in found["strategies"].items() if not math.isnan(each[TOP1]["mean"].value)]
+    best = max(known, key=lambda name: found["strategies"][name][TOP1]["mean"].value, default=None)
+    if exact is None:
+        lines = _released_change(record, found, best)
+        return [*of_promise(record["promise"]), *map(Paragraph, lines)]
+    assert best is not None  # of exact numbers none is unknown
+    row = found["strategies"][best][TOP1]
     relative = "unknown" if math.isnan(row["relative"].value) else f"{row['relative'].value:+.1%}"
     lines = [
         f"{exact['evaluated']:,} of {record['asked']:,} clients evaluated",
@@ -158,6 +169,23 @@ def of_personalization(record: Mapping[str, Any], exact: Mapping[str, Any]) -> l
         for each in exact["policies"]
     ]
     return [*(Paragraph(f"SIMULATION ONLY: {line}") for line in lines), *of_promise(record["promise"])]
+
+
+def _released_change(record: Mapping[str, Any], found: Mapping[str, Any], best: str | None) -> list[str]:
+    """The best strategy and each policy by released histograms alone."""
+    lines = [f"{record['asked']:,} devices asked; accuracy before {said(found['baseline_mean'], form='.2%')}"]
+    if best is None:
+        return [*lines, "of every strategy the noise leaves unknown what it changes"]
+    row = found["strategies"][best][TOP1]
+    lines.append(
+        f"best {best}: accuracy {said(row['mean'], form='+.4f')}; {said(row['losing'].get(0.0), form='.0%')} lose"
+    )
+    lines += [
+        f"{each['name']}: accuracy {said(each['mean'], form='+.4f')}, {said(each['losing'].get(0.0), form='.0%')} lose "
+        "(devices that did not design it)"
+        for each in found["policies"]
+    ]
+    return lines
 
 
 def of_discovery(record: Mapping[str, Any]) -> list[Block]:

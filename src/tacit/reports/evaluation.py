@@ -1,6 +1,7 @@
 """The report of an evaluation: what was released and what that promises, then what only a simulation knows.
 
-Two parts that are never mixed, as in a personalization's report; the page that may be published has the first alone.
+Two parts that are never mixed, as in a personalization's report; the page that may be published has the first alone,
+and of real devices there is no other.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,7 @@ from tacit.evaluation.histograms import Histogram, representatives
 from tacit.evaluation.intervals import NORMAL
 from tacit.reports.figure import HUES, Axis, ErrorBars, Figure, Mark, Panel, Steps
 from tacit.reports.page import Block, FigureOf, Page, Paragraph, Table
-from tacit.reports.release import promise_blocks, said, simulation_blocks
+from tacit.reports.release import asked_of, promise_blocks, said, simulation_blocks
 
 ACCURACY_CUTS = tuple(step / 100 for step in range(2, 61, 2))
 CHANGE_CUTS = tuple(step / 100 for step in range(-20, 21))
@@ -21,6 +22,7 @@ PUBLISHED_KEYS = (
     "models",
     "data",
     "split_name",
+    "population",
     "sentences",
     "words",
     "asked",
@@ -31,9 +33,9 @@ SHOWN = {"5%": 0.05, "median": 0.5, "95%": 0.95}
 
 
 def pages(
-    record: Mapping[str, Any], exact: Mapping[str, Histogram], released: Mapping[str, Histogram] | None
-) -> tuple[Page, Page]:
-    """What may be published, and the same with the exact numbers of the simulation.
+    record: Mapping[str, Any], exact: Mapping[str, Histogram] | None, released: Mapping[str, Histogram] | None
+) -> tuple[Page, Page | None]:
+    """What may be published, and the same with the exact numbers of the simulation; None where there was none.
 
     record: what was found; `released` beside `simulation_only`, never mixed. exact, released: the histograms by
     question, see `evaluation.fairness`.
@@ -43,8 +45,10 @@ def pages(
     if released is not None:
         shown += [*_tables(record["released"]), *map(FigureOf, figures(names, released, source="released"))]
     title = "How models do on clients' text"
-    public = {name: record[name] for name in PUBLISHED_KEYS}
+    public = {name: record[name] for name in PUBLISHED_KEYS if name in record}
     alone = Page(kind="report of an evaluation, released", title=title, blocks=tuple(shown), record=public)
+    if exact is None:
+        return alone, None
     simulated = record["simulation_only"]
     shown += [*simulation_blocks(simulated["what"]), *_tables(simulated), Paragraph(by_word(record, simulated))]
     shown += map(FigureOf, figures(names, exact, source="simulation"))
@@ -57,12 +61,13 @@ def shown(record: Mapping[str, Any]) -> list[Block]:
     released, simulated = record["released"], record["simulation_only"]
     blocks: list[Block] = [Paragraph(_asked(record)), *promise_blocks(record["promise"])]
     blocks += [] if released is None else _tables(released)
-    return [
-        *blocks,
-        *simulation_blocks(simulated["what"]),
-        *_tables(simulated),
-        Paragraph(by_word(record, simulated)),
-    ]
+    if simulated is not None:
+        blocks += [
+            *simulation_blocks(simulated["what"]),
+            *_tables(simulated),
+            Paragraph(by_word(record, simulated)),
+        ]
+    return blocks
 
 
 def by_word(record: Mapping[str, Any], exact: Mapping[str, Any]) -> str:
@@ -77,7 +82,7 @@ def by_word(record: Mapping[str, Any], exact: Mapping[str, Any]) -> str:
 
 def _asked(record: Mapping[str, Any]) -> str:
     return (
-        f"{record['asked']:,} clients of the {record['split_name']} split were asked, each with at most "
+        f"{asked_of(record)} were asked, each with at most "
         f"{record['sentences']:,} sentences of at most {record['words']:,} words. Accuracy is top-1 of in-vocabulary "
         "words. Intervals are 95%; those of released numbers cover the noise, too."
     )

@@ -183,11 +183,16 @@ def write(folder: Path, page: Page, *, files: Mapping[str, bytes] | None = None)
     )
 
 
-def write_both(folder: Path, *, published: Page, whole: Page, files: Mapping[str, bytes] | None = None) -> ReportFiles:
+def write_both(
+    folder: Path, *, published: Page, whole: Page | None, files: Mapping[str, bytes] | None = None
+) -> ReportFiles:
     """Write a run's two pages into its folders `report` and `simulation`: what may be published, and everything.
 
-    files: what else may be published, by name. Raises: as `write`.
+    whole: None where nothing else is known, of real devices. files: what else may be published, by name. Raises: as
+    `write`.
     """
+    if whole is None:
+        return write(folder / PUBLISHED, published, files=files)
     everything = write(folder / SIMULATION, whole)
     return replace(write(folder / PUBLISHED, published, files=files), simulation=everything)
 

@@ -16,16 +16,17 @@ from tacit.evaluation.gate import OPEN, PolicyOutcome
 from tacit.evaluation.histograms import UNCHANGED, Histogram, representatives
 from tacit.evaluation.intervals import NORMAL, Estimate
 from tacit.evaluation.personalization import FineTuning
-from tacit.evaluation.queries import Answers
+from tacit.evaluation.queries import Answers, Queries
 from tacit.keyboard.metrics import TOP1
 from tacit.reports.figure import HUES, MARKS, Axis, ErrorBars, Figure, Mark, Panel, Rule, Steps
 from tacit.reports.page import Block, FigureOf, Page, Paragraph, Table
-from tacit.reports.release import promise_blocks, said, simulation_blocks
+from tacit.reports.release import asked_of, promise_blocks, said, simulation_blocks
 
 PUBLISHED_KEYS = (
     "model",
     "data",
     "split_name",
+    "population",
     "split",
     "gate_share",
     "asked",
@@ -52,17 +53,18 @@ WIDEST = 0.3  # of an interval that is drawn: as wide as the changes that histog
 
 def pages(
     record: Mapping[str, Any],
+    queries: Queries,
     strategies: Sequence[FineTuning],
-    exact: Answers,
-    outcomes: Sequence[PolicyOutcome],
     released: Answers | None,
-) -> tuple[Page, Page]:
-    """What may be published, and the same with the exact numbers of the simulation.
+    exact: Answers | None = None,
+    outcomes: Sequence[PolicyOutcome] = (),
+) -> tuple[Page, Page | None]:
+    """What may be published, and the same with the exact numbers of the simulation; None where there was none.
 
     record: what was found; `released` beside `simulation_only`, never mixed. outcomes: of the policies that the exact
     answers chose.
     """
-    tokens, simulated, public = exact.queries.tokens.labels(), record["simulation_only"], record["released"]
+    tokens, simulated, public = queries.tokens.labels(), record["simulation_only"], record["released"]
     rule = Rules(strategies, tokens)
     title = "Does a model of one's own help?"
     shown: list[Block] = [Paragraph(_asked(record, strategies)), *promise_blocks(record["promise"])]
@@ -72,8 +74,10 @@ def pages(
             *_released_policies(public["policies"], rule),
         ]
         shown += map(FigureOf, figures(released, strategies, public["by_slice"], source="released"))
-    published = {name: record[name] for name in PUBLISHED_KEYS}
+    published = {name: record[name] for name in PUBLISHED_KEYS if name in record}
     alone = Page(kind="report of a personalization, released", title=title, blocks=tuple(shown), record=published)
+    if exact is None:
+        return alone, None
     shown += [*simulation_blocks(simulated["what"]), Paragraph(_who(record))]
     shown += _table_1(simulated["baseline"]["mean"], simulated["strategies"])
     shown += [part for which in ("tokens", "baseline") for part in _slices(which, simulated["by_slice"].get(which))]
@@ -109,7 +113,7 @@ def _asked(record: Mapping[str, Any], strategies: Sequence[FineTuning]) -> str:
     share = record["gate_share"]
     gate = f", of what comes before the latest {share:g} for the gate" if share else ""
     return (
-        f"{record['asked']:,} clients of the {record['split_name']} split were asked, each text cut by "
+        f"{asked_of(record)} were asked, each text cut by "
         f"{record['split']}{gate}; fine-tuned {len(strategies)} ways (stop at {strategies[0].max_tokens:,} tokens or "
         f"{strategies[0].epochs} epochs). Accuracy is top-1 of in-vocabulary words. Intervals are 95%: Student's "
         "t for means, Wilson's for shares, order statistics for quantiles; released numbers' cover the noise too."

@@ -58,6 +58,13 @@ def _aggregation(promise: Mapping[str, Any]) -> str:
     return f" Aggregation of devices' reports: {promise['aggregation']}." if "aggregation" in promise else ""
 
 
+def asked_of(record: Mapping[str, Any]) -> str:
+    """How many were asked, and of whom: clients of a cache, or real devices of a population."""
+    if "population" in record:
+        return f"{record['asked']:,} devices of the population {record['population']}"
+    return f"{record['asked']:,} clients of the {record['split_name']} split"
+
+
 def simulation_blocks(what: str) -> list[Block]:
     """The heading of numbers that no server would have; `what` is "SIMULATION ONLY: ..."."""
     name, _, meaning = what.partition(": ")

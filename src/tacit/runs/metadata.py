@@ -133,6 +133,8 @@ class AskingMetadata(Metadata):
     source: str  # of the clients' text
     asked: int  # clients
     delta: float  # where the epsilon of a release is given
+    deployment: DeploymentUsed | None = None  # real devices; None: simulated clients
+    asked_by: str | None = None  # the class of the collector that asked them
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -71,7 +71,8 @@ def _of_step(run: Run, step: Step, participants: int) -> str | None:
         if isinstance(run.metadata, TrainingMetadata) and (complaint := _of_secure_sum(each, run.metadata.secure)):
             return complaint
     asked = isinstance(run.metadata, AskingMetadata)
-    if asked and not sums and (users := sum(_whole(each, "users") for each in step.releases)) != participants:
+    users = sum(_whole(each, "users") for each in step.releases)
+    if asked and not sums and (users > participants if _deployed(run) else users != participants):
         return f"has reports of {users:,} devices and {participants:,} participations"
     if isinstance(run.metadata, TrainingMetadata) and not sums:
         return "released nothing"
@@ -113,7 +114,7 @@ def _hooks(run: Run) -> Mapping[str, str]:
 
 
 def _deployed(run: Run) -> bool:
-    return isinstance(run.metadata, TrainingMetadata) and run.metadata.deployment is not None
+    return getattr(run.metadata, "deployment", None) is not None
 
 
 def _check_times(run: Run, steps: int) -> None:

@@ -11,6 +11,7 @@ from tacit.privacy.guarantee import OPERATING_SYSTEM
 from tacit.privacy.local_anonymity import Anonymity
 from tacit.privacy.local_guarantee import LocalGuarantee
 from tacit.privacy.participation import Participation
+from tacit.privacy.separation import DeviceSeparation
 from tacit.privacy.strategy import Record
 from tacit.records import to_plain
 from tacit.statements.contradictions import (
@@ -19,6 +20,7 @@ from tacit.statements.contradictions import (
     check_count,
     check_histogram_numbers,
     check_histograms,
+    check_kept,
     check_prefix_layers,
     check_seal,
     check_steps,
@@ -123,7 +125,8 @@ class EvaluationFacts:
     asked how often, measured from the log; `of` says what was evaluated ("models", "personalization"), `subjects` which
     models or settings, `asked` how many clients of the `split` of the `source` there were. `delta` is where a central
     epsilon is given, and 0 for local reports, whose guarantee needs none. `looked_at` names each other use of clients'
-    text, which has no guarantee: the exact figures of a simulation. `verify_command` checks the statement's record;
+    text, which has no guarantee: the exact figures of a simulation. `separation` is what real devices without
+    identities keep by themselves, of whom about `asked` were asked. `verify_command` checks the statement's record;
     `seal` is the journal's after the last release, `budget` the state of the population's, where the run names one.
     """
 
@@ -144,6 +147,7 @@ class EvaluationFacts:
     releases: tuple[Release, ...]
     seal: str | None = None
     budget: PopulationSpent | None = None
+    separation: DeviceSeparation | None = None  # what devices without identities keep; None: the log says who came
 
     def __post_init__(self) -> None:
         choose("unit", self.unit, tuple(UNITS))
@@ -170,9 +174,12 @@ class EvaluationFacts:
                 check_count("dropped", each.dropped, least=0)
                 check_histograms(each.clip_norm)
             reports[_step(each)] = reports.get(_step(each), 0) + _reports(each)
+        check_steps(reports, self.participation.rounds)
+        if self.separation is not None:  # a few more come than are asked, and how many devices there are nobody knows
+            check_kept(self.participation, sum(reports.values()), self.separation)
+            return
         if max(reports.values()) > self.asked:
             raise InputError(f"{self.asked} clients were asked, and the releases are of more; give those of the log.")
-        check_steps(reports, self.participation.rounds)
         check_came(self.participation, sum(reports.values()), self.asked)
 
     @cached_property
@@ -189,12 +196,15 @@ class EvaluationFacts:
 
     def to_record(self) -> Record:
         """Plain values for JSON, all that `from_record` needs."""
-        return dict(to_plain(self))
+        record = dict(to_plain(self))
+        if self.separation is None:
+            del record["separation"]
+        return record
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "EvaluationFacts":
         """The facts that `to_record` wrote; InputError or UnknownRelease where they are no such facts."""
-        return all_of(cls, record)
+        return all_of(cls, record, may_lack=("separation",))
 
 
 def _step(release: Release) -> int:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from tacit.privacy.participation import Participation
 from tacit.privacy.separation import DeviceSeparation
-from tacit.runs import Run, TrainingMetadata
+from tacit.runs import Run
+from tacit.runs.metadata import DeploymentUsed
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ ParticipationLog: TypeAlias = LoggedClients | CountedDevices
 
 def separation_of(run: Run) -> DeviceSeparation | None:
     """What the devices of a run keep by themselves; None where its log says who took part."""
-    used = run.metadata.deployment if isinstance(run.metadata, TrainingMetadata) else None
+    used: DeploymentUsed | None = getattr(run.metadata, "deployment", None)
     if used is None:
         return None
     return DeviceSeparation(rounds=used.rounds, timer_seconds=used.timer_seconds, most=used.most)

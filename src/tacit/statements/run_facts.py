@@ -286,18 +286,28 @@ def evaluation_facts(run: Run, delta: float | None = None) -> EvaluationFacts | 
         of=asked.of,
         subjects=_subjects(settings),
         source=asked.source,
-        split=settings["data"]["split"],
+        split="devices" if asked.deployment else settings["data"]["split"],
         asked=asked.asked,
         delta=0.0 if local else asked.delta if delta is None else delta,
-        aggregation=_summed(settings.get("release", {}).get("secure_sum")),
-        looked_at=(EXACT_FIGURES,),
+        aggregation=_counted(run, asked, local=local, secure=settings.get("release", {}).get("secure_sum")),
+        looked_at=text_devices.LOOKED_AT_OF_COUNTS if asked.deployment else (EXACT_FIGURES,),
         verify_command=f"tacit verify {shlex.quote(str(_published_path(run) / 'report' / 'statement.json'))}",
         key_source=asked.key_source,
+        unit="client" if asked.deployment is None else "device",
         participation=participation_of(run, run.steps_done),
         releases=ledger.releases,
         seal=run.seal,
         budget=budget_of(run),
+        separation=separation_of(run),
     )
+
+
+def _counted(run: Run, asked: AskingMetadata, *, local: bool, secure: Mapping[str, Any] | None) -> str:
+    """Who adds up what clients count."""
+    if asked.deployment is None or asked.asked_by is None:
+        return _summed(secure)
+    logged = text_devices.logged(run.notes.get(text_devices.LOGGED))
+    return text_devices.counted(asked.asked_by, asked.deployment, local=local) + logged
 
 
 def _subjects(settings: Mapping[str, Any]) -> tuple[str, ...]:
@@ -355,8 +365,8 @@ def _published_path(run: Run) -> Path:
 
 def resume_command(run: Run) -> str:
     """The command line that carries the run on; of one that real devices train, the server's."""
-    if isinstance(run.metadata, TrainingMetadata) and run.metadata.deployment is not None:
-        return "tacit serve RECIPE"
+    if separation_of(run) is not None:
+        return "tacit serve RECIPE" if run.kind == "train" else "tacit serve FILE"
     return f"tacit resume {one_line(shlex.quote(str(run.path)))}"
 
 

@@ -50,16 +50,61 @@ def aggregation(collector: str, encoded: str | None, used: DeploymentUsed) -> st
             f"by a collector that is no part of this software ({collector}); that a round's sum has one report of a "
             f"device, with an update no longer than the clip norm, is its promise and the devices'{integers}"
         )
-    seen = (
-        "The server sees each report as it comes and keeps sums of several only; nothing but the connection keeps a "
-        "report from others"
-        if not used.keepers
-        else _sealed(used)
-    )
     return (
         f"by the server of this software ({collector}); a device clips its update, and sends one report of a round, by "
-        f"itself{integers}. {seen}. A device that sends more than its share weakens the model, and not the guarantee "
+        f"itself{integers}. {_seen_by_the_server(used)}. "
+        "A device that sends more than its share weakens the model, and not the guarantee "
         "of the others"
+    )
+
+
+def counted(collector: str, used: DeploymentUsed, *, local: bool) -> str:
+    """Who adds up what devices count of themselves; local: each randomised its report first."""
+    if not collector.startswith(OURS):
+        return (
+            f"by a collector that is no part of this software ({collector}); that a step's sum has one report of a "
+            "device, of one unit in one cell of each histogram, is its promise and the devices'"
+        )
+    report = (
+        "answers one histogram, drawn by itself, with a report that it randomised before it left"
+        if local
+        else "counts itself in one cell of each histogram, by itself"
+    )
+    liar = (
+        "moves each count by one, no more"
+        if not used.keepers
+        else ("moves counts as far as it likes, since nobody sees its report")
+    )
+    return (
+        f"by the server of this software ({collector}); a device {report}, once in the run. "
+        f"{_seen_by_the_server(used)}. A device that does not say what is so {liar}, and takes nothing from the "
+        "guarantee of the others"
+    )
+
+
+def asked_once(participations: int) -> str:
+    """What is realised where nobody can measure it and each device takes part once."""
+    return (
+        f"Realised, from the log of the run, which counts {participations:,} participations of devices without "
+        "identities: a device takes part in one step of the run, once, and sees to that by itself. It counts under the "
+        "assumption that when a device comes does not depend on what anyone typed. A device that keeps this has the "
+        "guarantee, whatever the others do; one that does not (a record lost) has less, and takes nothing from the "
+        "others."
+    )
+
+
+LOOKED_AT_OF_COUNTS = (
+    "of each step how many devices reported and how many were dropped, and its time, without noise; the folder does "
+    "not say who they were",
+)
+
+
+def _seen_by_the_server(used: DeploymentUsed) -> str:
+    if used.keepers:
+        return _sealed(used)
+    return (
+        "The server sees each report as it comes and keeps sums of several only; nothing but the connection keeps a "
+        "report from others"
     )
 
 

@@ -8,6 +8,7 @@ from tacit.statements.facts_analytics import EvaluationFacts
 from tacit.statements.ledger import NoisedSum
 from tacit.statements.local_releases import LocalReports
 from tacit.statements.text_central import FLOATING_POINT, sealed
+from tacit.statements.text_devices import asked_once
 
 ONE_REPORT = (
     "Replace-one, of one report: two data sets are neighbours if one client holds anything else, so that its report "
@@ -30,14 +31,26 @@ def accesses(facts: EvaluationFacts) -> str:
     """Item 2a."""
     return "\n\n".join(
         [
-            f"The guarantee applies to the use of the text of {facts.asked:,} clients, who were asked of the "
-            f"{facts.split} split of {facts.source}, in one evaluation of {facts.of}: {', '.join(facts.subjects)}.",
+            _whose_text(facts),
             "How many clients were asked and the settings are public. A model itself is not covered here: its training "
             "has a guarantee of its own, and a client that trained it, too, adds the two figures.",
             "Trying settings on the same clients is not part of the evaluation and has no guarantee.",
             "Looked at without any guarantee: " + ("; ".join(facts.looked_at) or "nothing else") + ".",
             *([facts.budget.sentence()] if facts.budget else []),
         ]
+    )
+
+
+def _whose_text(facts: EvaluationFacts) -> str:
+    about = f"in one evaluation of {facts.of}: {', '.join(facts.subjects)}"
+    if facts.separation is not None:
+        return (
+            f"The guarantee applies to the use of {facts.source}, of about {facts.asked:,} devices that were asked, "
+            f"{about}."
+        )
+    return (
+        f"The guarantee applies to the use of the text of {facts.asked:,} clients, who were asked of the "
+        f"{facts.split} split of {facts.source}, {about}."
     )
 
 
@@ -73,6 +86,8 @@ def assumptions(facts: EvaluationFacts) -> str:
     limits = (
         f"- Realised, measured from the log of the run: {came.rounds:,} step{'s' if came.rounds > 1 else ''}, "
         f"each client in at most {came.max_participations:,}."
+        if facts.separation is None
+        else f"- {asked_once(participations_in(facts))}"
     )
     if isinstance(facts.guarantee, LocalGuarantee):
         return "\n".join(
@@ -118,6 +133,11 @@ def verifiability(facts: EvaluationFacts) -> str:
         f"It recomputes every line{sealed(facts.seal)}. The devices' part, the accountant and the verifier are one "
         "program whose source can be read."
     )
+
+
+def participations_in(facts: EvaluationFacts) -> int:
+    """How many took part, in all steps."""
+    return sum(each.reports + (each.dropped if isinstance(each, NoisedSum) else 0) for each in facts.releases)
 
 
 def steps_of(facts: EvaluationFacts) -> list[list[NoisedSum | LocalReports]]:

@@ -1,0 +1,98 @@
+"""What a device computes when it is asked about models: its own text and the models in, one cell of each histogram out.
+
+This is the whole of the device's part and it is pure. A simulation computes the same for many clients at once, and
+keeps what it saw; of a device nothing leaves but the cells, and of local reports a randomised one of them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from tacit.compute import Hardware
+from tacit.compute.cores import Cores
+from tacit.evaluation.accuracy import HeldOut, evaluate
+from tacit.evaluation.deltas import Deltas
+from tacit.evaluation.fairness import histograms_about, queries_about
+from tacit.evaluation.gate import Policy
+from tacit.evaluation.histograms import Cells
+from tacit.evaluation.personalization import WORDS, SkippedClient, personalize_client
+from tacit.evaluation.release import HistogramQuery
+from tacit.evaluation.settings import PersonalizationSettings
+from tacit.keyboard.language_model import LanguageModel, Parameters
+from tacit.keyboard.on_device import held
+
+Whole = NDArray[np.int64]
+
+
+class Network(NamedTuple):
+    """A network with its parameters."""
+
+    network: LanguageModel
+    parameters: Parameters
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelsAsked:
+    """How well each of these models predicts the device's text."""
+
+    models: tuple[Network, ...]
+    sentences: int  # at most, evenly spread over the text
+    words: int  # of a sentence
+
+    @cached_property
+    def histograms(self) -> dict[str, Cells]:
+        """What is made of the answers, in their order."""
+        return histograms_about(len(self.models))
+
+    def cells_of(self, text: Any, client: int) -> Whole:
+        """The cell (H,) of one client of a `Cache`, or of anything with its `sentence_count` and `padded`."""
+        held_out = HeldOut.read(text, np.array([client]), sentences=self.sentences, words=self.words)
+        counts = [evaluate(*model, held_out, cores=_one_worker(), at_once=1).clients for model in self.models]
+        return _cells(queries_about(counts))
+
+
+@dataclass(frozen=True, kw_only=True)
+class StrategiesAsked:
+    """What each way to fine-tune this model on the device's own text would change for it."""
+
+    model: Network
+    settings: PersonalizationSettings
+    policies: tuple[Policy, ...] | None = None  # that are judged; None: they are designed by these answers
+
+    @cached_property
+    def histograms(self) -> dict[str, Cells]:
+        """What is made of the answers, in their order."""
+        return self.settings.queries.of_step(self.policies)
+
+    def cells_of(self, text: Any, client: int) -> Whole:
+        """The cell (H,) of one client of a `Cache`, or of anything with its `timestamps` and `padded`.
+
+        Who could not be evaluated has "no report" in each.
+        """
+        grid = [(how, how.step(self.model.network)) for how in self.settings.strategies]
+        start = held(self.model.network, self.model.parameters)
+        with threadpool_limits(1, user_api="blas"):  # as in a simulation, where a client is one thread's
+            outcome = personalize_client(start, text, client, grid, self.settings.split, WORDS)
+        if isinstance(outcome, SkippedClient) or not outcome.test.baseline.predicted:
+            return np.array([each.size - 1 for each in self.histograms.values()], np.int64)
+        deltas, asked = Deltas.of([outcome]), self.settings.queries
+        answers = asked.about_strategies(deltas, 0)
+        if self.policies is None:
+            answers += asked.about_rules(deltas, 0)
+        else:
+            answers += asked.about_policies(self.policies, deltas, 0)
+        return _cells(answers)
+
+
+@cache
+def _one_worker() -> Cores:
+    return Cores(Hardware(workers=1))
+
+
+def _cells(answers: Sequence[HistogramQuery]) -> Whole:
+    return np.array([each.chosen[0] for each in answers], np.int64)

@@ -1,0 +1,129 @@
+"""What one device reports of histograms: one vector of whole numbers, which a sum adds up cell by cell.
+
+    [cells of histogram 1 | ... | cells of histogram H]                      one unit in each: counts for a noised sum
+    [the same, of local reports | which of the H histograms it answered]     a randomised subset of one, and one unit
+
+Of local reports a device answers ONE histogram, drawn without looking at its answer, so the H numbers at the end say
+nothing of its text; their sum is how many devices answered each.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tacit.errors import InputError
+
+if TYPE_CHECKING:  # a worker that checks counts needs no randomizer
+    from tacit.randomizers import SubsetSelection
+
+Whole = NDArray[np.int64]
+Words = NDArray[np.uint32]
+MOST_EACH = 1  # of any number of one report
+
+
+class Opened(NamedTuple):
+    """A sum of reports, taken apart."""
+
+    counts: Whole  # (cells of all histograms,): devices in each cell, or votes for it
+    answered: Whole | None  # (H,) devices that answered each histogram; None: all of them answered all
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportLayout:
+    """How many cells each histogram has, "no report" included; and the epsilon of reports that devices randomise.
+
+    Raises: InputError for a histogram without two cells, none at all, or an epsilon that is none.
+    """
+
+    sizes: tuple[int, ...]
+    local_epsilon: float | None = None  # None: counts in the clear, to which the aggregator adds noise
+
+    def __post_init__(self) -> None:
+        if not self.sizes or min(self.sizes) < 2:
+            raise InputError(
+                f"histograms of {list(self.sizes)[:9]} cells count nothing; give two cells or more to each."
+            )
+        if self.local_epsilon is not None and not 0 < self.local_epsilon < np.inf:
+            raise InputError(f"local_epsilon={self.local_epsilon} must be a number above 0.")
+
+    @property
+    def length(self) -> int:
+        """Numbers of a report."""
+        return self.cells + (0 if self.local_epsilon is None else len(self.sizes))
+
+    @property
+    def cells(self) -> int:
+        """Of all histograms."""
+        return int(self._starts[-1])
+
+    def counted(self, chosen: ArrayLike) -> Words:
+        """The report (length,) of a device in these cells (H,): one unit in one cell of each histogram.
+
+        Raises: InputError for a cell that its histogram does not have.
+        """
+        if self.local_epsilon is not None:
+            raise InputError("this report is one that a device randomises itself; count none in the clear.")
+        vector = np.zeros(self.length, np.uint32)
+        vector[self._starts[:-1] + self._checked(chosen)] = 1
+        return vector
+
+    def randomized(self, chosen: ArrayLike, generator: np.random.Generator) -> Words:
+        """The report (length,) of a device in these cells (H,): its answer to one histogram, randomised.
+
+        generator: of the device; the operating system's but in tests. `local_epsilon`-locally private, whatever the
+        other H - 1 cells are: they are not looked at. Raises: as `counted`.
+        """
+        own = self._checked(chosen)
+        number = int(generator.integers(len(self.sizes)))
+        randomizer = self._randomizer(number)
+        vector = np.zeros(self.length, np.uint32)
+        votes = randomizer.votes(randomizer.encode(own[number : number + 1], generator))
+        vector[self._starts[number] : self._starts[number + 1]] = votes
+        vector[self.cells + number] = 1
+        return vector
+
+    def check(self, vector: NDArray[np.uint32]) -> None:
+        """That a report (length,) is one that a device can make. Raises: InputError."""
+        if vector.shape != (self.length,):
+            raise InputError(f"the report has {vector.size} numbers, and {self.length} were asked for.")
+        if int(vector.max()) > MOST_EACH:
+            raise InputError("a number of the report is above 1, and a device is one in a cell or none.")
+        units = np.add.reduceat(vector[: self.cells], self._starts[:-1])
+        if self.local_epsilon is None:
+            if (units != 1).any():
+                at = int(np.flatnonzero(units != 1)[0])
+                raise InputError(f"the report is in {units[at]} cells of histogram {at + 1}, and a device is in one.")
+            return
+        answered = np.flatnonzero(vector[self.cells :])
+        if answered.size != 1:
+            raise InputError(f"the report answers {answered.size} histograms, and a device answers one.")
+        number = int(answered[0])
+        if units[number] != (size := self._randomizer(number).size) or units.sum() != size:
+            raise InputError(
+                f"the report of histogram {number + 1} names {units.sum()} cells, and it names {size} there."
+            )
+
+    def opened(self, total: ArrayLike) -> Opened:
+        """A sum (length,) of reports."""
+        found = np.asarray(total).astype(np.int64)
+        return Opened(found[: self.cells], None if self.local_epsilon is None else found[self.cells :])
+
+    @cached_property
+    def _starts(self) -> Whole:
+        """(H + 1,) where each histogram begins, and the last ends."""
+        return np.cumsum([0, *self.sizes])
+
+    def _checked(self, chosen: ArrayLike) -> Whole:
+        own = np.asarray(chosen, np.int64)
+        if own.shape != (len(self.sizes),) or (own < 0).any() or (own >= np.array(self.sizes)).any():
+            raise InputError(f"the cells {own.tolist()} are not one of each of {len(self.sizes)} histograms.")
+        return own
+
+    def _randomizer(self, number: int) -> "SubsetSelection":
+        from tacit.randomizers import SubsetSelection
+
+        assert self.local_epsilon is not None  # the caller's to know
+        return SubsetSelection(domain=self.sizes[number], epsilon=self.local_epsilon)

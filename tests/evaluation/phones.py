@@ -1,0 +1,42 @@
+"""Devices in this process, asked as real ones are: each computes its own cell, and tells nobody who it is."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from tacit.data import Cache
+from tacit.evaluation.collect import Counted, HistogramTask
+from tacit.runs.metadata import DeploymentUsed
+
+
+class Phones:
+    """A collector over the clients of a cache, in this order, none of whom comes twice."""
+
+    def __init__(self, cache: Cache, clients: Iterable[int], *, steps: int = 1, away: int = 0, seed: int = 0) -> None:
+        """away: devices of each step that come and never report."""
+        self._cache, self._coming, self._away = cache, iter(clients), away
+        self._generator = np.random.default_rng(seed)
+        self.deployment = DeploymentUsed(population="phones", devices=1000, rounds=steps, timer_seconds=None, most=1)
+        self.told: list[int] = []
+        self.asked: list[HistogramTask] = []
+        self.counts: list[Any] = []
+
+    def collect(self, task: HistogramTask) -> Counted:
+        self.asked.append(task)
+        layout = task.layout
+        total = np.zeros(layout.length, np.uint32)
+        assert task.asks is not None
+        for _ in range(task.devices):
+            cells = task.asks.cells_of(self._cache, next(self._coming))
+            local = layout.local_epsilon is not None
+            report = layout.randomized(cells, self._generator) if local else layout.counted(cells)
+            layout.check(report)
+            total += report
+        counts, answered = layout.opened(total)
+        self.counts.append(counts)
+        everybody = np.full(len(layout.sizes), task.devices)
+        return Counted(counts, everybody if answered is None else answered, task.devices + self._away)
+
+    def released(self, step: int) -> None:
+        self.told.append(step)
