@@ -41,7 +41,7 @@ def test_what_cannot_be_served_is_refused_and_leaves_nothing(recipe: Recipe, tmp
         ([simulated], {}, r"has no section \[deployment\]"),
         ([seeded], {}, "run.seed=3"),
         ([unnamed], {}, "'a name with spaces' is none for that"),
-        ([recipe, recipe], {}, "two recipes are called 'tiny'"),
+        ([recipe, recipe], {}, "two runs are called 'tiny'"),
         ([recipe], {"workers": 0}, "give 1 to 64"),
         ([recipe], {"admin_token": "short"}, "draw a longer one"),
         ([recipe], {"store": "sqlite:////nowhere/at/all.db"}, "there is no folder"),

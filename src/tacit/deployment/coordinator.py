@@ -1,4 +1,4 @@
-"""A coordinator's process: it alone makes one run's rounds, by training as ever with real devices as its collector."""
+"""A coordinator's process: it alone makes one run's rounds, by the job as ever with real devices as its collector."""
 
 import logging
 import os
@@ -10,24 +10,20 @@ from pathlib import Path
 
 from tacit.deployment import states
 from tacit.deployment.blobs import Blobs
-from tacit.deployment.collector import ServedCollector
 from tacit.deployment.keepers import HttpKeeper
 from tacit.deployment.log_entries import plan_entry
 from tacit.deployment.logged_run import keep_logged
-from tacit.deployment.plans import check_servable, plan_of
+from tacit.deployment.plans import plan_of
 from tacit.deployment.sealed_rounds import KeeperTransport
+from tacit.deployment.served_jobs import job_of
 from tacit.deployment.served_rounds import RoundTimes
 from tacit.deployment.signing import OperatorKey, digest
 from tacit.deployment.states import Lease
 from tacit.deployment.store import Store
 from tacit.deployment.transparency import Log
 from tacit.errors import LeaseLost, StoreError
-from tacit.jobs.train import train
-from tacit.jobs.training_run import begin
 from tacit.progress import Advanced, Event, Noted, Warned
-from tacit.recipe import Recipe
 from tacit.recipe.deployment_section import DeploymentSection
-from tacit.training.hooks import Hooks
 
 LEASE_S = 30.0  # that a coordinator is trusted to be alive without a sign
 MINUTE = 60.0
@@ -40,7 +36,7 @@ log = logging.getLogger("tacit.deployment")
 class CoordinatorSettings:
     """What a coordinator is told."""
 
-    recipe: str  # TOML, with paths that are whole
+    job: str  # TOML, with paths that are whole
     out: Path  # the run folder, gone on with where it is there
     store: str
     blobs: str
@@ -49,16 +45,13 @@ class CoordinatorSettings:
 
 
 def coordinate(settings: CoordinatorSettings) -> None:
-    """Until the run is finished. Raises: what `tacit.train` does; StoreError; LeaseLost."""
-    recipe = Recipe.from_toml(settings.recipe)
-    check_servable(recipe)
+    """Until the run is finished. Raises: what its job does; StoreError; LeaseLost."""
+    job = job_of(settings.job, where=f"what is served at '{settings.out}'")
     store, blobs, key = Store.open(settings.store), Blobs.open(settings.blobs), OperatorKey.in_file(settings.key)
-    section = recipe.deployment
-    times = RoundTimes() if section is None else round_times(section)
-    asked = [] if section is None else keepers(section, key)
-    collector = ServedCollector(store, blobs, key, times=times, keepers=asked)
+    times, asked = round_times(job.deployment), keepers(job.deployment, key)
+    collector = job.collector(store, blobs, key, times=times, keepers=asked)
     settings.out.parent.mkdir(parents=True, exist_ok=True)
-    with begin(recipe, settings.out, hooks=Hooks(collector=collector), progress=_told) as run:
+    with job.begun(settings.out, collector, _told) as run:
         plan = plan_of(run, "tokens" if settings.enrolment else "none")
         signed = key.plan(plan)
         said = {"population": plan.population, "kind": plan.kind, "plan": signed.model_dump_json()}
@@ -66,18 +59,18 @@ def coordinate(settings: CoordinatorSettings) -> None:
         keep_logged(run, signed, Log.beside(store, key, settings.key).append(plan_entry(digest(plan))), key)
     with _leased(store, plan.run) as lease:
         collector.serve(plan, lease)
-        train(recipe, settings.out, collector=collector, progress=_told)
+        job.run(settings.out, collector, _told)
         states.finish_run(store, lease)
     store.close()
 
 
 def keepers(section: DeploymentSection, key: OperatorKey) -> list[KeeperTransport]:
-    """Those that the recipe names, in its order."""
+    """Those that its file names, in its order."""
     return [HttpKeeper(each.url, bytes.fromhex(each.identity), key) for each in section.named_keepers()]
 
 
 def round_times(section: DeploymentSection) -> RoundTimes:
-    """How long rounds wait, as the recipe says."""
+    """How long rounds wait, as its file says."""
     return RoundTimes(
         over_selection=section.over_selection,
         selecting=section.selecting_minutes * MINUTE,
@@ -115,9 +108,9 @@ def _renew(store: Store, lease: Lease, stop: threading.Event) -> None:
 
 
 def _told(event: Event) -> None:
-    """What the log has of training."""
+    """What the log has of a job."""
     match event:
-        case Advanced(stage="training", done=done, figures=figures):
+        case Advanced(stage="training" | "asking layers", done=done, figures=figures):
             shown = ", ".join(f"{name} {value:.4g}" for name, value in figures.items())
             log.info("%d rounds are done%s", done, f": {shown}" if shown else "")
         case Noted() | Warned():

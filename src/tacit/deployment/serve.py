@@ -5,7 +5,6 @@ is killed is started again and goes on where it was.
 """
 
 import os
-import re
 import shutil
 import signal
 import tempfile
@@ -19,21 +18,19 @@ from typing import Any
 from tacit.deployment.address import Address
 from tacit.deployment.blobs import Blobs
 from tacit.deployment.metrics import SHARED
-from tacit.deployment.plans import check_servable
+from tacit.deployment.served_jobs import jobs_of
 from tacit.deployment.signing import OperatorKey
 from tacit.deployment.store import Store
 from tacit.deployment.supervisor import Role, Supervisor
 from tacit.deployment.tokens import enrol
 from tacit.errors import InputError, of_type
 from tacit.files import PathLike, as_path, check_folder
-from tacit.jobs.begin import open_cache
 from tacit.recipe import Recipe
 from tacit.records import to_plain
 
 MOST_WORKERS = 64
 PUBLIC_KEY = "operator.pub"  # in the folder, for whoever starts devices
 LEAST_TOKEN = 16  # characters
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # messages.Name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,9 +111,10 @@ def serve(
     serving: Callable[[Serving], None] = lambda each: None,
     stop: threading.Event | None = None,
 ) -> ServeResult:
-    """Serve devices until every recipe is trained, or until `stop` is set (SIGTERM and Ctrl-C set it too).
+    """Serve devices until every run is done, or until `stop` is set (SIGTERM and Ctrl-C set it too).
 
-    recipes: none makes workers alone, for the rounds of coordinators elsewhere that share store, blobs and key.
+    recipes: of training, or files of other kinds of runs (`served_jobs.py`); none makes workers alone, for the rounds
+    of coordinators elsewhere that share store, blobs and key.
     out: a folder for what is not given otherwise: `runs/NAME`, the run folder of each recipe, gone on with where it is
     there; `store.db`; `blobs`; `operator.key`, made where there is none, and `operator.pub`, which devices pin. data: a
     cache in place of the recipes' own. admin_token: of those who may pause and resume runs by HTTP; without it nobody
@@ -134,7 +132,7 @@ def serve(
     codes = [] if enrolment_codes is None else _codes(as_path("enrolment_codes", enrolment_codes))
     folder = as_path("out", out).absolute()
     check_folder("out", folder)
-    asked = _asked(recipes, None if data is None else as_path("data", data).absolute())
+    asked = jobs_of(recipes, None if data is None else as_path("data", data).absolute())
     if not asked and None in (store, blobs, operator_key):
         raise InputError(
             "there is no recipe to serve; give one or more, or --store, --blobs and --operator-key of a server "
@@ -153,36 +151,12 @@ def serve(
         (folder / PUBLIC_KEY).write_text(public + "\n", encoding="ascii")
         told = {"socket": listener.fileno(), "admin_token": admin_token, **address.tls, **vars(shared)}
         roles = [Role("worker", f"worker {each + 1}", to_plain(told), (listener.fileno(),)) for each in range(workers)]
-        for name, recipe in asked.items():
-            told = {"recipe": recipe.to_toml(), "out": runs[name], **vars(shared)}
+        for name, job in asked.items():
+            told = {"job": job.to_toml(), "out": runs[name], **vars(shared)}
             roles.append(Role("coordinator", f"coordinator of {name}", to_plain(told), ends=True))
         said = Serving(url=address.url(listener), operator_key=public, runs=tuple(runs.values()), workers=workers)
         finished = Supervisor(roles).run(ended, ready=lambda: serving(said))
     return ServeResult(runs=tuple(runs.values()), finished=finished)
-
-
-def _asked(recipes: Sequence[PathLike | Recipe], data: Path | None) -> dict[str, Recipe]:
-    """The recipes by name, with the cache in place of their own. Raises: InputError; CacheError."""
-    found: dict[str, Recipe] = {}
-    for recipe in map(Recipe.given, recipes):
-        if recipe.deployment is None:
-            raise InputError(
-                f"the recipe {recipe.name!r} has no section [deployment], so it says nothing of real devices; add one "
-                "(docs/recipes.md), or simulate it with `tacit train`."
-            )
-        if not NAME.fullmatch(recipe.name):
-            raise InputError(
-                f"devices know a run by the name of its recipe, and {recipe.name!r} is none for that: give up to 100 "
-                "letters, digits and ._-, with a letter or a digit first."
-            )
-        check_servable(recipe)
-        if recipe.name in found:
-            raise InputError(f"two recipes are called {recipe.name!r}, by which devices tell runs apart; rename one.")
-        own = open_cache(recipe.data.cache if data is None else data)
-        found[recipe.name] = recipe.model_copy(
-            update={"data": recipe.data.model_copy(update={"cache": own.path.absolute()})}
-        )
-    return found
 
 
 @contextmanager
