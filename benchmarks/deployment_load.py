@@ -183,7 +183,7 @@ def serving(workers: int, *, store_url: str | None = None) -> Iterator[Server]:
 
 def a_plan() -> Any:
     """A run that nobody trains."""
-    from tacit.deployment.messages import Aggregation, Plan, Privacy, Separation
+    from tacit.deployment.messages import UNATTESTED, Aggregation, Plan, Privacy, Separation
 
     return Plan(
         version=1,
@@ -206,7 +206,7 @@ def a_plan() -> Any:
         separation=Separation(rounds=1, timer_seconds=None, clock="start"),
         aggregation=Aggregation(kind="plain", threshold=2, keepers=(), boxes=(), corrupt=0, contributors=()),
         vocabulary="00" * 32,
-        attestation="none",
+        attestation=UNATTESTED,
         enrolment="none",
     )
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from tacit.deployment.messages import (
+    UNATTESTED,
     Aggregation,
     Content,
     EncodedSum,
@@ -44,7 +45,7 @@ def a_plan(**changed: Any) -> Plan:
         "separation": Separation(rounds=5, timer_seconds=None, clock="start"),
         "aggregation": aggregation,
         "vocabulary": "cd" * 32,
-        "attestation": "none",
+        "attestation": UNATTESTED,
         "enrolment": "none",
     }
     return Plan(**fields | changed)

@@ -13,6 +13,7 @@ from tests.deployment.documents import PARAMETERS, a_plan, a_task
 from tests.deployment.stores import Clock, sqlite_store
 
 from tacit.deployment import states
+from tacit.deployment.attestation import NOTHING, Attestation
 from tacit.deployment.blobs import Blobs, model_name
 from tacit.deployment.bodies import Report, model_body, report_body, sha256
 from tacit.deployment.messages import Content, RoundTask
@@ -70,6 +71,7 @@ def served(
     asked: bool = False,
     limits: Limits | None = None,
     enrols: bool = False,
+    devices: Attestation = NOTHING,
     **sizes: int,
 ) -> Served:
     """One with a round of the made-up run, whose devices are `most`, 6 say."""
@@ -112,7 +114,7 @@ def served(
         sums=PartialSums(store, blobs, "ab" * 16, buried=lambda: buried.append(True)),
         admin_token=TOKEN,
         limits=limits or Limits(),
-        issuer=Issuer(store, KEY, folder / "operator.key", Epochs(1e4, 3)) if enrols else None,
+        issuer=Issuer(store, KEY, folder / "operator.key", Epochs(1e4, 3), devices) if enrols else None,
     )
     return Served(store, blobs, services, lease, task, application(services), buried)
 

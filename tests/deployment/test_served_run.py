@@ -107,6 +107,7 @@ def test_the_log_of_a_served_run_is_named_and_checked(asked: Recipe, tmp_path: P
         log.append(plan_entry("cd" * 32))
     said = tacit.statement(out).markdown()
     assert "entry 1 of the operator's transparency log" in said and proof.head.head.root in said
+    assert "Nothing attests that the server runs the code" in said and "nothing attests what a device is" in said
     assert tacit.verify(out).holds
     assert [line.complaint for line in log_lines(out, str(file))] == [None] * 4
     first, own, last = file.read_text().splitlines()

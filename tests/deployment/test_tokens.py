@@ -207,7 +207,7 @@ def test_what_a_worker_answers_to_what_is_no_request(worker: Served, tmp_path: P
         return worker.asks(lambda client: client.post("/v1/tokens", content=content)).status_code
 
     key = worker.services.issuer.key().key  # type: ignore[union-attr]
-    good = {"code": CODE, "epoch": key.epoch, "blinded": ("0" * 511 + "2",) * 3}
+    good = {"code": CODE, "epoch": key.epoch, "blinded": ("0" * 511 + "2",) * 3, "evidence": None}
     for changed, expected in (
         ({"epoch": 7}, 422),
         ({"blinded": ("0" * 511 + "2",) * 2}, 422),

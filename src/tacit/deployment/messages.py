@@ -28,6 +28,7 @@ Signature: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{128}
 Identifier: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]  # random
 Secret: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]  # random
 Blind: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{512}$")]  # a number below an RSA modulus
+Evidence: TypeAlias = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2}){1,20000}$")]  # of an attestation
 Count: TypeAlias = Annotated[int, Field(ge=0, le=MOST_CLIENTS)]
 Several: TypeAlias = Annotated[int, Field(ge=1, le=MOST_CLIENTS)]
 Time: TypeAlias = Annotated[float, Field(ge=0, le=1e11)]
@@ -92,6 +93,16 @@ class Aggregation(Document):
     contributors: Annotated[tuple[PublicKey, ...], Field(max_length=100)]  # sealed: who adds noise to every sum
 
 
+class Attested(Document):
+    """By what the other side may know what runs, as `attestation.Attestation` names it; "none": nothing says."""
+
+    devices: Name  # what a device shows when it asks for tokens
+    server: Name  # what is beside a plan, and each device checks before it accepts it
+
+
+UNATTESTED = Attested(devices="none", server="none")
+
+
 class Plan(Document):
     """Everything about a run that does not change; one for each run, and its digest is its name to devices."""
 
@@ -105,7 +116,7 @@ class Plan(Document):
     separation: Separation
     aggregation: Aggregation
     vocabulary: Digest
-    attestation: Literal["none"]
+    attestation: Attested
     enrolment: Literal["none", "tokens"]  # tokens: a device shows a single-use token for every task
 
 
@@ -114,6 +125,7 @@ class SignedPlan(Document):
 
     plan: Plan
     signature: Signature  # by the operator, purpose "plan"
+    evidence: Evidence | None  # for the plan's digest: that the server runs what it should; null where nothing says
 
 
 # -- the task: one attempt of one round --------------------------------------------------------------------------------
@@ -358,6 +370,9 @@ class TokenRequest(Document):
     code: Annotated[str, StringConstraints(pattern=r"^[!-~]{20,200}$")]
     epoch: Count
     blinded: Annotated[tuple[Blind, ...], Field(min_length=1, max_length=100)]
+    evidence: (
+        Evidence | None
+    )  # for `token_forms.bound_to`: that the device runs what it should; null where nothing says
 
 
 class BlindSignatures(Document):

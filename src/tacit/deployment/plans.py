@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from tacit.deployment.messages import Aggregation, Plan, Separation, TrainingPrivacy
+from tacit.deployment.messages import UNATTESTED, Aggregation, Plan, Separation, TrainingPrivacy
 from tacit.deployment.signing import code_digest
 from tacit.errors import InputError
 from tacit.privacy.separation import DeviceSeparation
@@ -59,7 +59,7 @@ def plan_of(run: Run, enrolment: Literal["none", "tokens"] = "none") -> Plan:
         separation=Separation(rounds=kept.rounds, timer_seconds=kept.timer_seconds, clock="start"),
         aggregation=_aggregation(recipe.deployment, planned),
         vocabulary=metadata.data.vocabulary_sha256,
-        attestation="none",
+        attestation=UNATTESTED,
         enrolment=enrolment,
     )
 

@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeAlias
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from tacit.deployment.attestation import NOTHING, Attestation
 from tacit.deployment.messages import (
     Document,
     Plan,
@@ -105,9 +106,11 @@ class OperatorKey:
         """128 hexadecimal digits; Ed25519 is deterministic, so the same ones every time."""
         return self._key.sign(_signed(purpose, document)).hex()
 
-    def plan(self, plan: Plan) -> SignedPlan:
-        """The plan, signed."""
-        return SignedPlan(plan=plan, signature=self.signature("plan", plan))
+    def plan(self, plan: Plan, *, server: Attestation = NOTHING) -> SignedPlan:
+        """The plan, signed, with what attests the environment of this server."""
+        evidence = server.evidence(bytes.fromhex(digest(plan)))
+        said = None if evidence is None else evidence.hex()
+        return SignedPlan(plan=plan, signature=self.signature("plan", plan), evidence=said)
 
     def task(self, task: RoundTask) -> SignedTask:
         """The task, signed."""

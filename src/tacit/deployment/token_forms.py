@@ -8,7 +8,7 @@ several.
 import re
 
 from tacit.deployment.blind_rsa import PREFIX_BYTES, PublicKey
-from tacit.deployment.messages import TokenKey
+from tacit.deployment.messages import TokenKey, TokenRequest
 from tacit.deployment.signing import digest
 
 CODE = re.compile(r"[!-~]{20,200}")  # an enrolment's
@@ -28,6 +28,11 @@ def message_of(epoch: int) -> bytes:
 def token_of(epoch: int, prepared: bytes, signature: bytes) -> str:
     """As it is shown, in hexadecimal digits."""
     return (epoch.to_bytes(EPOCH_BYTES, "big") + prepared[:PREFIX_BYTES] + signature).hex()
+
+
+def bound_to(asked: TokenRequest) -> bytes:
+    """What tells a request from every other, and what a device's evidence in it is for: 32 bytes."""
+    return bytes.fromhex(digest(asked.model_copy(update={"evidence": None})))
 
 
 def public_key(key: TokenKey) -> PublicKey:

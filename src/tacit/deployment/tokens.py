@@ -16,12 +16,13 @@ from pathlib import Path
 
 from sqlalchemy import delete, insert, select
 
+from tacit.deployment.attestation import NOTHING, Attestation
 from tacit.deployment.blind_rsa import PREFIX_BYTES, Signer
 from tacit.deployment.messages import BlindSignatures, SignedTokenKey, TokenKey, TokenRequest
 from tacit.deployment.schema import batches, enrolments, tokens
-from tacit.deployment.signing import OperatorKey, canonical
+from tacit.deployment.signing import OperatorKey
 from tacit.deployment.store import Store
-from tacit.deployment.token_forms import CODE, EPOCH_BYTES, message_of, token_key_entry
+from tacit.deployment.token_forms import CODE, EPOCH_BYTES, bound_to, message_of, token_key_entry
 from tacit.deployment.transparency import Log
 from tacit.errors import InputError, StoreError
 from tacit.files import write_whole
@@ -42,8 +43,13 @@ class Epochs:
 class Issuer:
     """A worker's part: it signs for who is enrolled, and knows what it signed when it is shown."""
 
-    def __init__(self, store: Store, key: OperatorKey, path: Path, epochs: Epochs = Epochs()) -> None:
-        """path: of the operator's key; keys of epochs lie in a folder beside it, which all workers share."""
+    def __init__(
+        self, store: Store, key: OperatorKey, path: Path, epochs: Epochs = Epochs(), devices: Attestation = NOTHING
+    ) -> None:
+        """path: of the operator's key; keys of epochs lie in a folder beside it, which all workers share. devices: what
+        each has to show.
+        """
+        self._devices = devices
         self._store, self._operator, self._epochs = store, key, epochs
         self._folder, self._log = path.with_suffix(SUFFIX), Log.beside(store, key, path)
         self._lock = threading.Lock()
@@ -56,7 +62,7 @@ class Issuer:
     def sign(self, asked: TokenRequest) -> BlindSignatures | None:
         """One batch for an enrolled device and this epoch, the same again for the same request; None: it may not.
 
-        Raises: InputError for another epoch or number, or what is no blinded message; StoreError.
+        Raises: InputError for another epoch or number, what is no blinded message, or no device; StoreError.
         """
         signer, current = self._now()
         if asked.epoch != current.key.epoch or len(asked.blinded) != current.key.batch:
@@ -66,15 +72,16 @@ class Issuer:
         for each in asked.blinded:  # before the batch is bound to them
             signer.number_of(bytes.fromhex(each))
         code = hashlib.sha256(asked.code.encode()).hexdigest()
-        body = hashlib.sha256(canonical(asked)).hexdigest()
+        body = bound_to(asked)
+        self._devices.check(None if asked.evidence is None else bytes.fromhex(asked.evidence), body)
         mine = batches.c.hash == code, batches.c.epoch == asked.epoch
         with self._store.writing() as connection:
             if connection.execute(select(enrolments).where(enrolments.c.hash == code)).first() is None:
                 return None
             before = connection.execute(select(batches.c.digest).where(*mine)).scalar()
             if before is None:
-                connection.execute(insert(batches).values(hash=code, epoch=asked.epoch, digest=body))
-        if before not in (None, body):
+                connection.execute(insert(batches).values(hash=code, epoch=asked.epoch, digest=body.hex()))
+        if before not in (None, body.hex()):
             return None
         signed = tuple(signer.sign(bytes.fromhex(each)).hex() for each in asked.blinded)
         return BlindSignatures(epoch=asked.epoch, signatures=signed)

@@ -134,11 +134,23 @@ def logged(kept: Mapping[str, Any] | None) -> str:
         else "Devices need no enrolment (enrolment: none), so whoever reaches the server may take part, as often as it "
         "likes"
     )
+    attested = plan["attestation"]
+    runs = (
+        f"Nothing attests that the server runs the code that the plan names ({plan['code']}) (attestation: none)"
+        if attested["server"] == "none"
+        else f"Before it accepts the plan, a device checks what {attested['server']!r} attests of the server's "
+        f"environment; the plan names its code ({plan['code']})"
+    )
+    theirs = (
+        "nothing attests what a device is or runs (attestation: none)"
+        if attested["devices"] == "none"
+        else f"a device gets tokens for what {attested['devices']!r} attests of it alone"
+    )
     return (
         f". What devices were asked is entry {proof['index']:,} of the operator's transparency log (RFC 9162), leaf "
         f"{kept['leaf']}, under the head of size {head['size']:,} with the root {head['root']}, signed by the key "
-        f"{kept['operator']}; a device takes part in no plan that it is not shown there. That the server runs the code "
-        f"that the plan names ({plan['code']}) nobody attests (attestation: {plan['attestation']}). {tokens}"
+        f"{kept['operator']}; a device takes part in no plan that it is not shown there. {runs}; {theirs}. "
+        f"{tokens}"
     )
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tests.training.tiny import tiny_cache, tiny_values
 
 from tacit.data import Cache
+from tacit.deployment.attestation import NOTHING, Attestation
 from tacit.deployment.bodies import Report, model_body
 from tacit.deployment.client.device import Device, Machine
 from tacit.deployment.client.eligibility import Probe
@@ -28,6 +29,7 @@ from tacit.deployment.client.turn import Turn
 from tacit.deployment.log_entries import leaf_of, plan_entry
 from tacit.deployment.merkle import Tree
 from tacit.deployment.messages import (
+    UNATTESTED,
     Aggregation,
     Content,
     EncodedSum,
@@ -103,7 +105,7 @@ def a_plan(vocabulary: str, *, text: str | None = None, privacy: dict[str, Any] 
         "separation": Separation(rounds=5, timer_seconds=None, clock="start"),
         "aggregation": Aggregation(kind="plain", threshold=2, keepers=(), boxes=(), corrupt=0, contributors=()),
         "vocabulary": vocabulary,
-        "attestation": "none",
+        "attestation": UNATTESTED,
         "enrolment": "none",
     }
     return Plan(**values | changed)
@@ -289,6 +291,7 @@ def once(
     key: str | None = None,
     draw: Callable[[int], bytes] = os.urandom,
     population: str = POPULATION,
+    servers: Attestation = NOTHING,
 ) -> Turn:
     """One turn of a device made of its parts; by default it has taken part nowhere before and learns nothing."""
     clock = now if isinstance(now, Clock) else Clock(now)
@@ -305,4 +308,5 @@ def once(
             population=population,
             probes=probes,
             machine=Machine(clock=clock, sleep=clock.sleep, draw=draw),
+            servers=servers,
         ).turn()

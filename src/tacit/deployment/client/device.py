@@ -18,6 +18,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
+from tacit.deployment.attestation import NOTHING, Attestation
 from tacit.deployment.client.doing import Doing, Price
 from tacit.deployment.client.eligibility import Probe, first_obstacle
 from tacit.deployment.client.log import logged
@@ -33,7 +34,7 @@ from tacit.deployment.client.training import ByJax, Trainer, TrainingDoing
 from tacit.deployment.client.transport import Connection, Server, connected
 from tacit.deployment.client.turn import Turn, What
 from tacit.deployment.log_entries import plan_entry
-from tacit.deployment.messages import VERSION, Assignment, CheckIn, ComeBack, Plan, RoundTask, SignedReceipt
+from tacit.deployment.messages import VERSION, Assignment, CheckIn, ComeBack, Plan, RoundTask, SignedPlan, SignedReceipt
 from tacit.deployment.signing import digest, is_signed
 from tacit.deployment.token_forms import CODE
 from tacit.errors import DeviceError, InputError, ServerError, TaskRefused, of_type
@@ -73,11 +74,13 @@ class Device:
         probes: Sequence[Probe] = (),
         machine: Machine = Machine(),
         code: str | None = None,
+        own: Attestation = NOTHING,
+        servers: Attestation = NOTHING,
     ) -> None:
-        """doings: by the kind of tasks."""
+        """doings: by the kind of tasks. own, servers: what attests this device, and the server."""
         self._connection, self._record, self._policy, self._doings = connection, record, policy, doings
         self._population, self._probes, self._machine = population, probes, machine
-        self._code = code  # of its enrolment
+        self._code, self._own, self._servers = code, own, servers  # code: of its enrolment
         self._priced: dict[str, Price] = {}
         self._told = 0.0  # seconds in which the server asked for it last
         self._fruitless = 0  # turns since the last report, those not counted when there was nothing to do
@@ -102,7 +105,8 @@ class Device:
     def _checked_in(self) -> Turn:
         try:
             draw = self._machine.draw
-            answer = checked_in(self._connection, self._check_in(), self._record, self._code, draw=draw)
+            said, own = self._check_in(), self._own
+            answer = checked_in(self._connection, said, self._record, self._code, draw=draw, attestation=own)
         except ServerError as error:
             return self._turned("unanswered", str(error))
         except TaskRefused as refusal:
@@ -163,6 +167,7 @@ class Device:
                 f"{self._population!r}."
             )
         if name not in self._priced:
+            self._attested(signed, name)
             found = self._doing(signed.plan).price(signed.plan)
             self._policy.check_plan(found)
             self._priced[name] = found
@@ -171,6 +176,20 @@ class Device:
             self._record.keep_log_head(seen)
         self._record.keep_plan(name, signed)
         return self._priced[name]
+
+    def _attested(self, signed: SignedPlan, name: str) -> None:
+        """Raises: TaskRefused where what attests the server, or has to attest this device, is not what it has here."""
+        said, what = signed.plan.attestation, f"the plan of run {signed.plan.run!r}"
+        for whose, asked, here in (("server", said.server, self._servers), ("devices", said.devices, self._own)):
+            if asked != here.name:
+                raise TaskRefused(
+                    f"{what} says that {asked!r} attests the {whose}, and here {here.name!r} would have to."
+                )
+        try:
+            evidence = None if signed.evidence is None else bytes.fromhex(signed.evidence)
+            self._servers.check(evidence, bytes.fromhex(name))
+        except InputError as error:
+            raise TaskRefused(f"{what} is of a server that is not attested: {error}") from error
 
     def _doing(self, plan: Plan) -> Doing:
         """Raises: TaskRefused for a kind that it does not know."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from tacit.deployment.attestation import NOTHING, Attestation
 from tacit.deployment.blind_rsa import Blinded, prepare
 from tacit.deployment.client.log import ReadableLog, logged
 from tacit.deployment.client.record import DeviceRecord
@@ -16,7 +17,7 @@ from tacit.deployment.messages import (
     TokenRequest,
 )
 from tacit.deployment.signing import is_signed
-from tacit.deployment.token_forms import message_of, public_key, token_key_entry, token_of
+from tacit.deployment.token_forms import bound_to, message_of, public_key, token_key_entry, token_of
 from tacit.errors import InputError, ServerError, TaskRefused
 
 NEEDED = "tacit:token"  # the type of the problem: there is work, for who shows a token
@@ -43,11 +44,18 @@ class Issuing(ReadableLog, Protocol):
 
 
 def checked_in(
-    server: Issuing, said: CheckIn, record: DeviceRecord, code: str | None, *, draw: Callable[[int], bytes]
+    server: Issuing,
+    said: CheckIn,
+    record: DeviceRecord,
+    code: str | None,
+    *,
+    draw: Callable[[int], bytes],
+    attestation: Attestation = NOTHING,
 ) -> ComeBack | Assignment:
     """The answer to a check-in; a token is shown where it is asked for, and never twice.
 
-    code: the enrolment code, None of a device without one. Raises: ServerError; TaskRefused for a key of tokens that is
+    code: the enrolment code, None of a device without one. attestation: of this device, shown with the code alone: in a
+    check-in it would tell devices apart. Raises: ServerError; TaskRefused for a key of tokens that is
     not everybody's.
     """
     try:
@@ -61,7 +69,7 @@ def checked_in(
     if left is None:
         if code is None:
             raise ServerError("the server has tasks for enrolled devices only; give the code of this one, once.")
-        left = _batch(key.key, server, record, kept, code, draw)
+        left = _batch(key.key, server, record, kept, code, draw, attestation)
         server.hang_up()  # the code went over it, which says who this is
     if not left:
         raise ServerError(f"all {key.key.batch} tokens of this epoch were shown; there are new ones when it ends.")
@@ -89,7 +97,13 @@ def _checked(signed: SignedTokenKey, server: Issuing, record: DeviceRecord) -> d
 
 
 def _batch(
-    key: TokenKey, server: Issuing, record: DeviceRecord, kept: dict[str, Any], code: str, draw: Callable[[int], bytes]
+    key: TokenKey,
+    server: Issuing,
+    record: DeviceRecord,
+    kept: dict[str, Any],
+    code: str,
+    draw: Callable[[int], bytes],
+    attestation: Attestation,
 ) -> list[str]:
     """The tokens of an epoch. What was asked for is kept before it is asked for, to ask for the same again."""
     try:
@@ -103,8 +117,11 @@ def _batch(
             Blinded(public, bytes.fromhex(prepared), bytes.fromhex(sent), int(inverse, 16))
             for prepared, sent, inverse in kept["asked"]
         ]
-        request = TokenRequest(code=code, epoch=key.epoch, blinded=tuple(each.sent.hex() for each in blinded))
-        answer = server.blind_signatures(request)
+        blind = tuple(each.sent.hex() for each in blinded)
+        request = TokenRequest(code=code, epoch=key.epoch, blinded=blind, evidence=None)
+        evidence = attestation.evidence(bound_to(request))
+        shown = request.model_copy(update={"evidence": None if evidence is None else evidence.hex()})
+        answer = server.blind_signatures(shown)
         if answer.epoch != key.epoch or len(answer.signatures) != len(blinded):
             raise ServerError("other tokens came than were asked for; asking again later.")
         pairs = zip(blinded, answer.signatures, strict=True)
