@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.deployment.stores import Clock, sqlite_store
 
-from tacit.deployment.client.device import later
+from tacit.deployment.client.turn import later
 from tacit.deployment.messages import ComeBack
 from tacit.deployment.paces import Paces
 from tacit.deployment.pacing import (

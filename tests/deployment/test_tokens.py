@@ -16,9 +16,10 @@ from tacit.deployment.assignments import assign
 from tacit.deployment.client.record import DeviceRecord, opened
 from tacit.deployment.client.tokens import checked_in
 from tacit.deployment.client.transport import Connection, Server, connected
-from tacit.deployment.messages import Assignment, CheckIn, SignedTokenKey, TokenRequest
+from tacit.deployment.messages import Assignment, CheckIn
 from tacit.deployment.signing import OperatorKey
 from tacit.deployment.token_forms import token_key_entry
+from tacit.deployment.token_messages import SignedTokenKey, TokenRequest
 from tacit.deployment.tokens import enrol
 from tacit.deployment.transparency import LogView
 from tacit.errors import InputError, ServerError, TaskRefused

@@ -8,7 +8,6 @@ from pydantic.json_schema import models_json_schema
 from tacit.deployment.messages import (
     VERSION,
     Answer,
-    BlindSignatures,
     CheckIn,
     ConsistencyProof,
     InclusionProof,
@@ -17,10 +16,9 @@ from tacit.deployment.messages import (
     SignedPlan,
     SignedReceipt,
     SignedTask,
-    SignedTokenKey,
-    TokenRequest,
 )
 from tacit.deployment.problems import KINDS, MEDIA_TYPE
+from tacit.deployment.token_messages import BlindSignatures, SignedTokenKey, TokenRequest
 
 REFERENCE = "#/components/schemas/{model}"
 Json = dict[str, Any]

@@ -28,10 +28,9 @@ from tacit.deployment.messages import (
     SignedPlan,
     SignedReceipt,
     SignedTask,
-    SignedTokenKey,
-    TokenKey,
     TreeHead,
 )
+from tacit.deployment.token_messages import SignedTokenKey, TokenKey
 from tacit.errors import InputError
 from tacit.files import write_whole
 

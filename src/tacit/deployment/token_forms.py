@@ -8,8 +8,8 @@ several.
 import re
 
 from tacit.deployment.blind_rsa import PREFIX_BYTES, PublicKey
-from tacit.deployment.messages import TokenKey, TokenRequest
 from tacit.deployment.signing import digest
+from tacit.deployment.token_messages import TokenKey, TokenRequest
 
 CODE = re.compile(r"[!-~]{20,200}")  # an enrolment's
 EPOCH_BYTES = 4

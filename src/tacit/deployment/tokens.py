@@ -18,11 +18,11 @@ from sqlalchemy import delete, insert, select
 
 from tacit.deployment.attestation import NOTHING, Attestation
 from tacit.deployment.blind_rsa import PREFIX_BYTES, Signer
-from tacit.deployment.messages import BlindSignatures, SignedTokenKey, TokenKey, TokenRequest
 from tacit.deployment.schema import batches, enrolments, tokens
 from tacit.deployment.signing import OperatorKey
 from tacit.deployment.store import Store
 from tacit.deployment.token_forms import CODE, EPOCH_BYTES, bound_to, message_of, token_key_entry
+from tacit.deployment.token_messages import BlindSignatures, SignedTokenKey, TokenKey, TokenRequest
 from tacit.deployment.transparency import Log
 from tacit.errors import InputError, StoreError
 from tacit.files import write_whole

@@ -5,10 +5,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from tacit.deployment.messages import TokenRequest
 from tacit.deployment.problems import Refused, malformed
 from tacit.deployment.receiving import LENGTH, read_body
 from tacit.deployment.services import Services
+from tacit.deployment.token_messages import TokenRequest
 from tacit.deployment.tokens import Issuer
 from tacit.errors import InputError
 

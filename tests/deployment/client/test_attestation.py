@@ -15,7 +15,8 @@ from tests.deployment.test_tokens import CODE, SAID, a_record, talking
 from tacit.data import Cache
 from tacit.deployment.attestation import NOTHING, Attestation
 from tacit.deployment.client.tokens import checked_in
-from tacit.deployment.messages import Attested, TokenRequest
+from tacit.deployment.messages import Attested
+from tacit.deployment.token_messages import TokenRequest
 from tacit.deployment.tokens import enrol
 from tacit.errors import InputError, ServerError
 

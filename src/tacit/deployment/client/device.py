@@ -32,7 +32,7 @@ from tacit.deployment.client.separation import Apart, refuse_early
 from tacit.deployment.client.tokens import checked_in
 from tacit.deployment.client.training import ByJax, Trainer, TrainingDoing
 from tacit.deployment.client.transport import Connection, Server, connected
-from tacit.deployment.client.turn import Turn, What
+from tacit.deployment.client.turn import LATER, LONGEST, SOON, Turn, What, later
 from tacit.deployment.log_entries import plan_entry
 from tacit.deployment.messages import VERSION, Assignment, CheckIn, ComeBack, Plan, RoundTask, SignedPlan, SignedReceipt
 from tacit.deployment.signing import digest, is_signed
@@ -43,12 +43,6 @@ from tacit.files import PathLike, as_path
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # `messages.Name`
 MODELS = "models"  # in the state folder: the last one
 TASK_VERSION = 1  # of every kind that it can do
-SOON, LATER = (
-    (1.0, 5.0),
-    (1.0, 3.0),
-)  # seconds until the next turn: after a report; after a first turn that gave nothing
-LONGEST = 900.0  # seconds between turns that gave nothing, each of which doubles the time
-FIRST = 100  # of what the server asked for last: so small a part of it is waited at first, where that is more
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -287,17 +281,6 @@ class Device:
             spent=self._record.spent(),
             budget=self._policy.budget_zcdp,
         )
-
-
-def later(fruitless: int, told: float) -> tuple[float, float]:
-    """Between which seconds a turn follows as many that gave nothing: each doubles them, up to LONGEST.
-
-    told: seconds in which the server asked for this device last. Who comes seldom waits longer, up to that, or else all
-    who found no server would be upon it when it is back.
-    """
-    first = max(1.0, told / FIRST / LATER[1])
-    longer = min(first * 2.0**fruitless, max(LONGEST, told) / LATER[1])
-    return LATER[0] * longer, LATER[1] * longer
 
 
 def device(

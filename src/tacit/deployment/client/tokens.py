@@ -7,17 +7,10 @@ from tacit.deployment.attestation import NOTHING, Attestation
 from tacit.deployment.blind_rsa import Blinded, prepare
 from tacit.deployment.client.log import ReadableLog, logged
 from tacit.deployment.client.record import DeviceRecord
-from tacit.deployment.messages import (
-    Assignment,
-    BlindSignatures,
-    CheckIn,
-    ComeBack,
-    SignedTokenKey,
-    TokenKey,
-    TokenRequest,
-)
+from tacit.deployment.messages import Assignment, CheckIn, ComeBack
 from tacit.deployment.signing import is_signed
 from tacit.deployment.token_forms import bound_to, message_of, public_key, token_key_entry, token_of
+from tacit.deployment.token_messages import BlindSignatures, SignedTokenKey, TokenKey, TokenRequest
 from tacit.errors import InputError, ServerError, TaskRefused
 
 NEEDED = "tacit:token"  # the type of the problem: there is work, for who shows a token

@@ -22,7 +22,6 @@ from pydantic import TypeAdapter, ValidationError
 from tacit.deployment.messages import (
     Answer,
     Assignment,
-    BlindSignatures,
     CheckIn,
     ComeBack,
     ConsistencyProof,
@@ -30,9 +29,8 @@ from tacit.deployment.messages import (
     Problem,
     SignedPlan,
     SignedReceipt,
-    SignedTokenKey,
-    TokenRequest,
 )
+from tacit.deployment.token_messages import BlindSignatures, SignedTokenKey, TokenRequest
 from tacit.errors import InputError, ServerError
 from tacit.extras import of_extra
 from tacit.files import sync_folder

@@ -6,6 +6,21 @@ from typing import Any, Literal, TypeAlias
 # not eligible: it did not ask; idle: there was nothing to do; refused: it would not; unanswered: no answer, or none
 # that the protocol allows; reported: it took part; lost: it took part, and no receipt came in time.
 What: TypeAlias = Literal["not eligible", "idle", "refused", "unanswered", "reported", "lost"]
+SOON = 1.0, 5.0  # seconds until the next turn after a report, from and to
+LATER = 1.0, 3.0  # after a first turn that gave nothing
+LONGEST = 900.0  # after turns that gave nothing, each of which doubles the time
+FIRST = 100  # of what the server asked for last: so small a part of it is waited at first, where that is more
+
+
+def later(fruitless: int, told: float) -> tuple[float, float]:
+    """Between which seconds a turn follows as many that gave nothing: each doubles them, up to LONGEST.
+
+    told: seconds in which the server asked for this device last. Who comes seldom waits longer, up to that, or else all
+    who found no server would be upon it when it is back.
+    """
+    first = max(1.0, told / FIRST / LATER[1])
+    longer = min(first * 2.0**fruitless, max(LONGEST, told) / LATER[1])
+    return LATER[0] * longer, LATER[1] * longer
 
 
 @dataclass(frozen=True, kw_only=True)
