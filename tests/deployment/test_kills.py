@@ -1,6 +1,7 @@
-"""Two workers and a coordinator on one store, each killed with SIGKILL at random, again and again, the database too.
+"""Servers whose processes are killed with SIGKILL at random, again and again, the database too.
 
-No round is released twice, none below its goal, no sum is bound twice, and what was committed is what was bound.
+No round is released twice, none below its goal, no sum is bound twice, and what was committed is what was bound. The
+benchmark `deployment_kills.py` goes on to a thousand kills.
 """
 
 import json
@@ -15,6 +16,7 @@ import pytest
 from tests.conftest import REPOSITORY
 from tests.deployment.documents import a_plan
 from tests.deployment.killed_processes import QUARTER
+from tests.deployment.killed_servers import Played
 from tests.deployment.stores import PostgreSQL, postgresql, postgresql_programs, quick_folder
 
 from tacit.deployment import states
@@ -115,3 +117,12 @@ def test_killed_on_postgresql_with_its_server(server: PostgreSQL) -> None:
         url = server.new_database()
         assert played(url, folder, seed=2, restart=server) >= 3
         assert_once_and_whole(url, folder)
+
+
+@pytest.mark.parametrize(("seed", "kind"), [(101, "postgresql"), (102, "sealed"), (103, "sqlite")])
+def test_a_hundred_kills_of_a_whole_server(server: PostgreSQL, seed: int, kind: str) -> None:
+    """`tacit serve` and its devices; what holds is checked at the end of each run."""
+    with quick_folder() as folder:
+        one = Played(folder, seed, sealed=kind == "sealed", database=None if kind == "sqlite" else server)
+        one.play(most=34, wait=(0.2, 2.0))
+        assert one.kills.total() >= 10 and len(one.kills) >= 3, one.kills

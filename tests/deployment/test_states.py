@@ -26,6 +26,7 @@ from tacit.deployment.assignments import (
     receive,
     receive_nothing,
 )
+from tacit.deployment.coordinator import _leased
 from tacit.deployment.states import (
     RELEASED,
     UNBOUND,
@@ -328,4 +329,27 @@ def test_a_report_that_was_counted_is_not_counted_again() -> None:
         with pytest.raises(StoreError, match="given up as lost"):
             flush(store, Flushed(found.task, WORKERS[0], 1, "partials/y", "ee" * 32, 4, given[:2]))
         assert attempt_of(store, found.task).counted == 2
+        store.close()
+
+
+def test_a_coordinator_that_is_started_again_waits_for_no_lease() -> None:
+    """Whoever starts it has seen the one before end, and names the same owner; another one waits, and that one, if it
+    lived, would write nothing more.
+    """
+
+    class Passing(Clock):
+        def __call__(self) -> float:
+            self.now += 1.0
+            return self.now
+
+    with quick_folder() as folder:
+        store = sqlite_store(folder, Passing())
+        with_run(store, seconds=1.0)
+        dead = take_lease(store, RUN, seconds=100, owner=OWNERS[0])
+        assert dead is not None and take_lease(store, RUN, seconds=100, owner=OWNERS[1]) is None
+        with _leased(store, RUN, OWNERS[0]) as lease:
+            assert lease.term == dead.term + 1
+            with pytest.raises(LeaseLost):
+                open_round(store, dead, new_round())
+            open_round(store, lease, new_round())
         store.close()

@@ -42,6 +42,7 @@ class CoordinatorSettings:
     blobs: str
     key: Path  # of the operator
     enrolment: bool = False  # whether devices show tokens
+    owner: str | None = None  # of the run's lease: whoever started the one before, and saw it end, need not wait
 
 
 def coordinate(settings: CoordinatorSettings) -> None:
@@ -57,7 +58,7 @@ def coordinate(settings: CoordinatorSettings) -> None:
         said = {"population": plan.population, "kind": plan.kind, "plan": signed.model_dump_json()}
         states.enter_run(store, plan.run, **said, plan_digest=digest(plan))
         keep_logged(run, signed, Log.beside(store, key, settings.key).append(plan_entry(digest(plan))), key)
-    with _leased(store, plan.run) as lease:
+    with _leased(store, plan.run, settings.owner) as lease:
         collector.serve(plan, lease)
         job.run(settings.out, collector, _told)
         states.finish_run(store, lease)
@@ -80,10 +81,13 @@ def round_times(section: DeploymentSection) -> RoundTimes:
 
 
 @contextmanager
-def _leased(store: Store, run: str) -> Iterator[Lease]:
-    """The run's lease, waited for, and renewed for as long as it is held; given back at the end."""
+def _leased(store: Store, run: str, owner: str | None = None) -> Iterator[Lease]:
+    """The run's lease, waited for, and renewed for as long as it is held; given back at the end.
+
+    owner: of a lease that is taken at once, under a new term: one before it that lived yet would write nothing more.
+    """
     stop = threading.Event()
-    while (lease := states.take_lease(store, run, seconds=LEASE_S)) is None:
+    while (lease := states.take_lease(store, run, seconds=LEASE_S, owner=owner)) is None:
         stop.wait(LEASE_S / 10)
     thread = threading.Thread(target=_renew, args=(store, lease, stop), daemon=True)
     thread.start()

@@ -5,6 +5,7 @@ is killed is started again and goes on where it was.
 """
 
 import os
+import secrets
 import shutil
 import signal
 import tempfile
@@ -152,7 +153,8 @@ def serve(
         told = {"socket": listener.fileno(), "admin_token": admin_token, **address.tls, **vars(shared)}
         roles = [Role("worker", f"worker {each + 1}", to_plain(told), (listener.fileno(),)) for each in range(workers)]
         for name, job in asked.items():
-            told = {"job": job.to_toml(), "out": runs[name], **vars(shared)}
+            # one owner of its lease for all that are started here, one after another: each ends before the next begins
+            told = {"job": job.to_toml(), "out": runs[name], "owner": secrets.token_hex(16), **vars(shared)}
             roles.append(Role("coordinator", f"coordinator of {name}", to_plain(told), ends=True))
         said = Serving(url=address.url(listener), operator_key=public, runs=tuple(runs.values()), workers=workers)
         finished = Supervisor(roles).run(ended, ready=lambda: serving(said))
