@@ -101,6 +101,22 @@ def test_no_words_beyond_their_task_are_taken() -> None:
         refused(report_body(Report(changed, True, None, None), ASSIGNMENT), match, Expected.by(ENCODED))
 
 
+@given(st.integers(1, 2**31), st.integers(0, 100), st.sampled_from([0.0, 0.5, 1.0]))
+def test_squares_of_words_are_added_exactly(shift: int, seed: int, ends: float) -> None:
+    """ends: the share of words at their bounds, where a sum that is too narrow would be wrong."""
+    draw = np.random.default_rng(seed)
+    given = draw.integers(0, 2 * shift, 300, endpoint=True)
+    given = np.where(draw.random(300) < ends, 2 * shift * draw.integers(2, size=300), given)
+    given = np.minimum(given, 2**32 - 1).astype(np.uint32)
+    assert expected.squared_norm(given, shift) == sum((int(word) - shift) ** 2 for word in given)
+
+
+def test_squares_of_many_words_are_added_exactly() -> None:
+    for shift in (370_000, 400_000):  # on either side of what float64 adds exactly
+        given = np.full(2 * expected.BLOCK + 1, 2 * shift, np.uint32)
+        assert expected.squared_norm(given, shift) == len(given) * shift**2
+
+
 def header(**changed: object) -> bytes:
     tensor = {"dtype": "F32", "shape": [PARAMETERS], "data_offsets": [0, 4 * PARAMETERS]}
     said = {"assignment": ASSIGNMENT, "usable": "true"}

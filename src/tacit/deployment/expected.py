@@ -117,11 +117,7 @@ def check_words(words: NDArray[np.uint32], asks: TrainingAsked) -> None:
     update, behind = words[: encoding.dimension], [int(each) for each in words[encoding.dimension :]]
     if int(update.max()) > 2 * encoding.largest:
         raise InputError(f"a coordinate of the report is beyond {2 * encoding.largest}.")
-    squared = 0
-    for at in range(0, len(update), BLOCK):
-        block = update[at : at + BLOCK].astype(np.int64) - encoding.largest
-        squared += int(np.dot(block, block))
-    if squared > encoding.longest_squared:
+    if squared_norm(update, encoding.largest) > encoding.longest_squared:
         raise InputError(f"the report is longer than the clip norm {asks.clip_norm:g} allows.")
     if behind.pop(0) != 1:
         raise InputError("the report does not count as one.")
@@ -132,6 +128,21 @@ def check_words(words: NDArray[np.uint32], asks: TrainingAsked) -> None:
         raise InputError(f"a digit of the report's loss is beyond {base - 1}.")
     if sum(digit * base**place for place, digit in enumerate(behind)) > 2 * LOSS_STEPS:
         raise InputError("the report's loss is beyond its bound.")
+
+
+def squared_norm(words: NDArray[np.uint32], shift: int) -> int:
+    """Of whole numbers (length,), none beyond 2 `shift`, less `shift`: exactly.
+
+    float64 adds whole numbers up to 2^53 without rounding, in half the time of int64, which is for larger squares.
+    """
+    largest = max(1, shift**2)
+    exact = np.float64 if BLOCK * largest <= 1 << 53 else np.int64
+    squared, size = 0, min(BLOCK, ((1 << 63) - 1) // largest)  # no sum of a block leaves its type
+    for at in range(0, len(words), size):
+        block = words[at : at + size].astype(exact)
+        block -= shift
+        squared += int(np.dot(block, block))
+    return squared
 
 
 def _check_norm(update: NDArray[np.float32], clip_norm: float) -> None:
