@@ -199,6 +199,7 @@ def a_plan() -> Any:
             clip_norm=CLIP_NORM,
             noise_multiplier=0.0,
             mechanism="none",
+            matrix=None,
             report_goal=500,
             rounds=100,
             max_participations=None,

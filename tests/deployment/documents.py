@@ -29,6 +29,7 @@ def a_plan(**changed: Any) -> Plan:
         clip_norm=1.5,
         noise_multiplier=7.0,
         mechanism="BLT",
+        matrix=None,
         report_goal=10,
         rounds=20,
         max_participations=4,

@@ -167,8 +167,8 @@ def test_one_pattern_costs_what_its_columns_say_and_the_dearest_of_all_is_the_se
 def test_a_worst_pattern_is_searched_for_where_more_than_neighbours_overlap() -> None:
     def searched(bands: int, separation: int, times: int) -> bool:
         limits = Participation(rounds=20, min_separation=separation, max_participations=times)
-        return random_banded(30, bands, 0, -1.0).is_searched(limits)
+        return Banded.is_searched(bands, limits)
 
     assert not searched(8, 4, 5) and searched(9, 4, 5) and not searched(9, 4, 1) and not searched(30, 10, 2)
-    assert random_dense(9, 0, -1.0).is_searched(Participation.worst_case(9, 4))
-    assert not random_dense(9, 0, -1.0).is_searched(Participation.worst_case(9, 9))
+    assert Dense.is_searched(9, Participation.worst_case(9, 4))
+    assert not Dense.is_searched(9, Participation.worst_case(9, 9))

@@ -714,9 +714,9 @@ def test_devices_keep_the_separation_that_is_planned_with() -> None:
         (
             {
                 "deployment": PHONES,
-                "privacy": {"mechanism": {"name": "banded", "bands": 2}, "epsilon": 8.0, "delta": 1e-5},
+                "privacy": {"mechanism": {"name": "tacit.design.catalogue:TREE"}, "epsilon": 8.0, "delta": 1e-5},
             },
-            "privacy.mechanism='banded' is a matrix or code",
+            "privacy.mechanism='tacit.design.catalogue:TREE' is code of somebody's own",
         ),
         ({"deployment": {**PHONES, "keepers": KEEPERS}}, "without [aggregation] updates are none"),
         ({"deployment": {**PHONES, "corrupt_keepers": 2}}, "deployment.corrupt_keepers=2 of no keepers"),

@@ -8,6 +8,7 @@ its bounds, and what it says beside the tensor.
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,8 +22,13 @@ from tacit.errors import InputError
 from tacit.records import strict_json
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
-DTYPES = {"update": np.dtype("<f4"), "words": np.dtype("<u4"), "model": np.dtype("<f4")}
-NAMES = {"<f4": "F32", "<u4": "U32"}  # of safetensors
+DTYPES: Mapping[str, np.dtype[Any]] = {
+    "update": np.dtype("<f4"),
+    "words": np.dtype("<u4"),
+    "model": np.dtype("<f4"),
+    "matrix": np.dtype("<f8"),
+}
+NAMES = {"<f4": "F32", "<u4": "U32", "<f8": "F64"}  # of safetensors
 
 
 class Report(NamedTuple):
@@ -88,6 +94,17 @@ def read_model(body: Buffer, parameters: int) -> NDArray[np.float32]:
     if not np.isfinite(values).all():
         raise InputError("the model is not finite.")
     return values
+
+
+def matrix_body(values: NDArray[np.float64]) -> bytes:
+    """The numbers (rows, columns) of a strategy matrix as devices fetch them, row by row."""
+    return save({"matrix": np.ascontiguousarray(values, DTYPES["matrix"]).reshape(-1)})
+
+
+def read_matrix(body: Buffer, rows: int, columns: int) -> NDArray[np.float64]:
+    """The numbers (rows, columns), a view of the body. Raises: InputError for another file."""
+    values, _ = _tensor(body, "matrix", rows * columns)
+    return values.reshape(rows, columns)
 
 
 def sum_body(total: NDArray[np.float32] | NDArray[np.uint32]) -> bytes:

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tacit.deployment import states
-from tacit.deployment.blobs import Blobs
+from tacit.deployment.blobs import Blobs, model_name
 from tacit.deployment.keepers import HttpKeeper
 from tacit.deployment.log_entries import plan_entry
 from tacit.deployment.logged_run import keep_logged
+from tacit.deployment.matrix_files import matrix_file
+from tacit.deployment.messages import Plan, TrainingPrivacy
 from tacit.deployment.plans import plan_of
 from tacit.deployment.sealed_rounds import KeeperTransport
 from tacit.deployment.served_jobs import job_of
@@ -24,6 +26,8 @@ from tacit.deployment.transparency import Log
 from tacit.errors import LeaseLost, StoreError
 from tacit.progress import Advanced, Event, Noted, Warned
 from tacit.recipe.deployment_section import DeploymentSection
+from tacit.runs import Run
+from tacit.statements.accounts import matrix_of
 
 LEASE_S = 30.0  # that a coordinator is trusted to be alive without a sign
 MINUTE = 60.0
@@ -54,15 +58,25 @@ def coordinate(settings: CoordinatorSettings) -> None:
     settings.out.parent.mkdir(parents=True, exist_ok=True)
     with job.begun(settings.out, collector, _told) as run:
         plan = plan_of(run, "tokens" if settings.enrolment else "none")
-        signed = key.plan(plan)
-        said = {"population": plan.population, "kind": plan.kind, "plan": signed.model_dump_json()}
-        states.enter_run(store, plan.run, **said, plan_digest=digest(plan))
-        keep_logged(run, signed, Log.beside(store, key, settings.key).append(plan_entry(digest(plan))), key)
+        announce(run, plan, store, blobs, key, Log.beside(store, key, settings.key))
     with _leased(store, plan.run, settings.owner) as lease:
         collector.serve(plan, lease)
         job.run(settings.out, collector, _told)
         states.finish_run(store, lease)
     store.close()
+
+
+def announce(run: Run, plan: Plan, store: Store, blobs: Blobs, key: OperatorKey, log: Log) -> None:
+    """Whatever a device has to see of a run's plan before the first round is there when this returns: the file of its
+    matrix, the signed plan, its entry in the log. Once or again. Raises: StoreError; InputError.
+    """
+    if isinstance(plan.privacy, TrainingPrivacy) and (matrix := matrix_of(run)) is not None:
+        said, body = matrix_file(matrix)
+        blobs.put(model_name(said.sha256), body)
+    signed, name = key.plan(plan), digest(plan)
+    about = {"population": plan.population, "kind": plan.kind, "plan": signed.model_dump_json()}
+    states.enter_run(store, plan.run, **about, plan_digest=name)
+    keep_logged(run, signed, log.append(plan_entry(name)), key)
 
 
 def keepers(section: DeploymentSection, key: OperatorKey) -> list[KeeperTransport]:

@@ -17,6 +17,7 @@ MOST_PARAMETERS = 10**9
 MOST_RECIPE = 1 << 18  # characters
 MOST_LISTED = 100_000  # prefixes or words that a question names
 MOST_LETTERS = 1_000  # of a word: discovery.settings.DEEPEST
+MOST_MATRIX = 1 << 22  # numbers of a strategy matrix: 32 MiB
 MOST_PROOF = 64  # hashes: a log of 2^63 entries has no longer one
 
 Kind: TypeAlias = Literal["train", "discover", "evaluate", "personalize"]
@@ -46,6 +47,17 @@ class Document(BaseModel):
 # -- the plan: what a run asks of a device, once and for all -----------------------------------------------------------
 
 
+class MatrixFile(Document):
+    """A strategy matrix number by number, which is too many for a recipe, and where they are fetched."""
+
+    kind: Literal["banded", "dense"]
+    rounds: Annotated[int, Field(ge=1, le=MOST_MATRIX)]  # rows of the file
+    bands: Annotated[int, Field(ge=1, le=MOST_MATRIX)]  # numbers of a row; of a dense matrix as many as rounds
+    sha256: Digest  # of the file
+    bytes: Annotated[int, Field(ge=1, le=8 * MOST_MATRIX + (1 << 13))]  # of the file
+    path: Annotated[str, StringConstraints(pattern=r"^/v1/models/[0-9a-f]{64}$")]
+
+
 class Privacy(Document):
     """What a run promises whoever takes part in it, and the settings that it follows from: what all kinds have."""
 
@@ -64,6 +76,7 @@ class TrainingPrivacy(Privacy):
     clip_norm: Positive  # of the first round; a later one has its own in its task
     noise_multiplier: Real
     mechanism: Annotated[str, StringConstraints(min_length=1, max_length=100)]  # its name
+    matrix: MatrixFile | None  # null: the recipe has the mechanism's numbers
 
 
 class LocalPrivacy(Privacy):

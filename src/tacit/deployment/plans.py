@@ -5,6 +5,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
+from tacit.deployment.matrix_files import check_affordable, matrix_file
 from tacit.deployment.messages import UNATTESTED, Aggregation, Plan, Separation, TrainingPrivacy
 from tacit.deployment.signing import code_digest
 from tacit.errors import InputError
@@ -24,6 +25,10 @@ def check_servable(recipe: Recipe) -> None:
             f"run.seed={recipe.run.seed} of the recipe {recipe.name!r} goes to every device with its plan, and whoever "
             "has it computes the noise and takes it away; drop [run] seed, so that noise is drawn in secret."
         )
+    asked, limits = recipe.privacy.mechanism, recipe.rounds.participation()
+    if asked is not None and asked.mechanism.matrix is not None:
+        bands = getattr(asked.parameters, "bands", limits.rounds) or limits.min_separation
+        check_affordable(asked.mechanism.matrix, limits.rounds, min(bands, limits.rounds), limits)
 
 
 def plan_of(run: Run, enrolment: Literal["none", "tokens"] = "none") -> Plan:
@@ -34,7 +39,8 @@ def plan_of(run: Run, enrolment: Literal["none", "tokens"] = "none") -> Plan:
             f"the recipe {recipe.name!r} has no section [deployment], so it says nothing of real devices; add one "
             "(docs/recipes.md), or simulate it with `tacit train`."
         )
-    metadata, planned = trained(run), recipe.plan(matrix_of(run))
+    metadata, matrix = trained(run), matrix_of(run)
+    planned = recipe.plan(matrix)
     guarantee, kept = planned.guarantee, recipe.deployment.separation(recipe.rounds)
     promises = guarantee.strategy is not None and guarantee.noise_multiplier > 0
     return Plan(
@@ -52,6 +58,7 @@ def plan_of(run: Run, enrolment: Literal["none", "tokens"] = "none") -> Plan:
             clip_norm=guarantee.clip_norm,
             noise_multiplier=guarantee.noise_multiplier,
             mechanism=recipe.privacy.mechanism_name,
+            matrix=None if matrix is None else matrix_file(matrix)[0],
             report_goal=planned.report_goal,
             rounds=planned.rounds,
             max_participations=_most(kept, planned.rounds),

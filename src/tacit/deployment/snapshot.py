@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from tacit.deployment.assignments import OpenRound, open_rounds, signed_plan
 from tacit.deployment.expected import Expected
-from tacit.deployment.messages import CheckIn, RoundTask, SignedPlan, SignedTask
+from tacit.deployment.messages import CheckIn, RoundTask, SignedPlan, SignedTask, TrainingPrivacy
 from tacit.deployment.states import OPEN, all_runs
 from tacit.deployment.store import Store
 from tacit.errors import StoreError
@@ -75,8 +75,9 @@ class Snapshot:
         return random.choice(fitting) if fitting else None
 
     def models(self) -> Iterable[str]:
-        """The digests of the models that devices may fetch."""
-        return {each.row.model_digest for each in self.rounds.values()}
+        """The digests of what devices may fetch: models of rounds in progress, strategy matrices of runs."""
+        models = {each.row.model_digest for each in self.rounds.values()}
+        return models | {found for plan in self._plans.values() if (found := _matrix(plan)) is not None}
 
     def _current(self, row: OpenRound) -> Current:
         task = _parsed(row.signed_task)
@@ -95,6 +96,13 @@ def _devices(plan: str) -> int:
     recipe = tomllib.loads(SignedPlan.model_validate_json(plan).plan.recipe)
     found = recipe.get("deployment", {}).get("devices", 0)
     return found if isinstance(found, int) else 0
+
+
+@lru_cache(maxsize=100)
+def _matrix(plan: str) -> str | None:
+    """The digest of the strategy matrix that a signed plan names."""
+    privacy = SignedPlan.model_validate_json(plan).plan.privacy
+    return privacy.matrix.sha256 if isinstance(privacy, TrainingPrivacy) and privacy.matrix is not None else None
 
 
 @lru_cache(maxsize=100)

@@ -76,9 +76,12 @@ class Matrix(Strategy):
     def worst_case(self, participation: Participation) -> tuple[float, bool]:
         """What `sensitivity_squared` remembers."""
 
+    @classmethod
     @abstractmethod
-    def is_searched(self, participation: Participation) -> bool:
-        """Whether its worst pattern is searched for, in time and memory of the order of C^T C, rather than computed."""
+    def is_searched(cls, bands: int, participation: Participation) -> bool:
+        """Whether the worst pattern of such a matrix with so many bands is searched for, in time and memory of the
+        order of C^T C, rather than computed.
+        """
 
     @abstractmethod
     def columns_at(self, came: Sequence[int], rounds: int) -> NDArray[np.float64]:
@@ -179,14 +182,15 @@ class Banded(Matrix):
 
     def worst_case(self, participation: Participation) -> tuple[float, bool]:
         """By a dynamic program for up to 2b bands, exact; beyond as any matrix."""
-        if self.is_searched(participation):
+        if self.is_searched(self.bands, participation):
             return dense_sensitivity_squared(self, participation)
         return banded_sensitivity_squared(self.leading(participation.rounds), participation), True
 
-    def is_searched(self, participation: Participation) -> bool:
+    @classmethod
+    def is_searched(cls, bands: int, participation: Participation) -> bool:
         """Where more than neighbouring participations overlap."""
         limits = participation.effective
-        return min(self.bands, limits.rounds) > 2 * limits.min_separation and limits.max_participations > 1
+        return min(bands, limits.rounds) > 2 * limits.min_separation and limits.max_participations > 1
 
     def columns_at(self, came: Sequence[int], rounds: int) -> NDArray[np.float64]:
         """Of the leading block."""
@@ -255,7 +259,8 @@ class Dense(Matrix):
         several = participation.effective.max_participations > 1
         return dense_sensitivity_squared(self, participation, tree_rounds=self.tree_rounds if several else None)
 
-    def is_searched(self, participation: Participation) -> bool:
+    @classmethod
+    def is_searched(cls, bands: int, participation: Participation) -> bool:
         """Of several participations."""
         return participation.effective.max_participations > 1
 

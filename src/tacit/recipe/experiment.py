@@ -135,11 +135,10 @@ class Recipe(Section):
             )
         self.deployment.check(self.rounds, self.aggregation)
         mechanism = self.privacy.mechanism
-        if mechanism is not None and (mechanism.mechanism.matrix is not None or mechanism.path is not None):
+        if mechanism is not None and mechanism.path is not None:
             raise ValueError(
-                f"privacy.mechanism='{mechanism.name}' is a matrix or code of somebody's own, and devices compute what "
-                "a plan promises from the few numbers in it; leave [privacy.mechanism] out for the best of those, or "
-                "name blt or banded-toeplitz."
+                f"privacy.mechanism='{mechanism.name}' is code of somebody's own, and devices import nothing that a "
+                "plan names; leave [privacy.mechanism] out for the best of tacit's, or name blt or banded."
             )
         return self
 
@@ -225,7 +224,7 @@ class Recipe(Section):
 
     @property
     def _may_be_matrix(self) -> bool:
-        """Whether a matrix may be chosen: not for real devices, who compute the promise from a plan's few numbers."""
+        """Whether a matrix may be chosen where none is named: not for real devices, each of which would fetch it."""
         return self.deployment is None
 
     def matrix(self) -> Matrix | None:

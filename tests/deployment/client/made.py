@@ -85,6 +85,7 @@ def privacy_of(text: str, guarantee: Guarantee | None = None, **changed: Any) ->
         "clip_norm": recipe.privacy.clip_norm,
         "noise_multiplier": found.noise_multiplier,
         "mechanism": recipe.privacy.mechanism_name,
+        "matrix": None,
         "report_goal": recipe.rounds.report_goal,
         "rounds": recipe.rounds.rounds,
         "max_participations": found.participation.max_participations,
@@ -131,6 +132,7 @@ class Operator:
     before_receipt: Callable[[str], httpx.Response | None] = lambda assignment: None
     before: Callable[[], None] = lambda: None  # a request is looked at
     log: list[str] = field(default_factory=list)  # the entries of the transparency log
+    files: dict[str, bytes] = field(default_factory=dict)  # besides the model, by the digest that they are asked by
     plans: dict[str, SignedPlan] = field(default_factory=dict)  # what is served for a digest
     numbers: Any = field(default_factory=lambda: itertools.count(1))
 
@@ -189,7 +191,8 @@ class Operator:
             answer: httpx.Response = self.answers.pop(0) if self.answers else idle
             return answer
         if path.startswith("/v1/models/"):
-            return httpx.Response(200, content=model_body(self.model))
+            name = path.rpartition("/")[2]
+            return httpx.Response(200, content=self.files.get(name) or model_body(self.model))
         if path.startswith("/v1/plans/"):
             return self.shown_plan(path.rpartition("/")[2])
         if path.startswith("/v1/log/"):

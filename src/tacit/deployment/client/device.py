@@ -21,6 +21,7 @@ from typing import Any
 from tacit.deployment.attestation import NOTHING, Attestation
 from tacit.deployment.client.doing import Doing, Price
 from tacit.deployment.client.eligibility import Probe, first_obstacle
+from tacit.deployment.client.given import enrolment_code_in, operator_key_of
 from tacit.deployment.client.log import logged
 from tacit.deployment.client.own_text import OwnText
 from tacit.deployment.client.policy import FILE as POLICY_FILE
@@ -34,15 +35,25 @@ from tacit.deployment.client.training import ByJax, Trainer, TrainingDoing
 from tacit.deployment.client.transport import Connection, Server, connected
 from tacit.deployment.client.turn import LATER, LONGEST, SOON, Turn, What, later
 from tacit.deployment.log_entries import plan_entry
-from tacit.deployment.messages import VERSION, Assignment, CheckIn, ComeBack, Plan, RoundTask, SignedPlan, SignedReceipt
+from tacit.deployment.messages import (
+    VERSION,
+    Assignment,
+    CheckIn,
+    ComeBack,
+    MatrixFile,
+    Plan,
+    RoundTask,
+    SignedPlan,
+    SignedReceipt,
+)
 from tacit.deployment.signing import digest, is_signed
-from tacit.deployment.token_forms import CODE
 from tacit.errors import DeviceError, InputError, ServerError, TaskRefused, of_type
 from tacit.files import PathLike, as_path
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # `messages.Name`
-MODELS = "models"  # in the state folder: the last one
+MODELS, MATRICES = "models", "matrices"  # in the state folder: the last one of each
 TASK_VERSION = 1  # of every kind that it can do
+PRICED = 4  # plans whose price is in memory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,8 +173,10 @@ class Device:
             )
         if name not in self._priced:
             self._attested(signed, name)
-            found = self._doing(signed.plan).price(signed.plan)
+            found = self._doing(signed.plan).price(signed.plan, self._matrix)
             self._policy.check_plan(found)
+            if len(self._priced) >= PRICED:  # matrices may be large
+                self._priced.clear()
             self._priced[name] = found
         if self._record.plan(name) is None:  # one that it knows was seen in the log
             seen = logged(plan_entry(name), self._connection, operator=operator, seen=self._record.log_head)
@@ -192,6 +205,19 @@ class Device:
             raise TaskRefused(f"run {plan.run!r} is to {plan.kind}, which this device does not know.")
         return found
 
+    def _matrix(self, said: MatrixFile) -> bytes:
+        """The file of a strategy matrix. Raises: TaskRefused; ServerError."""
+        self._policy.check_matrix(said)
+        return self._kept(MATRICES, "matrix", said.path, said.sha256, said.bytes)
+
+    def _kept(self, folder: str, what: str, path: str, sha256: str, size: int) -> bytes:
+        """A file by its SHA-256, from the state folder or else from the server. Raises: ServerError."""
+        place = self._record.folder / folder
+        try:
+            return self._connection.model(path, sha256, size, place, what=what)
+        except OSError as error:
+            raise DeviceError(f"the {what} cannot be kept in '{place}' ({error.strerror}); make room there.") from error
+
     def _allowed(self, plan: Price, task: RoundTask) -> tuple[float, float]:
         """(rho that the run will have cost with this round, the time), where everything allows it.
 
@@ -205,13 +231,13 @@ class Device:
         refuse_early(plan.plan, task, self._record.asked(task), apart, now=now, longest_round=longest)
         zcdp = plan.spent([*self._record.rounds(task.plan), task.round])
         what = f"round {task.round} of run {task.run!r}"
-        if zcdp > plan.zcdp * (1 + 1e-9):
+        if not zcdp <= plan.zcdp * (1 + 1e-9):
             raise TaskRefused(
                 f"{what} would make the run cost zCDP {zcdp:.4g}, more than the {plan.zcdp:.4g} of its plan; "
                 "this device takes part in it no more."
             )
         elsewhere = self._record.spent(but=task.plan)
-        if elsewhere + zcdp > policy.budget_zcdp * (1 + 1e-9):
+        if not elsewhere + zcdp <= policy.budget_zcdp * (1 + 1e-9):
             raise TaskRefused(
                 f"{what} would bring everything to zCDP {elsewhere + zcdp:.4g}, and budget_zcdp={policy.budget_zcdp:g}"
                 f"; raise it in {POLICY_FILE}, or leave it."
@@ -220,11 +246,7 @@ class Device:
 
     def _report(self, plan: Plan, task: RoundTask, assignment: str) -> bytes:
         """The bytes that will leave. Raises: TaskRefused, ServerError."""
-        folder = self._record.folder / MODELS
-        try:
-            content = self._connection.model(task.content.path, task.content.sha256, task.content.bytes, folder)
-        except OSError as error:
-            raise DeviceError(f"the model cannot be kept in '{folder}' ({error.strerror}); make room there.") from error
+        content = self._kept(MODELS, "model", task.content.path, task.content.sha256, task.content.bytes)
         report = self._doing(plan).report(plan, task, content, draw=self._machine.draw)
         return body_of(plan, task, report, assignment, draw=self._machine.draw)
 
@@ -321,8 +343,8 @@ def device(
     of_type("client", client, Integral, NoneType)
     of_type("operator_key", operator_key, str, NoneType)
     place, address = as_path("state", state), Server.at(server)
-    key = None if operator_key is None else _key(operator_key)
-    code = None if enrolment_code is None else _code(as_path("enrolment_code", enrolment_code))
+    key = None if operator_key is None else operator_key_of(operator_key)
+    code = None if enrolment_code is None else enrolment_code_in(as_path("enrolment_code", enrolment_code))
     pem = None if certificates is None else as_path("certificates", certificates)
     if key is None and not (place / RECORD).exists():
         raise InputError(_unpinned(place))
@@ -366,27 +388,3 @@ def _by_onnx(text: OwnText, onnx: PathLike) -> Trainer:
     from tacit.deployment.client.onnx_training import ByOnnx  # ONNX Runtime is an extra
 
     return ByOnnx(text, onnx)
-
-
-def _code(file: Path) -> str:
-    """An enrolment's, from a file: others see what is on a command line. Raises: InputError for a file without one."""
-    try:
-        code = file.read_text(encoding="ascii").strip()
-    except (OSError, ValueError) as error:
-        raise InputError(f"--enrolment-code '{file}' cannot be read ({error}); give a file with the code.") from None
-    if not CODE.fullmatch(code):
-        raise InputError(f"--enrolment-code '{file}' has no code, which is 20 to 200 characters without spaces.")
-    return code
-
-
-def _key(said: str) -> str:
-    """An Ed25519 public key. Raises: InputError for what is none."""
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
-    try:
-        if len(said) != 64:
-            raise ValueError
-        Ed25519PublicKey.from_public_bytes(bytes.fromhex(said))
-    except ValueError:
-        raise InputError(f"--operator-key {said!r} is no Ed25519 public key; give its 64 hexadecimal digits.") from None
-    return said.lower()

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
 from tacit.deployment.bodies import Report
-from tacit.deployment.messages import Plan, RoundTask
+from tacit.deployment.messages import MatrixFile, Plan, RoundTask
 
+Fetch: TypeAlias = Callable[[MatrixFile], bytes]  # the file with its SHA-256. Raises: ServerError; TaskRefused
 Draw: TypeAlias = Callable[[int], bytes]  # so many random bytes
 SEED_BYTES = 32
 
@@ -34,9 +35,9 @@ class Price(Protocol):
 class Doing(Protocol):
     """What a device does in the tasks of one kind."""
 
-    def price(self, plan: Plan) -> Price:
-        """What the plan's own numbers cost. Raises: TaskRefused where that is more than it claims, or it is not for
-        this device.
+    def price(self, plan: Plan, fetch: Fetch) -> Price:
+        """What the plan's own numbers cost. fetch: gets those that are in a file. Raises: TaskRefused where that is
+        more than it claims, or it is not for this device; what `fetch` does.
         """
         ...
 

@@ -13,7 +13,7 @@ from tacit.deployment.client.doing import Price
 from tacit.deployment.client.eligibility import Eligibility
 from tacit.deployment.client.price import Priced
 from tacit.deployment.expected import ITEM_BYTES, Expected
-from tacit.deployment.messages import EncodedSum, Kind, Plan, RoundTask
+from tacit.deployment.messages import EncodedSum, Kind, MatrixFile, Plan, RoundTask
 from tacit.errors import InputError, TaskRefused
 from tacit.evaluation.splits import TemporalSplit
 from tacit.records import from_plain
@@ -124,6 +124,12 @@ class Policy:
             )
         if privacy.clip_norm > self.largest_clip_norm:
             refuse(f"has the clip norm {privacy.clip_norm:g}, above largest_clip_norm={self.largest_clip_norm:g}")
+
+    def check_matrix(self, said: MatrixFile) -> None:
+        """Raises: TaskRefused where the file of a plan's matrix is larger than the device may fetch."""
+        if said.bytes > self.largest_model_mb * MEGABYTE:
+            size = f"{said.bytes / MEGABYTE:.3g} MB"
+            _refusal("the plan")(f"has a matrix of {size}, above largest_model_mb={self.largest_model_mb:g}")
 
     def check_task(self, priced: Price, task: RoundTask, now: float) -> None:
         """Raises: TaskRefused where the task is none of its plan's, or the owner does not accept it.

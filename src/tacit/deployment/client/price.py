@@ -6,19 +6,22 @@ weaker one than it claims, is refused. What a device has spent of a run is the g
 in, not of all that the plan would let it.
 """
 
+import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from tacit.deployment.client.doing import Fetch
+from tacit.deployment.matrix_files import KINDS, check_affordable, matrix_in
 from tacit.deployment.messages import Plan, TrainingPrivacy
 from tacit.errors import AccountingError, InputError, TaskRefused
-from tacit.jobs.account import strategy_in_numbers
+from tacit.jobs.account import matrix_kind, strategy_in_numbers
 from tacit.privacy import gaussian
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Participation
-from tacit.privacy.strategy import Strategy
+from tacit.privacy.strategy import Matrix, Strategy
 
 MOST_ROUNDS = 10_000  # of a plan: the sensitivity of every strategy is computed within seconds
 ROUNDING = 1e-9  # relative: figures that two machines computed from the same numbers
@@ -50,6 +53,9 @@ class Priced:
         if not rounds:
             return 0.0
         came = sorted(rounds)
+        if isinstance(self.strategy, Matrix):  # of which a search would price all patterns like this one
+            length = self.inflation * math.sqrt(self.strategy.pattern_squared(came, self.rounds))
+            return gaussian.zcdp(length, self.privacy.noise_multiplier)
         apart = min((late - early for early, late in pairwise(came)), default=self.rounds)
         return self._zcdp(Participation(rounds=self.rounds, min_separation=apart, max_participations=len(came)))
 
@@ -74,8 +80,11 @@ class Priced:
         ).zcdp
 
 
-def priced(plan: Plan) -> Priced:
-    """The plan and what its numbers promise. Raises: TaskRefused where that is nothing, or less than it claims."""
+def priced(plan: Plan, fetch: Fetch) -> Priced:
+    """The plan and what its numbers promise. fetch: gets the file of a matrix, whose SHA-256 it has checked.
+
+    Raises: TaskRefused where that is nothing, or less than it claims; what `fetch` does.
+    """
     privacy, recipe = promised(plan), _recipe(plan)
     if privacy.zcdp is None or privacy.epsilon is None or not privacy.noise_multiplier:
         raise TaskRefused(f"the plan of run {plan.run!r} adds no noise and so promises nothing; {ASK}.")
@@ -89,7 +98,7 @@ def priced(plan: Plan) -> Priced:
     _agrees(plan, recipe)
     participation, bounded = _participation(plan)
     try:
-        strategy = strategy_in_numbers(_table(_table(recipe, "privacy"), "mechanism"), participation)
+        strategy = _strategy(plan, _table(_table(recipe, "privacy"), "mechanism"), participation, bounded, fetch)
         found = Priced(
             plan=plan,
             recipe=recipe,
@@ -97,10 +106,10 @@ def priced(plan: Plan) -> Priced:
             inflation=_inflation(plan, recipe),
             zcdp=privacy.zcdp,
         )
-        exact = found._zcdp(participation) if bounded else found.spent([0])
+        exact = found._zcdp(participation if bounded else Participation.worst_case(privacy.rounds, privacy.rounds))
     except (InputError, AccountingError) as error:
         raise TaskRefused(f"no guarantee follows from the numbers of the plan of run {plan.run!r}: {error}") from error
-    if exact > privacy.zcdp * (1 + ROUNDING):
+    if not exact <= privacy.zcdp * (1 + ROUNDING):
         raise TaskRefused(
             f"the plan of run {plan.run!r} claims zCDP {privacy.zcdp:.6g}, and its own numbers give {exact:.6g}; "
             "an operator who claims too much is not to be believed."
@@ -120,6 +129,27 @@ def promised(plan: Plan) -> TrainingPrivacy:
             f"the plan of run {plan.run!r} is to {plan.kind}, and what it promises is of another kind; {ASK}."
         )
     return plan.privacy
+
+
+def _strategy(
+    plan: Plan, mechanism: Mapping[str, Any], participation: Participation, bounded: bool, fetch: Fetch
+) -> Strategy:
+    """That of the recipe's numbers, or the matrix that the plan names, once it is known to be one that can be reckoned
+    with. Raises: InputError.
+    """
+    said = promised(plan).matrix
+    if said is None:
+        return strategy_in_numbers(mechanism, participation)
+    kind = matrix_kind(mechanism)
+    if kind is not KINDS[said.kind]:
+        asked = "needs none" if kind is None else f"is a {kind.kind} one"
+        raise InputError(f"it names a {said.kind} matrix, and its mechanism {mechanism.get('name')!r} {asked}; {ASK}.")
+    rounds = plan.privacy.rounds
+    if said.rounds != rounds:
+        raise InputError(f"its matrix is for {said.rounds:,} rounds, and the plan has {rounds:,}; {ASK}.")
+    once = Participation.worst_case(rounds, rounds)  # by a timer alone, only a device's own rounds are priced
+    check_affordable(kind, rounds, said.bands, participation if bounded else once)
+    return matrix_in(said, fetch(said))
 
 
 def _participation(plan: Plan) -> tuple[Participation, bool]:

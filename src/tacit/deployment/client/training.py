@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.deployment.bodies import Report, read_model
-from tacit.deployment.client.doing import SEED_BYTES, Draw
+from tacit.deployment.client.doing import SEED_BYTES, Draw, Fetch
 from tacit.deployment.client.own_text import OwnText
 from tacit.deployment.client.price import Priced, priced
 from tacit.deployment.messages import Plan, RoundTask
@@ -43,14 +43,14 @@ class TrainingDoing:
     def __init__(self, trainer: Trainer, text: OwnText) -> None:
         self._trainer, self._text = trainer, text
 
-    def price(self, plan: Plan) -> Priced:
+    def price(self, plan: Plan, fetch: Fetch) -> Priced:
         """See Doing."""
         if plan.vocabulary != self._text.vocabulary:
             raise TaskRefused(
                 f"run {plan.run!r} has other words than the text of this device was cut into; import the text with its "
                 "vocabulary."
             )
-        return priced(plan)
+        return priced(plan, fetch)
 
     def check(self, plan: Plan) -> None:
         """See Doing."""

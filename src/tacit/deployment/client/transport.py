@@ -167,8 +167,9 @@ class Connection:
         """All entries of the operator's log, a line each. Raises: ServerError."""
         return self._asked("GET", "/v1/log/entries")
 
-    def model(self, path: str, sha256: str, size: int, folder: Path) -> bytes:
-        """The model with this digest, of so many bytes, kept in `folder` for the next time; others there go.
+    def model(self, path: str, sha256: str, size: int, folder: Path, *, what: str = "model") -> bytes:
+        """The model, or what else it is, with this digest, of so many bytes, kept in `folder` for the next time; others
+        there go.
 
         What was cut off is gone on with. Raises: ServerError, also where other bytes came, which are not kept; OSError
         (a full disk, say).
@@ -185,23 +186,23 @@ class Connection:
                 other.unlink()
         if part.exists() and part.stat().st_size >= size:
             part.unlink()
-        self._download(path, part, size)
+        self._download(path, part, size, what)
         content = part.read_bytes()
         if hashlib.sha256(content).hexdigest() != sha256:
             part.unlink()
-            raise ServerError(f"the model that came is not {sha256[:16]}... (its SHA-256 differs); try again later.")
+            raise ServerError(f"the {what} that came is not {sha256[:16]}... (its SHA-256 differs); try again later.")
         part.rename(kept)
         sync_folder(folder)
         return content
 
-    def _download(self, path: str, part: Path, size: int) -> None:
+    def _download(self, path: str, part: Path, size: int, what: str) -> None:
         there = part.stat().st_size if part.exists() else 0
         headers = {"Range": f"bytes={there}-"} if there else {}
         seconds = SECONDS + (size - there) / MODEL_BYTES_PER_SECOND
         with self._opened("GET", path, seconds, headers=headers) as (response, blocks):
             begins = f"bytes {there}-{size - 1}/{size}"
             if response.status_code == 206 and response.headers.get("Content-Range") != begins:
-                raise ServerError(f"another part of the model came than the one that was asked for ({begins}).")
+                raise ServerError(f"another part of the {what} came than the one that was asked for ({begins}).")
             _check_status(response, blocks, (200, 206) if there else (200,))
             at = there if response.status_code == 206 else 0
             with part.open("ab" if at else "wb") as file:
@@ -209,11 +210,11 @@ class Connection:
                     at += len(block)
                     if at > size:
                         raise ServerError(
-                            f"more than the {size:,} bytes of the model came; what is too much is not read."
+                            f"more than the {size:,} bytes of the {what} came; what is too much is not read."
                         )
                     file.write(block)
         if at != size:
-            raise ServerError(f"{at:,} of the model's {size:,} bytes came; the rest is asked for the next time.")
+            raise ServerError(f"{at:,} of the {what}'s {size:,} bytes came; the rest is asked for the next time.")
 
     def _asked(self, method: str, path: str, *, seconds: float = SECONDS, **sent: Any) -> bytes:
         """The whole answer. Raises: ServerError for another status than 200."""
