@@ -8,8 +8,8 @@ assignments   tasks given out a second, on SQLite and on PostgreSQL (a server of
 round         a round of 500 devices of the 2.4 M network in the clear (each fetches 9.6 MB and sends 9.6 MB), beside
               its floor: a bare asyncio server that sends and reads the same bytes and adds them up
 encoded       the same round of integers
-sealed        CPU seconds of a few sealed reports of that size, in a round of 500 with four keepers: a device's,
-              a worker's, the coordinator's; the opening, keepers included; and what the server's are for all 500
+sealed        the same round of sealed reports, with four keepers as processes: its reports sealed before it begins
+              (so that the devices' CPU time is not in it), and sealed in it; both beside the round in the clear
 memory        what a worker holds at most in rounds of 100, 1,000 and 5,000 devices, 64 of which send at a time
 start         a worker until it serves; `tacit device --once` until it was told when to come back
 flower        SuperLink with idle nodes that pull messages, with `--peer-python PY`, where PY has flwr
@@ -36,8 +36,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,8 @@ CORES, CONNECTIONS, POPULATION, CLIP_NORM = 2, 64, "load", 1.0
 CHECK_IN = {"version": 1, "population": POPULATION, "versions": {"train": 1}, "token": None}
 ROWS = ("idle", "assignments", "round", "encoded", "sealed", "memory", "start", "flower")
 TICKS = os.sysconf("SC_CLK_TCK")
+KEEPERS = 4
+SPARE = 4  # devices more than a round needs: the place of a report that was lost is another's
 DISTINCT = 1  # update for all devices of a round: drawing one each would take longer than the round
 
 
@@ -60,11 +62,10 @@ class Sizes:
     devices: int
     memory_parameters: int
     memory_devices: tuple[int, ...]
-    sealed: int  # reports
 
 
-FULL = Sizes(5.0, 2_378_304, 500, 65_536, (100, 1_000, 5_000), 20)
-SMALL = Sizes(1.0, 50_000, 40, 5_000, (20, 60), 3)
+FULL = Sizes(5.0, 2_378_304, 500, 65_536, (100, 1_000, 5_000))
+SMALL = Sizes(1.0, 50_000, 40, 5_000, (20, 60))
 
 
 def main() -> None:
@@ -85,7 +86,7 @@ def main() -> None:
         "assignments": lambda: assignment_rows(sizes, given.workers),
         "round": lambda: round_rows(sizes, given.workers, encoded=False),
         "encoded": lambda: round_rows(sizes, given.workers, encoded=True),
-        "sealed": lambda: sealed_rows(sizes),
+        "sealed": lambda: sealed_rows(sizes, given.workers),
         "memory": lambda: memory_rows(sizes, given.workers),
         "start": start_rows,
         "flower": lambda: flower_rows(sizes, given.peer_python),
@@ -111,6 +112,7 @@ class Server:
     blobs: Any
     workers: list[int]  # process ids
     ready_s: float  # from their start until they served
+    keepers: list["RunningKeeper"]
 
     database: int | None = None  # process id of a PostgreSQL
 
@@ -147,8 +149,8 @@ class Server:
 
 
 @contextmanager
-def serving(workers: int, *, store_url: str | None = None) -> Iterator[Server]:
-    """So many workers, started as `tacit serve` starts them."""
+def serving(workers: int, *, store_url: str | None = None, keepers: int = 0) -> Iterator[Server]:
+    """So many workers, started as `tacit serve` starts them; with keepers, which listen, of a run of sealed rounds."""
     from tacit.deployment import states
     from tacit.deployment.address import Address
     from tacit.deployment.blobs import Blobs
@@ -156,14 +158,16 @@ def serving(workers: int, *, store_url: str | None = None) -> Iterator[Server]:
     from tacit.deployment.store import Store
     from tacit.deployment.supervisor import Role, Supervisor
 
-    with tempfile.TemporaryDirectory(prefix="tacit-load-") as name, Address(port=0).listening() as listener:
-        folder = Path(name)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tacit-load-")))
+        listener = stack.enter_context(Address(port=0).listening())
         url, blobs_url, key = store_url or f"sqlite:///{folder / 'store.db'}", f"file://{folder / 'blobs'}", None
         store, blobs, key = Store.open(url), Blobs.open(blobs_url), OperatorKey.in_file(folder / "key")
-        plan = a_plan()
+        running = [stack.enter_context(a_keeper(folder / f"keeper-{i}", key.public)) for i in range(keepers)]
+        plan = a_plan(running)
         said = {"population": plan.population, "kind": "train", "plan": key.plan(plan).model_dump_json()}
         states.enter_run(store, plan.run, **said, plan_digest=digest(plan))
-        lease = states.take_lease(store, plan.run, seconds=300)
+        lease = states.take_lease(store, plan.run, seconds=1000)
         told = {"store": url, "blobs": blobs_url, "key": str(folder / "key"), "socket": listener.fileno()}
         supervisor = Supervisor([Role("worker", f"worker {i}", told, (listener.fileno(),)) for i in range(workers)])
         stop, ready = threading.Event(), threading.Event()
@@ -174,16 +178,41 @@ def serving(workers: int, *, store_url: str | None = None) -> Iterator[Server]:
             assert ready.wait(60), "the workers did not start"
             waited = time.monotonic() - began
             pids = [child.process.pid for child in supervisor._children if child.process is not None]
-            yield Server(Address(port=0).url(listener), key, plan, lease, store, blobs, pids, waited)
+            yield Server(Address(port=0).url(listener), key, plan, lease, store, blobs, pids, waited, running)
         finally:
             stop.set()
             thread.join()
             store.close()
 
 
-def a_plan() -> Any:
-    """A run that nobody trains."""
-    from tacit.deployment.messages import UNATTESTED, Aggregation, Plan, Privacy, Separation
+@dataclass
+class RunningKeeper:
+    """A process of `tacit keeper`."""
+
+    url: str
+    identity: str
+    box: str
+    pid: int
+
+
+@contextmanager
+def a_keeper(state: Path, operator: str) -> Iterator[RunningKeeper]:
+    """One that listens."""
+    command = [sys.executable, "-m", "tacit", "keeper", "--state", str(state), "--least-reports", "2"]
+    command += ["--port", "0", "--operator-key", operator]
+    environment = {**os.environ, "COLUMNS": "200"}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stderr is not None
+        try:
+            identity, box, url = (process.stderr.readline().split()[-1] for _ in range(3))
+            yield RunningKeeper(url, identity, box, process.pid)
+        finally:
+            process.kill()
+
+
+def a_plan(keepers: Sequence[RunningKeeper] = ()) -> Any:
+    """A run that nobody trains; of sealed rounds where it has keepers."""
+    from tacit.deployment.messages import UNATTESTED, Aggregation, Plan, Separation, TrainingPrivacy
 
     return Plan(
         version=1,
@@ -192,7 +221,8 @@ def a_plan() -> Any:
         run="load",
         recipe=f'name = "load"\n[deployment]\npopulation = "{POPULATION}"\ndevices = 10000\n',
         code="00" * 32,
-        privacy=Privacy(
+        privacy=TrainingPrivacy(
+            kind="training",
             zcdp=None,
             epsilon=None,
             delta=1e-6,
@@ -205,7 +235,14 @@ def a_plan() -> Any:
             max_participations=None,
         ),
         separation=Separation(rounds=1, timer_seconds=None, clock="start"),
-        aggregation=Aggregation(kind="plain", threshold=2, keepers=(), boxes=(), corrupt=0, contributors=()),
+        aggregation=Aggregation(
+            kind="sealed" if keepers else "plain",
+            threshold=2,
+            keepers=tuple(each.identity for each in keepers),
+            boxes=tuple(each.box for each in keepers),
+            corrupt=1 if keepers else 0,
+            contributors=(),
+        ),
         vocabulary="00" * 32,
         attestation=UNATTESTED,
         enrolment="none",
@@ -214,7 +251,7 @@ def a_plan() -> Any:
 
 def a_task(plan: Any, model: str, size: int, parameters: int, round: int, now: float) -> Any:
     """One that asks for updates in the clear."""
-    from tacit.deployment.messages import Model, RoundTask, Training
+    from tacit.deployment.messages import Content, RoundTask, Training, TrainingAsked
     from tacit.deployment.signing import digest
 
     return RoundTask(
@@ -223,15 +260,18 @@ def a_task(plan: Any, model: str, size: int, parameters: int, round: int, now: f
         round=round,
         attempt=0,
         task=secrets.token_hex(16),
-        kind="train",
-        model=Model(sha256=model, bytes=size, parameters=parameters, path=f"/v1/models/{model}"),
-        client=Training(
-            epochs=1, batch_size=16, learning_rate=0.5, sentences=64, words=20, proximal=0.0, precision="float32"
+        content=Content(sha256=model, bytes=size, path=f"/v1/models/{model}"),
+        asks=TrainingAsked(
+            kind="train",
+            parameters=parameters,
+            client=Training(
+                epochs=1, batch_size=16, learning_rate=0.5, sentences=64, words=20, proximal=0.0, precision="float32"
+            ),
+            clip_norm=CLIP_NORM,
+            clip_estimate=None,
+            loss_bound=None,
+            encoded=None,
         ),
-        clip_norm=CLIP_NORM,
-        clip_estimate=None,
-        loss_bound=None,
-        encoded=None,
         sealed=None,
         opens=now,
         deadline=now + 3600,
@@ -357,7 +397,7 @@ def round_rows(sizes: Sizes, workers: int, *, encoded: bool) -> Iterator[dict[st
     length = secure_updates(sizes.parameters, sizes.devices).length if encoded else sizes.parameters
     floor = floor_of(sizes.devices, sizes.parameters, length)
     with serving(workers) as server:
-        found = one_round(server, sizes.devices, sizes.parameters, encoded=encoded)
+        found = one_round(server, sizes.devices, sizes.parameters, kind="encoded" if encoded else "plain")
     said = {"devices": sizes.devices, "parameters": sizes.parameters, "report_bytes": 4 * length, "workers": workers}
     digests = hashing(4 * sizes.parameters) + 2 * hashing(4 * length)  # a device of its model, both of the report
     hashed = floor["floor_cpu_s"] + sizes.devices * digests
@@ -382,98 +422,47 @@ def hashing(size: int) -> float:
     return (time.process_time() - began) / 5
 
 
-def sealed_rows(sizes: Sizes) -> Iterator[dict[str, Any]]:
-    """One after another in this process; keepers, which are elsewhere in a round, too."""
-    import tacit
-    from tacit.deployment import assignments, sealed_reports, states
-    from tacit.deployment.blobs import Blobs
-    from tacit.deployment.sealed_rounds import SealedOpening
-    from tacit.deployment.signing import OperatorKey, digest
-    from tacit.deployment.store import Store
-    from tacit.secure_aggregation.sealed_client import sealed_report
-    from tacit.secure_aggregation.sealed_messages import SealedRound, smallest_parameters
-    from tacit.secure_aggregation.secrets import Identity, public_key
-
-    secure = secure_updates(sizes.parameters, sizes.devices)
-    update = np.zeros(sizes.parameters, np.float32)
-    words = secure.encoded(update, norm=np.float32(0), loss=np.float32(0), seed=bytes(32), client=0)
-    with tempfile.TemporaryDirectory(prefix="tacit-load-") as name:
-        folder, key, plan = Path(name), OperatorKey(bytes(32)), a_plan()
-        desks = [tacit.keeper(folder / f"keeper-{number}", least_reports=2) for number in range(4)]
-        keepers = [SealedKeeper(f"keeper {number}", desk) for number, desk in enumerate(desks)]
-        store, blobs = Store.open(f"sqlite:///{folder / 'store.db'}"), Blobs.open(f"file://{folder / 'blobs'}")
-        said = {"population": plan.population, "kind": "train", "plan": key.plan(plan).model_dump_json()}
-        states.enter_run(store, plan.run, **said, plan_digest=digest(plan))
-        lease = states.take_lease(store, plan.run, seconds=300)
-        assert lease is not None
-        served = Server("", key, plan, lease, store, blobs, [], 0.0)
-        task = served.open_round(most=sizes.devices, parameters=sizes.parameters).task
-        private, largest = key.round_key(task), 2 * secure.encoding.largest
-        settings = SealedRound(
-            parameters=smallest_parameters(secure.length, largest, sizes.devices),
-            dimension=secure.length,
-            largest=largest,
-            report_goal=2,
-            most_reports=sizes.devices,
-            corrupt=1,
-            keepers=tuple(bytes.fromhex(desk.identity) for desk in desks),
-            boxes=tuple(bytes.fromhex(desk.box) for desk in desks),
-            server=public_key(private),
-            seed=secrets.token_bytes(32),
-        )
-        sealed, spent = settings.to_bytes().hex(), {"device": 0.0, "worker": 0.0, "coordinator": 0.0}
-        opening = SealedOpening(store, blobs, keepers, task=task, settings=settings, private=private)
-        for number in range(1 + sizes.sealed):  # what the first compiles is not counted
-            began = time.process_time()
-            body = sealed_report(settings, Identity(secrets.token_bytes(32)), words).to_bytes()
-            made = time.process_time()
-            given = assignments.assign(store, task)
-            assert given is not None
-            sealed_reports.check(body, sealed, private)
-            name, where = hashlib.sha256(body).hexdigest(), {"task": task, "assignment": given.id, "worker": "0" * 32}
-            sealed_reports.spool(store, blobs, body, **where, digest=name)
-            kept = time.process_time()
-            opening.add_new(lease)
-            times = {"device": made - began, "worker": kept - made, "coordinator": time.process_time() - kept}
-            if number:
-                spent = {who: spent[who] + seconds / sizes.sealed for who, seconds in times.items()}
-        began = time.process_time()
-        assert np.array_equal(opening.opened(), words * np.uint32(1 + sizes.sealed))
-        opened = time.process_time() - began
-        opening.close()
-        store.close()
-    yield {
-        "reports": sizes.sealed,
-        "report_mb": round(len(body) / 1e6, 2),
-        **{f"{who}_cpu_s": round(seconds, 4) for who, seconds in spent.items()},
-        "opening_cpu_s": round(opened, 2),
-        "server_cpu_s_of_all": round(sizes.devices * (spent["worker"] + spent["coordinator"]) + opened, 1),
-    }
+def sealed_rows(sizes: Sizes, workers: int) -> Iterator[dict[str, Any]]:
+    size = {"devices": sizes.devices, "parameters": sizes.parameters}
+    with serving(workers) as server:
+        plain = one_round(server, **size, kind="plain")
+    yield {"what": "in the clear", **size, "workers": workers, **plain}
+    for prepared in (True, False):
+        with serving(workers, keepers=KEEPERS) as server:
+            found = one_round(server, **size, kind="sealed", prepared=prepared)
+        device_s = found["swarm_cpu_s"] if prepared else found["swarm_cpu_s"] - plain["swarm_cpu_s"]
+        work = {} if prepared else {"sealing_ms_a_device": round(1000 * device_s / sizes.devices, 1)}
+        yield {
+            "what": "sealed before" if prepared else "sealed in the round",
+            **size,
+            "keepers": KEEPERS,
+            **found,
+            **work,
+            "over_plain": round(found["wall_s"] / plain["wall_s"], 2),
+            "server_cpu_over_plain": round(found["server_cpu_s"] / plain["server_cpu_s"], 2),
+            "goal": "over_plain at most 1.3",
+        }
 
 
-@dataclass
-class SealedKeeper:
-    """In this process."""
+def one_round(
+    server: Server, devices: int, parameters: int, *, kind: str, prepared: bool = False, at_once: int = 16
+) -> dict[str, Any]:
+    """From the first assignment to the bound sum: one that needs a report of every device.
 
-    name: str
-    desk: Any
-
-    def ask(self, messages: Any) -> Any:
-        return self.desk.answers_at_once(messages)
-
-
-def one_round(server: Server, devices: int, parameters: int, *, encoded: bool, at_once: int = 16) -> dict[str, Any]:
-    """From the first assignment to the bound sum: one that needs a report of every device."""
+    kind: "plain", "encoded" or "sealed". prepared: whether reports are sealed before the round's time begins.
+    """
     import jax.numpy as jnp
 
     from tacit.deployment import states
     from tacit.deployment.collector import ServedCollector
+    from tacit.deployment.keepers import HttpKeeper
     from tacit.deployment.served_rounds import RoundTimes
     from tacit.privacy.separation import DeviceSeparation
     from tacit.training import ClientTraining, TrainingTask
 
-    times = RoundTimes(over_selection=1.0, selecting=600.0, reporting=600.0, pause=0.0, poll=0.1, attempts=1)
-    collector = ServedCollector(server.store, server.blobs, server.key, times=times)
+    times = RoundTimes(over_selection=1.0, selecting=900.0, reporting=900.0, pause=0.0, poll=0.1, attempts=1)
+    keepers = [HttpKeeper(each.url, bytes.fromhex(each.identity), server.key) for each in server.keepers]
+    collector = ServedCollector(server.store, server.blobs, server.key, times=times, keepers=keepers)
     collector.serve(server.plan, server.lease)
     task = TrainingTask(
         round=0,
@@ -483,29 +472,32 @@ def one_round(server: Server, devices: int, parameters: int, *, encoded: bool, a
         clip_estimate=None,
         report_goal=devices,
         separation=DeviceSeparation(rounds=1),
-        secure=secure_updates(parameters, devices) if encoded else None,
+        secure=None if kind == "plain" else secure_updates(parameters, devices),
     )
     got: list[Any] = []
-    thread = threading.Thread(target=lambda: got.append(collector.collect((), task, seed=bytes(32))[0]))
-    cpu = server.cpu()
+    thread = threading.Thread(target=lambda: got.append(collector.collect((), task, seed=bytes(32))[0]), daemon=True)
     thread.start()
-    while not states.attempts(server.store, server.plan.run):
+    while not (opened := states.attempts(server.store, server.plan.run)):
         time.sleep(0.01)
-    swarm = swarm_of(server, devices, at_once)
+    many = devices + SPARE
+    swarm = prepared_swarm(server, many, at_once, opened[0]) if prepared else swarm_of(server, many, at_once)
     while states.attempts(server.store, server.plan.run)[0].assigned == 0:
         time.sleep(0.005)
         assert swarm.poll() is None, "the swarm ended"
-    began, started = time.monotonic(), cpu_of(swarm.pid)
+    others = {"coordinator": [os.getpid()], "keepers": [each.pid for each in server.keepers], "swarm": [swarm.pid]}
+    before, began, cpu = {who: sum(map(cpu_of, pids)) for who, pids in others.items()}, time.monotonic(), server.cpu()
     thread.join()
-    wall, spent, swarm_cpu = time.monotonic() - began, server.cpu() - cpu, cpu_of(swarm.pid) - started
+    wall, workers = time.monotonic() - began, server.cpu() - cpu
+    spent = {who: sum(map(cpu_of, pids)) - before[who] for who, pids in others.items()}
     swarm.send_signal(signal.SIGTERM)
     log = json.loads(swarm.communicate()[0])
     assert got and got[0].reports == devices, (got, log)
+    server_s = workers + spent["coordinator"]
     return {
         "wall_s": round(wall, 2),
-        "server_cpu_s": round(spent, 2),
-        "swarm_cpu_s": round(swarm_cpu, 2),
-        "server_ms_a_report": round(1000 * spent / devices, 2),
+        "server_cpu_s": round(server_s, 2),
+        **{f"{who}_cpu_s": round(seconds, 2) for who, seconds in spent.items()},
+        "server_ms_a_report": round(1000 * server_s / devices, 2),
         "worker_peak_mb": [round(peak_of(pid)) for pid in server.workers],
     }
 
@@ -522,8 +514,52 @@ def swarm_of(server: Server, devices: int, at_once: int) -> "subprocess.Popen[st
     """Devices that come at once and hardly wait, as a process."""
     command = [sys.executable, "-m", "tacit.deployment.swarm", "--server", server.url]
     command += ["--operator-key", server.key.public, "--population", POPULATION, "--devices", str(devices)]
-    command += ["--distinct", str(DISTINCT), "--arrive", "0", "--waits", "1", "--at-once", str(at_once), "--json"]
+    command += ["--distinct", str(DISTINCT), "--arrive", "0", "--waits", "1", "--tasks", "1"]
+    command += ["--at-once", str(at_once), "--json"]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def prepared_swarm(server: Server, devices: int, at_once: int, opened: Any) -> "subprocess.Popen[str]":
+    """The same, which begin with their reports of this task sealed."""
+    swarm = subprocess.Popen(
+        [sys.executable, __file__, "--play", "prepared"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    told = {"url": server.url, "key": server.key.public, "devices": devices, "at_once": at_once}
+    assert swarm.stdin is not None
+    swarm.stdin.write(json.dumps({**told, "plan": server.plan.model_dump_json(), "task": opened.signed_task}) + "\n")
+    swarm.stdin.flush()
+    return swarm
+
+
+def prepared_devices(url: str, key: str, devices: int, at_once: int, plan: str, task: str) -> dict[str, Any]:
+    """Such a swarm; until SIGTERM."""
+    from tacit.deployment.client.sending import body_of
+    from tacit.deployment.messages import Plan, SignedTask
+    from tacit.deployment.swarm import Drawn, Swarm, SwarmSettings
+
+    plan_, task_, drawn = (
+        Plan.model_validate_json(plan),
+        SignedTask.model_validate_json(task).task,
+        Drawn(0, distinct=1),
+    )
+    report = drawn.report(0, plan_, task_, np.zeros(0, np.float32))
+    bodies = [body_of(plan_, task_, report, "", draw=os.urandom) for _ in range(devices)]
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    swarm = Swarm(
+        SwarmSettings(
+            server=url,
+            operator_key=key,
+            population=POPULATION,
+            devices=devices,
+            reports=drawn,
+            sealed=lambda device, task: bodies[device],
+            arrive_s=0.0,
+            tasks=1,
+            at_once=at_once,
+        )
+    )
+    return swarm.run(1e9, until=stop.is_set).to_record()
 
 
 def floor_of(devices: int, parameters: int, length: int) -> dict[str, Any]:
@@ -627,7 +663,7 @@ def memory_rows(sizes: Sizes, workers: int) -> Iterator[dict[str, Any]]:
     for devices in sizes.memory_devices:
         with serving(workers) as server:
             resting = [round(peak_of(pid)) for pid in server.workers]
-            server_round = one_round(server, devices, sizes.memory_parameters, encoded=False, at_once=64)
+            server_round = one_round(server, devices, sizes.memory_parameters, kind="plain", at_once=64)
         yield {
             "devices": devices,
             "parameters": sizes.memory_parameters,
@@ -748,7 +784,12 @@ def wait_for_port(port: int) -> None:
             time.sleep(0.1)
 
 
-PLAYED: dict[str, Callable[..., dict[str, Any]]] = {"generate": generated, "bare": bare_server, "push": pushed}
+PLAYED: dict[str, Callable[..., dict[str, Any]]] = {
+    "generate": generated,
+    "bare": bare_server,
+    "push": pushed,
+    "prepared": prepared_devices,
+}
 
 if __name__ == "__main__":
     with suppress(KeyboardInterrupt):

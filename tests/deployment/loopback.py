@@ -4,7 +4,7 @@ import asyncio
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ import uvicorn
 from sqlalchemy import select
 from tests.deployment.documents import a_plan
 from tests.deployment.fleet import KEY
+from tests.deployment.sealing import Here, sealed_plan
 
 from tacit.deployment import states
 from tacit.deployment.address import Address
@@ -71,15 +72,17 @@ class Loopback:
 
 
 @contextmanager
-def loopback(folder: Path, *, workers: int = 2, times: RoundTimes = TIMES, **changed: Any) -> Iterator[Loopback]:
+def loopback(
+    folder: Path, *, workers: int = 2, times: RoundTimes = TIMES, keepers: Sequence[Here] = (), **changed: Any
+) -> Iterator[Loopback]:
     """So many workers, each with an event loop, and a collector of the made-up run that has the lease."""
     store, blobs = Store.open(f"sqlite:///{folder / 'store.db'}"), Blobs.open(f"file://{folder / 'blobs'}")
-    plan = a_plan(**changed)
+    plan = sealed_plan(keepers, threshold=2, **changed) if keepers else a_plan(**changed)
     said = {"population": plan.population, "kind": plan.kind, "plan": KEY.plan(plan).model_dump_json()}
     states.enter_run(store, plan.run, **said, plan_digest=digest(plan))
     lease = states.take_lease(store, plan.run, seconds=300)
     assert lease is not None
-    collector = ServedCollector(store, blobs, KEY, times=times)
+    collector = ServedCollector(store, blobs, KEY, times=times, keepers=keepers)
     collector.serve(plan, lease)
     with Address(port=0).listening() as listener, ExitStack() as stack:
         for _ in range(workers):

@@ -1,6 +1,6 @@
 """Keepers of sealed rounds in this process, and a plan that names them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -50,7 +50,7 @@ def keepers_in(folder: Path, *, count: int = 2, least: int = 2) -> list[Here]:
     return [Here(f"keeper {number}", folder / f"keeper-{number}", least) for number in range(count)]
 
 
-def sealed_plan(keepers: list[Here], *, threshold: int, corrupt: int = 1, **changed: object) -> Plan:
+def sealed_plan(keepers: Sequence[Here], *, threshold: int, corrupt: int = 1, **changed: object) -> Plan:
     said = Aggregation(
         kind="sealed",
         threshold=threshold,

@@ -10,6 +10,7 @@ import pytest
 from tests.deployment.documents import PARAMETERS
 from tests.deployment.fleet import KEY, a_training_task
 from tests.deployment.loopback import Loopback, loopback, reports_of, swarming, until
+from tests.deployment.sealing import keepers_in
 from tests.deployment.stores import quick_folder
 
 from tacit.aggregation import merged
@@ -129,6 +130,15 @@ def test_the_sum_is_of_the_honest_survivors(folder: Path, encoded: bool) -> None
         assert (rounds_apart(honest) or APART) >= APART
 
 
+def test_a_sealed_sum_is_of_devices_that_come_once_and_no_more(folder: Path) -> None:
+    with loopback(folder, keepers=keepers_in(folder)) as server:
+        settings = settings_of(server, 2 * GOAL, Faults(), tasks=1)
+        with swarming(settings) as log:
+            parts = played(server, settings, log, 1, GOAL, encoded=True)
+        assert len({part.device for part in log.parts}) == len(log.parts) >= len(parts) == GOAL
+        assert server.task(0).sealed is not None
+
+
 def test_what_goes_wrong_is_drawn_from_the_seed() -> None:
     faults = Faults(byzantine=0.3, die=0.5)
     kinds = [faults.kind_of(device, 1) for device in range(2000)]
@@ -146,6 +156,7 @@ def test_a_swarm_that_makes_no_sense_is_refused() -> None:
     for changed, said in [
         ({"devices": 5, "operator_key": "ab"}, "not 64 lower-case"),
         ({"devices": 0}, "devices=0 is too few"),
+        ({"devices": 5, "tasks": 0}, "tasks=0 is too few"),
         ({"devices": 5, "waits": -1.0}, "waits=-1.0 is below 0"),
         ({"devices": 5, "server": "http://example.org"}, "has no TLS"),
     ]:

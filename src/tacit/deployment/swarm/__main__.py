@@ -54,6 +54,7 @@ def _settings(given: argparse.Namespace) -> SwarmSettings:
         arrive_s=given.arrive,
         waits=given.waits,
         at_once=given.at_once,
+        tasks=given.tasks,
     )
 
 
@@ -102,6 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--arrive", type=float, default=1.0, help="seconds within which devices come for the first time (1)")
     add("--waits", type=float, default=1.0, help="share of the server's waiting times that devices keep (1)")
     add("--at-once", type=int, default=16, help="devices that have a model and a report in memory at a time (16)")
+    add("--tasks", type=int, help="a device comes no more after so many tasks; it goes on without it")
     add("--json", action="store_true", help="the result as JSON")
     return parser
 

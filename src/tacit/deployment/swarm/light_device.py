@@ -7,6 +7,7 @@ policy: of those `client/` has tests of its own.
 
 import asyncio
 import json
+import math
 import random
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -53,11 +54,12 @@ class LightDevice:
         self._plans: dict[str, SignedPlan] = {}
         self._took_part: dict[str, list[int]] = {}  # rounds, by run
         self._dies_at: str | None = None
+        self._left = math.inf if settings.tasks is None else settings.tasks
 
     async def live(self) -> None:
-        """Turn after turn, until it is cancelled, each as late as the server asked."""
+        """Turn after turn, each as late as the server asked, until it is cancelled or had as many tasks as it may."""
         await asyncio.sleep(self.draw.uniform(0.0, self._swarm.settings.arrive_s))
-        while True:
+        while self._left > 0:
             wait = await self.turn()
             hurry = 0.05 if self.fault is Fault.EARLY else 1.0
             await asyncio.sleep(hurry * self._swarm.settings.waits * self.draw.uniform(*wait))
@@ -96,6 +98,7 @@ class LightDevice:
     async def _assigned(self, given: Assignment) -> None:
         """Take part, or not; the log has how it ended."""
         task = given.signed_task.task
+        self._left -= 1
         self._dies_at = self._swarm.settings.faults.dies_at(self.draw) if self.fault is None else None
         says = ""
         try:
@@ -184,6 +187,8 @@ class LightDevice:
     def _body(self, plan: Plan, task: RoundTask, report: Report, assignment: str) -> bytes:
         if task.sealed is None:
             return self._swarm.body_of(report, assignment)
+        if (sealed := self._swarm.settings.sealed) is not None:
+            return sealed(self.number, task)
         return body_of(plan, task, report, assignment, draw=self.draw.randbytes)
 
     async def _send(self, given: Assignment, body: bytes) -> tuple[str, str]:

@@ -36,17 +36,19 @@ class SwarmSettings:
     seed: int = 0
     faults: Faults = field(default_factory=Faults)
     reports: Reports = field(default_factory=lambda: Drawn(0))
+    sealed: Callable[[int, RoundTask], bytes] | None = None  # a device's sealed report, made before; None: it seals it
     arrive_s: float = 1.0  # within which devices check in for the first time
     waits: float = 1.0  # share of the time that the server asks them to wait; less than 1 tries more than it asks for
+    tasks: int | None = None  # after so many a device comes no more; None: it goes on
     at_once: int = 16  # devices that have a model and a report in memory at a time
 
     def __post_init__(self) -> None:
         Server.at(self.server)
         if not re.fullmatch(r"[0-9a-f]{64}", self.operator_key):
             raise InputError("the operator's key is not 64 lower-case hexadecimal digits; `tacit serve` says it.")
-        for name in ("devices", "at_once"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name}={getattr(self, name)} is too few; give 1 or more.")
+        for name in ("devices", "at_once", "tasks"):
+            if (value := getattr(self, name)) is not None and value < 1:
+                raise InputError(f"{name}={value} is too few; give 1 or more.")
         for name in ("arrive_s", "waits"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise InputError(f"{name}={getattr(self, name)} is below 0, or no number; give 0 or more.")
@@ -67,15 +69,20 @@ class Swarm:
         self._body: tuple[Report, bytes] | None = None
 
     def run(self, seconds: float, *, until: Callable[[], bool] = lambda: False) -> Log:
-        """For so many seconds, or until `until` is true, in an event loop of its own."""
+        """For so many seconds, until `until` is true or no device is left, in an event loop of its own."""
         of_extra("deployment", "uvloop").run(self.live(seconds, until))
         return self.log
 
     async def live(self, seconds: float, until: Callable[[], bool] = lambda: False) -> None:
         """The same in the caller's event loop. Raises: what a device raised, which is an error of this program."""
         lives, ended = [asyncio.create_task(device.live()) for device in self.devices], asyncio.Event()
+
+        def is_over(life: asyncio.Task[None]) -> None:
+            if life.cancelled() or life.exception() is not None or all(each.done() for each in lives):
+                ended.set()
+
         for each in lives:
-            each.add_done_callback(lambda _: ended.set())
+            each.add_done_callback(is_over)
         try:
             async with asyncio.timeout(seconds):
                 while not until() and not ended.is_set():
