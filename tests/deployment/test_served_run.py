@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.deployment.fleet import Fleet
 from tests.deployment.served import KEY
-from tests.deployment.stores import quick_folder
+from tests.deployment.stores import quick_folder, sqlite_store
 from tests.deployment.test_collector import Killed, KilledAt
 from tests.training.tiny import tiny_cache, tiny_recipe
 
@@ -20,6 +20,7 @@ from tacit.deployment.bodies import Report
 from tacit.deployment.log_entries import plan_entry
 from tacit.deployment.logged_run import keep_logged, log_lines
 from tacit.deployment.messages import RoundTask
+from tacit.deployment.pinned_key import check_key
 from tacit.deployment.plans import _published, plan_of
 from tacit.deployment.signing import OperatorKey, digest
 from tacit.deployment.store import Store
@@ -86,6 +87,13 @@ def test_a_run_of_served_rounds_says_what_happened_and_verifies(asked: Recipe, t
             tacit.train(asked, tmp_path / "run", hardware=ONE)
 
 
+def kept_key(path: Path, secret: bytes) -> Path:
+    """The file of an operator's key."""
+    path.touch(mode=0o600)
+    path.write_text(secret.hex())
+    return path
+
+
 def test_the_log_of_a_served_run_is_named_and_checked(asked: Recipe, tmp_path: Path) -> None:
     """Its statement says which entry it is; a log without it, or with another in its place, is found out."""
     out, file = tmp_path / "run", tmp_path / "operator.log"
@@ -104,6 +112,12 @@ def test_the_log_of_a_served_run_is_named_and_checked(asked: Recipe, tmp_path: P
             keep_logged(run, signed, proof, KEY)
             with pytest.raises(InputError, match="put the file of that key back"):
                 keep_logged(run, signed, proof, OperatorKey(bytes([1] * 32)))
+        check_key(kept_key(tmp_path / "own.key", bytes(32)), fleet.store, [out, tmp_path / "none yet"])
+        with quick_folder() as empty:  # the store is gone, and the run folder knows
+            for lost in (tmp_path / "lost.key", kept_key(tmp_path / "other.key", bytes([1] * 32))):
+                with pytest.raises(InputError, match=f"'{lost}'.* began with the operator's key {KEY.public[:16]}"):
+                    check_key(lost, sqlite_store(empty), [out])
+        assert not (tmp_path / "lost.key").exists()
         log.append(plan_entry("cd" * 32))
     said = tacit.statement(out).markdown()
     assert "entry 1 of the operator's transparency log" in said and proof.head.head.root in said

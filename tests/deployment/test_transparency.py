@@ -14,6 +14,7 @@ from tacit.deployment.client.log import logged
 from tacit.deployment.log_entries import leaf_of, plan_entry
 from tacit.deployment.merkle import Tree, is_included
 from tacit.deployment.messages import ConsistencyProof, InclusionProof, TreeHead
+from tacit.deployment.pinned_key import check_key
 from tacit.deployment.signing import OperatorKey, is_signed
 from tacit.deployment.transparency import Log, LogView
 from tacit.errors import InputError, ServerError, StoreError, TaskRefused
@@ -240,3 +241,16 @@ def test_a_server_that_does_not_answer_now_is_asked_again(monkeypatch: pytest.Mo
     monkeypatch.setattr(server, "log_proof", busy)
     with pytest.raises(ServerError, match="busy"):
         seen_by(server, 1)
+
+
+def test_a_lost_or_exchanged_key_is_refused_before_another_is_made(tmp_path: Path) -> None:
+    file, log = tmp_path / "operator.key", a_log(tmp_path)
+    check_key(file, log._store, [])  # nothing was signed yet
+    log.append(entry(1))
+    for why in ("there is no operator's key at", "the key in '"):
+        with pytest.raises(InputError, match=f"{why}.* the log in the store.* is signed by another.* No key was made"):
+            check_key(file, log._store, [])
+        assert file.exists() == (why == "the key in '")
+        OperatorKey.in_file(file)  # as another would be made
+    file.write_text(bytes(32).hex())
+    check_key(file, log._store, [])

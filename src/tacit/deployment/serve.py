@@ -10,7 +10,7 @@ import shutil
 import signal
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any
 from tacit.deployment.address import Address
 from tacit.deployment.blobs import Blobs
 from tacit.deployment.metrics import SHARED
+from tacit.deployment.pinned_key import check_key
 from tacit.deployment.served_jobs import jobs_of
 from tacit.deployment.signing import OperatorKey
 from tacit.deployment.store import Store
@@ -81,13 +82,14 @@ class Shared:
     key: Path
     enrolment: bool  # whether devices show tokens
 
-    def checked(self, upgrade: bool, codes: Sequence[str]) -> str:
-        """The operator's public key, once all of it can be used. Raises: InputError; StoreError.
+    def checked(self, upgrade: bool, codes: Sequence[str], runs: Iterable[Path]) -> str:
+        """The operator's public key, once all of it can be used. runs: the run folders, those that are there already.
 
-        Refused here, once, rather than by every process.
+        Refused here, once, rather than by every process. Raises: InputError; StoreError; RunError.
         """
         opened = Store.open(self.store, upgrade=upgrade)
         try:
+            check_key(self.key, opened, runs)
             if self.enrolment:
                 enrol(opened, codes)
         finally:
@@ -148,7 +150,7 @@ def serve(
     runs = {name: folder / "runs" / name for name in asked}
     ended = threading.Event() if stop is None else stop
     with address.listening() as listener, _made(folder), _counts_shared(), _ends_by_signal(ended):
-        public = shared.checked(upgrade_store, codes)
+        public = shared.checked(upgrade_store, codes, runs.values())
         (folder / PUBLIC_KEY).write_text(public + "\n", encoding="ascii")
         told = {"socket": listener.fileno(), "admin_token": admin_token, **address.tls, **vars(shared)}
         roles = [Role("worker", f"worker {each + 1}", to_plain(told), (listener.fileno(),)) for each in range(workers)]

@@ -1,0 +1,40 @@
+"""The operator's key is the one that devices have pinned: seen before another is made or anything is signed."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from tacit.deployment.signing import OperatorKey, is_signed
+from tacit.deployment.store import Store
+from tacit.deployment.transparency import LogView
+from tacit.errors import InputError
+from tacit.runs import Run
+from tacit.statements.text_devices import LOGGED
+
+
+def check_key(path: Path, store: Store, runs: Iterable[Path]) -> None:
+    """That the key in a file signed the log in the store, and is the one that these runs began with; where there is no
+    file, that nothing was signed yet. Nothing is written. Raises: InputError; StoreError; RunError for a damaged run.
+    """
+    key = OperatorKey.in_file(path).public if path.exists() else None
+    here = f"there is no operator's key at '{path}'" if key is None else f"the key in '{path}' is {key[:16]}..."
+    head = LogView(store).head()
+    if head is not None and (key is None or not is_signed(head, key)):
+        raise InputError(
+            f"{here}, and the log in the store, which devices have seen, is signed by another; put the file of that "
+            "key back (--operator-key). No key was made."
+        )
+    for run in runs:
+        began = _began_with(run)
+        if began not in (None, key):
+            raise InputError(
+                f"{here}, and the run '{run}' began with the operator's key {began[:16]}..., which its devices have "
+                "pinned; put the file of that key back (--operator-key). No key was made."
+            )
+
+
+def _began_with(path: Path) -> str | None:
+    """The operator's public key of a run; None where none was noted."""
+    if not (path / "run.db").is_file():
+        return None
+    with Run.open(path) as run:
+        return None if LOGGED not in run.notes else str(run.notes[LOGGED]["operator"])
