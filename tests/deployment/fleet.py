@@ -64,6 +64,7 @@ class Fleet:
     blobs: Blobs = field(init=False)
     workers: dict[str, PartialSums] = field(init=False)
     came: dict[str, list[int]] = field(default_factory=dict)  # by task: devices whose report was taken
+    later: list[tuple[int, RoundTask, Report, str]] = field(default_factory=list)  # that will send again
     number: int = 0
 
     def __post_init__(self) -> None:
@@ -89,6 +90,9 @@ class Fleet:
         self.clock.now += seconds
         for worker in self.workers:
             assignments.seen(self.store, worker)
+        again, self.later = self.later, []
+        for sent in again:
+            self.sends(*sent)
         for each in open_rounds(self.store):
             for _ in range(self.at_once):
                 self.device_comes(each)
@@ -104,10 +108,18 @@ class Fleet:
         made = self.reports(device, task)
         if made is None:
             return
-        sums = list(self.workers.values())[device % len(self.workers)]
-        body = f"{device:064x}"
-        if sums.take(made, task, given.id, body) is Answer.RECEIVED and made.usable:
-            self.came.setdefault(each.task, []).append(device)
+        self.sends(device, task, made, given.id)
+
+    def sends(self, device: int, task: RoundTask, made: Report, assignment: str) -> None:
+        """To one worker after another, and again later, as long as it is told that another is to have it."""
+        workers = list(self.workers.values())
+        for tried in range(len(workers)):
+            answer = workers[(device + tried) % len(workers)].take(made, task, assignment, f"{device:064x}")
+            if answer is not Answer.ELSEWHERE:
+                if answer is Answer.RECEIVED and made.usable:
+                    self.came.setdefault(task.task, []).append(device)
+                return
+        self.later.append((device, task, made, assignment))
 
     def attempts(self) -> list[states.Attempt]:
         return states.attempts(self.store, a_plan().run)

@@ -16,7 +16,7 @@ from tests.deployment.documents import PARAMETERS, a_plan
 from tests.deployment.stores import KEY
 
 from tacit.deployment import assignments, states
-from tacit.deployment.assignments import open_rounds
+from tacit.deployment.assignments import Answer, open_rounds
 from tacit.deployment.blobs import Blobs
 from tacit.deployment.bodies import Report
 from tacit.deployment.messages import SignedTask
@@ -53,7 +53,8 @@ def device_comes(store: Store, sums: PartialSums, each: assignments.OpenRound, d
     update = draw.uniform(-0.01, 0.01, PARAMETERS).astype(np.float32)
     update[0] = QUARTER
     task = SignedTask.model_validate_json(each.signed_task).task
-    sums.take(Report(update, True, None, None), task, given.id, secrets.token_hex(32))
+    if sums.take(Report(update, True, None, None), task, given.id, secrets.token_hex(32)) is Answer.ELSEWHERE:
+        assignments.give_back(store, given.id, task=each.task)  # a device of the other worker takes the place
 
 
 def coordinate(store: Store, blobs: Blobs, committed: Path, rounds: int) -> None:

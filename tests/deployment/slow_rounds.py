@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from tacit.deployment.assignments import FEWEST, Answer, NoPlace
+from tacit.deployment.assignments import FEWEST, NEARLY_FULL, Answer, NoPlace
 from tacit.deployment.states import LONGEST_LEASE
 
 
@@ -142,6 +142,10 @@ class SlowStore:
             return Answer.AGAIN if each.body == body else Answer.OTHER
         if not takes:
             return Answer.LATE
+        holding = {one.worker for one in found.assignments.values() if one.state == "received"}
+        left = found.goal - found.received - found.counted
+        if usable and left < NEARLY_FULL and holding and worker not in holding:
+            return Answer.ELSEWHERE
         each.state, each.worker, each.body = "received" if usable else "lost", worker, body
         found.lost += not usable
         return Answer.RECEIVED

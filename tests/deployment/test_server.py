@@ -262,6 +262,24 @@ def test_a_round_that_is_full_may_take_a_report_yet(tmp_path: Path) -> None:
     worker.asks(ask)
 
 
+def test_a_report_that_would_be_alone_is_sent_to_the_worker_that_has_the_others(tmp_path: Path) -> None:
+    """On a connection of its own, soon; once nobody holds any, it is taken here."""
+    worker, other = served(tmp_path, goal=3, most=4), "cd" * 16
+
+    async def ask(client: Client) -> None:
+        there, here = await assigned(client), await assigned(client)
+        assignments.receive(worker.store, there.assignment, task=worker.task.task, worker=other, body_digest="ab" * 32)
+        sent = await reported(client, here, a_body(here.assignment))
+        assert is_problem(sent, "busy")
+        assert (sent.headers["retry-after"], sent.headers["connection"]) == ("1", "close")
+        assert worker.attempt().received == 1 and worker.services.sums.held == 0
+        assignments.give_up(worker.store, worker.task.task, other)
+        assert (await reported(client, here, a_body(here.assignment))).status_code == 200
+
+    worker.asks(ask)
+    assert worker.services.sums.held == 1
+
+
 def test_a_round_that_is_over_takes_no_report(worker: Served) -> None:
     async def ask(client: Client) -> None:
         given = await assigned(client)

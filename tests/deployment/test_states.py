@@ -120,7 +120,10 @@ class Rounds(RuleBasedStateMachine):
 
     def opens(self, draw: Callable[..., int]) -> None:
         done = sum(each.state == "released" for each in self.twin.rounds.values())
-        round, goal = max(0, done + draw(st.sampled_from([0, 0, 0, 0, 1, -1]))), draw(st.integers(2, 6))
+        round, goal = (
+            max(0, done + draw(st.sampled_from([0, 0, 0, 0, 1, -1]))),
+            draw(st.sampled_from([2, 3, 4, 5, 6, 19])),
+        )
         new = new_round(round, len(self.tasks), goal=goal, least=goal - draw(st.integers(0, 1)), most=goal + 2)
         twin = SlowRound(round, len(self.tasks), goal, new.least, goal + 2)
         known = len(self.twin.rounds)

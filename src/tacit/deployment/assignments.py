@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from sqlalchemy import Column, ColumnElement, Connection, and_, delete, func, insert, select, true, update
+from sqlalchemy import Column, ColumnElement, Connection, and_, bindparam, delete, func, insert, select, true, update
 
 from tacit.deployment.schema import assignments, partials, rounds, runs, tokens, workers
 from tacit.deployment.states import CLOSING, FLUSHING, OPEN, SELECTING, TAKING
@@ -26,6 +26,7 @@ from tacit.deployment.store import Store, insert_into
 from tacit.errors import InputError, StoreError
 
 ASSIGNED, RECEIVED, COUNTED, LOST = "assigned", "received", "counted", "lost"
+NEARLY_FULL = 16  # places left: from then on a worker writes nothing before its round closes, and none begins to hold
 FEWEST = 2  # reports that a flush adds: the difference of two partial sums is never a single update
 
 
@@ -63,6 +64,13 @@ class Assignment(NamedTuple):
         return hmac.compare_digest(self.secret_hash, hash_of(secret))
 
 
+class Came(NamedTuple):
+    """A report that came."""
+
+    assignment: str
+    body_digest: str
+
+
 class Answer(Enum):
     """What becomes of a report."""
 
@@ -70,6 +78,7 @@ class Answer(Enum):
     AGAIN = "again"  # the same body came before: the same receipt, and nothing to add
     OTHER = "other"  # another body came before: refused
     LATE = "late"  # the round takes no more: refused
+    ELSEWHERE = "elsewhere"  # it would be alone here: another worker is to have it
 
 
 class OpenRound(NamedTuple):
@@ -180,60 +189,99 @@ def _redeemed(connection: Connection, shown: Sequence[Shown]) -> set[str]:
     return set(connection.execute(new, rows).scalars())
 
 
-def find(store: Store, assignment: str) -> Assignment | None:
-    """The assignment, to check its secret and its task before a body is read; None where there is none."""
-    columns = [assignments.c[name] for name in Assignment._fields]
+def find_all(store: Store, names: Sequence[str]) -> list[Assignment | None]:
+    """The assignments of these ids, to check secret and task before a body is read; None where there is none."""
+    columns = select(assignments.c.id, *(assignments.c[name] for name in Assignment._fields))
     with store.reading() as connection:
-        row = connection.execute(select(*columns).where(assignments.c.id == assignment)).one_or_none()
-    return None if row is None else Assignment._make(row)
+        rows = connection.execute(columns.where(assignments.c.id.in_(sorted(set(names)))))
+        found = {row.id: Assignment._make(row[1:]) for row in rows}
+    return [found.get(each) for each in names]
 
 
 def receive(store: Store, assignment: str, *, task: str, worker: str, body_digest: str) -> Answer:
-    """Whether this worker is to add the report with this body to its sum: once, by whichever worker comes first.
+    """What becomes of one report, as `receive_all` says it."""
+    (answer,) = receive_all(store, [Came(assignment, body_digest)], task=task, worker=worker)
+    return answer
 
-    The report is in the sum when the worker has added it, and durable when it is flushed.
+
+def receive_all(store: Store, came: Sequence[Came], *, task: str, worker: str) -> list[Answer]:
+    """Which of these reports this worker is to add to its sum, as if they came one after another; one transaction.
+
+    Each once, by whichever worker comes first. A report is in the sum when the worker has added it, and durable when it
+    is flushed. Of the round's last NEARLY_FULL reports a worker that holds none takes none where others hold some: they
+    would be alone in it when the round is full, and lost. Raises: StoreError, and nothing was received.
     """
-    wanted = rounds.c.received + rounds.c.counted < rounds.c.goal
-    values = {"state": RECEIVED, "worker": worker, "body_digest": body_digest}
-    return _taken(store, assignment, task, wanted, rounds.c.received, values)
+    return _taken(store, came, task, rounds.c.received, {"state": RECEIVED, "worker": worker})
 
 
 def count(store: Store, assignment: str, *, task: str, worker: str, body_digest: str) -> Answer:
     """The same for a sealed report, whose blob is written: it is durable with this."""
-    wanted = rounds.c.received + rounds.c.counted < rounds.c.goal
-    values = {"state": COUNTED, "worker": worker, "body_digest": body_digest}
-    return _taken(store, assignment, task, wanted, rounds.c.counted, values, durable=True)
+    came, values = [Came(assignment, body_digest)], {"state": COUNTED, "worker": worker}
+    (answer,) = _taken(store, came, task, rounds.c.counted, values, durable=True)
+    return answer
 
 
 def receive_nothing(store: Store, assignment: str, *, task: str, worker: str, body_digest: str) -> Answer:
     """The same for a report that is not usable: it takes no place in the sum, and its device is a lost one."""
-    values = {"state": LOST, "worker": worker, "body_digest": body_digest}
-    return _taken(store, assignment, task, true(), rounds.c.lost, values)
+    came, values = [Came(assignment, body_digest)], {"state": LOST, "worker": worker}
+    (answer,) = _taken(store, came, task, rounds.c.lost, values)
+    return answer
 
 
 def _taken(
     store: Store,
-    assignment: str,
+    came: Sequence[Came],
     task: str,
-    wanted: ColumnElement[bool],
-    count: Column[int],
+    where: Column[int],
     values: Mapping[str, str],
     *,
     durable: bool = False,
-) -> Answer:
-    """Set the values of an assignment that has reported nothing yet, and count it, in a round that takes reports."""
-    taking = and_(rounds.c.task == task, rounds.c.state.in_(TAKING), wanted)
-    mine = and_(assignments.c.id == assignment, _of(task))
+) -> list[Answer]:
+    """Set the values of assignments that have reported nothing yet, and count them there, in a round that takes
+    reports: unusable ones always, others up to its goal.
+    """
+    all_of_them = where is rounds.c.lost
+    here = and_(rounds.c.task == task, rounds.c.state.in_(TAKING))
+    room = true() if all_of_them else rounds.c.received + rounds.c.counted < rounds.c.goal
+    more = update(rounds).where(here, room).values({where: where + len(came)})
+    names = sorted({each.assignment for each in came})
     with store.writing(durable=durable) as connection:
-        if connection.execute(update(rounds).where(taking).values({count: count + 1})).rowcount:
-            first = and_(mine, assignments.c.state == ASSIGNED)
-            if connection.execute(update(assignments).where(first).values(values)).rowcount:
-                return Answer.RECEIVED
-            connection.execute(update(rounds).where(rounds.c.task == task).values({count: count - 1}))
-        before = connection.execute(select(assignments.c.body_digest).where(mine)).scalar()
-    if before is None:
-        return Answer.LATE
-    return Answer.AGAIN if hmac.compare_digest(before, values["body_digest"]) else Answer.OTHER
+        row = connection.execute(more.returning(rounds.c.goal, rounds.c.received, rounds.c.counted)).one_or_none()
+        left = len(came)
+        if row is None or not all_of_them:
+            left = 0 if row is None else row.goal - (row.received + row.counted - len(came))
+        elsewhere = where is rounds.c.received and 0 < left < NEARLY_FULL and _others_hold(connection, task, values)
+        mine = select(assignments.c.id, assignments.c.body_digest).where(assignments.c.id.in_(names), _of(task))
+        bodies: dict[str, str | None] = {name: body for name, body in connection.execute(mine)}
+        answers, new = list[Answer](), list[dict[str, str]]()
+        for each in came:
+            before = bodies.get(each.assignment)
+            if before is not None:
+                same = hmac.compare_digest(before, each.body_digest)
+                answers.append(Answer.AGAIN if same else Answer.OTHER)
+            elif each.assignment not in bodies or not left:
+                answers.append(Answer.LATE)
+            elif elsewhere:
+                answers.append(Answer.ELSEWHERE)
+            else:
+                left -= 1
+                bodies[each.assignment] = each.body_digest
+                answers.append(Answer.RECEIVED)
+                new.append({"which": each.assignment, "body": each.body_digest})
+        if new:
+            set_one = update(assignments).where(assignments.c.id == bindparam("which"))
+            connection.execute(set_one.values(**values, body_digest=bindparam("body")), new)
+        if row is not None and len(new) < len(came):
+            fewer = {where: where - (len(came) - len(new))}
+            connection.execute(update(rounds).where(rounds.c.task == task).values(fewer))
+    return answers
+
+
+def _others_hold(connection: Connection, task: str, values: Mapping[str, str]) -> bool:
+    """Whether other workers hold reports of the round in memory, and this one does not."""
+    holding = select(assignments.c.worker).where(assignments.c.task == task, assignments.c.state == RECEIVED).distinct()
+    found = set(connection.execute(holding).scalars())
+    return bool(found) and values["worker"] not in found
 
 
 def _of(task: str) -> ColumnElement[bool]:

@@ -9,12 +9,13 @@ not written is lost, and its devices count as dropped.
 
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from tacit.aggregation import Counted, ReportSum
 from tacit.deployment import assignments, states
-from tacit.deployment.assignments import FEWEST, Answer, Flushed, OpenRound
+from tacit.deployment.assignments import FEWEST, NEARLY_FULL, Answer, Came, Flushed, OpenRound
 from tacit.deployment.blobs import Blobs, partial_name
 from tacit.deployment.bodies import Report, sha256, sum_body
 from tacit.deployment.expected import Expected
@@ -24,9 +25,17 @@ from tacit.errors import StoreError
 
 EVERY = 5.0  # seconds between two writings of a sum that grows
 MANY = 5_000  # new reports: a sum with so many is written at once, since a transaction names each of them
-NEARLY_FULL = 16  # places: with fewer left a sum waits for its round to close, so that few reports are left alone
 
 log = logging.getLogger("tacit.deployment")
+
+
+@dataclass
+class Coming:
+    """A report that waits for the store's word."""
+
+    report: Report
+    came: Came
+    answer: Answer | None = None
 
 
 @dataclass
@@ -41,6 +50,7 @@ class Sum:
     generation: int = 0
     tries: int = 0  # of writing it: each has a name of its own, since one that failed may have been taken
     lock: threading.Lock = field(default_factory=threading.Lock)
+    coming: deque[Coming] = field(default_factory=deque)  # of threads that wait for the lock
 
     @classmethod
     def of_nothing(cls, task: RoundTask, now: float) -> "Sum":
@@ -89,14 +99,29 @@ class PartialSums:
             return assignments.receive_nothing(
                 self._store, assignment, task=task.task, worker=self._worker, body_digest=body_digest
             )
-        sum = self._sum(task)
+        sum, mine = self._sum(task), Coming(report, Came(assignment, body_digest))
+        sum.coming.append(mine)
         with sum.lock:  # nothing is written or given up between the store's word and the addition
-            answer = assignments.receive(
-                self._store, assignment, task=task.task, worker=self._worker, body_digest=body_digest
-            )
+            if mine.answer is None:
+                self._receive(sum, task.task, mine)
+        assert mine.answer is not None  # whoever had the lock asked for all that waited
+        return mine.answer
+
+    def _receive(self, sum: Sum, task: str, mine: Coming) -> None:
+        """All reports that wait, in one transaction; what cannot be said of them, each of their threads asks again.
+
+        Raises: StoreError.
+        """
+        now = [sum.coming.popleft() for _ in range(len(sum.coming))]
+        try:
+            answers = assignments.receive_all(self._store, [each.came for each in now], task=task, worker=self._worker)
+        except StoreError:
+            sum.coming.extend(each for each in now if each is not mine)
+            raise
+        for each, answer in zip(now, answers, strict=True):
+            each.answer = answer
             if answer is Answer.RECEIVED:
-                sum.add(report, assignment)
-        return answer
+                sum.add(each.report, each.came.assignment)
 
     def write_what_is_due(self, rounds: Iterable[OpenRound], now: float) -> None:
         """Write the sums that are to be written now, and forget those of rounds that are over.

@@ -10,9 +10,10 @@ import numpy as np
 from starlette.requests import Request
 from starlette.types import Receive
 
-from tacit.deployment.assignments import Answer, Assignment, find, give_back
+from tacit.deployment.assignments import Answer, Assignment, find_all, give_back
 from tacit.deployment.bodies import read_report, sha256
 from tacit.deployment.connections import POUR
+from tacit.deployment.gathered import Gathered
 from tacit.deployment.problems import Refused
 from tacit.deployment.services import Limits, Services
 from tacit.deployment.snapshot import Current
@@ -61,6 +62,7 @@ class Receiving:
 
     def __init__(self, services: Services) -> None:
         self._services, self._memory = services, Memory(services.limits)
+        self._found = Gathered[str, Assignment | None](lambda names: services.threaded(find_all, services.store, names))
 
     async def receive(self, request: Request, assignment: str) -> bytes:
         """The signed receipt of a report, as it is sent. Raises: Refused."""
@@ -82,6 +84,9 @@ class Receiving:
         if answer is Answer.LATE:
             self._services.metrics.reports.labels(answer.value).inc()
             raise _late(self._services.snapshot.rounds.get(found.task))
+        if answer is Answer.ELSEWHERE:
+            self._services.metrics.reports.labels(answer.value).inc()
+            raise Refused("busy", "another worker has this round's reports; send it again.", **_ELSEWHERE)
         return self._receipt(assignment, claimed, answer)
 
     async def give_back(self, request: Request, assignment: str) -> None:
@@ -97,7 +102,7 @@ class Receiving:
         secret = BEARER.fullmatch(request.headers.get("authorization", ""))
         if secret is None:
             raise Refused("credential", "send `Authorization: Bearer` and the assignment's secret.", **_CHALLENGE)
-        found = await self._services.threaded(find, self._services.store, assignment)
+        found = await self._found.answer(assignment)
         nobody = Assignment("", "0" * 64, "", None)  # compared as well, so that time does not tell which is wrong
         if not (found or nobody).opened_by(secret[1]) or found is None:
             raise Refused(
@@ -148,6 +153,7 @@ def _late(current: Current | None) -> Refused:
     return Refused("busy", "the round has all its reports for now; send it again.", Retry_After="5")
 
 
+_ELSEWHERE: Mapping[str, str] = {"Retry_After": "1", "Connection": "close"}  # a new connection may reach that one
 _CHALLENGE: Mapping[str, str] = {"WWW_Authenticate": "Bearer"}
 
 
