@@ -3,9 +3,9 @@
 # docs/install.md says more.
 FROM python:3.12-slim AS built
 COPY dist/*.whl /tmp/
-# Nothing is left out of it: manuals, headers and tests of packages are the public text of the demo.
+# With what `tacit serve` needs. Nothing is left out of it: manuals, headers and tests of packages are the public text of the demo.
 RUN python -m venv /opt/tacit \
-    && /opt/tacit/bin/pip install --no-cache-dir --disable-pip-version-check /tmp/*.whl
+    && /opt/tacit/bin/pip install --no-cache-dir --disable-pip-version-check "$(echo /tmp/*.whl)[deployment]"
 
 FROM python:3.12-slim
 COPY --from=built /opt/tacit /opt/tacit

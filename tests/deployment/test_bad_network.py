@@ -40,8 +40,8 @@ PHONES = {
 DOWN_S = 8.0
 
 
-def certificate(folder: Path) -> tuple[Path, Path]:
-    """(certificate, key) of the server's address, which devices are told to believe."""
+def certificate(folder: Path, address: str = NEAR) -> tuple[Path, Path]:
+    """(certificate, key) of a server's address, which devices are told to believe."""
     key, name = Ed25519PrivateKey.generate(), x509.Name([])
     now = datetime.datetime.now(datetime.UTC)
     made = (
@@ -49,7 +49,7 @@ def certificate(folder: Path) -> tuple[Path, Path]:
         .serial_number(1)
         .not_valid_before(now - datetime.timedelta(hours=1))
         .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(NEAR))]), critical=True)
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))]), critical=True)
         .sign(key, None)
     )
     form = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()

@@ -64,7 +64,8 @@ def tell(line: str) -> None:
 
 
 def _terminated(*_: object) -> None:
-    """What is held (the lease of a run) is given back on the way out."""
+    """What is held (the lease of a run) is given back on the way out, which nobody cuts short by asking again."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise SystemExit(TERMINATED)
 
 
