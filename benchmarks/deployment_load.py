@@ -6,7 +6,10 @@ idle          check-ins a second that are told when to come back, over kept conn
               workers, load generator included
 assignments   tasks given out a second, on SQLite and on PostgreSQL (a server of its own in a throw-away folder)
 round         a round of 500 devices of the 2.4 M network in the clear (each fetches 9.6 MB and sends 9.6 MB), beside
-              its floor: a bare asyncio server that sends and reads the same bytes and adds them up
+              its floor, network plus sum: a bare asyncio server without HTTP, TLS, store or digests that sends the same
+              bytes to as many connections, 16 at a time, reads as many and adds them up, and a bare client; a second
+              floor adds the CPU time of the protocol's three SHA-256 (of the model and the report by the device, of the
+              report by the server). A round's time has the devices' work in it: they have the same two cores
 encoded       the same round of integers
 sealed        the same round of sealed reports, with four keepers as processes: its reports sealed before it begins
               (so that the devices' CPU time is not in it), and sealed in it; both beside the round in the clear
@@ -50,6 +53,8 @@ ROWS = ("idle", "assignments", "round", "encoded", "sealed", "memory", "start", 
 TICKS = os.sysconf("SC_CLK_TCK")
 KEEPERS = 4
 SPARE = 4  # devices more than a round needs: the place of a report that was lost is another's
+# A process that plays 500 devices keeps the memory of one for the next, which each real one has of its own.
+KEPT_MEMORY = "glibc.malloc.mmap_threshold=1073741824:glibc.malloc.trim_threshold=4294967296:glibc.malloc.arena_max=1"
 DISTINCT = 1  # update for all devices of a round: drawing one each would take longer than the round
 
 
@@ -73,6 +78,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=ROWS, default=ROWS)
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--store", choices=("sqlite", "postgresql"), default="sqlite", help="of round and encoded")
     parser.add_argument("--peer-python", help="a Python that has flwr")
     parser.add_argument("--play", choices=tuple(PLAYED), help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -84,8 +90,8 @@ def main() -> None:
     rows: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {
         "idle": lambda: idle_rows(sizes),
         "assignments": lambda: assignment_rows(sizes, given.workers),
-        "round": lambda: round_rows(sizes, given.workers, encoded=False),
-        "encoded": lambda: round_rows(sizes, given.workers, encoded=True),
+        "round": lambda: round_rows(sizes, given.workers, given.store, encoded=False),
+        "encoded": lambda: round_rows(sizes, given.workers, given.store, encoded=True),
         "sealed": lambda: sealed_rows(sizes, given.workers),
         "memory": lambda: memory_rows(sizes, given.workers),
         "start": start_rows,
@@ -183,6 +189,23 @@ def serving(workers: int, *, store_url: str | None = None, keepers: int = 0) -> 
             stop.set()
             thread.join()
             store.close()
+
+
+@contextmanager
+def serving_on(store: str, workers: int) -> Iterator[Server | None]:
+    """The same on SQLite, or on a PostgreSQL in a throw-away folder; None where none is installed."""
+    from tests.deployment.stores import postgresql, postgresql_programs
+
+    with ExitStack() as stack:
+        if store == "sqlite":
+            yield stack.enter_context(serving(workers))
+        elif (programs := postgresql_programs()) is None:
+            yield None
+        else:
+            database = stack.enter_context(postgresql(programs))
+            server = stack.enter_context(serving(workers, store_url=database.new_database()))
+            server.database = int((database._folder / "data" / "postmaster.pid").read_text().split()[0])
+            yield server
 
 
 @dataclass
@@ -376,14 +399,10 @@ def assignment_rows(sizes: Sizes, workers: int) -> Iterator[dict[str, Any]]:
         time.sleep(0.5)  # workers look into the store
         found = loaded(server, sizes, kept=True, what="assignment")
         yield {"store": "SQLite", "workers": workers, "goal": 500, **found}
-    from tests.deployment.stores import postgresql, postgresql_programs
-
-    programs = postgresql_programs()
-    if programs is None:
-        yield {"store": "PostgreSQL", "left_out": "no PostgreSQL is installed"}
-        return
-    with postgresql(programs) as database, serving(workers, store_url=database.new_database()) as server:
-        server.database = int((database._folder / "data" / "postmaster.pid").read_text().split()[0])
+    with serving_on("postgresql", workers) as server:
+        if server is None:
+            yield {"store": "PostgreSQL", "left_out": "no PostgreSQL is installed"}
+            return
         server.open_round(most=10**6, parameters=1000)
         time.sleep(0.5)
         found = loaded(server, sizes, kept=True, what="assignment")
@@ -393,16 +412,21 @@ def assignment_rows(sizes: Sizes, workers: int) -> Iterator[dict[str, Any]]:
 # -- rounds ------------------------------------------------------------------------------------------------------------
 
 
-def round_rows(sizes: Sizes, workers: int, *, encoded: bool) -> Iterator[dict[str, Any]]:
+def round_rows(sizes: Sizes, workers: int, store: str, *, encoded: bool) -> Iterator[dict[str, Any]]:
     length = secure_updates(sizes.parameters, sizes.devices).length if encoded else sizes.parameters
     floor = floor_of(sizes.devices, sizes.parameters, length)
-    with serving(workers) as server:
-        found = one_round(server, sizes.devices, sizes.parameters, kind="encoded" if encoded else "plain")
-    said = {"devices": sizes.devices, "parameters": sizes.parameters, "report_bytes": 4 * length, "workers": workers}
+    with serving_on(store, workers) as server:
+        if server is None:
+            yield {"store": store, "left_out": "no PostgreSQL is installed"}
+            return
+        kind = "encoded" if encoded else "plain"
+        found = one_round(server, sizes.devices, sizes.parameters, kind=kind, prepared=True)
+    said = {"store": store, "workers": workers, "devices": sizes.devices, "parameters": sizes.parameters}
     digests = hashing(4 * sizes.parameters) + 2 * hashing(4 * length)  # a device of its model, both of the report
     hashed = floor["floor_cpu_s"] + sizes.devices * digests
     yield {
         **said,
+        "report_bytes": 4 * length,
         **found,
         **floor,
         "over_floor": round(found["wall_s"] / floor["floor_wall_s"], 2),
@@ -449,7 +473,8 @@ def one_round(
 ) -> dict[str, Any]:
     """From the first assignment to the bound sum: one that needs a report of every device.
 
-    kind: "plain", "encoded" or "sealed". prepared: whether reports are sealed before the round's time begins.
+    kind: "plain", "encoded" or "sealed". prepared: whether reports are drawn, encoded and sealed before the round's
+    time begins.
     """
     import jax.numpy as jnp
 
@@ -498,6 +523,7 @@ def one_round(
         "server_cpu_s": round(server_s, 2),
         **{f"{who}_cpu_s": round(seconds, 2) for who, seconds in spent.items()},
         "server_ms_a_report": round(1000 * server_s / devices, 2),
+        "device_ms_a_report": round(1000 * spent["swarm"] / devices, 2),
         "worker_peak_mb": [round(peak_of(pid)) for pid in server.workers],
     }
 
@@ -516,14 +542,17 @@ def swarm_of(server: Server, devices: int, at_once: int) -> "subprocess.Popen[st
     command += ["--operator-key", server.key.public, "--population", POPULATION, "--devices", str(devices)]
     command += ["--distinct", str(DISTINCT), "--arrive", "0", "--waits", "1", "--tasks", "1"]
     command += ["--at-once", str(at_once), "--json"]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    environment = {**os.environ, "GLIBC_TUNABLES": KEPT_MEMORY}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
 
 
 def prepared_swarm(server: Server, devices: int, at_once: int, opened: Any) -> "subprocess.Popen[str]":
-    """The same, which begin with their reports of this task sealed."""
-    swarm = subprocess.Popen(
-        [sys.executable, __file__, "--play", "prepared"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    """The same, which begin with their reports of this task drawn, and sealed where it is."""
+    command, environment = (
+        [sys.executable, __file__, "--play", "prepared"],
+        {**os.environ, "GLIBC_TUNABLES": KEPT_MEMORY},
     )
+    swarm = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
     told = {"url": server.url, "key": server.key.public, "devices": devices, "at_once": at_once}
     assert swarm.stdin is not None
     swarm.stdin.write(json.dumps({**told, "plan": server.plan.model_dump_json(), "task": opened.signed_task}) + "\n")
@@ -543,7 +572,8 @@ def prepared_devices(url: str, key: str, devices: int, at_once: int, plan: str, 
         Drawn(0, distinct=1),
     )
     report = drawn.report(0, plan_, task_, np.zeros(0, np.float32))
-    bodies = [body_of(plan_, task_, report, "", draw=os.urandom) for _ in range(devices)]
+    sealed = task_.sealed is not None
+    bodies = [body_of(plan_, task_, report, "", draw=os.urandom) for _ in range(devices)] if sealed else []
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     swarm = Swarm(
