@@ -82,10 +82,10 @@ class KilledAt:
         patch.setattr(self.store, "writing", self._writing)
         put, self._workers = Blobs.put, False
 
-        def counted(blobs: Blobs, name: str, content: bytes) -> None:
+        def counted(blobs: Blobs, name: str, content: bytes, **how: bool) -> None:
             if name.startswith(("partials", "sealed")):  # of workers
-                return put(blobs, name, content)
-            return self._stepped(lambda: put(blobs, name, content))
+                return put(blobs, name, content, **how)
+            return self._stepped(lambda: put(blobs, name, content, **how))
 
         patch.setattr(Blobs, "put", counted)
 

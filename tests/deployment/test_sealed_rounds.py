@@ -206,7 +206,7 @@ def test_a_keeper_killed_before_a_message_goes_on_to_the_sum(fleet: SealedFleet,
 
 
 def test_without_a_quorum_the_round_is_given_up_and_made_again_with_others(fleet: SealedFleet) -> None:
-    collector, wait = fleet.collector(replace(TIMES, attempts=1)), fleet.wait
+    collector, wait = fleet.collector(replace(TIMES, attempts=1, opening=30.0)), fleet.wait
 
     def away(seconds: float) -> None:
         wait(seconds)
@@ -230,6 +230,50 @@ def test_no_device_works_for_keepers_that_would_refuse(tmp_path: Path) -> None:
         with pytest.raises(TrainingError, match=r"2 of 2 keepers refuse.*no sum of fewer than 5 reports is opened"):
             fleet.collector().collect((), a_task(), seed=SEED)
         assert not fleet.attempts()
+
+
+def test_keepers_that_cannot_be_reached_are_waited_for_no_longer_than_devices(fleet: SealedFleet) -> None:
+    fleet.keepers[1].away = True
+    collector, began = fleet.collector(replace(TIMES, selecting=50.0, pause=10.0)), fleet.clock.now
+    with pytest.raises(
+        TrainingError, match=r"not opened.*2 are needed \(keeper 1: it is away.*See that the keepers run"
+    ):
+        collector.collect((), a_task(), seed=SEED)
+    assert 50.0 <= fleet.clock.now - began < 100.0 and not fleet.attempts()
+    fleet.keepers[1].away = False
+    got, _ = collector.collect((), a_task(), seed=SEED)
+    assert_sum_of(got, fleet.came[fleet.attempts()[0].task])
+
+
+@pytest.mark.parametrize("damage", ["gone", "another"])
+def test_a_report_that_a_power_cut_took_is_lost_and_its_place_anothers(fleet: SealedFleet, damage: str) -> None:
+    wait, taken = fleet.wait, list[str]()
+
+    def cut(seconds: float) -> None:
+        wait(seconds)
+        if not taken and (names := fleet.blobs.names("sealed")):
+            taken.append(names[0].rpartition("/")[2].partition("-")[0])  # its assignment
+            if damage == "another":
+                fleet.blobs.put(names[0], b"")
+            else:
+                fleet.blobs.delete(names[0])
+
+    collector = fleet.collector()
+    collector._wait = cut
+    got, _ = collector.collect((), a_task(), seed=SEED)
+    (attempt,) = fleet.attempts()
+    assert (attempt.lost, attempt.counted, got.reports) == (1, GOAL, GOAL)
+
+
+def test_blobs_that_came_after_their_round_was_over_are_swept(fleet: SealedFleet) -> None:
+    collector = fleet.collector()
+    collector.collect((), a_task(), seed=SEED)
+    collector.released(0)
+    late = fleet.attempts()[0].task
+    fleet.blobs.put(f"sealed/{late}/{'0' * 32}-{'0' * 64}", b"late")  # by a worker that was killed before it counted it
+    fleet.blobs.put(f"sealed/{'1' * 32}/{'0' * 32}-{'0' * 64}", b"of another run")
+    fleet.collector()
+    assert [name.split("/")[1] for name in fleet.blobs.names("sealed")] == ["1" * 32]
 
 
 def test_below_the_goal_no_keeper_is_asked_for_a_set(fleet: SealedFleet) -> None:

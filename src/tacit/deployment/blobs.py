@@ -69,14 +69,15 @@ class Blobs:
         except (OSError, BaseError) as error:
             raise InputError(f"--blobs {url} cannot be opened ({_first_line(error)}).") from error
 
-    def put(self, name: str, content: bytes) -> None:
-        """There whole, and on disk, when this returns; what was there by this name is replaced.
+    def put(self, name: str, content: bytes | memoryview, *, synced: bool = True) -> None:
+        """There whole when this returns, and what was there by this name is replaced.
 
-        Raises: StoreError (a full disk, say); what was there before is still there then.
+        synced: on disk too, so that it outlives a power cut and not only this process. Raises: StoreError (a full
+        disk, say); what was there before is still there then.
         """
         with self._complaints("written", name):
             obstore.put(self._store, name, content, use_multipart=False)  # type: ignore[arg-type]
-            if self._folder is not None:
+            if self._folder is not None and synced:
                 _sync(self._folder, name)
 
     def get(self, name: str, *, digest: str | None = None) -> bytes:

@@ -119,14 +119,14 @@ class Receiving:
         if sha256(plain) != claimed:
             raise Refused("malformed", "the body's SHA-256 is not what X-Content-SHA256 says; send it again.")
         if current.task.sealed is not None:
-            return self._spooled(bytes(plain), claimed, current.task.sealed, current.task.task, assignment)
+            return self._spooled(memoryview(plain), claimed, current.task.sealed, current.task.task, assignment)
         try:
             report = read_report(plain, current.expected, assignment)
         except InputError as error:
             raise Refused("refused", str(error)) from None
         return self._services.sums.take(report, current.task, assignment, claimed)
 
-    def _spooled(self, body: bytes, claimed: str, sealed: str, task: str, assignment: str) -> Answer:
+    def _spooled(self, body: memoryview, claimed: str, sealed: str, task: str, assignment: str) -> Answer:
         """Of a sealed report. Raises: Refused; StoreError."""
         from tacit.deployment import sealed_reports
 

@@ -1,11 +1,23 @@
 """What of a round's blobs may go, and when."""
 
+from collections.abc import Iterable
+
 from sqlalchemy import and_, select
 
 from tacit.deployment.blobs import Blobs, model_name
 from tacit.deployment.schema import rounds
 from tacit.deployment.states import ABANDONED, RELEASED, Attempt
 from tacit.deployment.store import Store
+
+PLACES = ("partials", "sealed", "totals")  # each has a folder for a task
+
+
+def sweep(store: Store, blobs: Blobs, attempts: Iterable[Attempt]) -> None:
+    """`remove_blobs` of those of these attempts of which there are any. Raises: StoreError."""
+    tasks = {name.split("/")[1] for place in PLACES for name in blobs.names(place)}
+    for each in attempts:
+        if each.task in tasks:
+            remove_blobs(store, blobs, each)
 
 
 def remove_blobs(store: Store, blobs: Blobs, attempt: Attempt) -> None:
@@ -20,7 +32,7 @@ def remove_blobs(store: Store, blobs: Blobs, attempt: Attempt) -> None:
         if state not in (RELEASED, ABANDONED):
             return
         wanted = connection.execute(select(rounds.c.task).where(going)).first() is not None
-    for place in ("partials", "sealed", "totals"):
+    for place in PLACES:
         for name in blobs.names(f"{place}/{attempt.task}"):
             blobs.delete(name)
     if not wanted:

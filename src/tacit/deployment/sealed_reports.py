@@ -1,7 +1,8 @@
 """Sealed reports: each is a blob until its round is over, and a quorum of keepers opens their sum, and no single one.
 
 A report is checked as far as that goes without opening it, written, and then counted, in this order: whoever was told
-that it was received is in the sum, whichever process dies.
+that it was received is in the sum, whichever process dies. A power cut may take some: they are lost then, and their
+places others'.
 """
 
 from functools import lru_cache
@@ -66,7 +67,7 @@ def most_bytes(sealed: str) -> int:
     return settings.body_bytes + len(settings.keepers) * (settings.box_bytes + BESIDE_A_BOX) + AROUND
 
 
-def check(body: bytes, sealed: str, private: bytes) -> None:
+def check(body: bytes | memoryview, sealed: str, private: bytes) -> None:
     """That it is whole, of this round, and signed by whoever made it. Raises: ProtocolError.
 
     private: the server's key of the attempt.
@@ -75,13 +76,15 @@ def check(body: bytes, sealed: str, private: bytes) -> None:
     check_report(settings, private, Report.from_bytes(body, round=settings.name))
 
 
-def spool(store: Store, blobs: Blobs, body: bytes, *, task: str, assignment: str, worker: str, digest: str) -> Answer:
+def spool(
+    store: Store, blobs: Blobs, body: bytes | memoryview, *, task: str, assignment: str, worker: str, digest: str
+) -> Answer:
     """Keep a report that was checked, and count it, once for its assignment.
 
     digest: its SHA-256. Raises: StoreError.
     """
     name = sealed_name(task, assignment, digest)
-    blobs.put(name, body)
+    blobs.put(name, body, synced=False)
     answer = assignments.count(store, assignment, task=task, worker=worker, body_digest=digest)
     if answer in (Answer.OTHER, Answer.LATE):
         blobs.delete(name)

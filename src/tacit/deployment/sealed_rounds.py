@@ -14,7 +14,7 @@ from typing import Protocol
 
 from tacit.deployment import states
 from tacit.deployment.blobs import Blobs, sealed_name
-from tacit.deployment.sealed_reports import spooled
+from tacit.deployment.sealed_reports import Spooled, spooled
 from tacit.deployment.states import Lease
 from tacit.deployment.store import Store
 from tacit.errors import ProtocolError, RoundAborted, StoreError
@@ -91,10 +91,9 @@ class SealedOpening:
             for each in spooled(self._store, self._task):
                 if each.assignment in self._added:
                     continue
-                body = self._blobs.get(sealed_name(self._task, *each), digest=each.body_digest)
                 try:
-                    deposits = self._server.receive(body)
-                except ProtocolError as error:  # a client's second: all else a worker has checked
+                    deposits = self._server.receive(self._body_of(each), checked=True)
+                except ProtocolError as error:  # a client's second, or it is gone: all else a worker has checked
                     log.warning("a sealed report is left out: %s", error)
                     states.discount(self._store, lease, self._task, each.assignment)
                     continue
@@ -103,6 +102,16 @@ class SealedOpening:
                 self._added.add(each.assignment)
         except StoreError as error:
             raise NotYet(str(error)) from error
+
+    def _body_of(self, each: Spooled) -> bytes:
+        """Raises: ProtocolError where it is gone, or not what was counted; StoreError where it may be read later."""
+        name = sealed_name(self._task, *each)
+        try:
+            return self._blobs.get(name, digest=each.body_digest)
+        except StoreError as error:
+            if error.__cause__ is not None and self._blobs.size(name) is not None:
+                raise
+            raise ProtocolError(f"it was lost after it was counted ({error})") from error
 
     def opened(self) -> Vector:
         """The sum (dimension,) uint32 of what was added; after the first call nothing more is.

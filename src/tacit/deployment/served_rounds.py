@@ -18,7 +18,7 @@ from tacit.deployment import assignments, states
 from tacit.deployment.blobs import Blobs, model_name, total_name
 from tacit.deployment.bodies import read_sum, sha256, sum_body
 from tacit.deployment.messages import Content, Plan, RoundTask, SignedTask, TrainingAsked, WordsAsked
-from tacit.deployment.round_blobs import remove_blobs
+from tacit.deployment.round_blobs import remove_blobs, sweep
 from tacit.deployment.round_sums import NoSum, summed
 from tacit.deployment.sealed_reports import new_round, settings_of
 from tacit.deployment.sealed_rounds import KeeperTransport, NotYet, SealedOpening, check_keepers
@@ -102,6 +102,7 @@ class ServedRounds:
                 "are known here; give the collector those of the plan."
             )
         self._served = Served(plan, lease)
+        sweep(self._store, self._blobs, states.attempts(self._store, plan.run))  # whoever was killed left some
 
     def sum_of(self, wanted: Wanted) -> Summed:
         """The bound sum of the round, which is opened if it has none.
@@ -130,7 +131,8 @@ class ServedRounds:
             if states.release(self._store, self._lease, attempt.task):
                 self._rests_until = self._store.now() + self._times.pause
                 log.info("round %d of '%s' is released", round, attempt.run)
-            remove_blobs(self._store, self._blobs, attempt)
+        for over in self._attempts(round) + self._attempts(round - 1):  # of that before, what came after its end
+            remove_blobs(self._store, self._blobs, over)
 
     # -- what is asked -----------------------------------------------------------------------------------------------
 
@@ -296,13 +298,14 @@ class ServedRounds:
     def _sealed(self, name: str, wanted: Wanted) -> SealedRound | None:
         """The settings of an attempt that a quorum of keepers takes; None where reports are not sealed.
 
-        Waits for keepers. Raises: TrainingError where too many refuse.
+        Waits for keepers as long as for devices. Raises: TrainingError where too many refuse, or too few answer.
         """
         plan, asked = self._now_serving.plan, wanted.asked
         if plan.aggregation.kind != "sealed":
             return None
         private, sizes = self._key.round_key(name), {"least": wanted.least, "most": wanted.goal}
         settings = new_round(plan, asked, private=private, seed=secrets.token_bytes(32), **sizes)
+        patience, since = self._times.selecting, self._store.now()
         while True:
             try:
                 check_keepers(self._keepers, settings)
@@ -310,6 +313,12 @@ class ServedRounds:
             except RoundAborted as error:
                 raise TrainingError(f"round {asked.round} is not opened: {error}") from None
             except NotYet as error:
+                if not since <= self._store.now() < since + patience:
+                    raise TrainingError(
+                        f"round {asked.round} is not opened: in {patience / 60:g} minutes {error} Nothing was asked of "
+                        "devices. See that the keepers run, and can be reached from here; then run the same command "
+                        "again."
+                    ) from None
                 log.warning("round %d of '%s' is not opened yet: %s", asked.round, plan.run, error)
                 self._wait(max(self._times.pause, self._times.poll))
 

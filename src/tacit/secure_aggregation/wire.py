@@ -172,7 +172,7 @@ class Message:
         return header(self.kind, self.round, self.version) + _fields_to_bytes(self)
 
     @classmethod
-    def from_bytes(cls, data: bytes, *, round: bytes | None = None) -> Self:
+    def from_bytes(cls, data: Buffer, *, round: bytes | None = None) -> Self:
         """Raises: ProtocolError unless these are the bytes of one such message (of this round, where it is given)."""
         kind, of_round = opened(data)
         if kind != cls.kind:
@@ -193,14 +193,14 @@ def header(kind: int, round: bytes, version: int = Message.version) -> bytes:
     return MAGIC + Number(2).to_bytes(version) + Number(2).to_bytes(kind) + round
 
 
-def opened(data: bytes) -> tuple[int, bytes]:
+def opened(data: Buffer) -> tuple[int, bytes]:
     """(kind, round) of a message. Raises: ProtocolError where it is none, or of a version that is not ours."""
     if len(data) < HEADER_BYTES or data[: len(MAGIC)] != MAGIC:
         raise ProtocolError("these bytes are no message of secure aggregation.")
     if (version := _version(data)) not in VERSIONS:
         raise ProtocolError(f"a message has version {version}; this program speaks {VERSIONS[0]} and {VERSIONS[1]}.")
     kind = int.from_bytes(data[len(MAGIC) + 2 : len(MAGIC) + 4], "little")
-    return kind, data[len(MAGIC) + 4 : HEADER_BYTES]
+    return kind, bytes(data[len(MAGIC) + 4 : HEADER_BYTES])
 
 
 def parsed(data: bytes, kinds: Sequence[type[Parsed]], *, round: bytes | None = None) -> Parsed:
@@ -212,7 +212,7 @@ def parsed(data: bytes, kinds: Sequence[type[Parsed]], *, round: bytes | None = 
     raise ProtocolError(f"a message has kind {kind}; only {', '.join(each.__name__ for each in kinds)} is due.")
 
 
-def _version(data: bytes) -> int:
+def _version(data: Buffer) -> int:
     return int.from_bytes(data[len(MAGIC) : len(MAGIC) + 2], "little")
 
 
