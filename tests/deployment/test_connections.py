@@ -103,3 +103,44 @@ def test_there_are_only_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
         return await whole(reader, writer)
 
     assert talk(exchange) == b""
+
+
+def test_who_says_no_goodbye_is_not_waited_for_once_all_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A transport as one of TLS is: closed when the other side says so, which an idle device does not."""
+    monkeypatch.setattr(connections, "GOODBYE_S", 0.001)
+    looked: list[int] = []
+
+    class Unanswered(asyncio.Transport):
+        left, closing, gone = 100, False, False
+
+        def close(self) -> None:
+            self.closing = True
+
+        def is_closing(self) -> bool:
+            return self.closing
+
+        def get_write_buffer_size(self) -> int:
+            looked.append(self.left)
+            assert not self.gone
+            self.left = max(0, self.left - 40)  # what the other side reads meanwhile
+            return looked[-1]
+
+        def abort(self) -> None:
+            self.gone = True
+            connection.connection_lost(None)
+
+    async def ends() -> None:
+        nonlocal connection
+        config = uvicorn.Config(app, http=Connection, ws="none", lifespan="off", log_config=None)
+        config.load()
+        connection = Connection(config, uvicorn.server.ServerState(), {})
+        transport = Unanswered()
+        connection.connection_made(transport)
+        connection.shutdown()
+        while not transport.gone:
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(0.01)
+
+    connection: Connection = None  # type: ignore[assignment]
+    asyncio.run(asyncio.wait_for(ends(), 30))
+    assert looked == [100, 60, 20, 0]

@@ -11,6 +11,7 @@ from tacit.deployment.pour import Pour
 from tacit.deployment.problems import MEDIA_TYPE, Refused
 
 HEAD_S = 15.0  # from a connection, or a request's first byte, to the end of its headers
+GOODBYE_S = 0.5  # that the other side of a connection has to close it, when the process ends
 MOST_HEAD = 1 << 14  # bytes of a request before its body
 MOST = 20_000  # connections of a process at a time
 POUR = "tacit.pour"  # ASGI extension of a request: has its body poured into a memoryview as long as Content-Length says
@@ -54,6 +55,22 @@ class Connection(HttpToolsProtocol):
         self._have_head()
         super().on_headers_complete()
         self.scope["extensions"] = {POUR: partial(self._pour, self.cycle)}  # type: ignore[dict-item]
+
+    def shutdown(self) -> None:
+        """uvicorn: the process ends."""
+        super().shutdown()
+        self.loop.call_later(GOODBYE_S, self._leave)
+
+    def _leave(self) -> None:
+        """Where all is sent, whoever does not say goodbye is not waited for: under TLS an idle device says it when it
+        looks at its connection again, and asyncio would wait 30 seconds for that.
+        """
+        if self not in self.connections:
+            return
+        if self.transport.is_closing() and not self.transport.get_write_buffer_size():
+            self.transport.abort()
+        else:
+            self.loop.call_later(GOODBYE_S, self._leave)
 
     def send_400_response(self, msg: str) -> None:
         """In the one shape of errors, and nothing more is read."""
