@@ -53,6 +53,21 @@ def of_extra(name: str, module: str | None = None) -> Any:
         ) from error
 
 
+class _WhenUsed:
+    """Stands for a module until something of it is asked for."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self._name), name)
+
+
+def when_used(module: str) -> Any:
+    """A module that is loaded by its first use: one that takes a tenth of a second, and most commands do without."""
+    return _WhenUsed(module)
+
+
 def has_extra(name: str) -> bool:
     """Whether what the extra brings is installed; it is looked for and not loaded."""
     return find_spec(EXTRAS[name].module) is not None

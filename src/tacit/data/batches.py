@@ -3,11 +3,15 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from tacit.errors import SourceError
+from tacit.extras import when_used
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+else:
+    pa = when_used("pyarrow")
 
 ROWS_AT_ONCE = 20_000  # a few megabytes of text
 KNOWN = (
@@ -21,7 +25,7 @@ class Batches:
     """Rows that can be read again and again."""
 
     schema: Any  # pyarrow.Schema
-    read: Callable[[], Iterator[pa.Table]]
+    read: Callable[[], Iterator["pa.Table"]]
 
 
 def holds_rows(value: object) -> bool:
@@ -46,7 +50,7 @@ def batches_of(rows: Any, where: str) -> Batches:
     return Batches(schema=table.schema, read=lambda: iter([table]))
 
 
-def _table(rows: Any) -> pa.Table:
+def _table(rows: Any) -> "pa.Table":
     if isinstance(rows, pa.Table):
         return rows
     if hasattr(rows, "__arrow_c_stream__") or hasattr(rows, "__arrow_c_array__") or isinstance(rows, Mapping):
@@ -69,7 +73,7 @@ def _is_rows(rows: Any) -> bool:
     return isinstance(next(iter(rows), None), Mapping)
 
 
-def _tables_of(rows: Any, where: str) -> Iterator[pa.Table]:
+def _tables_of(rows: Any, where: str) -> Iterator["pa.Table"]:
     if isinstance(rows, Iterator):
         raise SourceError(
             f"{where} is of the type {type(rows).__name__}, which can be read once, and text is read two or three "
@@ -81,13 +85,13 @@ def _tables_of(rows: Any, where: str) -> Iterator[pa.Table]:
         yield pa.table({name: [row.get(name) for row in some] for name in names})
 
 
-def _streamed(read: Callable[[], Iterator[pa.Table]], where: str) -> Batches:
+def _streamed(read: Callable[[], Iterator["pa.Table"]], where: str) -> Batches:
     """Columns are those of the first rows."""
     first = next(read(), None)
     if first is None:
         raise SourceError(f"{where} has no rows; give one that has.")
 
-    def tables() -> Iterator[pa.Table]:
+    def tables() -> Iterator["pa.Table"]:
         try:
             yield from read()
         except (pa.ArrowException, TypeError) as error:

@@ -1,14 +1,18 @@
 """Clients that a program already holds: a mapping from names to texts, a table, or rows that are streamed."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from tacit.data.batches import batches_of
 from tacit.data.clients import SPLITS, ClientText
 from tacit.data.tables import Columns, Part, RowsOfClients, columns_of, plain
 from tacit.errors import SourceError
+from tacit.extras import when_used
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+else:
+    pa = when_used("pyarrow")
 
 WAY_OUT = (
     "Needed are client_id, text and perhaps timestamp; rename one, or say which it is, TableOf(table, {column}=...). "
@@ -75,7 +79,7 @@ def _part(rows: Any, split: str | None, called: Columns) -> Part:
     renamed = pa.schema([pa.field(column, batches.schema.field(given).type) for column, given in names.items()])
     columns = columns_of(renamed, where)
 
-    def read(wanted: Mapping[str, Any]) -> Iterator[pa.Table]:
+    def read(wanted: Mapping[str, Any]) -> Iterator["pa.Table"]:
         for table in batches.read():
             if lost := [names[column] for column in wanted if names[column] not in table.column_names]:
                 raise SourceError(f"{where} loses its column {lost[0]!r} on the way; give rows that all have it.")

@@ -8,14 +8,19 @@ so are the files of a folder of such a name (`blogs.test`, `test`), where they s
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
-
-import pyarrow as pa
-import pyarrow.parquet as pq
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tacit.data.clients import SPLITS
 from tacit.data.tables import Columns, Part, RowsOfClients, as_list, columns_of, plain
 from tacit.errors import SourceError
+from tacit.extras import when_used
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+else:
+    pa = when_used("pyarrow")
+    pq = when_used("pyarrow.parquet")
 
 ROWS_AT_ONCE = 20_000  # a few megabytes of text; memory does not grow with the file
 AS_EVERYWHERE = Columns()
@@ -116,7 +121,7 @@ def _schema(path: Path) -> Any:
         raise _unreadable(path, error) from error
 
 
-def _read(path: Path, names: Mapping[str, str], columns: Mapping[str, Any]) -> Iterator[pa.Table]:
+def _read(path: Path, names: Mapping[str, str], columns: Mapping[str, Any]) -> Iterator["pa.Table"]:
     """These columns; names: what they are called in the file."""
     given = [names[column] for column in columns]
     try:

@@ -6,15 +6,21 @@ Rows that are grouped by client are streamed, part by part; others are sorted in
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tacit.data.clients import NO_TIME, ClientText
 from tacit.errors import SourceError
+from tacit.extras import when_used
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+else:
+    pa = when_used("pyarrow")
+    pc = when_used("pyarrow.compute")
 
 OFTEN_CALLED = {  # elsewhere; parts of names, the likelier first
     "client_id": ("author", "user", "client", "device", "person", "owner", "name"),
@@ -69,7 +75,7 @@ class Part:
     name: str  # the short form of `where`
     split: str | None
     columns: dict[str, Any]  # the type each is read as, by name
-    read: Callable[[dict[str, Any]], Iterator[pa.Table]]
+    read: Callable[[dict[str, Any]], Iterator["pa.Table"]]
 
 
 class RowsOfClients:
@@ -109,11 +115,11 @@ class RowsOfClients:
                 last = ids[-1] if ids else last
         return grouped, splits
 
-    def _tables(self) -> Iterator[pa.Table]:
+    def _tables(self) -> Iterator["pa.Table"]:
         for part in self._parts:
             yield from part.read(part.columns)
 
-    def _sorted_table(self) -> pa.Table:
+    def _sorted_table(self) -> "pa.Table":
         table = pa.concat_tables(list(self._tables()), promote_options="default")
         table = table.append_column("row", pa.array(np.arange(len(table))))  # keeps a client's rows in order
         return table.sort_by([("client_id", "ascending"), ("row", "ascending")])
@@ -155,7 +161,7 @@ def _can_be_text(given: Any) -> bool:
     return not pa.types.is_floating(given)
 
 
-def plain(table: pa.Table, columns: Iterable[str], where: str) -> pa.Table:
+def plain(table: "pa.Table", columns: Iterable[str], where: str) -> "pa.Table":
     """The columns with names and texts as strings and times as int64 seconds; SourceError for a row of nobody's."""
     for name in columns:
         column = table[name]
@@ -181,7 +187,7 @@ def as_list(column: Any, what: str, where: str | None) -> list[str | None]:
     return texts
 
 
-def _runs(tables: Iterable[pa.Table]) -> Iterator[tuple[str, pa.Table]]:
+def _runs(tables: Iterable["pa.Table"]) -> Iterator[tuple[str, "pa.Table"]]:
     """Tables cut where the client changes; a client that spans several tables is put together."""
     waiting: list[pa.Table] = []
     current: str | None = None
@@ -204,7 +210,7 @@ def _runs(tables: Iterable[pa.Table]) -> Iterator[tuple[str, pa.Table]]:
         yield str(current), pa.concat_tables(waiting)
 
 
-def _client(client_id: str, table: pa.Table, split: str | None) -> ClientText:
+def _client(client_id: str, table: "pa.Table", split: str | None) -> ClientText:
     texts = [text or "" for text in as_list(table["text"], f"text of client {client_id!r}", None)]
     if "timestamp" not in table.column_names:
         return ClientText(client_id=client_id, texts=texts, split=split)

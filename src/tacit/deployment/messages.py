@@ -5,11 +5,12 @@ ask (`after_s`). Every key is always there, null where it has no value, so that 
 what was received is the canonical form of what was meant. docs/protocol.md specifies each document.
 """
 
-from typing import Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from tacit.privacy.encoding import Encoding
+if TYPE_CHECKING:
+    from tacit.privacy.encoding import Encoding
 
 VERSION = 1  # of the protocol: of these documents and of the paths they are sent to
 MOST_CLIENTS = 10**9
@@ -41,7 +42,7 @@ Share: TypeAlias = Annotated[float, Field(gt=0, lt=1)]
 class Document(BaseModel):
     """One JSON object. `model_validate_json` parses it; a key too many, a value of another type are refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
 
 
 # -- the plan: what a run asks of a device, once and for all -----------------------------------------------------------
@@ -178,8 +179,10 @@ class EncodedSum(Document):
     length: Annotated[int, Field(ge=1, le=2 * MOST_PARAMETERS + 100)]  # words of a report
     threshold: Several
 
-    def encoding(self) -> Encoding:
+    def encoding(self) -> "Encoding":
         """The numbers alone. Raises: InputError for numbers that make no encoding."""
+        from tacit.privacy.encoding import Encoding  # loaded where something is encoded
+
         names = Encoding.__dataclass_fields__
         return Encoding(**{name: getattr(self, name) for name in names})
 

@@ -15,7 +15,7 @@ from tacit.deployment.plans import check_servable
 from tacit.deployment.served_rounds import ServedRounds
 from tacit.errors import InputError
 from tacit.files import PathLike, as_path
-from tacit.jobs.begin import open_cache
+from tacit.jobs.opened_cache import open_cache
 from tacit.jobs.train import train
 from tacit.jobs.training_run import begin
 from tacit.progress import Progress

@@ -9,8 +9,9 @@ from typing import Any
 
 from tacit.data import Cache
 from tacit.errors import CacheError, InputError, RunError
-from tacit.files import PathLike, as_path, check_folder
+from tacit.files import PathLike, check_folder
 from tacit.jobs.budget import Asked, entered, refuse_another
+from tacit.jobs.opened_cache import open_cache
 from tacit.keyboard.vocabulary import Vocabulary
 from tacit.progress import Progress, silent
 from tacit.records import first_difference
@@ -40,22 +41,6 @@ def cache_used(cache: Cache) -> CacheUsed:
         clients=cache.manifest.clients,
         cache_digest=cache.manifest.digest,
     )
-
-
-def open_cache(data: Cache | PathLike) -> Cache:
-    """The cache at a path; one that is open already as it is.
-
-    Raises: CacheError where there is none, with the command that makes it where shipped recipes name that very cache.
-    """
-    if isinstance(data, Cache):
-        return data
-    path = as_path("data", data)
-    if not path.exists():
-        from tacit.recipe.shipped_recipes import caches  # recipes are loaded where they are needed
-
-        if (command := caches().get(str(path))) is not None:
-            raise CacheError(f"there is no cache at {path} yet; `{command}` makes it.")
-    return Cache.open(path)
 
 
 def checked_cache(data: Cache | PathLike, *, progress: Progress = silent) -> Cache:

@@ -15,7 +15,8 @@ from tacit.data.tables import Columns
 from tacit.data.vocabulary_choice import MANUALS
 from tacit.errors import CacheError, InputError, SourceError, of_type
 from tacit.files import PathLike, as_path
-from tacit.jobs.begin import checked_cache, open_cache
+from tacit.jobs.begin import checked_cache
+from tacit.jobs.opened_cache import open_cache
 from tacit.keyboard.tokens import Tokenizer
 from tacit.keyboard.vocabulary import OOV, SPECIALS, Provenance, Vocabulary, count_words, most_frequent
 from tacit.progress import Progress, StageBegan, StageEnded, Warned, silent

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tacit.data import Cache
 from tacit.errors import InputError, conceivable, of_type
 from tacit.files import PathLike, as_path, check_file, write_whole
-from tacit.jobs.begin import open_cache
+from tacit.jobs.opened_cache import open_cache
 from tacit.jobs.readable import Readable
 from tacit.privacy.rounding import rounded_up
 from tacit.statements.statement import PROTECTIVE_EPSILON

@@ -201,7 +201,7 @@ def outlook(
     data, init: in place of the recipe's cache and first model. Raises: RecipeError, CacheError, AccountingError;
     InputError where the first model is none that training could begin from.
     """
-    from tacit.jobs.begin import open_cache
+    from tacit.jobs.opened_cache import open_cache
     from tacit.keyboard.model_folder import load_first_model
     from tacit.keyboard.vocabulary import Vocabulary
     from tacit.recipe import Recipe

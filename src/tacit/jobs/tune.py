@@ -16,8 +16,9 @@ from pathlib import Path
 from tacit.compute import Hardware
 from tacit.errors import InputError, RunError, TacitError, TrainingError, of_type
 from tacit.files import PathLike, as_path
-from tacit.jobs.begin import of_this_process, open_cache
+from tacit.jobs.begin import of_this_process
 from tacit.jobs.budget import settle
+from tacit.jobs.opened_cache import open_cache
 from tacit.jobs.tuning_result import FILES, TuningCost, TuningResult, write_tuning
 from tacit.planning.trial_recipes import (
     planned,

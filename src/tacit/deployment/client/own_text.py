@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tacit.errors import InputError, TaskRefused
 from tacit.evaluation.splits import TemporalSplit, Unsplit
 from tacit.files import PathLike
-from tacit.jobs.begin import open_cache
+from tacit.jobs.opened_cache import open_cache
 
 
 class OwnText:

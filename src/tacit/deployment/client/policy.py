@@ -7,16 +7,20 @@ import dataclasses
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NoReturn, Protocol, get_args
+from typing import TYPE_CHECKING, NoReturn, Protocol, get_args
 
 from tacit.deployment.client.doing import Price
 from tacit.deployment.client.eligibility import Eligibility
-from tacit.deployment.client.price import Priced
 from tacit.deployment.expected import ITEM_BYTES, Expected
 from tacit.deployment.messages import EncodedSum, Kind, MatrixFile, Plan, RoundTask
 from tacit.errors import InputError, TaskRefused
 from tacit.evaluation.splits import TemporalSplit
 from tacit.records import from_plain
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
+    from tacit.deployment.client.price import Priced
 
 FILE = "policy.toml"
 SUMS = ("plain", "encoded", "sealed")  # how reports are summed
@@ -100,7 +104,7 @@ class Policy:
             refuse(f"sums reports {plan.aggregation.kind}, and the policy allows {', '.join(self.aggregation)}")
         if priced.zcdp > self.largest_zcdp:
             refuse(f"costs zCDP {priced.zcdp:.4g}, above largest_zcdp={self.largest_zcdp:g}")
-        if isinstance(priced, Priced):
+        if self._is_training(priced):
             self._check_noise(priced, refuse)
         if privacy.report_goal < self.smallest_cohort:
             refuse(f"has cohorts of {privacy.report_goal}, below smallest_cohort={self.smallest_cohort}")
@@ -110,7 +114,13 @@ class Policy:
             refuse("lets a device come in every round (it has no separation), for which nothing is promised")
         self._check_keepers(plan, refuse)
 
-    def _check_noise(self, priced: Priced, refuse: Refuse) -> None:
+    @staticmethod
+    def _is_training(priced: Price) -> "TypeIs[Priced]":
+        from tacit.deployment.client.price import Priced  # what prices is loaded for the first task
+
+        return isinstance(priced, Priced)
+
+    def _check_noise(self, priced: "Priced", refuse: Refuse) -> None:
         """Of updates whose sums get noise."""
         privacy = priced.privacy
         if privacy.delta > self.largest_delta:
@@ -145,7 +155,7 @@ class Policy:
         kind = "sealed" if task.sealed is not None else "plain" if encoded is None else "encoded"
         if kind != plan.aggregation.kind:
             refuse(f"wants a {kind} report, and its plan {plan.aggregation.kind} ones", way_out=OPERATOR)
-        if isinstance(priced, Priced):
+        if self._is_training(priced):
             self._check_training(priced, task, refuse)
         if task.content.bytes > self.largest_model_mb * MEGABYTE:
             megabytes = task.content.bytes / MEGABYTE
@@ -155,7 +165,7 @@ class Policy:
             refuse(f"wants {report / MEGABYTE:.1f} MB, above largest_report_mb={self.largest_report_mb:g}")
         self._check_times(task, now, refuse)
 
-    def _check_training(self, priced: Priced, task: RoundTask, refuse: Refuse) -> None:
+    def _check_training(self, priced: "Priced", task: RoundTask, refuse: Refuse) -> None:
         """That the update is clipped, encoded and asked about as the plan reckons with."""
         asks = task.training
         if asks.clip_norm > priced.privacy.clip_norm and not priced.adapts:
@@ -204,7 +214,7 @@ def _refusal(what: str) -> Refuse:
     return refuse
 
 
-def _check_encoding(priced: Priced, encoded: EncodedSum, clip_norm: float, refuse: Refuse) -> None:
+def _check_encoding(priced: "Priced", encoded: EncodedSum, clip_norm: float, refuse: Refuse) -> None:
     """That an encoded update goes into a sum as large as the plan's, lengthened by no more than was reckoned with."""
     said = priced.plan.aggregation
     if encoded.threshold < said.threshold:

@@ -5,7 +5,7 @@ the first task came. `ByOnnx` (`onnx_training.py`) computes the same of reports 
 """
 
 import tomllib
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from tacit.deployment.bodies import Report, read_model
 from tacit.deployment.client.doing import SEED_BYTES, Draw, Fetch
 from tacit.deployment.client.own_text import OwnText
-from tacit.deployment.client.price import Priced, priced
 from tacit.deployment.messages import Plan, RoundTask
 from tacit.errors import InputError, TaskRefused
+
+if TYPE_CHECKING:
+    from tacit.deployment.client.price import Priced
 
 Reals = NDArray[np.float32]
 SHIPPED = ("cifg",)  # kinds of networks whose code is tacit's own; a plan may name a class of anybody's otherwise
@@ -43,13 +45,15 @@ class TrainingDoing:
     def __init__(self, trainer: Trainer, text: OwnText) -> None:
         self._trainer, self._text = trainer, text
 
-    def price(self, plan: Plan, fetch: Fetch) -> Priced:
+    def price(self, plan: Plan, fetch: Fetch) -> "Priced":
         """See Doing."""
         if plan.vocabulary != self._text.vocabulary:
             raise TaskRefused(
                 f"run {plan.run!r} has other words than the text of this device was cut into; import the text with its "
                 "vocabulary."
             )
+        from tacit.deployment.client.price import priced  # what it needs is loaded for the first task
+
         return priced(plan, fetch)
 
     def check(self, plan: Plan) -> None:
