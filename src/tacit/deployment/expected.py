@@ -83,27 +83,30 @@ def _of_training(task: RoundTask) -> Expected:
 
 
 def _of_words(task: RoundTask) -> Expected:
-    from tacit.deployment.questions import question_of  # whoever trains needs nothing of it
+    from tacit.deployment.questions import question_of, settings_of  # whoever trains needs nothing of it
 
-    most = task.words.reports.contributions
+    settings, domain = settings_of(task.words), question_of(task.words).domain
+    most = settings.contributions
     return Expected(
         tensor="words",
-        length=question_of(task.words).domain,
+        length=domain,
         largest=most,
         says=frozenset(),
         loss_bound=None,
         sealed=task.sealed,
-        check=partial(check_counts, most=most),
+        check=partial(check_counts, most=most, together=most * settings.randomizer_for(domain).most_supported),
     )
 
 
 EXPECTED: Mapping[str, Callable[[RoundTask], Expected]] = {"train": _of_training, "discover": _of_words}
 
 
-def check_counts(counts: NDArray[np.uint32], most: int) -> None:
-    """That no count is larger. Raises: InputError."""
+def check_counts(counts: NDArray[np.uint32], most: int, together: int) -> None:
+    """That no count is larger than `most`, and all of them no larger than `together`. Raises: InputError."""
     if int(counts.max(initial=0)) > most:
         raise InputError(f"a count of the report is beyond {most}.")
+    if (total := int(counts.sum(dtype=np.int64))) > together:
+        raise InputError(f"the report supports {total:,} answers in all, and {together:,} are the most that one can.")
 
 
 def check_words(words: NDArray[np.uint32], asks: TrainingAsked) -> None:

@@ -1,21 +1,25 @@
 """A run's plan, as devices get it: what its folder says that it promises, in one document that never changes."""
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from pydantic import BaseModel
 
 from tacit.deployment.matrix_files import check_affordable, matrix_file
-from tacit.deployment.messages import UNATTESTED, Aggregation, Plan, Separation, TrainingPrivacy
+from tacit.deployment.messages import UNATTESTED, Aggregation, LocalPrivacy, Plan, Separation, TrainingPrivacy
 from tacit.deployment.signing import code_digest
 from tacit.errors import InputError
+from tacit.jobs.discover import devices_of, vocabulary_digest
+from tacit.jobs.discover import settings_of as discovery_of
 from tacit.privacy.separation import DeviceSeparation
 from tacit.recipe import Recipe
 from tacit.recipe.deployment_section import DeploymentSection
 from tacit.runs import Run
 from tacit.runs.draft import SETTINGS
 from tacit.statements.accounts import matrix_of, trained
-from tacit.training import RoundPlan
+
+Enrolment: TypeAlias = Literal["none", "tokens"]
 
 
 def check_servable(recipe: Recipe) -> None:
@@ -31,8 +35,16 @@ def check_servable(recipe: Recipe) -> None:
         check_affordable(asked.mechanism.matrix, limits.rounds, min(bands, limits.rounds), limits)
 
 
-def plan_of(run: Run, enrolment: Literal["none", "tokens"] = "none") -> Plan:
-    """The plan of a training run for real devices. Raises: InputError where its recipe has no [deployment]."""
+def plan_of(run: Run, enrolment: Enrolment = "none") -> Plan:
+    """The plan of a run for real devices. Raises: InputError for a run that asks none."""
+    made = PLANS.get(run.kind)
+    if made is None:
+        raise InputError(f"'{run.path}' is a run of `tacit {run.kind}`, which asks no devices; give one that does.")
+    return made(run, enrolment)
+
+
+def _of_training(run: Run, enrolment: Enrolment) -> Plan:
+    """Raises: InputError where its recipe has no [deployment]."""
     recipe = Recipe.from_toml(run.settings, where=str(run.path / SETTINGS))
     if recipe.deployment is None:
         raise InputError(
@@ -64,18 +76,53 @@ def plan_of(run: Run, enrolment: Literal["none", "tokens"] = "none") -> Plan:
             max_participations=_most(kept, planned.rounds),
         ),
         separation=Separation(rounds=kept.rounds, timer_seconds=kept.timer_seconds, clock="start"),
-        aggregation=_aggregation(recipe.deployment, planned),
+        aggregation=aggregation_of(
+            recipe.deployment, "plain" if planned.secure is None else "encoded", threshold=planned.report_goal
+        ),
         vocabulary=metadata.data.vocabulary_sha256,
         attestation=UNATTESTED,
         enrolment=enrolment,
     )
 
 
-def _aggregation(section: DeploymentSection, planned: RoundPlan) -> Aggregation:
+def _of_words(run: Run, enrolment: Enrolment) -> Plan:
+    """What a device sends is priced as a whole: its reports' epsilons add up, and epsilon-DP is epsilon^2/2-zCDP (Bun &
+    Steinke 2016, arXiv:1605.02065, Proposition 1.4).
+    """
+    devices, settings = devices_of(run), discovery_of(run)
+    epsilon, least = settings.reports.user_epsilon, settings.fewest_users
+    return Plan(
+        version=1,
+        kind="discover",
+        population=devices.deployment.population,
+        run=devices.name,
+        recipe=run.settings,
+        code=code_digest(),
+        privacy=LocalPrivacy(
+            kind="local",
+            zcdp=epsilon**2 / 2,
+            local_epsilon=epsilon,
+            report_goal=least,
+            rounds=settings.groups,
+            max_participations=1,
+        ),
+        separation=Separation(rounds=settings.groups, timer_seconds=None, clock="start"),
+        aggregation=aggregation_of(devices.deployment, "plain", threshold=least),
+        vocabulary=vocabulary_digest(run),
+        attestation=UNATTESTED,
+        enrolment=enrolment,
+    )
+
+
+PLANS: Mapping[str, Callable[[Run, Enrolment], Plan]] = {"train": _of_training, "discover": _of_words}
+
+
+def aggregation_of(section: DeploymentSection, kind: Literal["plain", "encoded"], *, threshold: int) -> Aggregation:
+    """How reports are summed; where there are keepers they open sums. kind: without them."""
     keepers = section.named_keepers()
     return Aggregation(
-        kind="plain" if planned.secure is None else "sealed" if keepers else "encoded",
-        threshold=planned.report_goal,
+        kind="sealed" if keepers else kind,
+        threshold=threshold,
         keepers=tuple(each.identity for each in keepers),
         boxes=tuple(each.box for each in keepers),
         corrupt=section.corrupt_keepers if keepers else 0,

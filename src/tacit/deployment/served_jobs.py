@@ -13,6 +13,7 @@ from typing import ClassVar, Protocol, Self
 from tacit.deployment.collector import ServedCollector
 from tacit.deployment.plans import check_servable
 from tacit.deployment.served_rounds import ServedRounds
+from tacit.deployment.served_words import ServedWords
 from tacit.errors import InputError
 from tacit.files import PathLike, as_path
 from tacit.jobs.opened_cache import open_cache
@@ -118,7 +119,7 @@ class ServedTraining:
         train(self.recipe, out, collector=collector, progress=progress)
 
 
-JOBS: Mapping[str, type[ServedJob]] = {}  # by the first key of a file
+JOBS: Mapping[str, type[ServedJob]] = {"discover": ServedWords}  # by the first key of a file
 
 
 def job_of(text: str, *, where: str) -> ServedJob:

@@ -59,6 +59,15 @@ class Collector(Protocol):
         ...
 
 
+def tell_released(collector: Collector, group: int) -> None:
+    """What was output of the group's sum is kept; told again after a kill. Collectors that have no use for it have no
+    method.
+    """
+    told = getattr(collector, "released", None)
+    if told is not None:
+        told(group)
+
+
 @dataclass(frozen=True, kw_only=True)
 class UserGroups:
     """The users of a run, in groups one after another, so that one user's reports are all in one layer.

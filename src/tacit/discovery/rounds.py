@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tacit.discovery.collect import Collector, QuestionTask
+from tacit.discovery.collect import Collector, QuestionTask, tell_released
 from tacit.discovery.counting import WordCounts, count_words
 from tacit.discovery.question import PrefixQuestion, WordQuestion
 from tacit.discovery.settings import DiscoverySettings
@@ -92,6 +92,7 @@ def discover(
             )
             name = f"pass-{turn}-layer-{layer:02d}"
             done = _kept_layer(journal, name) or _ask(settings, collector, journal, name, question, turn, known)
+            tell_released(collector, _group(settings, turn, layer))
             layers.append(done)
             prefixes, found, users = done.grown.prefixes, found + done.words, users + done.release.users
             progress(Advanced(LAYERS, (turn - 1) * settings.depth + layer, _figures(done, users, len(found))))
@@ -133,7 +134,7 @@ def _ask(
     """One layer: fresh users, their votes, and what grows from them; it is kept when this returns."""
     sizes, before = settings.users_of_layers, question.layer - 1
     task = QuestionTask(
-        group=(turn - 1) * settings.depth + before,
+        group=_group(settings, turn, question.layer),
         question=question,
         settings=settings.reports,
         first_user=(turn - 1) * sum(sizes) + sum(sizes[:before]),
@@ -180,7 +181,13 @@ def _count(
         journal.write(COUNTING, release, {"votes": votes.tolist()})
     else:
         release, votes = kept[0], np.array(kept[1]["votes"], np.int64)
+    tell_released(collector, task.group)
     return count_words(votes, release.reports, task.settings.randomizer_for(task.question.domain))
+
+
+def _group(settings: DiscoverySettings, turn: int, layer: int) -> int:
+    """The number of the group that is asked about a layer; both from 1."""
+    return (turn - 1) * settings.depth + layer - 1
 
 
 def _asked(task: QuestionTask) -> dict[str, Any]:

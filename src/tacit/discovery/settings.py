@@ -43,6 +43,11 @@ class LocalReportSettings:
                 raise InputError(f"{given!r} is unknown; it must be one of {', '.join(known)}.")
         self.randomizer_for(2)  # refuses an epsilon that cannot be
 
+    @property
+    def user_epsilon(self) -> float:
+        """Local, of everything that one user sends: K reports of one epsilon each (basic composition)."""
+        return self.contributions * self.local_epsilon
+
     def randomizer_for(self, domain: int) -> Randomizer:
         """The local randomizer over so many possible answers."""
         return RANDOMIZERS[self.randomizer](domain, self.local_epsilon)
@@ -107,6 +112,16 @@ class DiscoverySettings:
             round(sum(shares[:at]) / sum(shares) * self.depth * self.users_per_layer) for at in range(self.depth + 1)
         ]
         return tuple(end - begin for begin, end in pairwise(ends))
+
+    @property
+    def fewest_users(self) -> int:
+        """Of any group."""
+        return min(*self.users_of_layers, self.counting_users or max(self.users_of_layers))
+
+    @property
+    def groups(self) -> int:
+        """How many groups of users there are at most, each asked one question."""
+        return self.passes * self.depth + (1 if self.counting_users else 0)
 
     @property
     def users(self) -> int:

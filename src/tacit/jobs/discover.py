@@ -8,7 +8,8 @@ import os
 import secrets
 import time
 import tomllib
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
 from types import NoneType
@@ -20,12 +21,13 @@ from tacit.data import Cache, Source, open_source
 from tacit.data.manifest import MANIFEST
 from tacit.data.sources import absolute
 from tacit.data.unknown_words import TypedWords, cached_typed_words, read_typed_words
-from tacit.discovery.collect import AtOnce, SecurelySummed, SimulatedCollector
+from tacit.discovery.collect import AtOnce, Collector, SecurelySummed, SimulatedCollector
 from tacit.discovery.rounds import discover as ask_all
 from tacit.discovery.settings import DiscoverySettings
 from tacit.errors import InputError, RunError, UnknownRelease, of_type
 from tacit.files import PathLike, as_path, sweep_drafts, write_whole
 from tacit.jobs import begin, budget
+from tacit.jobs.devices import KEYS, DevicesCollector, RealDevices, check_served
 from tacit.jobs.discovery_result import COLUMNS, DiscoveryResult
 from tacit.keyboard.vocabulary import SPECIALS, Vocabulary, count_words
 from tacit.privacy.delta import default_delta
@@ -36,6 +38,7 @@ from tacit.reports.page import FOR_READERS, ReportFiles, to_json
 from tacit.runs import Run, Step
 from tacit.runs.budget import PopulationBudget
 from tacit.runs.budget_book import Cost
+from tacit.runs.folder import NOBODY
 from tacit.runs.metadata import DiscoveryMetadata
 from tacit.statements import LocalReports
 from tacit.statements.run_facts import statement_of
@@ -44,62 +47,69 @@ WORDS = "words.csv"
 DIGESTS = ("vocabulary_sha256", "population_sha256")  # in settings.toml beside the settings
 
 
+@dataclass(frozen=True, kw_only=True)
+class _People:
+    """Who is asked: clients whose text is at hand, or real devices."""
+
+    clients: int  # of real devices about so many
+    typed: TypedWords | None
+    devices: RealDevices | None
+    asked_by: str | None  # the class of the devices' collector
+    data: str | None  # what names the clients from any folder; None where they stand in memory
+
+
 def discover(
-    data: str | Cache | Source | PathLike,
+    data: str | Cache | Source | PathLike | None,
     vocabulary: Vocabulary | PathLike,
     out: PathLike,
     settings: DiscoverySettings,
     *,
     delta: float | None = None,
     population: PathLike | None = None,
-    collector: type[SimulatedCollector] = AtOnce,
+    collector: type[SimulatedCollector] | DevicesCollector = AtOnce,
     progress: Progress = silent,
 ) -> DiscoveryResult:
     """Ask the training clients of `data` for words that `vocabulary` lacks, and leave a run folder at `out`.
 
-    data: a source, the line of text that names one, or a cache with a larger vocabulary. A run that is there and was
-    begun with the same arguments goes on; nobody is asked twice. delta: where the central epsilon is read, which is all
-    that it changes; left out, that of so many clients (`privacy.delta`). collector: how clients are asked; `OneByOne`
-    has each make its reports, as a device does, and gives sums of the same law as the quick `AtOnce`; settings with a
-    `secure_sum` are asked by `SecurelySummed`, whatever is named here. population: in whose budget the run is entered
-    first.
+    data: a source, the line of text that names one, or a cache with a larger vocabulary; None of real devices, whom a
+    collector of `tacit serve` asks. A run that is there and was begun with the same arguments goes on; nobody is asked
+    twice. delta: where the central epsilon is read, which is all that it changes; left out, that of so many clients
+    (`privacy.delta`). collector: how clients are asked; `OneByOne` has each make its reports, as a device does, and
+    gives sums of the same law as the quick `AtOnce`; settings with a `secure_sum` are asked by `SecurelySummed`,
+    whatever is named here. population: in whose budget the run is entered first.
 
     Raises: InputError, SourceError, CacheError, ParticipationError (too few clients), all before anything is written;
-    RunError where `out` was begun with other settings or is another thing.
+    RunError where `out` was begun with other settings or is another thing; what the collector raises.
     """
     of_type("settings", settings, DiscoverySettings)
-    of_type("delta", delta, Real, NoneType)
-    if delta is not None and not 0 < delta < 1:
-        raise InputError(f"--delta {delta:g} is not between 0 and 1; 1e-10 is usual.")
-    out = as_path("out", out)
-    known = vocabulary if isinstance(vocabulary, Vocabulary) else Vocabulary.load(as_path("vocabulary", vocabulary))
-    planned = planned_cost(settings, population)
-    if population is not None:
-        PopulationBudget.open(as_path("population", population))
-    _refuse_others(out, settings, known)  # all this before the clients are read
-    typed = typed_by(data, known, split="train", progress=progress)
-    settings.check_population(typed.clients)  # before there is a folder
-    for warning in _warnings(settings, typed):
+    known, place = _known(vocabulary), as_path("out", out)
+    people = _people(data, known, place, settings, delta, population, collector, progress)
+    for warning in _warnings(settings, people):
         progress(warning)
-    metadata = DiscoveryMetadata(
-        **begin.of_this_process(settings.seed),
-        assignment=secrets.randbits(62) if settings.seed is None else settings.seed,
-        delta=default_delta(typed.clients) if delta is None else delta,
-        population=typed.clients,
-        data=_place_of(data),
-        vocabulary=None if isinstance(vocabulary, Vocabulary) else str(Path(vocabulary).resolve()),
-        vocabulary_kind=known.provenance.kind,
-        vocabulary_description=known.provenance.description,
-    )
-    asked = settings_toml(settings, vocabulary_sha256=known.sha256, population_sha256=typed.sha256)
-    taken = budget.Asked.of(population, typed.clients, planned)
-    with begin.begin(out, asked, metadata, b"", asked=taken) as run, run.locked():
-        return _to_the_end(run, settings, typed, known, delta, collector, progress)
+    with _begun(people, vocabulary, known, place, settings, delta, population) as run, run.locked():
+        return _to_the_end(run, settings, people, known, delta, collector, progress)
+
+
+def begun(
+    vocabulary: Vocabulary | PathLike,
+    out: PathLike,
+    settings: DiscoverySettings,
+    collector: DevicesCollector,
+    *,
+    delta: float | None = None,
+    progress: Progress = silent,
+) -> Run:
+    """The run folder of `discover` with the same arguments, before a device is asked, or as it stands; raises as it."""
+    known, place = _known(vocabulary), as_path("out", out)
+    people = _people(None, known, place, settings, delta, None, collector, progress)
+    return _begun(people, vocabulary, known, place, settings, delta, None)
 
 
 def resume(run: Run, *, progress: Progress = silent) -> DiscoveryResult:
     """Go on with a run of words from what its folder says. Raises: InputError where it was given values, not places."""
     metadata, settings = metadata_of(run), settings_of(run)
+    if metadata.deployment is not None:
+        raise InputError(f"'{run.path}' asks real devices; start `tacit serve` with its file, which goes on with it.")
     if metadata.data is None or metadata.vocabulary is None:
         raise InputError(
             f"'{run.path}' was begun with clients or a vocabulary that stood in memory; go on with tacit.discover and "
@@ -119,8 +129,15 @@ def resume(run: Run, *, progress: Progress = silent) -> DiscoveryResult:
 def settings_of(run: Run) -> DiscoverySettings:
     """What the run was asked to do. Raises: InputError where it is of another kind, RunError where it is damaged."""
     metadata_of(run)
-    table = {name: value for name, value in tomllib.loads(run.settings).items() if name not in DIGESTS}
+    own = (*DIGESTS, *KEYS)
+    table = {name: value for name, value in tomllib.loads(run.settings).items() if name not in own}
     return from_plain(DiscoverySettings, table, error=RunError, where=f"the settings of '{run.path}'")
+
+
+def devices_of(run: Run) -> RealDevices:
+    """The real devices that the run asks. Raises: InputError where it asks none, or is of another kind."""
+    metadata_of(run)
+    return RealDevices.of(tomllib.loads(run.settings), where=f"the settings of '{run.path}'")
 
 
 def vocabulary_digest(run: Run) -> str:
@@ -159,7 +176,7 @@ def planned_cost(settings: DiscoverySettings, population: PathLike | None) -> Co
             f"users drawn with replacement are promised nothing, so there is nothing to enter in '{population}'; drop "
             "resample_users, or the population."
         )
-    return Cost(local_epsilon=settings.reports.local_epsilon * settings.reports.contributions)
+    return Cost(local_epsilon=settings.reports.user_epsilon)
 
 
 # -- steps of a run ----------------------------------------------------------------------------------------------------
@@ -168,8 +185,9 @@ def planned_cost(settings: DiscoverySettings, population: PathLike | None) -> Co
 class RunJournal:
     """The steps of a run folder: a layer is kept once its row is committed, which names its file and its release."""
 
-    def __init__(self, run: Run) -> None:
-        self._run = run
+    def __init__(self, run: Run, came: Callable[[], int] | None = None) -> None:
+        """came: how many devices without identities took part in the last step; None of clients, whom no log names."""
+        self._run, self._came = run, came
         self._steps = {step.file: step for step in run.steps()}
         self._began = time.perf_counter()
 
@@ -198,36 +216,51 @@ class RunJournal:
             digest=hashlib.sha256(content).hexdigest(),
             releases=(to_plain(release),),
         )
-        self._run.commit(step, seconds=now - self._began)
+        clients = NOBODY if self._came is None else self._came()
+        self._run.commit(step, clients=clients, seconds=now - self._began)
         self._began = now
 
 
 def _to_the_end(
     run: Run,
     settings: DiscoverySettings,
-    typed: TypedWords,
+    people: _People,
     known: Vocabulary,
     delta: float | None,
-    collector: type[SimulatedCollector],
+    collector: type[SimulatedCollector] | DevicesCollector,
     progress: Progress,
 ) -> DiscoveryResult:
     """Ask what is left to be asked, and write what was found."""
     sweep_drafts(run.path / "steps")
-    asked: dict[str, Any] = {
-        "typed": typed,
-        "assignment": metadata_of(run).assignment,
-        "resampled": settings.resample_users,
-        "seed": settings.seed,
-    }
-    devices = collector(**asked) if settings.secure_sum is None else SecurelySummed(**asked, secure=settings.secure_sum)
+    if isinstance(collector, type):
+        asking: Collector = _simulated(run, settings, people.typed, collector)
+        journal = RunJournal(run)
+    else:
+        asking, devices = collector, collector
+        journal = RunJournal(run, lambda: devices.came)
     budget.confirm(run)
-    found = ask_all(settings, devices, RunJournal(run), known=frozenset(known.words), progress=progress)
+    found = ask_all(settings, asking, journal, known=frozenset(known.words), progress=progress)
     budget.settle(run)
-    result = DiscoveryResult.of(Run.open(run.path), settings, found, typed, statement_of(run, delta))
+    result = DiscoveryResult.of(Run.open(run.path), settings, found, people.typed, statement_of(run, delta))
     report = _write(run.path, result)
     run.keep_files(*FOR_READERS, WORDS, RESULT)
     run.finish()
     return replace(result, report=report)
+
+
+def _simulated(
+    run: Run, settings: DiscoverySettings, typed: TypedWords | None, kind: type[SimulatedCollector]
+) -> SimulatedCollector:
+    """Clients whose text is at hand, asked as devices would be."""
+    assignment = metadata_of(run).assignment
+    assert typed is not None and assignment is not None  # `_people` and `_begun` saw to it
+    asked: dict[str, Any] = {
+        "typed": typed,
+        "assignment": assignment,
+        "resampled": settings.resample_users,
+        "seed": settings.seed,
+    }
+    return kind(**asked) if settings.secure_sum is None else SecurelySummed(**asked, secure=settings.secure_sum)
 
 
 def _write(folder: Path, result: DiscoveryResult) -> ReportFiles:
@@ -245,10 +278,85 @@ def _write(folder: Path, result: DiscoveryResult) -> ReportFiles:
 # -- before it begins --------------------------------------------------------------------------------------------------
 
 
-def settings_toml(settings: DiscoverySettings, *, vocabulary_sha256: str, population_sha256: str) -> str:
-    """The settings, and of which vocabulary and which clients they are."""
+def _known(vocabulary: Vocabulary | PathLike) -> Vocabulary:
+    return vocabulary if isinstance(vocabulary, Vocabulary) else Vocabulary.load(as_path("vocabulary", vocabulary))
+
+
+def _people(
+    data: str | Cache | Source | PathLike | None,
+    known: Vocabulary,
+    out: Path,
+    settings: DiscoverySettings,
+    delta: float | None,
+    population: PathLike | None,
+    collector: type[SimulatedCollector] | DevicesCollector,
+    progress: Progress,
+) -> _People:
+    """Who is to be asked, once everything that can be refused before was. Raises: as `discover`."""
+    of_type("delta", delta, Real, NoneType)
+    if delta is not None and not 0 < delta < 1:
+        raise InputError(f"--delta {delta:g} is not between 0 and 1; 1e-10 is usual.")
+    planned_cost(settings, population)
+    if population is not None:
+        PopulationBudget.open(as_path("population", population))
+    devices, kind = (None, None) if isinstance(collector, type) else (collector.devices, type(collector))
+    _refuse_others(out, settings, known, devices)  # before clients are read
+    if data is None and devices is not None and kind is not None:
+        check_served(settings)
+        by = f"{kind.__module__}.{kind.__qualname__}"
+        people = _People(clients=devices.deployment.devices, typed=None, devices=devices, asked_by=by, data=None)
+    elif data is not None and devices is None:
+        typed = typed_by(data, known, split="train", progress=progress)
+        people = _People(clients=typed.clients, typed=typed, devices=None, asked_by=None, data=_place_of(data))
+    else:
+        raise InputError(
+            "clients of a source or a cache are asked by a kind of SimulatedCollector, and real devices, for whom data "
+            "is None, by the collector of a server: start `tacit serve` with a file of kind 'discover'."
+        )
+    settings.check_population(people.clients)  # before there is a folder
+    return people
+
+
+def _begun(
+    people: _People,
+    vocabulary: Vocabulary | PathLike,
+    known: Vocabulary,
+    out: Path,
+    settings: DiscoverySettings,
+    delta: float | None,
+    population: PathLike | None,
+) -> Run:
+    """The open run folder, new or as it stands. Raises: RunError; BudgetError."""
+    drawn = secrets.randbits(62) if settings.seed is None else settings.seed
+    metadata = DiscoveryMetadata(
+        **begin.of_this_process(settings.seed),
+        assignment=drawn if people.devices is None else None,
+        delta=default_delta(people.clients) if delta is None else delta,
+        population=people.clients,
+        data=people.data,
+        vocabulary=None if isinstance(vocabulary, Vocabulary) else str(Path(vocabulary).resolve()),
+        vocabulary_kind=known.provenance.kind,
+        vocabulary_description=known.provenance.description,
+        deployment=None if people.devices is None else people.devices.used(settings.groups),
+        asked_by=people.asked_by,
+    )
+    text = None if people.typed is None else people.typed.sha256
+    asked = settings_toml(settings, known.sha256, population_sha256=text, devices=people.devices)
+    taken = budget.Asked.of(population, people.clients, planned_cost(settings, population))
+    return begin.begin(out, asked, metadata, b"", asked=taken)
+
+
+def settings_toml(
+    settings: DiscoverySettings,
+    vocabulary_sha256: str,
+    *,
+    population_sha256: str | None = None,
+    devices: RealDevices | None = None,
+) -> str:
+    """The settings, and of which vocabulary and which clients or devices they are."""
     digests = dict(zip(DIGESTS, (vocabulary_sha256, population_sha256), strict=True))
-    return tomli_w.dumps({**digests, **_given(to_plain(settings))})
+    who = {} if devices is None else devices.to_plain()
+    return tomli_w.dumps(_given({**digests, **who, **to_plain(settings)}))
 
 
 def _given(table: dict[str, Any]) -> dict[str, Any]:
@@ -256,23 +364,23 @@ def _given(table: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in table.items() if value is not None}
 
 
-def _refuse_others(out: Path, settings: DiscoverySettings, known: Vocabulary) -> None:
+def _refuse_others(out: Path, settings: DiscoverySettings, known: Vocabulary, devices: RealDevices | None) -> None:
     """RunError where `out` cannot be a run of these settings, as far as they are known before the clients are read."""
     if not (out / "run.db").is_file():
         begin.check_place(out)
         return
     with Run.open(out) as run:
-        population = str(tomllib.loads(run.settings).get("population_sha256", ""))
-        asked = settings_toml(settings, vocabulary_sha256=known.sha256, population_sha256=population)
+        population = tomllib.loads(run.settings).get("population_sha256")
+        asked = settings_toml(settings, known.sha256, population_sha256=population, devices=devices)
         begin.refuse_others(run, DiscoveryMetadata.kind, asked)
 
 
-def _warnings(settings: DiscoverySettings, typed: TypedWords) -> list[Warned]:
+def _warnings(settings: DiscoverySettings, people: _People) -> list[Warned]:
     """What makes this a simulation, before anything is asked."""
     warnings = []
     if settings.resample_users:
         message = (
-            f"SIMULATED POPULATION: {settings.users:,} users with the texts of {typed.clients:,} clients, drawn with "
+            f"SIMULATED POPULATION: {settings.users:,} users with the texts of {people.clients:,} clients, drawn with "
             "replacement; nothing is promised to those clients."
         )
         warnings.append(Warned("simulated-population", message))

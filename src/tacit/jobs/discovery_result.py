@@ -87,7 +87,7 @@ class DiscoveryResult(Readable):
     """The words in the order found, what they cost, and the run folder that says so.
 
     coverage: the estimated share of contributed unknown words that the found ones cover, at `confidence`; None where
-    nobody counted, or counting said nothing but noise. `simulation` is what no server could know.
+    nobody counted, or counting said nothing but noise. `simulation` is what no server could know, None of real devices.
     """
 
     run: Run
@@ -95,13 +95,13 @@ class DiscoveryResult(Readable):
     words: tuple[DiscoveredWord, ...] = field(repr=False)  # thousands
     coverage: Estimate | None
     confidence: float | None
-    simulation: SimulationFigures
+    simulation: SimulationFigures | None
     statement: Statement = field(repr=False)
     report: ReportFiles | None
 
     @classmethod
     def of(
-        cls, run: Run, settings: DiscoverySettings, found: Discovery, typed: TypedWords, statement: Statement
+        cls, run: Run, settings: DiscoverySettings, found: Discovery, typed: TypedWords | None, statement: Statement
     ) -> "DiscoveryResult":
         """Of a run all of whose layers are done."""
         counts = found.counts
@@ -126,7 +126,7 @@ class DiscoveryResult(Readable):
             ),
             coverage=counts.coverage if counts else None,
             confidence=counts.confidence if counts else None,
-            simulation=SimulationFigures.of(settings, found.words, typed),
+            simulation=None if typed is None else SimulationFigures.of(settings, found.words, typed),
             statement=statement,
             report=None,
         )
@@ -155,7 +155,7 @@ class DiscoveryResult(Readable):
             "confidence": self.confidence,
             "guarantee": self.statement.figures["guarantee"],
             "anonymity": self.statement.figures["anonymity"],
-            "simulation": to_plain(self.simulation),
+            "simulation": None if self.simulation is None else to_plain(self.simulation),
         }
 
     def blocks(self) -> list[Block]:

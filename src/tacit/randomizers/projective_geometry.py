@@ -141,6 +141,11 @@ class ProjectiveGeometryResponse(Randomizer):
         return geometry_for(self.domain, self.epsilon)
 
     @property
+    def most_supported(self) -> int:
+        """The points of a hyperplane, as far as they are in the domain."""
+        return min(self.geometry.in_hyperplane, self.domain)
+
+    @property
     def lie(self) -> float:
         """The probability that the own value is not supported, 1 - p without its rounding error."""
         return support_probabilities(self.geometry, self.epsilon)[0]

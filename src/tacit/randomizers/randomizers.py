@@ -53,6 +53,11 @@ class Randomizer(ABC):
         """The probability that a report supports any one given other value."""
 
     @property
+    def most_supported(self) -> int:
+        """How many values a report supports, at most: so far one that was made up moves all votes together."""
+        return self.domain
+
+    @property
     @abstractmethod
     def bits(self) -> float:
         """Bits of one report as `encode` represents it, without framing."""
@@ -137,6 +142,11 @@ class SubsetSelection(Randomizer):
     def size(self) -> int:
         """How many values a report names."""
         return self._numbers.size
+
+    @property
+    def most_supported(self) -> int:
+        """As many as a report names."""
+        return self.size
 
     @property
     def lie(self) -> float:
@@ -227,6 +237,11 @@ class KaryRandomizedResponse(Randomizer):
     """
 
     name = "k-ary"
+
+    @property
+    def most_supported(self) -> int:
+        """One."""
+        return 1
 
     @property
     def lie(self) -> float:

@@ -197,12 +197,7 @@ def of_discovery(record: Mapping[str, Any]) -> list[Block]:
             f"  coverage   {coverage['value']:.1%} ({coverage['low']:.1%} to {coverage['high']:.1%}) of the unknown "
             f"words that users contribute, estimated from {record['counting_users']:,} others"
         )
-    lines.append(
-        f"  simulation {truth['coverage']:.1%} of all unknown words typed (at most {truth['largest_coverage']:.1%} by "
-        f"any {record['words']:,} words); {truth['words_nobody_typed']:,} words that nobody typed"
-    )
-    left_out = truth["words_left_out"].items()
-    lines += [f"  left out   {count:,} words typed that are {name}" for name, count in left_out if count]
+    lines += [] if truth is None else _of_simulated_words(truth, record["words"])
     for level, condition in (
         ("local", ""),
         ("central", f" at delta {guarantee['central_delta']:g}, if nobody sees reports before they are summed"),
@@ -216,6 +211,16 @@ def of_discovery(record: Mapping[str, Any]) -> list[Block]:
         else "  anonymity  none was asked for: rare words can be output"
     )
     return [Paragraph(line) for line in (*lines, *(f"  {record['run']}/{name}" for name in FOUND))]
+
+
+def _of_simulated_words(truth: Mapping[str, Any], words: int) -> list[str]:
+    """What no server of real devices would know."""
+    left_out = truth["words_left_out"].items()
+    return [
+        f"  simulation {truth['coverage']:.1%} of all unknown words typed (at most {truth['largest_coverage']:.1%} by "
+        f"any {words:,} words); {truth['words_nobody_typed']:,} words that nobody typed",
+        *(f"  left out   {count:,} words typed that are {name}" for name, count in left_out if count),
+    ]
 
 
 FOUND = ("words.csv", "simulation/report.html", "report/statement.md")

@@ -79,7 +79,8 @@ def write_pages(
 
 def page(figures: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], statement: Statement) -> Page:
     """Everything; `figures` are those of result.json, `rows` the words in the order found, as in words.csv."""
-    simulated = [*simulation_blocks(EXACT), Table(_simulated(figures["simulation"]))]
+    known = figures["simulation"]
+    simulated = [] if known is None else [*simulation_blocks(EXACT), Table(_simulated(known))]
     return Page(
         kind=KIND,
         title=f"{figures['words']:,} new words",

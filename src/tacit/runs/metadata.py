@@ -116,13 +116,15 @@ class DiscoveryMetadata(Metadata):
     """Of a run of `tacit.discover`."""
 
     kind: ClassVar[str] = "discover"
-    assignment: int  # decides who is asked in which layer
+    assignment: int | None  # decides who is asked in which layer; None: whoever comes first
     delta: float  # where the central epsilon is read
     population: int  # clients
     data: str | None  # where they are read from; None where they stood in memory
     vocabulary: str | None  # the file of the words that devices know; None where they stood in memory
     vocabulary_kind: str  # and where they come from
     vocabulary_description: str
+    deployment: DeploymentUsed | None = None  # real devices; None: clients whose text is at hand
+    asked_by: str | None = None  # the class of their collector
 
 
 @dataclass(frozen=True, kw_only=True)

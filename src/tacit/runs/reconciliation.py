@@ -16,7 +16,7 @@ from tacit.runs.draft import STEPS
 from tacit.runs.entries import Step
 from tacit.runs.folder import Run
 from tacit.runs.journal import RESTORE
-from tacit.runs.metadata import AskingMetadata, SecureSumUsed, TrainingMetadata
+from tacit.runs.metadata import AskingMetadata, DiscoveryMetadata, SecureSumUsed, TrainingMetadata
 
 FEW = 50_000_000  # clients of which a table is kept by number
 NEVER = np.iinfo(np.int64).min // 2  # when a client took part that never did
@@ -70,7 +70,7 @@ def _of_step(run: Run, step: Step, participants: int) -> str | None:
             return complaint
         if isinstance(run.metadata, TrainingMetadata) and (complaint := _of_secure_sum(each, run.metadata.secure)):
             return complaint
-    asked = isinstance(run.metadata, AskingMetadata)
+    asked = isinstance(run.metadata, AskingMetadata) or (isinstance(run.metadata, DiscoveryMetadata) and _deployed(run))
     users = sum(_whole(each, "users") for each in step.releases)
     if asked and not sums and (users > participants if _deployed(run) else users != participants):
         return f"has reports of {users:,} devices and {participants:,} participations"

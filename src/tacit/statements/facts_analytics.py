@@ -64,6 +64,7 @@ class DiscoveryFacts:
     releases: tuple[LocalReports, ...]
     seal: str | None = None
     budget: PopulationSpent | None = None
+    on_devices: bool = False  # real ones, about `population` of them, that come when they may
 
     def __post_init__(self) -> None:
         check_key_source(self.key_source)

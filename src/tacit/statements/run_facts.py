@@ -253,10 +253,23 @@ def discovery_facts(run: Run, delta: float | None = None) -> DiscoveryFacts:
         anonymity=None if anonymity is None else Anonymity(k=anonymity["k"], delta=anonymity["delta"]),
         vocabulary_kind=metadata.vocabulary_kind,
         vocabulary_description=metadata.vocabulary_description,
-        aggregation=_summed(asked.get("secure_sum")),
-        looked_at=("the figures under 'simulation' in result.json, counted in the clients' own text",),
+        aggregation=_voted(run, metadata, asked.get("secure_sum")),
+        looked_at=(
+            ("the figures under 'simulation' in result.json, counted in the clients' own text",)
+            if metadata.deployment is None
+            else text_devices.LOOKED_AT_OF_COUNTS
+        ),
+        on_devices=metadata.deployment is not None,
         verify_command=f"tacit verify {shlex.quote(str(_published_path(run) / 'report' / 'statement.json'))}",
     )
+
+
+def _voted(run: Run, asked: DiscoveryMetadata, secure: Mapping[str, Any] | None) -> str:
+    """Who adds up the reports of a group."""
+    if asked.deployment is None or asked.asked_by is None:
+        return _summed(secure)
+    logged = text_devices.logged(run.notes.get(text_devices.LOGGED))
+    return text_devices.voted(asked.asked_by, asked.deployment) + logged
 
 
 def _summed(secure: Mapping[str, Any] | None) -> str:

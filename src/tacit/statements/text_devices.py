@@ -99,6 +99,26 @@ LOOKED_AT_OF_COUNTS = (
 )
 
 
+def voted(collector: str, used: DeploymentUsed) -> str:
+    """Who adds up the votes of reports that devices randomised."""
+    if not collector.startswith(OURS):
+        return (
+            f"by a collector that is no part of this software ({collector}); that a group's sum has what so many "
+            "devices reported, each once, is its promise and the devices'"
+        )
+    liar = (
+        "votes once for as many answers as an honest one does, and for whichever it likes"
+        if not used.keepers
+        else "moves votes as far as it likes, since nobody sees its report"
+    )
+    return (
+        f"by the server of this software ({collector}); a device sends how many of its reports support each answer, "
+        f"once in the run. {_seen_by_the_server(used)}. A device that sends what it did not draw {liar}, so that "
+        "counts, and the anonymity below, hold as far as devices report honestly; it takes nothing from the local "
+        "guarantee of the others"
+    )
+
+
 def _seen_by_the_server(used: DeploymentUsed) -> str:
     if used.keepers:
         return _sealed(used)

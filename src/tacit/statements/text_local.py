@@ -20,17 +20,32 @@ def setting(facts: DiscoveryFacts) -> str:
 
 
 def accesses(facts: DiscoveryFacts) -> str:
-    users = "users drawn from" if facts.resampled else "users of a population of"
     return "\n\n".join(
         [
-            f"The guarantee applies to the words typed by {facts.users:,} {users} {facts.population:,} "
-            "clients, in one discovery. Each user is asked one question, once.",
+            _who(facts),
             "Words of the vocabulary that the devices have are never reported. Vocabulary "
             f"({facts.vocabulary_kind}): {facts.vocabulary_description}.",
             "Trying settings on the same clients is not part of the discovery and has no guarantee.",
             "Looked at without any guarantee: " + ("; ".join(facts.looked_at) or "nothing else") + ".",
             *([facts.budget.sentence()] if facts.budget else []),
         ]
+    )
+
+
+def _who(facts: DiscoveryFacts) -> str:
+    """Whose words, and who sees to it that nobody is asked twice."""
+    if facts.on_devices:
+        return (
+            f"The guarantee applies to the words typed on {facts.users:,} devices of a population of about "
+            f"{facts.population:,}, which have no identities, in one discovery. A device answers one question of it, "
+            "once, and sees to that by its own record; who is asked which is who comes first. It applies as well to "
+            "devices whose group gave no sum and was asked again of others: what they sent is in no sum, and they have "
+            "answered."
+        )
+    users = "users drawn from" if facts.resampled else "users of a population of"
+    return (
+        f"The guarantee applies to the words typed by {facts.users:,} {users} {facts.population:,} "
+        "clients, in one discovery. Each user is asked one question, once."
     )
 
 
@@ -71,7 +86,12 @@ def assumptions(facts: DiscoveryFacts) -> list[str]:
     return [
         *ASSUMPTIONS.values(),
         f"Randomness of the devices came from: {facts.key_source}.",
-        f"The {len(sizes):,} groups have {users} users each, by the ledger, which shows each user in one group.",
+        f"The {len(sizes):,} groups have {users} users each, by the ledger, "
+        + (
+            "and that no device is in two its own record sees to."
+            if facts.on_devices
+            else "which shows each user in one group."
+        ),
     ]
 
 

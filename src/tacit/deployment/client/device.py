@@ -34,6 +34,7 @@ from tacit.deployment.client.tokens import checked_in
 from tacit.deployment.client.training import ByJax, Trainer, TrainingDoing
 from tacit.deployment.client.transport import Connection, Server, connected
 from tacit.deployment.client.turn import LATER, LONGEST, SOON, Turn, What, later
+from tacit.deployment.client.words import WordsDoing
 from tacit.deployment.log_entries import plan_entry
 from tacit.deployment.messages import (
     VERSION,
@@ -305,6 +306,11 @@ class Device:
         )
 
 
+def doings_of(text: OwnText, trainer: Trainer) -> dict[str, Doing]:
+    """Every kind of tasks that a device of this text can do."""
+    return {"train": TrainingDoing(trainer, text), "discover": WordsDoing(text)}
+
+
 def device(
     server: str,
     data: PathLike,
@@ -364,7 +370,7 @@ def device(
             connection=connection,
             record=record,
             policy=rules,
-            doings={"train": TrainingDoing(trainer, text)},
+            doings=doings_of(text, trainer),
             population=population,
             probes=asked,
             machine=machine,

@@ -4,6 +4,8 @@ A client of a cache stands for the device. What the owner's policy keeps to judg
 training: sentences are numbered without it.
 """
 
+from collections.abc import Container
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -46,6 +48,19 @@ class OwnText:
             )
         if not len(self._rows):
             raise TaskRefused("no text of this device is older than the policy's split, so none may be trained on.")
+
+    def unknown_words(self, known: Container[str]) -> dict[str, int]:
+        """How often each word was typed that is not known and that the cache's own vocabulary spells, in what may be
+        trained on.
+        """
+        from tacit.keyboard.vocabulary import SPECIALS, Vocabulary  # loaded where words are asked for
+
+        words = [None] * SPECIALS + list(Vocabulary.from_json(self._cache.vocabulary_json).words)
+        ids, lengths = self._cache.sentences(self.client)
+        allowed = np.isin(np.repeat(np.arange(len(lengths)), lengths), self._rows)
+        found, times = np.unique(ids[allowed], return_counts=True)
+        typed = {words[id]: int(count) for id, count in zip(found, times, strict=True)}
+        return {word: count for word, count in typed.items() if word is not None and word not in known}
 
     def sentence_count(self, client: int) -> int:
         """Sentences that may be trained on."""

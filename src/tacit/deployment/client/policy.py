@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol, get_args
 from tacit.deployment.client.doing import Price
 from tacit.deployment.client.eligibility import Eligibility
 from tacit.deployment.expected import ITEM_BYTES, Expected
-from tacit.deployment.messages import EncodedSum, Kind, MatrixFile, Plan, RoundTask
+from tacit.deployment.messages import EncodedSum, Kind, LocalPrivacy, MatrixFile, Plan, RoundTask
 from tacit.errors import InputError, TaskRefused
 from tacit.evaluation.splits import TemporalSplit
 from tacit.records import from_plain
@@ -37,13 +37,14 @@ class Refuse(Protocol):
 class Policy:
     """The rules of a device's owner."""
 
-    kinds: tuple[str, ...] = ("train",)  # of tasks
+    kinds: tuple[str, ...] = ("train", "discover")  # of tasks
     aggregation: tuple[str, ...] = SUMS  # plain: the operator sees each report, inside TLS
     keepers: tuple[str, ...] = ()  # of sealed sums, Ed25519 keys in hexadecimal digits; empty: any that a plan names
     corrupt_keepers: int = 1  # of a sealed sum: so many that work with the operator must learn nothing
     largest_zcdp: float = 2.0  # of a plan, computed from its numbers
     largest_epsilon: float = 10.0  # the same, at the plan's delta
     largest_delta: float = 1e-5
+    largest_local_epsilon: float = 2.0  # of everything sent in a run whose reports this device randomises itself
     budget_zcdp: float = 4.0  # of everything that this device ever takes part in
     smallest_noise_multiplier: float = 0.1
     largest_clip_norm: float = 100.0
@@ -106,6 +107,11 @@ class Policy:
             refuse(f"costs zCDP {priced.zcdp:.4g}, above largest_zcdp={self.largest_zcdp:g}")
         if self._is_training(priced):
             self._check_noise(priced, refuse)
+        if isinstance(privacy, LocalPrivacy) and privacy.local_epsilon > self.largest_local_epsilon:
+            refuse(
+                f"has local epsilon {privacy.local_epsilon:.4g}, above "
+                f"largest_local_epsilon={self.largest_local_epsilon:g}"
+            )
         if privacy.report_goal < self.smallest_cohort:
             refuse(f"has cohorts of {privacy.report_goal}, below smallest_cohort={self.smallest_cohort}")
         if plan.aggregation.kind != "plain" and plan.aggregation.threshold < self.smallest_cohort:
