@@ -13,7 +13,6 @@ import sysconfig
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from pydoc_data.topics import topics
 from typing import ClassVar
 
 from tacit.data.clients import ClientText
@@ -70,6 +69,8 @@ def _passages(texts: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def _described() -> Iterator[str]:
+    from pydoc_data.topics import topics  # half a megabyte, which an import alone reads
+
     for _, topic in sorted(topics.items()):
         yield prose(topic)
     described = [distribution.read_text("METADATA") or "" for distribution in importlib.metadata.distributions()]

@@ -6,10 +6,13 @@ several.
 """
 
 import re
+from typing import TYPE_CHECKING
 
-from tacit.deployment.blind_rsa import PREFIX_BYTES, PublicKey
 from tacit.deployment.signing import digest
 from tacit.deployment.token_messages import TokenKey, TokenRequest
+
+if TYPE_CHECKING:
+    from tacit.deployment.blind_rsa import PublicKey
 
 CODE = re.compile(r"[!-~]{20,200}")  # an enrolment's
 EPOCH_BYTES = 4
@@ -27,6 +30,8 @@ def message_of(epoch: int) -> bytes:
 
 def token_of(epoch: int, prepared: bytes, signature: bytes) -> str:
     """As it is shown, in hexadecimal digits."""
+    from tacit.deployment.blind_rsa import PREFIX_BYTES
+
     return (epoch.to_bytes(EPOCH_BYTES, "big") + prepared[:PREFIX_BYTES] + signature).hex()
 
 
@@ -35,6 +40,8 @@ def bound_to(asked: TokenRequest) -> bytes:
     return bytes.fromhex(digest(asked.model_copy(update={"evidence": None})))
 
 
-def public_key(key: TokenKey) -> PublicKey:
+def public_key(key: TokenKey) -> "PublicKey":
     """Raises: InputError for one that is not used."""
+    from tacit.deployment.blind_rsa import PublicKey  # loaded where devices enrol
+
     return PublicKey(int(key.modulus, 16), key.exponent)

@@ -27,9 +27,14 @@ class OnnxTrainer:
         self._shapes = {each.name: tuple(each.shape) for each in session.get_inputs() if each.name not in GIVEN}
 
     @classmethod
-    def of(cls, exported: Exported, *, threads: int = 1) -> "OnnxTrainer":
-        """The trainer of an exported model. Raises: as `OnnxReader.of`."""
-        return cls(session_of(exported, TRAIN, threads=threads))
+    def of(cls, exported: Exported, *, threads: int = 1, keeps: bool = True) -> "OnnxTrainer":
+        """The trainer of an exported model. keeps: memory between steps. Raises: as `OnnxReader.of`."""
+        return cls(session_of(exported, TRAIN, threads=threads, keeps=keeps))
+
+    @property
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """Of the parameters, by name, in the order in which a vector of all has them."""
+        return self._shapes
 
     def begin(self, exported: Exported) -> dict[str, Reals]:
         """The parameters that were exported, by name. Raises: InputError where they are another network's."""

@@ -19,7 +19,7 @@ from tacit.deployment.messages import Plan, RoundTask, Training
 from tacit.errors import InputError, TaskRefused
 from tacit.files import PathLike
 from tacit.keyboard.cifg_parameters import CifgSize
-from tacit.keyboard.exported import load_exported
+from tacit.keyboard.exported import TRAIN, load_exported
 from tacit.keyboard.onnx_trainer import OnnxTrainer
 from tacit.records import to_plain
 
@@ -38,9 +38,8 @@ class ByOnnx:
                 f"the export '{found.folder}' knows other words than the text of this device was cut into; export a "
                 "model of the same vocabulary."
             )
-        self._network = dict(found.manifest.network)
-        self._trainer = OnnxTrainer.of(found)
-        self._shapes = {name: value.shape for name, value in self._trainer.begin(found).items()}
+        found.file(TRAIN)
+        self._network, self._exported = dict(found.manifest.network), found
 
     def check(self, plan: Plan) -> None:
         """See Trainer."""
@@ -60,32 +59,35 @@ class ByOnnx:
     def report(self, plan: Plan, task: RoundTask, model: Reals, *, draw: Draw) -> Report:
         """See Trainer; twin of `training.one_by_one.report_of`."""
         asks = task.training
-        check_size(plan, sum(math.prod(shape) for shape in self._shapes.values()), task)
-        update, loss = self._update(model, asks.client, draw(SEED_BYTES))
-        norm = math.sqrt(float(np.square(update, dtype=np.float64).sum()))
+        trainer = OnnxTrainer.of(self._exported, keeps=False)  # for this task alone: between tasks a device waits
+        check_size(plan, sum(math.prod(shape) for shape in trainer.shapes.values()), task)
+        update, loss = self._update(trainer, model, asks.client, draw(SEED_BYTES))
+        norm = math.sqrt(float(np.einsum("i,i->", update, update, dtype=np.float64)))  # without a copy of it
         usable = math.isfinite(norm) and norm <= LARGEST
-        scale = min(1.0, asks.clip_norm / norm) if norm > 0 else 1.0
+        if usable:
+            update *= np.float32(min(1.0, asks.clip_norm / norm) if norm > 0 else 1.0)
         return Report(
-            values=update * np.float32(scale) if usable else np.zeros_like(update),
+            values=update if usable else np.zeros_like(update),
             usable=usable,
             short=None if asks.clip_estimate is None else bool((norm if usable else 0.0) <= asks.clip_estimate),
             bounded_loss=None if asks.loss_bound is None else _bounded(loss, asks.loss_bound),
         )
 
-    def _update(self, model: Reals, client: Training, seed: bytes) -> tuple[Reals, float]:
+    def _update(self, trainer: OnnxTrainer, model: Reals, client: Training, seed: bytes) -> tuple[Reals, float]:
         """(theta - model (d,), mean loss): `training.client.local_update`."""
         sentences, batches = self._sentences(client, seed)
-        start = _parts(model, self._shapes)
+        start = _parts(model, trainer.shapes)
         theta, total, steps = dict(start), 0.0, client.epochs * batches
         for step in range(steps):
             at = step % batches * client.batch_size
-            below, loss = self._trainer.descend(theta, sentences[at : at + client.batch_size], client.learning_rate)
+            below, loss = trainer.descend(theta, sentences[at : at + client.batch_size], client.learning_rate)
             if client.proximal:
                 pull = np.float32(client.learning_rate * client.proximal)
                 below = {name: value - pull * (theta[name] - start[name]) for name, value in below.items()}
             theta, total = below, total + loss
-        flat = np.concatenate([theta[name].ravel() for name in self._shapes])
-        return flat - model, total / max(steps, 1)
+        flat = np.concatenate([theta.pop(name).ravel() for name in trainer.shapes])
+        flat -= model
+        return flat, total / max(steps, 1)
 
     def _sentences(self, client: Training, seed: bytes) -> tuple[NDArray[np.int32], int]:
         """(padded sentences, batches that hold any): `training.client.gather`."""

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from tacit.deployment.attestation import NOTHING, Attestation
-from tacit.deployment.blind_rsa import Blinded, prepare
 from tacit.deployment.client.log import ReadableLog, logged
 from tacit.deployment.client.record import DeviceRecord
 from tacit.deployment.messages import Assignment, CheckIn, ComeBack
@@ -99,6 +98,8 @@ def _batch(
     attestation: Attestation,
 ) -> list[str]:
     """The tokens of an epoch. What was asked for is kept before it is asked for, to ask for the same again."""
+    from tacit.deployment.blind_rsa import Blinded, prepare  # loaded where devices enrol
+
     try:
         public = public_key(key)
         if "asked" not in kept:
