@@ -14,7 +14,8 @@ HEAD_S = 15.0  # from a connection, or a request's first byte, to the end of its
 GOODBYE_S = 0.5  # that the other side of a connection has to close it, when the process ends
 MOST_HEAD = 1 << 14  # bytes of a request before its body
 MOST = 20_000  # connections of a process at a time
-POUR = "tacit.pour"  # ASGI extension of a request: has its body poured into a memoryview as long as Content-Length says
+LARGE = 1 << 16  # bytes of a body that can be poured
+POUR = "tacit.pour"  # ASGI extension of such a request: has the body poured, once, into a memoryview of just its length
 
 
 class Connection(HttpToolsProtocol):
@@ -54,7 +55,9 @@ class Connection(HttpToolsProtocol):
         """httptools: its headers are there."""
         self._have_head()
         super().on_headers_complete()
-        self.scope["extensions"] = {POUR: partial(self._pour, self.cycle)}  # type: ignore[dict-item]
+        length = next((value for name, value in self.headers if name == b"content-length"), b"0")
+        if int(length) >= LARGE:  # httptools takes digits alone
+            self.scope["extensions"] = {POUR: partial(self._pour, self.cycle)}  # type: ignore[dict-item]
 
     def shutdown(self) -> None:
         """uvicorn: the process ends."""
@@ -82,6 +85,7 @@ class Connection(HttpToolsProtocol):
 
     def _pour(self, cycle: RequestResponseCycle, into: memoryview) -> Pour:
         """Of a body of which nothing was received through ASGI. What has come is at its place at once."""
+        del cycle.scope["extensions"]  # which know the cycle: without a ring its memory goes at once
         pour = Pour(self.transport, self, into, len(cycle.body))
         into[: pour.count], cycle.body = cycle.body, bytearray()
         if not cycle.more_body or cycle.disconnected:

@@ -13,7 +13,7 @@ class Pour(asyncio.BufferedProtocol):
     ) -> None:
         """count: bytes that are in the buffer already."""
         self._transport, self._connection, self._into = transport, connection, into
-        self._loop = asyncio.get_running_loop()
+        self._length, self._loop = len(into), asyncio.get_running_loop()
         self.count = count  # bytes that came
         self.latest = self._loop.time()  # when the last of them did
         self.ended = self._loop.create_future()  # done when the buffer is full, or there is nothing more to come
@@ -27,6 +27,7 @@ class Pour(asyncio.BufferedProtocol):
         """Be it no more."""
         if not self.ended.done():
             self.ended.set_result(None)
+            self._into = memoryview(b"")  # transports keep `get_buffer` as long as they live
             if self._transport.get_protocol() is self:
                 self._transport.set_protocol(self._connection)
 
@@ -37,7 +38,7 @@ class Pour(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         """asyncio: bytes came."""
         self.count, self.latest = self.count + nbytes, self._loop.time()
-        if self.count == len(self._into):
+        if self.count == self._length:
             self.stop()
             self._whole()
 

@@ -174,7 +174,7 @@ def _said(headers: Mapping[str, str]) -> tuple[str, str, int]:
 async def large_body(request: Request, length: int, limits: Limits) -> memoryview:
     """The body, of so many bytes. Raises: Refused, as `read_body`.
 
-    Where the server can pour, its bytes come into their place without a turn of this coroutine for each piece of them.
+    Where the server can pour it, it comes into its place without a turn of this coroutine for each piece.
     """
     pour = (request.scope.get("extensions") or {}).get(POUR)
     if pour is None:
