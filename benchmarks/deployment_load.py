@@ -13,7 +13,8 @@ round         a round of 500 devices of the 2.4 M network in the clear (each fet
 encoded       the same round of integers
 sealed        the same round of sealed reports, with four keepers as processes: its reports sealed before it begins
               (so that the devices' CPU time is not in it), and sealed in it; both beside the round in the clear
-memory        what a worker holds at most in rounds of 100, 1,000 and 5,000 devices, 64 of which send at a time
+memory        what a worker holds at most in rounds of 100, 1,000 and 5,000 devices, of which 100 come a second and
+              64 send at a time
 start         a worker until it serves; `tacit device --once` until it was told when to come back
 flower        SuperLink with idle nodes that pull messages, with `--peer-python PY`, where PY has flwr
 
@@ -52,6 +53,7 @@ CHECK_IN = {"version": 1, "population": POPULATION, "versions": {"train": 1}, "t
 ROWS = ("idle", "assignments", "round", "encoded", "sealed", "memory", "start", "flower")
 TICKS = os.sysconf("SC_CLK_TCK")
 KEEPERS = 4
+ARRIVE = 100  # devices a second that come in rows of memory, where each connection that is open takes some
 SPARE = 4  # devices more than a round needs: the place of a report that was lost is another's
 # A process that plays 500 devices keeps the memory of one for the next, which each real one has of its own.
 KEPT_MEMORY = "glibc.malloc.mmap_threshold=1073741824:glibc.malloc.trim_threshold=4294967296:glibc.malloc.arena_max=1"
@@ -469,7 +471,14 @@ def sealed_rows(sizes: Sizes, workers: int) -> Iterator[dict[str, Any]]:
 
 
 def one_round(
-    server: Server, devices: int, parameters: int, *, kind: str, prepared: bool = False, at_once: int = 16
+    server: Server,
+    devices: int,
+    parameters: int,
+    *,
+    kind: str,
+    prepared: bool = False,
+    at_once: int = 16,
+    arrive_s: float = 0.0,
 ) -> dict[str, Any]:
     """From the first assignment to the bound sum: one that needs a report of every device.
 
@@ -505,7 +514,8 @@ def one_round(
     while not (opened := states.attempts(server.store, server.plan.run)):
         time.sleep(0.01)
     many = devices + SPARE
-    swarm = prepared_swarm(server, many, at_once, opened[0]) if prepared else swarm_of(server, many, at_once)
+    played = prepared_swarm(server, many, at_once, opened[0]) if prepared else None
+    swarm = played or swarm_of(server, many, at_once, arrive_s)
     while states.attempts(server.store, server.plan.run)[0].assigned == 0:
         time.sleep(0.005)
         assert swarm.poll() is None, "the swarm ended"
@@ -536,11 +546,11 @@ def secure_updates(parameters: int, devices: int) -> Any:
     return RoundEncoding(encoding=encoding, signs=bytes(32), clip_estimate=None, loss_bound=None, threshold=devices)
 
 
-def swarm_of(server: Server, devices: int, at_once: int) -> "subprocess.Popen[str]":
-    """Devices that come at once and hardly wait, as a process."""
+def swarm_of(server: Server, devices: int, at_once: int, arrive_s: float = 0.0) -> "subprocess.Popen[str]":
+    """Devices that come within so many seconds, as a process."""
     command = [sys.executable, "-m", "tacit.deployment.swarm", "--server", server.url]
     command += ["--operator-key", server.key.public, "--population", POPULATION, "--devices", str(devices)]
-    command += ["--distinct", str(DISTINCT), "--arrive", "0", "--waits", "1", "--tasks", "1"]
+    command += ["--distinct", str(DISTINCT), "--arrive", str(arrive_s), "--waits", "1", "--tasks", "1"]
     command += ["--at-once", str(at_once), "--json"]
     environment = {**os.environ, "GLIBC_TUNABLES": KEPT_MEMORY}
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
@@ -693,7 +703,9 @@ def memory_rows(sizes: Sizes, workers: int) -> Iterator[dict[str, Any]]:
     for devices in sizes.memory_devices:
         with serving(workers) as server:
             resting = [round(peak_of(pid)) for pid in server.workers]
-            server_round = one_round(server, devices, sizes.memory_parameters, kind="plain", at_once=64)
+            server_round = one_round(
+                server, devices, sizes.memory_parameters, kind="plain", at_once=64, arrive_s=devices / ARRIVE
+            )
         yield {
             "devices": devices,
             "parameters": sizes.memory_parameters,

@@ -33,6 +33,7 @@ from tacit.deployment.signing import digest
 from tacit.deployment.snapshot import Snapshot
 from tacit.deployment.store import Store
 from tacit.deployment.swarm import Log, Part, Swarm, SwarmSettings
+from tacit.deployment.tokens import Epochs, Issuer, enrol
 
 PATIENCE = 120.0  # seconds, after which something hangs
 TIMES = RoundTimes(
@@ -73,7 +74,13 @@ class Loopback:
 
 @contextmanager
 def loopback(
-    folder: Path, *, workers: int = 2, times: RoundTimes = TIMES, keepers: Sequence[Here] = (), **changed: Any
+    folder: Path,
+    *,
+    workers: int = 2,
+    times: RoundTimes = TIMES,
+    keepers: Sequence[Here] = (),
+    codes: Sequence[str] = (),
+    **changed: Any,
 ) -> Iterator[Loopback]:
     """So many workers, each with an event loop, and a collector of the made-up run that has the lease."""
     store, blobs = Store.open(f"sqlite:///{folder / 'store.db'}"), Blobs.open(f"file://{folder / 'blobs'}")
@@ -84,18 +91,23 @@ def loopback(
     assert lease is not None
     collector = ServedCollector(store, blobs, KEY, times=times, keepers=keepers)
     collector.serve(plan, lease)
+    if codes:
+        enrol(store, codes)
     with Address(port=0).listening() as listener, ExitStack() as stack:
         for _ in range(workers):
-            stack.enter_context(_worker(store, blobs, listener))
+            issuer = Issuer(store, KEY, folder / "operator.key", Epochs(batch=2)) if codes else None
+            stack.enter_context(_worker(store, blobs, listener, issuer))
         yield Loopback(Address(port=0).url(listener), plan, store, collector)
     store.close()
 
 
 @contextmanager
-def _worker(store: Store, blobs: Blobs, listener: Any) -> Iterator[None]:
+def _worker(store: Store, blobs: Blobs, listener: Any, issuer: Issuer | None) -> Iterator[None]:
     name = secrets.token_hex(16)
     sums = PartialSums(store, blobs, name, buried=lambda: None)
-    services = Services(store=store, blobs=blobs, key=KEY, worker=name, snapshot=Snapshot(store), sums=sums)
+    services = Services(
+        store=store, blobs=blobs, key=KEY, worker=name, snapshot=Snapshot(store), sums=sums, issuer=issuer
+    )
     config = uvicorn.Config(
         application(services), http=Connection, ws="none", lifespan="on", log_config=None, timeout_graceful_shutdown=1
     )

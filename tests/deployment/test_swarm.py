@@ -139,6 +139,19 @@ def test_a_sealed_sum_is_of_devices_that_come_once_and_no_more(folder: Path) -> 
         assert server.task(0).sealed is not None
 
 
+def test_enrolled_devices_show_a_token_for_each_task_and_others_get_none(folder: Path) -> None:
+    codes = [f"a code of device {number:020}".replace(" ", "-") for number in range(GOAL + 3)]
+    with loopback(folder, codes=codes[:-2], enrolment="tokens") as server:
+        settings = settings_of(server, len(codes), Faults(), codes=codes)
+        with swarming(settings) as log:
+            parts = played(server, settings, log, 1, GOAL, encoded=False)
+        assert {part.device for part in parts} <= set(range(len(codes) - 2))  # the last two are enrolled nowhere
+        assert log.answers["check-in", 401] and log.answers["tokens", 200] >= GOAL and log.answers["tokens", 401]
+        with server.store.reading() as connection:
+            redeemed = connection.exec_driver_sql("SELECT count(*) FROM tokens").scalar()
+        assert redeemed >= len(log.parts) >= GOAL  # of a check-in that the end broke off there is no part
+
+
 def test_what_goes_wrong_is_drawn_from_the_seed() -> None:
     faults = Faults(byzantine=0.3, die=0.5)
     kinds = [faults.kind_of(device, 1) for device in range(2000)]
@@ -157,6 +170,7 @@ def test_a_swarm_that_makes_no_sense_is_refused() -> None:
         ({"devices": 5, "operator_key": "ab"}, "not 64 lower-case"),
         ({"devices": 0}, "devices=0 is too few"),
         ({"devices": 5, "tasks": 0}, "tasks=0 is too few"),
+        ({"devices": 5, "codes": ["a"]}, "1 enrolment codes are too few for 5 devices"),
         ({"devices": 5, "waits": -1.0}, "waits=-1.0 is below 0"),
         ({"devices": 5, "server": "http://example.org"}, "has no TLS"),
     ]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tacit.deployment.client.own_text import OwnText
 from tacit.deployment.swarm import Drawn, Fault, Faults, Log, Reports, Swarm, SwarmSettings, Trained
-from tacit.errors import TacitError
+from tacit.errors import InputError, TacitError
 from tacit.records import visible
 
 TEXTS = 1000  # clients whose text is open at a time
@@ -55,6 +55,7 @@ def _settings(given: argparse.Namespace) -> SwarmSettings:
         waits=given.waits,
         at_once=given.at_once,
         tasks=given.tasks,
+        codes=() if given.enrolment_codes is None else _codes(given.enrolment_codes),
     )
 
 
@@ -64,6 +65,14 @@ def _reports(given: argparse.Namespace) -> Reports:
         return Drawn(given.seed, distinct=given.distinct)
     OwnText(given.data, split=None, client=given.devices - 1)  # refused here rather than by a device
     return Trained(lru_cache(TEXTS)(lambda device: OwnText(given.data, split=None, client=device)), given.seed)
+
+
+def _codes(file: Path) -> list[str]:
+    """Raises: InputError."""
+    try:
+        return file.read_text(encoding="utf-8").split()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"--enrolment-codes '{file}' cannot be read ({error}); give a code in each line.") from None
 
 
 def _said(log: Log) -> str:
@@ -104,6 +113,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--waits", type=float, default=1.0, help="share of the server's waiting times that devices keep (1)")
     add("--at-once", type=int, default=16, help="devices that have a model and a report in memory at a time (16)")
     add("--tasks", type=int, help="a device comes no more after so many tasks; it goes on without it")
+    add("--enrolment-codes", type=Path, help="a code in each line, one for each device, that shows tokens then")
     add("--json", action="store_true", help="the result as JSON")
     return parser
 

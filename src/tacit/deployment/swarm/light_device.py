@@ -25,6 +25,7 @@ from tacit.deployment.signing import digest, is_signed
 from tacit.deployment.swarm import log
 from tacit.deployment.swarm.connection import DIGEST, Answer, Connection, headers_of
 from tacit.deployment.swarm.faults import Fault
+from tacit.deployment.swarm.tokens import Wallet
 from tacit.deployment.swarm.wrongs import wrong_check_in, wrong_report
 from tacit.errors import ServerError, TaskRefused
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 CHECK_IN = "/v1/check-in"
 SOON_S, FAILED_S = (1.0, 5.0), (1.0, 3.0)  # until the next turn: after a task; after a turn without an answer
 TRIES = 6  # of a report
-BUSY = 503
+BUSY, TOKEN_WANTED = 503, 401
 _ANSWER: TypeAdapter[ComeBack | Assignment] = TypeAdapter(messages.Answer)
 
 
@@ -54,6 +55,8 @@ class LightDevice:
         self._plans: dict[str, SignedPlan] = {}
         self._took_part: dict[str, list[int]] = {}  # rounds, by run
         self._dies_at: str | None = None
+        code = settings.codes[number] if settings.codes else None
+        self._wallet = None if code is None else Wallet(code, settings.operator_key, self.draw.randbytes)
         self._left = math.inf if settings.tasks is None else settings.tasks
 
     async def live(self) -> None:
@@ -72,6 +75,10 @@ class LightDevice:
                     await wrong_check_in(self, connection)
                     return SOON_S
                 answer = await self.ask(connection, "check-in", "POST", CHECK_IN, self._check_in())
+                if answer.status == TOKEN_WANTED and self._wallet is not None:
+                    async with self._connected() as other:  # which its code goes over
+                        token = await self._wallet.token(self, other)
+                    answer = await self.ask(connection, "check-in", "POST", CHECK_IN, self._check_in(token))
                 if answer.status != 200:
                     return FAILED_S
                 said = _ANSWER.validate_json(answer.body)
@@ -84,12 +91,12 @@ class LightDevice:
         await self._assigned(said)
         return SOON_S
 
-    def _check_in(self) -> bytes:
+    def _check_in(self, token: str | None = None) -> bytes:
         said: dict[str, Any] = {
             "version": messages.VERSION,
             "population": self._swarm.settings.population,
             "versions": {"train": 1},
-            "token": self.draw.randbytes(32).hex() if self.fault is Fault.FORGED_TOKEN else None,
+            "token": self.draw.randbytes(32).hex() if self.fault is Fault.FORGED_TOKEN else token,
         }
         return json.dumps(said).encode()
 

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,6 +39,7 @@ class SwarmSettings:
     sealed: Callable[[int, RoundTask], bytes] | None = None  # a device's sealed report, made before; None: it seals it
     arrive_s: float = 1.0  # within which devices check in for the first time
     waits: float = 1.0  # share of the time that the server asks them to wait; less than 1 tries more than it asks for
+    codes: Sequence[str] = ()  # of enrolment, one for each device; none: they show no tokens
     tasks: int | None = None  # after so many a device comes no more; None: it goes on
     at_once: int = 16  # devices that have a model and a report in memory at a time
 
@@ -49,6 +50,10 @@ class SwarmSettings:
         for name in ("devices", "at_once", "tasks"):
             if (value := getattr(self, name)) is not None and value < 1:
                 raise InputError(f"{name}={value} is too few; give 1 or more.")
+        if self.codes and len(self.codes) < self.devices:
+            raise InputError(
+                f"{len(self.codes)} enrolment codes are too few for {self.devices} devices; give each one."
+            )
         for name in ("arrive_s", "waits"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise InputError(f"{name}={getattr(self, name)} is below 0, or no number; give 0 or more.")
