@@ -16,10 +16,6 @@ os.environ["JAX_NUM_CPU_DEVICES"] = "2"  # two workers, even on one core
 os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"  # a worker is one thread, as in `tacit train`
 os.environ["OPENBLAS_NUM_THREADS"] = "1"  # its threads wait for work by turning, on cores that the other tests need
 os.environ.setdefault("NO_COLOR", "1")  # what the command prints is compared as plain text
-# What Python compiles is kept beside the sources, for the next run and for the processes that tests start, whatever the
-# environment says: pytest rewriting the assertions of all tests anew is half of a collection.
-sys.dont_write_bytecode = False
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # All that XLA compiles is kept, for the next run and for the processes that tests start: it is most of a slow test.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).resolve().parent.parent / ".jax_cache"))
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
@@ -31,6 +27,11 @@ from hypothesis import HealthCheck, settings
 from tacit.data import manuals
 from tacit.reports import drawing
 from tacit.runs import journal
+
+# What Python compiles is kept beside the sources, for the next run and for the processes that tests start, whatever the
+# environment says: pytest rewriting the assertions of all tests anew is half of a collection.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # What XLA leaves undone, since tests compile thousands of programs to run each for milliseconds.
 CHEAPLY = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes"

@@ -21,6 +21,7 @@ from tacit.errors import InputError, TacitError
 
 T = TypeVar("T")
 Record = dict[str, Any]
+_PLAIN = frozenset({str, int, float, bool, type(None)})
 LARGEST = 2**512  # of a whole number in a record: beyond any seed, and a real number still comes near it
 
 # What a terminal obeys and does not show (but for the end of a line and tabs), what turns the direction of writing, and
@@ -30,6 +31,8 @@ _UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u20
 
 def to_plain(value: Any) -> Any:
     """The value as dictionaries, lists, text, numbers and None; a dataclass with a `kind` begins with it."""
+    if type(value) in _PLAIN:  # most of what a run writes
+        return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         kind = {"kind": vars(type(value))["kind"]} if _has_kind(type(value)) else {}
         return {**kind, **{field.name: to_plain(getattr(value, field.name)) for field in dataclasses.fields(value)}}
@@ -76,14 +79,17 @@ def first_difference(old: Mapping[str, Any], new: Mapping[str, Any], path: str =
 
 def json_ready(value: Any) -> Any:
     """The same value for JSON, which has neither infinities (text here) nor what is not a number (null)."""
-    value = to_plain(value)
-    if isinstance(value, dict):
-        return {key: json_ready(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [json_ready(inner) for inner in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else str(value)
-    return value
+    return _finite(to_plain(value))
+
+
+def _finite(plain: Any) -> Any:
+    if isinstance(plain, dict):
+        return {key: _finite(inner) for key, inner in plain.items()}
+    if isinstance(plain, list):
+        return [_finite(inner) for inner in plain]
+    if isinstance(plain, float) and not math.isfinite(plain):
+        return None if math.isnan(plain) else str(plain)
+    return plain
 
 
 def visible(text: str) -> str:

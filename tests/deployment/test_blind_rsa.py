@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,9 @@ from tacit.errors import InputError
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "blind_rsa.json").read_text())
 
 
+@cache
 def golden_signer() -> Signer:
+    """Made once: a key of 4096 bits is checked for a quarter of a second."""
     p, q, n, e, d = (int(GOLDEN["key"][name], 16) for name in "pqned")
     numbers = rsa.RSAPrivateNumbers(
         p, q, d, d % (p - 1), d % (q - 1), rsa.rsa_crt_iqmp(p, q), rsa.RSAPublicNumbers(e, n)
