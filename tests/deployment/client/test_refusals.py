@@ -55,6 +55,8 @@ def test_a_plan_of_another_operator(operator: Operator, words: str, cache: Cache
     refused(operator, once(operator, cache.path, tmp_path), "not signed by the operator whose key is pinned")
     operator.give(other.plan(plan), operator.key.task(operator.task(plan, 0)))
     refused(operator, once(operator, cache.path, tmp_path), "the plan of run 'run-1' is not signed")
+    operator.give(operator.key.plan(plan), other.task(operator.task(plan, 0)))
+    refused(operator, once(operator, cache.path, tmp_path), "a task for run 'run-1' is not signed")
 
 
 def test_a_plan_that_was_changed_on_its_way(operator: Operator, words: str, cache: Cache, tmp_path: Path) -> None:
