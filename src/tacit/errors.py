@@ -17,6 +17,7 @@ TacitError                      a sentence for people: the value, the rule, the 
 ├── StoreError                  the database or the files of a server cannot be used, or are of another version
 │   └── LeaseLost               another coordinator took over the run
 ├── TaskRefused                 a device will not do what it was asked: its policy or its record does not allow it
+│   └── NotTheOperator          another signed it than the operator whose key the device has pinned
 └── TrainingError               training cannot go on (nobody's update was finite, say)
 """
 
@@ -100,6 +101,10 @@ class LeaseLost(StoreError):
 
 class TaskRefused(TacitError):
     """A device will not do what it was asked: its owner's policy, or its own record, does not allow it."""
+
+
+class NotTheOperator(TaskRefused):
+    """What a device was asked is signed by another key than the one that it has pinned."""
 
 
 class TrainingError(TacitError):

@@ -8,6 +8,11 @@ def plan_entry(digest: str) -> str:
     return f"plan {digest}"
 
 
+def hand_over_entry(digest: str) -> str:
+    """The line for a change of the operator's key. digest: of the `HandOver`."""
+    return f"hand-over {digest}"
+
+
 def leaf_of(entry: str) -> bytes:
     """The entry's leaf, 32 bytes."""
     return leaf_hash(entry.encode())

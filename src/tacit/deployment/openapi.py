@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import models_json_schema
 
+from tacit.deployment.hand_over import SignedHandOver
 from tacit.deployment.messages import (
     VERSION,
     Answer,
@@ -30,7 +31,15 @@ OCTETS: Json = {"application/octet-stream": {"schema": {"type": "string", "forma
 def document() -> Json:
     """The whole document; docs/openapi.json is it."""
     documents: list[type[BaseModel]] = [CheckIn, SignedPlan, SignedTask, SignedReceipt, Problem]
-    documents += [SignedHead, InclusionProof, ConsistencyProof, SignedTokenKey, TokenRequest, BlindSignatures]
+    documents += [SignedHandOver]
+    documents += [
+        SignedHead,
+        InclusionProof,
+        ConsistencyProof,
+        SignedTokenKey,
+        TokenRequest,
+        BlindSignatures,
+    ]
     answers = TypeAdapter(Answer).json_schema(ref_template=REFERENCE, mode="validation")
     schemas: Json = answers.pop("$defs")
     _, others = models_json_schema([(each, "validation") for each in documents], ref_template=REFERENCE)
@@ -90,6 +99,7 @@ def _paths() -> Json:
         },
         **_of_log_and_tokens(),
         "/v1/key": {"get": _operation("The operator's public key, for people", _object("operator_key"), [])},
+        "/v1/key/hand-over": {"get": _operation("To which key the operator changed", _json("SignedHandOver"), [404])},
         "/v1/openapi.json": {"get": _operation("This document", _object(), [])},
         "/healthz": {"get": _operation("Whether this worker can work", _object("ok"), [503])},
         "/metrics": {"get": _operation("Counts for Prometheus", TEXT, [401]) | administrators},

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+from tacit.deployment.hand_over import PREVIOUS, previous_key
 from tacit.deployment.signing import OperatorKey, is_signed
 from tacit.deployment.store import Store
 from tacit.deployment.transparency import LogView
@@ -12,13 +13,17 @@ from tacit.statements.text_devices import LOGGED
 
 
 def check_key(path: Path, store: Store, runs: Iterable[Path]) -> None:
-    """That the key in a file signed the log in the store, and is the one that these runs began with; where there is no
-    file, that nothing was signed yet. Nothing is written. Raises: InputError; StoreError; RunError for a damaged run.
+    """That the key in a file, or the one before it that hands over to it, signed the log in the store, and that these
+    runs began with it; where there is no file, that nothing was signed yet, or by the one before. Nothing is written.
+
+    Raises: InputError; StoreError; RunError for a damaged run.
     """
-    key = OperatorKey.in_file(path).public if path.exists() else None
+    key, before = OperatorKey.in_file(path).public if path.exists() else None, previous_key(path)
     here = f"there is no operator's key at '{path}'" if key is None else f"the key in '{path}' is {key[:16]}..."
-    head = LogView(store).head()
-    if head is not None and (key is None or not is_signed(head, key)):
+    if before is not None and before.public == key:
+        raise InputError(f"{here}, and so is the one before it, '{path.with_suffix(PREVIOUS)}'; remove that file.")
+    head, known = LogView(store).head(), [key, None if before is None else before.public]
+    if head is not None and not any(each is not None and is_signed(head, each) for each in known):
         raise InputError(
             f"{here}, and the log in the store, which devices have seen, is signed by another; put the file of that "
             "key back (--operator-key). No key was made."

@@ -18,13 +18,16 @@ from typing import Any
 
 from tacit.deployment.address import Address
 from tacit.deployment.blobs import Blobs
+from tacit.deployment.hand_over import keep, previous_key, signed_hand_over
+from tacit.deployment.log_entries import hand_over_entry
 from tacit.deployment.metrics import SHARED
 from tacit.deployment.pinned_key import check_key
 from tacit.deployment.served_jobs import jobs_of
-from tacit.deployment.signing import OperatorKey
+from tacit.deployment.signing import OperatorKey, digest
 from tacit.deployment.store import Store
 from tacit.deployment.supervisor import Role, Supervisor
 from tacit.deployment.tokens import enrol
+from tacit.deployment.transparency import Log
 from tacit.errors import InputError, of_type
 from tacit.files import PathLike, as_path, check_folder
 from tacit.recipe import Recipe
@@ -90,12 +93,17 @@ class Shared:
         opened = Store.open(self.store, upgrade=upgrade)
         try:
             check_key(self.key, opened, runs)
+            Blobs.open(self.blobs)
+            key = OperatorKey.in_file(self.key)
+            if (before := previous_key(self.key)) is not None:
+                signed = signed_hand_over(before, key)
+                keep(self.key, signed)
+                Log.beside(opened, key, self.key).append(hand_over_entry(digest(signed.hand_over)))
             if self.enrolment:
                 enrol(opened, codes)
         finally:
             opened.close()
-        Blobs.open(self.blobs)
-        return OperatorKey.in_file(self.key).public
+        return key.public
 
 
 def serve(

@@ -128,6 +128,12 @@ class Worker:
         """The operator's public key. A device pins the one that it was given otherwise; this is for people."""
         return Response(f'{{"operator_key":"{self._services.key.public}"}}', media_type=JSON)
 
+    async def hand_over(self, _: Request) -> Response:
+        """To which key the operator changed, for devices that pinned the one before."""
+        if self._services.hand_over is None:
+            raise Refused("not-found", "the operator has the key that it always had.")
+        return Response(self._services.hand_over, media_type=JSON)
+
     # -- operators -----------------------------------------------------------------------------------------------------
 
     @property
@@ -203,6 +209,7 @@ def application(services: Services) -> ASGIApp:
         Route("/v1/models/{sha256}", worker.model, methods=["GET"]),
         Route("/v1/plans/{sha256}", worker.plan, methods=["GET"]),
         Route("/v1/key", worker.key, methods=["GET"]),
+        Route("/v1/key/hand-over", worker.hand_over, methods=["GET"]),
         Route("/v1/openapi.json", _openapi, methods=["GET"]),
         Route("/healthz", worker.health, methods=["GET"]),
         Route("/metrics", worker.metrics, methods=["GET"]),

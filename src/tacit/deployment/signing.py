@@ -34,7 +34,7 @@ from tacit.deployment.token_messages import SignedTokenKey, TokenKey
 from tacit.errors import InputError
 from tacit.files import write_whole
 
-Purpose: TypeAlias = Literal["plan", "task", "receipt", "head", "token-key"]
+Purpose: TypeAlias = Literal["plan", "task", "receipt", "head", "token-key", "hand-over"]
 KEY_BYTES = 32
 LARGEST_WHOLE = 2**53  # that a number of JSON says exactly everywhere
 PLAIN_BELOW, PLAIN_FROM = 1e21, 1e-6  # between which ECMAScript writes a number without an exponent
@@ -133,17 +133,22 @@ def is_signed(signed: SignedPlan | SignedTask | SignedReceipt | SignedHead | Sig
     """Whether the operator whose public key (64 hexadecimal digits) this is signed the document for what it is."""
     match signed:
         case SignedPlan():
-            message = _signed("plan", signed.plan)
+            return is_signature("plan", signed.plan, signed.signature, public)
         case SignedTask():
-            message = _signed("task", signed.task)
+            return is_signature("task", signed.task, signed.signature, public)
         case SignedReceipt():
-            message = _signed("receipt", signed.receipt)
+            return is_signature("receipt", signed.receipt, signed.signature, public)
         case SignedHead():
-            message = _signed("head", signed.head)
+            return is_signature("head", signed.head, signed.signature, public)
         case SignedTokenKey():
-            message = _signed("token-key", signed.key)
+            return is_signature("token-key", signed.key, signed.signature, public)
+
+
+def is_signature(purpose: Purpose, document: Document, signature: str, public: str) -> bool:
+    """Whether this is the signature of the document for the purpose, by the owner of the public key."""
+    message = _signed(purpose, document)
     try:
-        Ed25519PublicKey.from_public_bytes(bytes.fromhex(public)).verify(bytes.fromhex(signed.signature), message)
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(public)).verify(bytes.fromhex(signature), message)
     except InvalidSignature:
         return False
     return True

@@ -13,6 +13,7 @@ import uvicorn
 
 from tacit.deployment.blobs import Blobs
 from tacit.deployment.connections import LISTENER
+from tacit.deployment.hand_over import kept
 from tacit.deployment.partial_sums import PartialSums
 from tacit.deployment.server import application
 from tacit.deployment.services import Services
@@ -67,6 +68,7 @@ def serve(settings: WorkerSettings, *, ready: Callable[[], None]) -> None:
         snapshot=Snapshot(store),
         sums=PartialSums(store, blobs, name, buried=end_this_process),
         admin_token=settings.admin_token,
+        hand_over=kept(settings.key),
         issuer=Issuer(store, key, settings.key) if settings.enrolment else None,
     )
     config = uvicorn.Config(

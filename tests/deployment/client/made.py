@@ -26,6 +26,7 @@ from tacit.deployment.client.record import opened
 from tacit.deployment.client.training import TrainingDoing
 from tacit.deployment.client.transport import Server, connected
 from tacit.deployment.client.turn import Turn
+from tacit.deployment.hand_over import SignedHandOver
 from tacit.deployment.log_entries import leaf_of, plan_entry
 from tacit.deployment.merkle import Tree
 from tacit.deployment.messages import (
@@ -132,6 +133,7 @@ class Operator:
     before_receipt: Callable[[str], httpx.Response | None] = lambda assignment: None
     before: Callable[[], None] = lambda: None  # a request is looked at
     log: list[str] = field(default_factory=list)  # the entries of the transparency log
+    hand_over: SignedHandOver | None = None  # to its key, from the one before
     files: dict[str, bytes] = field(default_factory=dict)  # besides the model, by the digest that they are asked by
     plans: dict[str, SignedPlan] = field(default_factory=dict)  # what is served for a digest
     numbers: Any = field(default_factory=lambda: itertools.count(1))
@@ -195,7 +197,9 @@ class Operator:
             return httpx.Response(200, content=self.files.get(name) or model_body(self.model))
         if path.startswith("/v1/plans/"):
             return self.shown_plan(path.rpartition("/")[2])
-        if path.startswith("/v1/log/"):
+        if path == "/v1/key/hand-over" and self.hand_over is not None:
+            return httpx.Response(200, json=self.hand_over.model_dump(mode="json"))
+        if path.startswith("/v1/log/") or path == "/v1/key/hand-over":
             return self.shown(path, request.url.params)
         assert path.startswith("/v1/reports/"), path
         if request.method == "DELETE":

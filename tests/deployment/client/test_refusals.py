@@ -255,6 +255,16 @@ def test_an_encoded_task_that(name: str, operator: Operator, words: str, cache: 
     refused(operator, once(operator, cache.path, tmp_path), why)
 
 
+def test_a_round_that_comes_too_soon(operator: Operator, words: str, cache: Cache, tmp_path: Path) -> None:
+    plan, whats = a_plan(words), []
+    for round in (0, 4, 5):
+        operator.assign(plan, operator.task(plan, round))
+        turn = once(operator, cache.path, tmp_path, now=NOON + 2 * round * HOUR)
+        whats.append(turn.what)
+        assert turn.what == "reported" or "wait for round 5" in turn.says
+    assert whats == ["reported", "refused", "reported"]
+
+
 def test_an_old_task_again(operator: Operator, words: str, cache: Cache, tmp_path: Path) -> None:
     """Replayed, and with its time made new by an operator who signs anything."""
     plan = a_plan(words)

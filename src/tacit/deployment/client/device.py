@@ -14,14 +14,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Integral
-from pathlib import Path
 from types import NoneType
 from typing import Any
 
 from tacit.deployment.attestation import NOTHING, Attestation
 from tacit.deployment.client.doing import Doing, Price
 from tacit.deployment.client.eligibility import Probe, first_obstacle
-from tacit.deployment.client.given import enrolment_code_in, operator_key_of
+from tacit.deployment.client.given import by_onnx, enrolment_code_in, operator_key_of, unpinned
 from tacit.deployment.client.log import logged
 from tacit.deployment.client.own_text import OwnText
 from tacit.deployment.client.policy import FILE as POLICY_FILE
@@ -35,6 +34,7 @@ from tacit.deployment.client.training import ByJax, Trainer, TrainingDoing
 from tacit.deployment.client.transport import Connection, Server, connected
 from tacit.deployment.client.turn import LATER, LONGEST, SOON, Turn, What, later
 from tacit.deployment.client.words import WordsDoing
+from tacit.deployment.hand_over import followed
 from tacit.deployment.log_entries import plan_entry
 from tacit.deployment.messages import (
     VERSION,
@@ -48,7 +48,7 @@ from tacit.deployment.messages import (
     SignedReceipt,
 )
 from tacit.deployment.signing import digest, is_signed
-from tacit.errors import DeviceError, InputError, ServerError, TaskRefused, of_type
+from tacit.errors import DeviceError, InputError, NotTheOperator, ServerError, TaskRefused, of_type
 from tacit.files import PathLike, as_path
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # `messages.Name`
@@ -116,7 +116,7 @@ class Device:
         except ServerError as error:
             return self._turned("unanswered", str(error))
         except TaskRefused as refusal:
-            return self._turned("refused", str(refusal))
+            return self._turned("refused", self._said(refusal))
         if isinstance(answer, ComeBack):
             return self._idle(answer)
         return self._assigned(answer)
@@ -149,7 +149,7 @@ class Device:
         except (TaskRefused, ServerError) as error:
             with suppress(ServerError):  # it keeps the place for nothing then
                 self._connection.give_back(assignment.assignment, assignment.secret)
-            return self._turned("refused" if isinstance(error, TaskRefused) else "unanswered", str(error), task)
+            return self._turned("refused" if isinstance(error, TaskRefused) else "unanswered", self._said(error), task)
         return self._sent(task, assignment, body, zcdp)
 
     def _accepted_plan(self, assignment: Assignment) -> Price:
@@ -160,7 +160,7 @@ class Device:
         signed_task = assignment.signed_task
         task, operator = signed_task.task, self._record.operator
         if operator is None or not is_signed(signed_task, operator):
-            raise TaskRefused(f"a task for run {task.run!r} is not signed by the operator whose key is pinned.")
+            raise NotTheOperator(f"a task for run {task.run!r} is not signed by the operator whose key is pinned.")
         signed = self._record.plan(task.plan) or self._connection.plan(task.plan)
         if not is_signed(signed, operator):
             raise TaskRefused(f"the plan of run {task.run!r} is not signed by the operator whose key is pinned.")
@@ -205,6 +205,23 @@ class Device:
         if found is None:
             raise TaskRefused(f"run {plan.run!r} is to {plan.kind}, which this device does not know.")
         return found
+
+    def _said(self, error: Exception) -> str:
+        """Why it did nothing; where somebody else signed, to whom the operator handed its key over, if it did."""
+        says, pinned = str(error), self._record.operator
+        if not isinstance(error, NotTheOperator) or pinned is None:
+            return says
+        try:
+            key, head = followed(pinned, self._connection, seen=self._record.log_head)
+            self._record.hand_over(key, head)
+        except ServerError:
+            return says
+        except TaskRefused as refusal:
+            return f"{says} And {refusal}"
+        return (
+            f"the operator changed its key from {pinned[:16]}... to {key[:16]}..., as the old one signed and the log "
+            "shows; this device believes the new one from now on."
+        )
 
     def _matrix(self, said: MatrixFile) -> bytes:
         """The file of a strategy matrix. Raises: TaskRefused; ServerError."""
@@ -353,10 +370,10 @@ def device(
     code = None if enrolment_code is None else enrolment_code_in(as_path("enrolment_code", enrolment_code))
     pem = None if certificates is None else as_path("certificates", certificates)
     if key is None and not (place / RECORD).exists():
-        raise InputError(_unpinned(place))
+        raise InputError(unpinned(place))
     rules = Policy.load(place / POLICY_FILE) if policy is None else policy
     text = OwnText(data, client, rules.temporal_split)
-    trainer = ByJax(text) if onnx is None else _by_onnx(text, onnx)
+    trainer = ByJax(text) if onnx is None else by_onnx(text, onnx)
     asked = rules.eligibility.probes(network=not address.on_loopback) if probes is None else probes
     with (
         connected(address, certificates=pem, through=through) as connection,
@@ -365,7 +382,7 @@ def device(
         if key is not None:
             record.pin(key)
         if record.operator is None:
-            raise InputError(_unpinned(place))
+            raise InputError(unpinned(place))
         made = Device(
             connection=connection,
             record=record,
@@ -381,16 +398,3 @@ def device(
             if once:
                 break
     return turn
-
-
-def _unpinned(state: Path) -> str:
-    return (
-        f"'{state}' has pinned no operator; give --operator-key, the 64 hexadecimal digits that the operator "
-        "publishes, once."
-    )
-
-
-def _by_onnx(text: OwnText, onnx: PathLike) -> Trainer:
-    from tacit.deployment.client.onnx_training import ByOnnx  # ONNX Runtime is an extra
-
-    return ByOnnx(text, onnx)

@@ -1,9 +1,12 @@
-"""What a device's owner gives it once, checked: the operator's public key, the file with its enrolment code."""
+"""What a device's owner gives it, checked: an operator's public key, an enrolment code, a model to train by."""
 
 from pathlib import Path
 
+from tacit.deployment.client.own_text import OwnText
+from tacit.deployment.client.training import Trainer
 from tacit.deployment.token_forms import CODE
 from tacit.errors import InputError
+from tacit.files import PathLike
 
 
 def enrolment_code_in(file: Path) -> str:
@@ -28,3 +31,18 @@ def operator_key_of(said: str) -> str:
     except ValueError:
         raise InputError(f"--operator-key {said!r} is no Ed25519 public key; give its 64 hexadecimal digits.") from None
     return said.lower()
+
+
+def unpinned(state: Path) -> str:
+    """What is said of a state folder that has no operator's key yet."""
+    return (
+        f"'{state}' has pinned no operator; give --operator-key, the 64 hexadecimal digits that the operator "
+        "publishes, once."
+    )
+
+
+def by_onnx(text: OwnText, onnx: PathLike) -> Trainer:
+    """What trains by an exported model. Raises: InputError."""
+    from tacit.deployment.client.onnx_training import ByOnnx  # ONNX Runtime is an extra
+
+    return ByOnnx(text, onnx)

@@ -58,7 +58,7 @@ class DeviceRecord:
     def pin(self, key: str) -> None:
         """Believe this operator from now on. Raises: InputError where another is pinned."""
         pinned = self.operator
-        if pinned == key:
+        if pinned == key or key in self._operators_before:
             return
         if pinned is not None:
             raise InputError(
@@ -67,6 +67,24 @@ class DeviceRecord:
             )
         with self._writing():
             self._note("operator", key)
+
+    @property
+    def _operators_before(self) -> list[str]:
+        """Keys that were pinned and handed over, the oldest first."""
+        return list(json.loads(self._about("operators before") or "[]"))
+
+    def hand_over(self, key: str, head: TreeHead) -> None:
+        """Believe this key in place of the pinned one, which signed that; head: of the log that shows it.
+
+        Raises: TaskRefused for one that was believed before: there is no way back.
+        """
+        before = [*self._operators_before, self.operator]
+        if key in before:
+            raise TaskRefused(f"the operator handed its key over to {key[:16]}..., which is one that it had before.")
+        with self._writing():
+            self._note("operators before", json.dumps(before))
+            self._note("operator", key)
+            self._note("log head", head.model_dump_json())
 
     @property
     def since(self) -> float | None:

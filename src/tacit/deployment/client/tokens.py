@@ -10,7 +10,7 @@ from tacit.deployment.messages import Assignment, CheckIn, ComeBack
 from tacit.deployment.signing import is_signed
 from tacit.deployment.token_forms import bound_to, message_of, public_key, token_key_entry, token_of
 from tacit.deployment.token_messages import BlindSignatures, SignedTokenKey, TokenKey, TokenRequest
-from tacit.errors import InputError, ServerError, TaskRefused
+from tacit.errors import InputError, NotTheOperator, ServerError, TaskRefused
 
 NEEDED = "tacit:token"  # the type of the problem: there is work, for who shows a token
 
@@ -74,7 +74,7 @@ def _checked(signed: SignedTokenKey, server: Issuing, record: DeviceRecord) -> d
     """What is kept of the epoch of this key, which is the operator's, in the log, and the epoch's only one."""
     operator = record.operator
     if operator is None or not is_signed(signed, operator):
-        raise TaskRefused("the key of tokens is not signed by the operator whose key is pinned.")
+        raise NotTheOperator("the key of tokens is not signed by the operator whose key is pinned.")
     said, kept = signed.key.model_dump(mode="json"), record.tokens
     if kept.get("key") == said:
         return kept

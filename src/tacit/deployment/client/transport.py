@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 
+from tacit.deployment.hand_over import SignedHandOver
 from tacit.deployment.messages import (
     Answer,
     Assignment,
@@ -50,6 +51,7 @@ NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL")  #
 _ANSWER: TypeAdapter[ComeBack | Assignment] = TypeAdapter(Answer)
 _PROBLEM = TypeAdapter(Problem)
 _PLAN, _RECEIPT = TypeAdapter(SignedPlan), TypeAdapter(SignedReceipt)
+_HAND_OVER = TypeAdapter(SignedHandOver)
 _TOKEN_KEY, _TOKENS = TypeAdapter(SignedTokenKey), TypeAdapter(BlindSignatures)
 _INCLUSION, _CONSISTENCY = TypeAdapter(InclusionProof), TypeAdapter(ConsistencyProof)
 
@@ -144,6 +146,10 @@ class Connection:
     def plan(self, digest: str) -> SignedPlan:
         """The plan that goes by this digest; whether it is that one, the caller sees. Raises: ServerError."""
         return _parsed(_PLAN, self._asked("GET", f"/v1/plans/{digest}"), "the plan")
+
+    def hand_over(self) -> SignedHandOver:
+        """To which key the operator changed last. Raises: ServerError, also where it never did."""
+        return _parsed(_HAND_OVER, self._asked("GET", "/v1/key/hand-over"), "the hand-over of the operator's key")
 
     def log_proof(self, leaf: str) -> InclusionProof:
         """That a leaf is in the operator's log. Raises: ServerError."""
