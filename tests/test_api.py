@@ -57,7 +57,7 @@ def test_every_name_stands_on_the_page_and_the_page_names_no_other() -> None:
 
 
 def test_an_unknown_name_is_an_attribute_error_that_says_what_there_is() -> None:
-    with pytest.raises(AttributeError, match="has no attribute 'trian'; it has account"):
+    with pytest.raises(AttributeError, match="has no attribute 'trian'; it has Address"):
         _ = tacit.trian  # type: ignore[attr-defined]
 
 

@@ -172,7 +172,7 @@ def test_a_front_takes_types_and_values_from_below_the_jobs() -> None:
         room = room_of(path)
         for module, name in imports(tree_of(path), package_of(path)) if room in FRONTS else ():
             below = module.split(".")[1:2]
-            if module.split(".")[0] == "tacit" and below and below[0] not in OPEN | {"jobs", "deployment", room}:
+            if module.split(".")[0] == "tacit" and below and below[0] not in OPEN | {"jobs", room}:
                 what = f"{module}.{name}" if name else module
                 if (name is None or kind_of(module, name) in ("function", "module")) and what not in FORMATTING:
                     taken.add((named(path), what))

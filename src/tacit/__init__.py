@@ -8,7 +8,10 @@ TYPE_CHECKING = False  # as type checkers read it; `typing` itself would be most
 if TYPE_CHECKING:
     from typing import Any
 
+    from tacit.deployment.address import Address
     from tacit.deployment.client.device import device
+    from tacit.deployment.keeper_server import KeeperAddress
+    from tacit.deployment.logged_run import verify_log
     from tacit.deployment.serve import serve
     from tacit.jobs.account import account
     from tacit.jobs.account_run import account_run
@@ -43,6 +46,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "Address": "tacit.deployment.address",
+    "KeeperAddress": "tacit.deployment.keeper_server",
     "account": "tacit.jobs.account",
     "account_population": "tacit.jobs.population",
     "account_run": "tacit.jobs.account_run",
@@ -79,8 +84,11 @@ _HOME = {
     "tune": "tacit.jobs.tune",
     "type_ab": "tacit.jobs.type_ab",
     "verify": "tacit.jobs.statement",
+    "verify_log": "tacit.deployment.logged_run",
 }
 __all__ = [
+    "Address",
+    "KeeperAddress",
     "account",
     "account_population",
     "account_run",
@@ -117,6 +125,7 @@ __all__ = [
     "tune",
     "type_ab",
     "verify",
+    "verify_log",
 ]
 
 

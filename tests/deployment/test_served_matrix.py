@@ -22,7 +22,7 @@ from tacit.deployment.blobs import Blobs
 from tacit.deployment.client.turn import Turn
 from tacit.deployment.collector import ServedCollector
 from tacit.deployment.coordinator import announce
-from tacit.deployment.logged_run import log_lines
+from tacit.deployment.logged_run import verify_log
 from tacit.deployment.messages import TrainingPrivacy
 from tacit.deployment.partial_sums import PartialSums
 from tacit.deployment.plans import check_servable, plan_of
@@ -92,7 +92,7 @@ def test_a_matrix_is_designed_served_priced_by_devices_and_stands_in_the_stateme
         assert lease is not None and isinstance(matrix, Banded) and matrix.bands == APART
         collector.serve(plan, lease)
         tacit.train(asked, tmp_path / "run", collector=collector, hardware=Hardware(workers=1), until=PLAYED)
-        assert all(line.holds for line in log_lines(tmp_path / "run", str(folder / "operator.log")))
+        assert all(line.holds for line in verify_log(tmp_path / "run", str(folder / "operator.log")))
     assert isinstance(plan.privacy, TrainingPrivacy) and plan.privacy.matrix is not None
     came = {
         number: [each for of, each in phones.turns if of == number and each.what == "reported"]

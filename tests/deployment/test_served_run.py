@@ -18,7 +18,7 @@ from tacit.data import Cache
 from tacit.deployment import states
 from tacit.deployment.bodies import Report
 from tacit.deployment.log_entries import plan_entry
-from tacit.deployment.logged_run import keep_logged, log_lines
+from tacit.deployment.logged_run import keep_logged, verify_log
 from tacit.deployment.messages import RoundTask
 from tacit.deployment.pinned_key import check_key
 from tacit.deployment.plans import _published, plan_of
@@ -103,7 +103,7 @@ def test_the_log_of_a_served_run_is_named_and_checked(asked: Recipe, tmp_path: P
         tacit.train(asked, out, collector=fleet.collector(), hardware=ONE, until=1)
         assert "is in no transparency log" in tacit.statement(out).markdown()
         with pytest.raises(InputError, match="no run that was served"):
-            log_lines(out, str(file))
+            verify_log(out, str(file))
         log = Log(fleet.store, KEY, file)
         log.append(plan_entry("ab" * 32))
         with Run.open(out) as run:
@@ -123,7 +123,7 @@ def test_the_log_of_a_served_run_is_named_and_checked(asked: Recipe, tmp_path: P
     assert "entry 1 of the operator's transparency log" in said and proof.head.head.root in said
     assert "Nothing attests that the server runs the code" in said and "nothing attests what a device is" in said
     assert tacit.verify(out).holds
-    assert [line.complaint for line in log_lines(out, str(file))] == [None] * 4
+    assert [line.complaint for line in verify_log(out, str(file))] == [None] * 4
     first, own, last = file.read_text().splitlines()
     for entries, why in (
         ([first], "another, or older"),
@@ -131,17 +131,17 @@ def test_the_log_of_a_served_run_is_named_and_checked(asked: Recipe, tmp_path: P
         ([first, plan_entry("ef" * 32), last], "are not those"),
     ):
         file.write_text("".join(f"{each}\n" for each in entries))
-        (line,) = [line for line in log_lines(out, str(file)) if not line.holds]
+        (line,) = [line for line in verify_log(out, str(file)) if not line.holds]
         assert line.name == "log.entries" and why in (line.complaint or "")
     file.write_text("what I need: milk")
     with pytest.raises(InputError, match="no log"):
-        log_lines(out, str(file))
+        verify_log(out, str(file))
     with Run.open(out) as run:
         kept = run.notes["log"]
         run.note(
             "log", kept | {"signed_plan": kept["signed_plan"] | {"plan": kept["signed_plan"]["plan"] | {"delta": 1}}}
         )
-    assert not log_lines(out, str(file))[0].holds
+    assert not verify_log(out, str(file))[0].holds
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before it", "after it"])

@@ -35,9 +35,7 @@ def keeper(
     """
     front = None
     if (port, operator_key, host, tls_cert, tls_key, behind_proxy) != (None, None, "127.0.0.1", None, None, False):
-        from tacit.deployment.keeper_server import KeeperAddress
-
-        front = KeeperAddress.of(operator_key, port, host, tls_cert, tls_key, behind_proxy=behind_proxy)
+        front = tacit.KeeperAddress.of(operator_key, port, host, tls_cert, tls_key, behind_proxy=behind_proxy)
     desk = tacit.keeper(state, least_reports=least_reports, clients=clients, contributors=contributors)
     typer.echo(desk, err=True)
     if front is not None:

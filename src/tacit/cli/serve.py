@@ -52,11 +52,11 @@ def serve(
     json: Json = False,
 ) -> None:
     """Serve devices until every recipe is trained: coordinators make the rounds, workers answer, both are watched."""
-    from tacit.deployment.address import Address
 
     def serving(told: "Serving") -> None:
         complaints.print(str(told))
 
+    address = tacit.Address(host=host, port=port, tls_certificate=tls_cert, tls_key=tls_key, behind_proxy=behind_proxy)
     result = tacit.serve(
         recipes or [],
         out,
@@ -65,7 +65,7 @@ def serve(
         operator_key=operator_key,
         data=data,
         workers=workers,
-        address=Address(host=host, port=port, tls_certificate=tls_cert, tls_key=tls_key, behind_proxy=behind_proxy),
+        address=address,
         admin_token=_token(admin_token_file),
         enrolment_codes=enrolment_codes,
         upgrade_store=upgrade_store,

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+import tacit
 from tacit.cli.console import console, say
 from tacit.cli.options import Json, command
 from tacit.jobs.statement import Verification, verify
@@ -34,9 +35,7 @@ def verify_statement(
     """
     found = verify(file, run=run)
     if log is not None:
-        from tacit.deployment.logged_run import log_lines  # an extra's packages
-
-        found = replace(found, lines=(*found.lines, *log_lines(run or file, log)))
+        found = replace(found, lines=(*found.lines, *tacit.verify_log(run or file, log)))
     say(found, as_json, partial(_show, verbose=verbose))
     if not found.holds:
         raise typer.Exit(CHANGED)

@@ -45,7 +45,7 @@ def keep_logged(run: Run, signed: SignedPlan, proof: InclusionProof, key: Operat
         run.note(LOGGED, kept.model_dump(mode="json"))
 
 
-def log_lines(run: Run | PathLike, log: str, *, certificates: Path | None = None) -> tuple[CheckedLine, ...]:
+def verify_log(run: Run | PathLike, log: str, *, certificates: Path | None = None) -> tuple[CheckedLine, ...]:
     """Whether the plan that devices were given is the run's, and is in this log: what `tacit verify --log` adds.
 
     log: a file of entries, such as the operator's or one that somebody kept, or the address of a server.
