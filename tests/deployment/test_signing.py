@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tests.deployment.documents import ASSIGNMENT, a_plan, a_task
 
 from tacit.deployment import signing
-from tacit.deployment.messages import Document, RoundTask, SignedPlan, SignedReceipt, SignedTask
+from tacit.deployment.fields import Document
+from tacit.deployment.messages import RoundTask, SignedPlan, SignedReceipt, SignedTask
 from tacit.deployment.signing import OperatorKey, canonical, canonical_json, code_digest, digest, is_signed
 from tacit.errors import InputError
 

@@ -7,17 +7,18 @@ import numpy as np
 
 from tacit.data import Cache
 from tacit.evaluation.collect import Counted, HistogramTask
-from tacit.runs.metadata import DeploymentUsed
+from tacit.jobs.devices import RealDevices
+from tacit.recipe.deployment_section import DeploymentSection
 
 
 class Phones:
     """A collector over the clients of a cache, in this order, none of whom comes twice."""
 
-    def __init__(self, cache: Cache, clients: Iterable[int], *, steps: int = 1, away: int = 0, seed: int = 0) -> None:
+    def __init__(self, cache: Cache, clients: Iterable[int], *, away: int = 0, seed: int = 0) -> None:
         """away: devices of each step that come and never report."""
         self._cache, self._coming, self._away = cache, iter(clients), away
         self._generator = np.random.default_rng(seed)
-        self.deployment = DeploymentUsed(population="phones", devices=1000, rounds=steps, timer_seconds=None, most=1)
+        self.devices = RealDevices(name="asked", deployment=DeploymentSection(population="phones", devices=1000))
         self.told: list[int] = []
         self.asked: list[HistogramTask] = []
         self.counts: list[Any] = []

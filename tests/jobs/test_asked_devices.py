@@ -122,7 +122,7 @@ def test_both_groups_of_a_personalization_count_as_simulated(
     cache, model, _ = world
     hardly_noised = ReleasePrice(zcdp=5000.0, delta=1e-5)  # so that twelve devices say something
     asked = {"settings": GATED, "release": hardly_noised, "seed": 7, "hardware": ONE}
-    phones = Phones(cache, everybody, steps=2)
+    phones = Phones(cache, everybody)
     result = tacit.personalize(model, None, tmp_path / "devices", collector=phones, **asked)  # type: ignore[arg-type]
     found = simulated_counts(
         monkeypatch,
@@ -167,7 +167,7 @@ def test_a_killed_run_asks_no_step_twice(world: tuple[Cache, Path, Path], everyb
                 raise Dies
             return super().collect(task)
 
-    phones = Mortal(cache, everybody, steps=2)
+    phones = Mortal(cache, everybody)
 
     def run() -> Any:
         return tacit.personalize(model, None, tmp_path / "run", settings=GATED, release=PRICE, collector=phones)
@@ -190,7 +190,7 @@ def test_what_cannot_be_asked_of_devices_is_refused(
         ({"data": cache}, "devices have their own text"),
         ({"release": None}, "nothing is known but what is released"),
         ({"settings": EvaluationSettings()}, "how many devices are asked is not said"),
-        ({"collector": object()}, "does not say what its devices keep"),
+        ({"collector": object()}, "does not say whom it asks"),
         ({"collector": None}, "whose text models are asked about is not said"),
         ({"out": None}, "kept in a run folder"),
         ({"release": ReleasePrice(local_epsilon=1.0)}, "might have no answer; ask"),

@@ -98,7 +98,27 @@ def _of_words(task: RoundTask) -> Expected:
     )
 
 
-EXPECTED: Mapping[str, Callable[[RoundTask], Expected]] = {"train": _of_training, "discover": _of_words}
+def _of_histograms(task: RoundTask) -> Expected:
+    from tacit.evaluation.report_layout import MOST_EACH, ReportLayout  # the same
+
+    layout = ReportLayout(sizes=task.histograms.cells, local_epsilon=task.histograms.local_epsilon)
+    return Expected(
+        tensor="words",
+        length=layout.length,
+        largest=MOST_EACH,
+        says=frozenset(),
+        loss_bound=None,
+        sealed=task.sealed,
+        check=layout.check,
+    )
+
+
+EXPECTED: Mapping[str, Callable[[RoundTask], Expected]] = {
+    "train": _of_training,
+    "discover": _of_words,
+    "evaluate": _of_histograms,
+    "personalize": _of_histograms,
+}
 
 
 def check_counts(counts: NDArray[np.uint32], most: int, together: int) -> None:

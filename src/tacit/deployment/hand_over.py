@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Protocol
 
 from tacit.deployment.client.log import ReadableLog, logged
+from tacit.deployment.fields import Document, PublicKey, Signature
 from tacit.deployment.log_entries import hand_over_entry
-from tacit.deployment.messages import Document, PublicKey, Signature, TreeHead
+from tacit.deployment.messages import TreeHead
 from tacit.deployment.signing import OperatorKey, digest, is_signature
 from tacit.errors import TaskRefused
 from tacit.files import write_whole

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from tacit.deployment.messages import Document
+from tacit.deployment.fields import Document
 from tacit.deployment.problems import Refused
 from tacit.deployment.receiving import HEX_64
 from tacit.deployment.services import Services

@@ -7,9 +7,10 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from tacit.deployment.client.transport import Server, connected
+from tacit.deployment.fields import Digest, Document, PublicKey
 from tacit.deployment.log_entries import leaf_of, plan_entry
 from tacit.deployment.merkle import Tree, is_included
-from tacit.deployment.messages import Digest, Document, InclusionProof, PublicKey, SignedPlan
+from tacit.deployment.messages import InclusionProof, SignedPlan
 from tacit.deployment.plans import plan_of
 from tacit.deployment.signing import OperatorKey, digest, is_signed
 from tacit.deployment.transparency import entries_of

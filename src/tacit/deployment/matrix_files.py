@@ -11,7 +11,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from tacit.deployment.bodies import matrix_body, read_matrix, sha256
-from tacit.deployment.messages import MOST_MATRIX, MatrixFile
+from tacit.deployment.fields import MOST_MATRIX
+from tacit.deployment.messages import MatrixFile
 from tacit.errors import InputError
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Banded, Dense, Matrix

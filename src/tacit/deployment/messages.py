@@ -7,42 +7,39 @@ what was received is the canonical form of what was meant. docs/protocol.md spec
 
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, model_validator
+
+from tacit.deployment.fields import (
+    MOST_LETTERS,
+    MOST_LISTED,
+    MOST_MATRIX,
+    MOST_PARAMETERS,
+    MOST_PROOF,
+    MOST_RECIPE,
+    Count,
+    Digest,
+    Document,
+    Duration,
+    Evidence,
+    Identifier,
+    Kind,
+    Name,
+    Positive,
+    PublicKey,
+    Real,
+    Secret,
+    Several,
+    Share,
+    Signature,
+    Text,
+    Time,
+)
+from tacit.deployment.histogram_messages import EvaluateAsked, HistogramsAsked, PersonalizeAsked
 
 if TYPE_CHECKING:
     from tacit.privacy.encoding import Encoding
 
 VERSION = 1  # of the protocol: of these documents and of the paths they are sent to
-MOST_CLIENTS = 10**9
-MOST_PARAMETERS = 10**9
-MOST_RECIPE = 1 << 18  # characters
-MOST_LISTED = 100_000  # prefixes or words that a question names
-MOST_LETTERS = 1_000  # of a word: discovery.settings.DEEPEST
-MOST_MATRIX = 1 << 22  # numbers of a strategy matrix: 32 MiB
-MOST_PROOF = 64  # hashes: a log of 2^63 entries has no longer one
-
-Kind: TypeAlias = Literal["train", "discover", "evaluate", "personalize"]
-Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
-Text: TypeAlias = Annotated[str, StringConstraints(max_length=MOST_LETTERS)]
-Digest: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]  # SHA-256
-PublicKey: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]  # Ed25519 or X25519
-Signature: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{128}$")]  # Ed25519
-Identifier: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]  # random
-Secret: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]  # random
-Evidence: TypeAlias = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2}){1,20000}$")]  # of an attestation
-Count: TypeAlias = Annotated[int, Field(ge=0, le=MOST_CLIENTS)]
-Several: TypeAlias = Annotated[int, Field(ge=1, le=MOST_CLIENTS)]
-Time: TypeAlias = Annotated[float, Field(ge=0, le=1e11)]
-Duration: TypeAlias = Annotated[float, Field(ge=0, le=1e9)]
-Positive: TypeAlias = Annotated[float, Field(gt=0, le=1e50)]
-Real: TypeAlias = Annotated[float, Field(ge=0, le=1e50)]
-Share: TypeAlias = Annotated[float, Field(gt=0, lt=1)]
-
-
-class Document(BaseModel):
-    """One JSON object. `model_validate_json` parses it; a key too many, a value of another type are refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
 
 
 # -- the plan: what a run asks of a device, once and for all -----------------------------------------------------------
@@ -87,6 +84,16 @@ class LocalPrivacy(Privacy):
     local_epsilon: Positive  # of everything that a device sends in the run, at delta 0
 
 
+class HistogramPrivacy(Privacy):
+    """Of one unit in one cell of each histogram, in one step of the run; each cell of a sum gets noise."""
+
+    kind: Literal["histograms"]
+    epsilon: Real  # at `delta`
+    delta: Share
+    histograms: Annotated[tuple[Several, ...], Field(min_length=1, max_length=100)]  # of each step: its clip norm^2
+    noise_multiplier: Positive  # times a step's clip norm: the standard deviation in every cell
+
+
 class Separation(Document):
     """How far apart two participations of a device in this run are; each device sees to it itself."""
 
@@ -125,7 +132,7 @@ class Plan(Document):
     run: Name
     recipe: Annotated[str, StringConstraints(max_length=MOST_RECIPE)]  # the resolved recipe, TOML
     code: Digest  # of the program that trains: `signing.code_digest`
-    privacy: Annotated[TrainingPrivacy | LocalPrivacy, Field(discriminator="kind")]
+    privacy: Annotated[TrainingPrivacy | LocalPrivacy | HistogramPrivacy, Field(discriminator="kind")]
     separation: Separation
     aggregation: Aggregation
     vocabulary: Digest
@@ -239,7 +246,7 @@ class WordsAsked(Document):
     reports: LocalReportsAsked
 
 
-Asked: TypeAlias = Annotated[TrainingAsked | WordsAsked, Field(discriminator="kind")]
+Asked: TypeAlias = Annotated[TrainingAsked | WordsAsked | EvaluateAsked | PersonalizeAsked, Field(discriminator="kind")]
 
 
 class RoundTask(Document):
@@ -279,6 +286,12 @@ class RoundTask(Document):
     def words(self) -> WordsAsked:
         """What it asks, of a task to discover words."""
         assert isinstance(self.asks, WordsAsked)  # the caller's to know
+        return self.asks
+
+    @property
+    def histograms(self) -> HistogramsAsked:
+        """What it asks, of a task about models."""
+        assert isinstance(self.asks, HistogramsAsked)  # the caller's to know
         return self.asks
 
 

@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 from pydantic import BaseModel
 
+from tacit.deployment.histogram_plans import plan_about_models
 from tacit.deployment.matrix_files import check_affordable, matrix_file
 from tacit.deployment.messages import UNATTESTED, Aggregation, LocalPrivacy, Plan, Separation, TrainingPrivacy
 from tacit.deployment.signing import code_digest
@@ -114,7 +115,12 @@ def _of_words(run: Run, enrolment: Enrolment) -> Plan:
     )
 
 
-PLANS: Mapping[str, Callable[[Run, Enrolment], Plan]] = {"train": _of_training, "discover": _of_words}
+PLANS: Mapping[str, Callable[[Run, Enrolment], Plan]] = {  # by the kind of run
+    "train": _of_training,
+    "discover": _of_words,
+    "evaluate": plan_about_models,
+    "personalize": plan_about_models,
+}
 
 
 def aggregation_of(section: DeploymentSection, kind: Literal["plain", "encoded"], *, threshold: int) -> Aggregation:

@@ -12,6 +12,7 @@ from typing import ClassVar, Protocol, Self
 
 from tacit.deployment.collector import ServedCollector
 from tacit.deployment.plans import check_servable
+from tacit.deployment.served_histograms import ServedEvaluation, ServedPersonalization
 from tacit.deployment.served_rounds import ServedRounds
 from tacit.deployment.served_words import ServedWords
 from tacit.errors import InputError
@@ -119,7 +120,11 @@ class ServedTraining:
         train(self.recipe, out, collector=collector, progress=progress)
 
 
-JOBS: Mapping[str, type[ServedJob]] = {"discover": ServedWords}  # by the first key of a file
+JOBS: Mapping[str, type[ServedJob]] = {  # by the first key of a file
+    "discover": ServedWords,
+    "evaluate": ServedEvaluation,
+    "personalize": ServedPersonalization,
+}
 
 
 def job_of(text: str, *, where: str) -> ServedJob:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from tacit.deployment import assignments, states
 from tacit.deployment.blobs import Blobs, model_name, total_name
 from tacit.deployment.bodies import read_sum, sha256, sum_body
-from tacit.deployment.messages import Content, Plan, RoundTask, SignedTask, TrainingAsked, WordsAsked
+from tacit.deployment.messages import Asked, Content, Plan, RoundTask, SignedTask
 from tacit.deployment.round_blobs import remove_blobs, sweep
 from tacit.deployment.round_sums import NoSum, summed
 from tacit.deployment.sealed_reports import new_round, settings_of
@@ -149,7 +149,7 @@ class ServedRounds:
     def _attempts(self, round: int) -> list[Attempt]:
         return [each for each in states.attempts(self._store, self._lease.run) if each.round == round]
 
-    def asked(self, round: int, content: bytes, asks: TrainingAsked | WordsAsked) -> RoundTask:
+    def asked(self, round: int, content: bytes, asks: Asked) -> RoundTask:
         """What devices are asked in a round, but for what is an attempt's own. content: what it begins with."""
         plan, name = self._now_serving.plan, sha256(content)
         return RoundTask(

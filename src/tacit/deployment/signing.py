@@ -19,8 +19,8 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from tacit.deployment.attestation import NOTHING, Attestation
+from tacit.deployment.fields import Document
 from tacit.deployment.messages import (
-    Document,
     Plan,
     Receipt,
     RoundTask,

@@ -4,7 +4,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Field, StringConstraints
 
-from tacit.deployment.messages import Count, Document, Evidence, Signature, Time
+from tacit.deployment.fields import Count, Document, Evidence, Signature, Time
 
 Blind: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{512}$")]  # a number below an RSA modulus
 

@@ -4,9 +4,9 @@
 hand (`SimulatedCollector`); a server with real devices is another `Collector`, and so is anything that takes a task and
 brings counts. What one device sends, `report_layout.py` says; what it computes, `on_device.py`.
 
-Two attributes of a collector are optional. `deployment` (a `runs.metadata.DeploymentUsed`) says what real devices
-without identities keep by themselves; there are no exact numbers then, and only what was released is reported.
-`released(step)` is called when the step's row of the ledger is on disk; after a kill once more.
+Two attributes of a collector are optional. `devices` (a `tacit.jobs.devices.RealDevices`) says whom a collector of real
+devices asks; there are no exact numbers then, and only what was released is reported. `released(step)` is called when
+the step's row of the ledger is on disk; after a kill once more.
 """
 
 from collections.abc import Callable, Mapping, Sequence

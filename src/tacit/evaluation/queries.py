@@ -21,6 +21,7 @@ from tacit.keyboard.metrics import METRICS, TOP1, changing
 
 SLICES = ("tokens", "baseline", "joint")
 EVERYBODY = "everybody"  # the only slice where none is asked for
+POLICIES = ("one strategy", "one strategy, gate", "strategy by tokens", "strategy by tokens, gate")  # `gate.design`'s
 BASELINE = f"baseline {TOP1}"
 ACCURACY = Buckets.steps(0, 60, 100)
 MOST_TOKENS = 10**9  # more than anybody types
@@ -94,6 +95,14 @@ class Queries:
             names += [_policy_name(each.name) for each in policies]
         return {name: self.cells(name) for name in names}
 
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many histograms each group is asked for."""
+        designing = len(self.of_step(None))
+        if not self.gated:
+            return (designing,)
+        return designing, 1 + len(self.metrics) * len(self.strategies) * len(self._kinds) + len(POLICIES)
+
     def about_strategies(self, deltas: Deltas, silent: int) -> list[HistogramQuery]:
         """The global model's accuracy, and each strategy's change of each metric by each slice."""
         asked = [self._query(BASELINE, np.zeros(len(deltas)), deltas.baseline[TOP1], silent)]
@@ -149,9 +158,8 @@ class Queries:
                     found[_change_name(metric, strategy, which)] = cells
             for level in self.levels:
                 found[_rule_name(strategy, level)] = Cells(slices=self.tokens, bins=change)
-        for kind in ("one strategy", "strategy by tokens"):
-            for name in (kind, f"{kind}, gate"):
-                found[_policy_name(name)] = Cells(slices=Buckets(), bins=change)
+        for name in POLICIES:
+            found[_policy_name(name)] = Cells(slices=Buckets(), bins=change)
         return found
 
     def _query(self, name: str, sliced_by: ArrayLike, values: Reals, silent: int) -> HistogramQuery:

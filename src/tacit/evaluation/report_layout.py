@@ -106,6 +106,28 @@ class ReportLayout:
                 f"the report of histogram {number + 1} names {units.sum()} cells, and it names {size} there."
             )
 
+    def check_sum(self, total: NDArray[np.uint32], reports: int) -> None:
+        """That a sum (length,) is one of so many reports, as far as it tells. Raises: InputError.
+
+        Of a sealed sum nobody has checked the reports: one that is none shows here, or moves counts within it.
+        """
+        if total.shape != (self.length,):
+            raise InputError(f"the sum has {total.size} numbers, and {self.length} were asked for.")
+        if int(total.max()) > reports:
+            raise InputError(f"a count of the sum is {int(total.max()):,}, above its {reports:,} reports.")
+        units = np.add.reduceat(total[: self.cells].astype(np.int64), self._starts[:-1])
+        if self.local_epsilon is None:
+            if (units != reports).any():
+                at = int(np.flatnonzero(units != reports)[0])
+                raise InputError(
+                    f"histogram {at + 1} of the sum counts {units[at]:,} devices, and {reports:,} reported."
+                )
+            return
+        answered = total[self.cells :].astype(np.int64)
+        sizes = np.array([self._randomizer(number).size for number in range(len(self.sizes))])
+        if answered.sum() != reports or (units != answered * sizes).any() or not answered.all():
+            raise InputError(f"the sum is none of {reports:,} randomised reports, or of some histogram there is none.")
+
     def opened(self, total: ArrayLike) -> Opened:
         """A sum (length,) of reports."""
         found = np.asarray(total).astype(np.int64)

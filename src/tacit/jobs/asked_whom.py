@@ -1,6 +1,6 @@
 """Who is asked about models: simulated clients of a cache, or real devices without identities."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -14,10 +14,12 @@ from tacit.evaluation.collect import Collector, Counted, HistogramTask
 from tacit.evaluation.settings import ReleasePrice
 from tacit.files import PathLike
 from tacit.jobs.begin import checked_cache
+from tacit.jobs.devices import RealDevices
+from tacit.keyboard.language_model import settings_of
+from tacit.keyboard.model_folder import TrainedModel
 from tacit.progress import Progress
-from tacit.records import to_plain
 from tacit.runs import Run
-from tacit.runs.metadata import AskingMetadata, DeploymentUsed
+from tacit.runs.metadata import DeploymentUsed
 
 NOBODY_ANSWERS = 1e-6  # a chance that nobody takes
 
@@ -38,6 +40,8 @@ class Simulated:
         """How many are asked."""
         return len(self.clients)
 
+    members = count  # of whom they are asked
+
     @property
     def vocabulary(self) -> dict[str, str]:
         """SHA-256 of the words of their text, under its name."""
@@ -48,7 +52,7 @@ class Simulated:
         """Where their text comes from."""
         return self.cache.manifest.source
 
-    def asked(self, split_name: str) -> dict[str, Any]:
+    def asked(self, split_name: str, models: Sequence[TrainedModel]) -> dict[str, Any]:
         """As the settings of a run name them."""
         path, digest = str(self.cache.path.resolve()), self.cache.manifest.digest
         return {"data": {"path": path, "sha256": digest, "split": split_name}}
@@ -67,24 +71,37 @@ class Devices:
     """Real devices that come when they may; nobody has their answers but they."""
 
     count: int  # how many are asked
-    deployment: DeploymentUsed
+    steps: int
+    real: RealDevices
     asked_by: str  # the class of the collector
     vocabulary: ClassVar[dict[str, str]] = {}  # each device looks whether it has the words of the model
     more: ClassVar[str] = "ask more (clients)"
 
     @property
+    def deployment(self) -> DeploymentUsed:
+        """What each keeps by itself: it is in one step, once."""
+        return self.real.used(self.steps)
+
+    @property
+    def members(self) -> int:
+        """About how many there are, of whom they are asked."""
+        return self.real.deployment.devices
+
+    @property
     def source(self) -> str:
         """Where their text comes from."""
-        return f"what was typed on devices of the population '{self.deployment.population}'"
+        return f"what was typed on devices of the population '{self.real.deployment.population}'"
 
-    def asked(self, split_name: str) -> dict[str, Any]:
-        """As the settings of a run name them."""
-        plain = {name: value for name, value in to_plain(self.deployment).items() if value is not None}
-        return {"deployment": plain}
+    def asked(self, split_name: str, models: Sequence[TrainedModel]) -> dict[str, Any]:
+        """As the settings of a run name them, with what devices have to know of the models."""
+        networks = [
+            {name: value for name, value in settings_of(each.network).items() if value is not None} for each in models
+        ]
+        return {**self.real.to_plain(), "vocabulary": models[0].vocabulary.sha256, "networks": networks}
 
     def about(self, split_name: str) -> dict[str, Any]:
         """As a report names them."""
-        return {"population": self.deployment.population}
+        return {"population": self.real.deployment.population}
 
     def __str__(self) -> str:
         """As an error names them, after their number."""
@@ -98,19 +115,23 @@ def asked_whom(
     price: ReleasePrice | None,
     collector: Collector | None,
     progress: Progress,
+    *,
+    steps: int = 1,
 ) -> Simulated | Devices:
-    """clients: of the settings: how many are asked at most, or how many devices. Raises: InputError, CacheError."""
+    """clients: of the settings: how many are asked at most, or how many devices. steps: groups that they are asked in.
+    Raises: InputError, CacheError.
+    """
     if collector is None:
         if data is None:
             raise InputError("whose text models are asked about is not said; give a cache, or a collector of devices.")
         cache = checked_cache(data, progress=progress)
         numbers = first_asked(cache.clients(split_name), clients)
         return Simulated(cache=cache, split_name=split_name, clients=numbers)
-    deployment = getattr(collector, "deployment", None)
-    if not isinstance(deployment, DeploymentUsed):
+    real = getattr(collector, "devices", None)
+    if not isinstance(real, RealDevices):
         raise InputError(
-            f"the collector {type(collector).__name__} does not say what its devices keep by themselves, so nothing "
-            "can be promised to them; give it `deployment`, a tacit.runs.metadata.DeploymentUsed."
+            f"the collector {type(collector).__name__} does not say whom it asks, so nothing can be promised to them; "
+            "give it `devices`, a tacit.jobs.devices.RealDevices."
         )
     if data is not None:
         raise InputError("devices have their own text; leave the cache out, or the collector.")
@@ -122,8 +143,10 @@ def asked_whom(
         raise InputError("secure_sum is played by a simulation; of devices the collector sums, so leave it out.")
     if clients < 1:
         raise InputError("how many devices are asked is not said; give clients.")
+    if clients > (there := real.deployment.devices):
+        raise InputError(f"clients={clients:,} are more than the {there:,} devices that there are; ask fewer.")
     cls = type(collector)
-    return Devices(count=clients, deployment=deployment, asked_by=f"{cls.__module__}.{cls.__qualname__}")
+    return Devices(count=clients, steps=steps, real=real, asked_by=f"{cls.__module__}:{cls.__qualname__}")
 
 
 def check_answered(task: HistogramTask) -> None:
@@ -141,8 +164,8 @@ def check_answered(task: HistogramTask) -> None:
 class AllReleased:
     """The devices of a run that released all it ever will: they are asked nothing more."""
 
-    def __init__(self, run: Run, deployment: DeploymentUsed) -> None:
-        self._run, self.deployment = run, deployment
+    def __init__(self, run: Run, devices: RealDevices) -> None:
+        self._run, self.devices = run, devices
 
     def collect(self, task: HistogramTask) -> Counted:
         """Raises: RunError."""
@@ -152,11 +175,10 @@ class AllReleased:
         )
 
 
-def asked_again(run: Run, settings: Mapping[str, Any]) -> tuple[str | None, dict[str, str], Collector | None]:
+def asked_again(run: Run, settings: Mapping[str, Any]) -> tuple[str | None, dict[str, Any], Collector | None]:
     """Whom a run asks, by its settings: (the cache, or None; the name of the split where there is one; the collector
     of devices that answered, or None).
     """
-    deployment = run.metadata.deployment if isinstance(run.metadata, AskingMetadata) else None
-    if deployment is not None:
-        return None, {}, AllReleased(run, deployment)
+    if "deployment" in settings:
+        return None, {}, AllReleased(run, RealDevices.of(settings, where=f"the settings of '{run.path}'"))
     return settings["data"]["path"], {"split_name": settings["data"]["split"]}, None

@@ -38,7 +38,7 @@ from tacit.jobs.begin import begin, key_for, of_this_process
 from tacit.jobs.histograms import Lines, delta_of, model_asked, planned_cost, released_step, simulated, statement_file
 from tacit.keyboard.metrics import Counts
 from tacit.keyboard.model_folder import TrainedModel, load_model
-from tacit.progress import Advanced, Progress, StageBegan, StageEnded, compiling
+from tacit.progress import Advanced, Progress, StageBegan, StageEnded, compiling, silent
 from tacit.reports import evaluation as report
 from tacit.reports.page import FOR_READERS, ReportFiles, write_both
 from tacit.runs import Run
@@ -120,6 +120,17 @@ def evaluated(
     return found
 
 
+def begun(
+    models: Sequence[TrainedModel | PathLike],
+    settings: EvaluationSettings,
+    price: ReleasePrice,
+    out: Path,
+    collector: Collector,
+) -> Run:
+    """The open run folder of real devices, new or gone on with; nobody is asked yet. Raises: as `tacit.evaluate`."""
+    return _begin(_open(models, None, settings, price, collector, silent), out, None, None)
+
+
 def _open(
     models: Sequence[TrainedModel | PathLike],
     data: Cache | PathLike | None,
@@ -137,7 +148,7 @@ def _open(
     shared_vocabulary({**digests, **whom.vocabulary})
     if whom.count < 2:
         raise InputError(f"{whom.count} {whom} say nothing about many; {whom.more}.")
-    release = None if price is None else price.asking(whom.count)
+    release = None if price is None else price.asking(whom.members)
     asked = Asked(models=tuple(loaded), settings=settings, release=release, whom=whom)
     if collector is not None:
         check_answered(asked.task)
@@ -148,7 +159,7 @@ def _begin(asked: Asked, out: Path, population: PathLike | None, seed: int | Non
     """A new run folder, or the one at `out`; RunError where that was begun with other settings."""
     settings = {
         "models": [model_asked(model) for model in asked.models],
-        **asked.whom.asked(asked.settings.split_name),
+        **asked.whom.asked(asked.settings.split_name, asked.models),
         "clients": asked.settings.clients,
         "sentences": asked.settings.sentences,
         "words": asked.settings.words,

@@ -33,7 +33,7 @@ from tacit.jobs.begin import begin, key_for, of_this_process
 from tacit.jobs.histograms import Lines, delta_of, model_asked, planned_cost, released_step, simulated, statement_file
 from tacit.jobs.personalization_record import Found, FoundExactly, exact_record, released_record
 from tacit.keyboard.model_folder import TrainedModel, load_model
-from tacit.progress import Advanced, Progress, StageBegan, StageEnded, compiling
+from tacit.progress import Advanced, Progress, StageBegan, StageEnded, compiling, silent
 from tacit.reports import personalization as report
 from tacit.reports.page import FOR_READERS, ReportFiles, write_both
 from tacit.runs import Run
@@ -104,6 +104,17 @@ def personalized(
     return found, record, files
 
 
+def begun(
+    model: TrainedModel | PathLike,
+    settings: PersonalizationSettings,
+    price: ReleasePrice,
+    out: Path,
+    collector: Collector,
+) -> Run:
+    """The open run folder of real devices, new or gone on with; nobody is asked yet. Raises: as `tacit.personalize`."""
+    return _begin(_open(model, None, settings, price, collector, silent), out, None, None)
+
+
 def _open(
     model: TrainedModel | PathLike,
     data: Cache | PathLike | None,
@@ -115,7 +126,8 @@ def _open(
     """Raises: InputError for a model and a cache of different vocabularies, parameters that the network does not have,
     a split without clients, or too few for a gate.
     """
-    whom = asked_whom(data, settings.split_name, settings.clients, price, collector, progress)
+    steps = len(settings.queries.sizes)
+    whom = asked_whom(data, settings.split_name, settings.clients, price, collector, progress, steps=steps)
     loaded = model if isinstance(model, TrainedModel) else load_model(as_path("model", model))
     shared_vocabulary({str(loaded): loaded.vocabulary.sha256, **whom.vocabulary})
     for how in settings.strategies:
@@ -126,7 +138,7 @@ def _open(
             f"{whom.count} {whom} were asked for, and {least} are the fewest that say anything; ask more"
             f"{', or import more clients' if collector is None else ' (clients)'}."
         )
-    release = None if price is None else price.asking(whom.count)
+    release = None if price is None else price.asking(whom.members)
     asked = Asked(model=loaded, settings=settings, release=release, whom=whom)
     if collector is not None:
         for step in range(len(asked.groups)):
@@ -139,7 +151,7 @@ def _begin(asked: Asked, out: Path, population: PathLike | None, seed: int | Non
     plain, whom = asked.settings.to_plain(), asked.whom
     settings = {
         "model": model_asked(asked.model),
-        **whom.asked(plain.pop("split_name")),
+        **whom.asked(plain.pop("split_name"), [asked.model]),
         **plain,
         **({} if asked.release is None else {"release": asked.release.to_plain()}),
         **({} if seed is None else {"seed": seed}),

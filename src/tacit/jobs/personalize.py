@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,16 @@ if TYPE_CHECKING:  # JAX comes with them
     from tacit.keyboard.model_folder import TrainedModel
     from tacit.reports.page import Block
 
-NOT_SETTINGS = ("model", "data", "deployment", "release", "seed")  # of what a run's settings.toml names
+NOT_SETTINGS = (
+    "model",
+    "data",
+    "release",
+    "seed",
+    "name",
+    "deployment",
+    "vocabulary",
+    "networks",
+)  # of a run's settings.toml
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +113,14 @@ def personalize(
     return PersonalizationResult(run=Run.open(as_path("out", out)), report=report, found=found, record=record)
 
 
+def settings_of(run: Run) -> "PersonalizationSettings":
+    """What a run was asked to do, but for whose text it is."""
+    from tacit.evaluation.settings import PersonalizationSettings
+
+    asked = tomllib.loads(run.settings)
+    return PersonalizationSettings.from_plain({name: asked[name] for name in asked if name not in NOT_SETTINGS})
+
+
 def resume_personalization(
     run: Run | PathLike,
     *,
@@ -111,7 +128,6 @@ def resume_personalization(
     progress: Progress = silent,
 ) -> PersonalizationResult:
     """Go on with a run of `personalize`, or write the report of a finished one again. Raises: as `personalize`."""
-    from tacit.evaluation.settings import PersonalizationSettings
     from tacit.jobs.asked_whom import asked_again
     from tacit.jobs.histograms import price_of
 
@@ -121,12 +137,11 @@ def resume_personalization(
     run.of_kind(PersonalizationMetadata, "go on with it by `{command}`")
     asked = tomllib.loads(run.settings)
     data, split, collector = asked_again(run, asked)
-    own = {name: value for name, value in asked.items() if name not in NOT_SETTINGS}
     return personalize(
         asked["model"]["path"],
         data,
         run.path,
-        settings=PersonalizationSettings.from_plain({**own, **split}),
+        settings=replace(settings_of(run), **split),
         release=price_of(asked),
         population=None if run.metadata.budget is None else run.metadata.budget.path,
         seed=asked.get("seed"),

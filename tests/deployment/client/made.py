@@ -19,11 +19,11 @@ from tacit.data import Cache
 from tacit.deployment.attestation import NOTHING, Attestation
 from tacit.deployment.bodies import Report, model_body
 from tacit.deployment.client.device import Device, Machine
+from tacit.deployment.client.doings import doings_of
 from tacit.deployment.client.eligibility import Probe
 from tacit.deployment.client.own_text import OwnText
 from tacit.deployment.client.policy import Policy
 from tacit.deployment.client.record import opened
-from tacit.deployment.client.training import TrainingDoing
 from tacit.deployment.client.transport import Server, connected
 from tacit.deployment.client.turn import Turn
 from tacit.deployment.hand_over import SignedHandOver
@@ -311,7 +311,7 @@ def once(
             connection=connection,
             record=record,
             policy=policy,
-            doings={"train": TrainingDoing(trainer or Zeros(), text or OwnText(data, None, policy.temporal_split))},
+            doings=doings_of(text or OwnText(data, None, policy.temporal_split), trainer or Zeros()),
             population=population,
             probes=probes,
             machine=Machine(clock=clock, sleep=clock.sleep, draw=draw),

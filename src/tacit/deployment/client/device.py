@@ -19,6 +19,7 @@ from typing import Any
 
 from tacit.deployment.attestation import NOTHING, Attestation
 from tacit.deployment.client.doing import Doing, Price
+from tacit.deployment.client.doings import doings_of
 from tacit.deployment.client.eligibility import Probe, first_obstacle
 from tacit.deployment.client.given import by_onnx, enrolment_code_in, operator_key_of, unpinned
 from tacit.deployment.client.log import logged
@@ -30,10 +31,9 @@ from tacit.deployment.client.record import DeviceRecord, opened
 from tacit.deployment.client.sending import body_of
 from tacit.deployment.client.separation import Apart, refuse_early
 from tacit.deployment.client.tokens import checked_in
-from tacit.deployment.client.training import ByJax, Trainer, TrainingDoing
+from tacit.deployment.client.training import ByJax
 from tacit.deployment.client.transport import Connection, Server, connected
 from tacit.deployment.client.turn import LATER, LONGEST, SOON, Turn, What, later
-from tacit.deployment.client.words import WordsDoing
 from tacit.deployment.hand_over import followed
 from tacit.deployment.log_entries import plan_entry
 from tacit.deployment.messages import (
@@ -321,11 +321,6 @@ class Device:
             spent=self._record.spent(),
             budget=self._policy.budget_zcdp,
         )
-
-
-def doings_of(text: OwnText, trainer: Trainer) -> dict[str, Doing]:
-    """Every kind of tasks that a device of this text can do."""
-    return {"train": TrainingDoing(trainer, text), "discover": WordsDoing(text)}
 
 
 def device(

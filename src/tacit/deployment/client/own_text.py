@@ -1,18 +1,43 @@
-"""The text of one device's owner, as training reads it: all of it, or what came before a cut in time.
+"""The text of one device's owner: what training reads of it, and what models are judged on, which no training reads.
 
 A client of a cache stands for the device. What the owner's policy keeps to judge models by (`split`) is never read by
-training: sentences are numbered without it.
+training: sentences are numbered without it. Of a client that no training takes, all text may judge.
 """
 
 from collections.abc import Container
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.deployment.messages import Plan
 from tacit.errors import InputError, TaskRefused
-from tacit.evaluation.splits import TemporalSplit, Unsplit
+from tacit.evaluation.splits import Parts, TemporalSplit, Unsplit
 from tacit.files import PathLike
 from tacit.jobs.opened_cache import open_cache
+
+
+class TextView:
+    """Some sentences of the one client, numbered from 0 on, as `evaluation` asks a cache for them."""
+
+    def __init__(self, cache: Any, rows: NDArray[np.int64]) -> None:
+        """cache: a `Cache`."""
+        self._cache, self._rows = cache, rows
+
+    def sentence_count(self, client: int) -> int:
+        """How many there are."""
+        return len(self._rows)
+
+    def timestamps(self, client: int) -> NDArray[np.int64]:
+        """As `Cache.timestamps`."""
+        found: NDArray[np.int64] = self._cache.timestamps(client)[self._rows]
+        return found
+
+    def padded(self, client: int, chosen: NDArray[np.int64], length: int) -> NDArray[np.int32]:
+        """As `Cache.padded`."""
+        found: NDArray[np.int32] = self._cache.padded(client, self._rows[chosen], length)
+        return found
 
 
 class OwnText:
@@ -27,6 +52,7 @@ class OwnText:
         self.client = 0 if client is None else client
         if not 0 <= self.client < count:
             raise InputError(f"--client {self.client} is not in '{data}', which has clients 0 to {count - 1}.")
+        self._split = split
         self._rows = self._read_rows(split)
 
     @property
@@ -38,6 +64,43 @@ class OwnText:
     def words(self) -> int:
         """How many ids that vocabulary has."""
         return self._cache.manifest.vocabulary.size
+
+    def check_vocabulary(self, plan: Plan) -> None:
+        """Raises: TaskRefused for a plan whose models have other words."""
+        if plan.vocabulary != self.vocabulary:
+            raise TaskRefused(
+                f"run {plan.run!r} has other words than the text of this device was cut into; import the text with its "
+                "vocabulary."
+            )
+
+    @property
+    def whole(self) -> TextView:
+        """All of it, for a split of one's own."""
+        return TextView(self._cache, np.arange(self._cache.sentence_count(self.client)))
+
+    @property
+    def judging(self) -> TextView:
+        """What no training reads."""
+        return TextView(self._cache, self._unread)
+
+    def check_judges(self) -> None:
+        """Raises: TaskRefused where training may have read all of it."""
+        if not len(self._unread):
+            raise TaskRefused(
+                "training may read all text of this device, so none of it judges models; keep some for that (split in "
+                "the policy), or give a client that is not of the split train."
+            )
+
+    def check_unread(self, split: TemporalSplit) -> None:
+        """Raises: TaskRefused where a split judges by text that training may have read."""
+        parts = split.parts(self._cache.timestamps(self.client))
+        if isinstance(parts, Unsplit):
+            return  # it says so in its report, and nothing else
+        if not np.isin(np.concatenate([parts.gate, parts.test]), self._unread).all():
+            raise TaskRefused(
+                f"the split {split} judges models by text of this device that training may have read; its own policy "
+                "has to keep as much (split)."
+            )
 
     def check(self) -> None:
         """Raises: TaskRefused where none of it may be trained on."""
@@ -71,6 +134,15 @@ class OwnText:
         """As `Cache.padded`, of sentences as they are numbered here."""
         self._must_be(client)
         return self._cache.padded(client, self._rows[chosen], length)
+
+    @cached_property
+    def _unread(self) -> NDArray[np.int64]:
+        everything = np.arange(self._cache.sentence_count(self.client))
+        if self.client not in self._cache.clients("train"):
+            return everything
+        parts = None if self._split is None else self._split.parts(self._cache.timestamps(self.client))
+        # A text without a time is in no part: training leaves it out, too, but for a split it might be older.
+        return np.sort(parts.test) if isinstance(parts, Parts) else everything[:0]
 
     def _must_be(self, client: int) -> None:
         if client != self.client:

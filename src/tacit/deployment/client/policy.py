@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, NoReturn, Protocol, get_args
 from tacit.deployment.client.doing import Price
 from tacit.deployment.client.eligibility import Eligibility
 from tacit.deployment.expected import ITEM_BYTES, Expected
-from tacit.deployment.messages import EncodedSum, Kind, LocalPrivacy, MatrixFile, Plan, RoundTask
+from tacit.deployment.fields import Kind
+from tacit.deployment.messages import EncodedSum, HistogramPrivacy, LocalPrivacy, MatrixFile, Plan, RoundTask
 from tacit.errors import InputError, TaskRefused
 from tacit.evaluation.splits import TemporalSplit
 from tacit.records import from_plain
@@ -20,6 +21,7 @@ from tacit.records import from_plain
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
+    from tacit.deployment.client.histograms import PricedHistograms
     from tacit.deployment.client.price import Priced
 
 FILE = "policy.toml"
@@ -37,7 +39,7 @@ class Refuse(Protocol):
 class Policy:
     """The rules of a device's owner."""
 
-    kinds: tuple[str, ...] = ("train", "discover")  # of tasks
+    kinds: tuple[str, ...] = get_args(Kind)  # of tasks
     aggregation: tuple[str, ...] = SUMS  # plain: the operator sees each report, inside TLS
     keepers: tuple[str, ...] = ()  # of sealed sums, Ed25519 keys in hexadecimal digits; empty: any that a plan names
     corrupt_keepers: int = 1  # of a sealed sum: so many that work with the operator must learn nothing
@@ -107,6 +109,8 @@ class Policy:
             refuse(f"costs zCDP {priced.zcdp:.4g}, above largest_zcdp={self.largest_zcdp:g}")
         if self._is_training(priced):
             self._check_noise(priced, refuse)
+        elif self._is_about_models(priced):
+            self._check_counts(priced, refuse)
         if isinstance(privacy, LocalPrivacy) and privacy.local_epsilon > self.largest_local_epsilon:
             refuse(
                 f"has local epsilon {privacy.local_epsilon:.4g}, above "
@@ -125,6 +129,12 @@ class Policy:
         from tacit.deployment.client.price import Priced  # what prices is loaded for the first task
 
         return isinstance(priced, Priced)
+
+    @staticmethod
+    def _is_about_models(priced: Price) -> "TypeIs[PricedHistograms]":
+        from tacit.deployment.client.histograms import PricedHistograms  # the same
+
+        return isinstance(priced, PricedHistograms)
 
     def _check_noise(self, priced: "Priced", refuse: Refuse) -> None:
         """Of updates whose sums get noise."""
@@ -146,6 +156,20 @@ class Policy:
         if said.bytes > self.largest_model_mb * MEGABYTE:
             size = f"{said.bytes / MEGABYTE:.3g} MB"
             _refusal("the plan")(f"has a matrix of {size}, above largest_model_mb={self.largest_model_mb:g}")
+
+    def _check_counts(self, priced: "PricedHistograms", refuse: Refuse) -> None:
+        """Of histograms whose sums get noise."""
+        privacy = priced.plan.privacy
+        if isinstance(privacy, HistogramPrivacy):
+            if privacy.delta > self.largest_delta:
+                refuse(f"gives epsilon at delta {privacy.delta:g}, above largest_delta={self.largest_delta:g}")
+            if priced.epsilon is not None and priced.epsilon > self.largest_epsilon:
+                refuse(f"has epsilon {priced.epsilon:.4g}, above largest_epsilon={self.largest_epsilon:g}")
+            if privacy.noise_multiplier < self.smallest_noise_multiplier:
+                refuse(
+                    f"has the noise multiplier {privacy.noise_multiplier:g}, below "
+                    f"smallest_noise_multiplier={self.smallest_noise_multiplier:g}"
+                )
 
     def check_task(self, priced: Price, task: RoundTask, now: float) -> None:
         """Raises: TaskRefused where the task is none of its plan's, or the owner does not accept it.

@@ -47,11 +47,7 @@ class TrainingDoing:
 
     def price(self, plan: Plan, fetch: Fetch) -> "Priced":
         """See Doing."""
-        if plan.vocabulary != self._text.vocabulary:
-            raise TaskRefused(
-                f"run {plan.run!r} has other words than the text of this device was cut into; import the text with its "
-                "vocabulary."
-            )
+        self._text.check_vocabulary(plan)
         from tacit.deployment.client.price import priced  # what it needs is loaded for the first task
 
         return priced(plan, fetch)

@@ -1,0 +1,36 @@
+"""What the documents of the protocol are made of: their base, and values with a bound on each."""
+
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+MOST_CLIENTS = 10**9
+MOST_PARAMETERS = 10**9
+MOST_RECIPE = 1 << 18  # characters
+MOST_LISTED = 100_000  # prefixes or words that a question names
+MOST_LETTERS = 1_000  # of a word: discovery.settings.DEEPEST
+MOST_MATRIX = 1 << 22  # numbers of a strategy matrix: 32 MiB
+MOST_PROOF = 64  # hashes: a log of 2^63 entries has no longer one
+
+Kind: TypeAlias = Literal["train", "discover", "evaluate", "personalize"]
+Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+Text: TypeAlias = Annotated[str, StringConstraints(max_length=MOST_LETTERS)]
+Digest: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]  # SHA-256
+PublicKey: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]  # Ed25519 or X25519
+Signature: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{128}$")]  # Ed25519
+Identifier: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]  # random
+Secret: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]  # random
+Evidence: TypeAlias = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2}){1,20000}$")]  # of an attestation
+Count: TypeAlias = Annotated[int, Field(ge=0, le=MOST_CLIENTS)]
+Several: TypeAlias = Annotated[int, Field(ge=1, le=MOST_CLIENTS)]
+Time: TypeAlias = Annotated[float, Field(ge=0, le=1e11)]
+Duration: TypeAlias = Annotated[float, Field(ge=0, le=1e9)]
+Positive: TypeAlias = Annotated[float, Field(gt=0, le=1e50)]
+Real: TypeAlias = Annotated[float, Field(ge=0, le=1e50)]
+Share: TypeAlias = Annotated[float, Field(gt=0, lt=1)]
+
+
+class Document(BaseModel):
+    """One JSON object. `model_validate_json` parses it; a key too many, a value of another type are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)

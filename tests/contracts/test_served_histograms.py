@@ -1,0 +1,244 @@
+"""Models are asked about over HTTP: the sums are those of a simulation over the same devices, to the bit, in the clear
+and sealed; what is released, promised and stated is a run's like any other.
+"""
+
+import tomllib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+import tomli_w
+from tests.deployment.phones import TIMES, Phones
+from tests.deployment.sealing import Here, keepers_in
+from tests.deployment.stores import quick_folder
+from tests.evaluation.typists import typists_and_model
+from tests.training.tiny import SETTINGS
+
+import tacit
+from tacit.compute import Hardware
+from tacit.data import Cache
+from tacit.deployment import histogram_collector, states
+from tacit.deployment.logged_run import log_lines
+from tacit.deployment.messages import HistogramPrivacy, LocalPrivacy
+from tacit.deployment.served_jobs import job_of
+from tacit.evaluation.accuracy import first_asked
+from tacit.evaluation.collect import Counted, HistogramTask
+from tacit.jobs import histograms as of_histograms
+from tacit.keyboard.model_folder import write_model
+from tacit.runs import Run
+from tacit.runs.reconciliation import reconciled
+
+World = tuple[Path, Path, Path]  # cache, models
+ONE = Hardware(workers=1)
+CLIENTS = 6
+RELEASE = {"zcdp": 5000.0, "delta": 1e-6}
+EVALUATION: dict[str, Any] = {"kind": "evaluate", "name": "two-models", "clients": CLIENTS, "sentences": 8, "words": 6}
+PERSONALIZATION: dict[str, Any] = {
+    "kind": "personalize",
+    "name": "own-models",
+    "clients": CLIENTS,
+    "split": "time:0.8",
+    "gate_share": 0.125,
+    "levels": [1.0, 0.5],
+    "tokens": {"cuts": [100.0]},
+    "strategies": [{"learning_rate": 1.0}],
+}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    folder = tmp_path_factory.mktemp("world")
+    cache, model = typists_and_model(folder, 2 * CLIENTS)
+    write_model(
+        folder / "other", SETTINGS, SETTINGS.init(jax.random.key(8)), Cache.open(cache).vocabulary_path.read_bytes()
+    )
+    return cache, model, folder / "other"
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with quick_folder() as found:
+        yield found
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> list[Counted]:
+    """What each collector brings, simulated or served."""
+    found: list[Counted] = []
+    for where in (of_histograms.SimulatedCollector, histogram_collector.ServedHistograms):
+        collect: Any = where.collect
+
+        def told(self: Any, task: HistogramTask, collect: Any = collect) -> Counted:
+            found.append(collect(self, task))
+            return found[-1]
+
+        monkeypatch.setattr(where, "collect", told)
+    return found
+
+
+def everybody(cache: Path) -> list[int]:
+    return [int(client) for client in first_asked(Cache.open(cache).clients("test"), 0)]
+
+
+def file_of(world: World, said: dict[str, Any], keepers: list[Here] | None = None, **changed: Any) -> str:
+    deployment: dict[str, Any] = {"population": "phones", "devices": 1000, "over_selection": 1.0}
+    if keepers:
+        lines = [f"http://127.0.0.1:1 {each.desk.identity} {each.desk.box}" for each in keepers]
+        deployment |= {"keepers": lines, "corrupt_keepers": 1}
+    models = {"models": list(map(str, world[1:]))} if said["kind"] == "evaluate" else {"model": str(world[1])}
+    return tomli_w.dumps({**said, **models, "release": RELEASE, "deployment": deployment, **changed})
+
+
+def job(world: World, said: dict[str, Any], keepers: list[Here] | None = None, **changed: Any) -> Any:
+    found = job_of(file_of(world, said, keepers, **changed), where="the test").placed(None)
+    assert job_of(found.to_toml(), where="the same").to_toml() == found.to_toml()
+    return found
+
+
+@pytest.mark.parametrize("kept", [0, 4], ids=["clear", "sealed"])
+def test_devices_over_http_count_what_a_simulation_counts(
+    kept: int, world: World, folder: Path, tmp_path: Path, seen: list[Counted]
+) -> None:
+    keepers = keepers_in(tmp_path, count=kept)
+    asked = job(world, EVALUATION, keepers)
+    phones = Phones(folder, world[0], everybody(world[0]), keepers)
+    phones.serve(asked, tmp_path / "served")
+    reported = [turn for turn in phones.turns if turn.what == "reported"]
+    assert len(reported) == CLIENTS and {turn.zcdp for turn in reported} == {5000.0}
+    tacit.evaluate(
+        world[1:],
+        world[0],
+        settings=replace(asked.settings, split_name="test"),
+        release=asked.release,
+        out=tmp_path / "simulated",
+        hardware=ONE,
+    )
+    served, simulated = seen
+    assert np.array_equal(served.counts, simulated.counts) and served.clients == CLIENTS
+    plan = phones.plan
+    assert plan is not None and isinstance(plan.privacy, HistogramPrivacy) and plan.privacy.histograms == (3,)
+    assert plan.aggregation.kind == ("sealed" if kept else "plain")
+    with Run.open(tmp_path / "served") as run:
+        assert reconciled(run).counts().tolist() == [CLIENTS] and run.finished
+    said = tacit.statement(tmp_path / "served").markdown()
+    for words in ("counts itself in one cell of each histogram", "transparency log (RFC 9162)", "Device level"):
+        assert words in said
+    assert ("keepers together" in said) == bool(kept)
+    assert tacit.verify(tmp_path / "served").holds
+    assert all(line.complaint is None for line in log_lines(tmp_path / "served", str(folder / "operator.log")))
+    assert_no_report_is_stored(folder, phones)
+
+
+def assert_no_report_is_stored(folder: Path, phones: Phones) -> None:
+    stored = [file.read_bytes() for file in folder.rglob("*") if file.is_file()]
+    assert phones.bodies and stored
+    assert not any(body in content for body in phones.bodies for content in stored)
+
+
+def test_half_of_the_devices_design_policies_and_the_others_judge_them(
+    world: World, folder: Path, tmp_path: Path, seen: list[Counted]
+) -> None:
+    asked, coming = job(world, PERSONALIZATION), everybody(world[0])
+    again = [*coming[:3], *coming[:3], *coming[3:]]  # three come to the second step again, and are refused
+    phones = Phones(folder, world[0], again, count=1)
+    phones.serve(asked, tmp_path / "served")
+    assert [turn.what for turn in phones.turns].count("reported") == CLIENTS
+    refused = [turn.says for turn in phones.turns if turn.what == "refused"]
+    assert refused and all("takes part" in says or "took part" in says for says in refused)
+    record = tacit.report(tmp_path / "served").page.record
+    assert [each["name"] for each in record["released"]["policies"]] and len(seen) == 2
+    policies = tacit.resume(tmp_path / "served").policies  # type: ignore[attr-defined]
+    assert len(policies) == 4
+    slow = [asked_of(world, coming[:3], None, asked), asked_of(world, coming[3:6], policies, asked)]
+    assert [each.counts.tolist() for each in seen] == slow
+    assert tacit.account_run(tmp_path / "served").to_record()["promise"]["zcdp"] == pytest.approx(5000.0)
+    assert tacit.verify(tmp_path / "served").holds
+
+
+def asked_of(world: World, clients: list[int], policies: Any, job: Any) -> list[int]:
+    """What these clients count, each by the device's own function."""
+    from tacit.evaluation.gate import GateRule, Policy
+    from tacit.evaluation.histograms import Buckets
+    from tacit.evaluation.on_device import Network, StrategiesAsked
+    from tacit.evaluation.report_layout import ReportLayout
+    from tacit.keyboard.model_folder import load_model
+
+    judged = None
+    if policies is not None:
+        judged = tuple(
+            Policy(
+                name=each["name"],
+                buckets=Buckets(tuple(each["cuts"])),
+                rules=tuple(rule and GateRule(**rule) for rule in each["rules"]),
+            )
+            for each in policies
+        )
+    model = load_model(world[1])
+    asks = StrategiesAsked(model=Network(model.network, model.parameters), settings=job.settings, policies=judged)
+    layout = ReportLayout(sizes=tuple(each.size for each in asks.histograms.values()))
+    return sum(layout.counted(asks.cells_of(Cache.open(world[0]), client)).astype(int) for client in clients).tolist()
+
+
+def test_reports_that_devices_randomise(world: World, folder: Path, tmp_path: Path) -> None:
+    asked = job(world, EVALUATION, release={"local_epsilon": 2.0}, models=[str(world[1])])
+    phones = Phones(folder, world[0], everybody(world[0]))
+    phones.serve(asked, tmp_path / "served")
+    assert phones.plan is not None and isinstance(phones.plan.privacy, LocalPrivacy)
+    assert {turn.zcdp for turn in phones.turns if turn.what == "reported"} == {2.0}  # 2^2 / 2
+    with Run.open(tmp_path / "served") as run:
+        (release,) = run.steps()[0].releases
+        assert (release["local_epsilon"], release["users"]) == (2.0, CLIENTS)
+    assert tacit.verify(tmp_path / "served").holds
+    assert "randomised before it left" in tacit.statement(tmp_path / "served").markdown()
+
+
+def test_a_round_below_its_goal_releases_nothing_and_a_killed_coordinator_goes_on(
+    world: World, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, coming = job(world, EVALUATION), everybody(world[0])
+    phones = Phones(folder, world[0], coming[:4], times=replace(TIMES, attempts=1))
+    with pytest.raises(tacit.errors.TrainingError, match="none of 1 attempts gave a sum; nothing was released"):
+        phones.serve(asked, tmp_path / "run")
+    with Run.open(tmp_path / "run") as run:
+        assert run.steps_done == 0 and not list((tmp_path / "run" / "steps").iterdir())
+    phones.coming[:] = coming  # the four that took part in the round that came to nothing are spent for this run
+
+    class Killed(BaseException):
+        pass
+
+    def dies(*_: Any) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr(of_histograms, "_release", dies)
+        phones.serve(asked, tmp_path / "run")
+    sums = [each.total_digest for each in states.attempts(phones.store, "two-models")]
+    phones.serve(asked, tmp_path / "run")
+    assert [each.total_digest for each in states.attempts(phones.store, "two-models")] == sums
+    assert [each.state for each in states.attempts(phones.store, "two-models")] == [states.ABANDONED, states.RELEASED]
+    assert [turn.what for turn in phones.turns].count("refused") == 4
+    with Run.open(tmp_path / "run") as run:
+        assert run.finished and run.counts().tolist() == [CLIENTS + 4]
+
+
+def test_files_that_cannot_be_served_say_why(world: World) -> None:
+    text = tomllib.loads(file_of(world, EVALUATION))
+    for changed, said in (
+        ({"release": None}, "has no section \\[release\\]"),
+        ({"seed": 3}, "whoever knows it takes the noise away"),
+        ({"models": []}, "names no models"),
+        ({"sentence": 3}, "unknown key 'sentence'"),
+        ({"name": None}, "needs a name"),
+        ({"models": ["nowhere"]}, "nowhere"),
+        ({"clients": 0}, "how many devices are asked is not said"),
+        ({"clients": 2000}, "more than the 1,000 devices"),
+    ):
+        given = {name: value for name, value in (text | changed).items() if value is not None}
+        with pytest.raises(tacit.errors.InputError, match=said):
+            made = job_of(tomli_w.dumps(given), where="the file").placed(None)
+            made.begun(Path("never"), made.collector(None, None, None), lambda event: None)  # type: ignore[arg-type]
+    assert not Path("never").exists()
