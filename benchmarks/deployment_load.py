@@ -69,10 +69,11 @@ class Sizes:
     devices: int
     memory_parameters: int
     memory_devices: tuple[int, ...]
+    codes: int  # devices that have tokens, 32 each
 
 
-FULL = Sizes(5.0, 2_378_304, 500, 65_536, (100, 1_000, 5_000))
-SMALL = Sizes(1.0, 50_000, 40, 5_000, (20, 60))
+FULL = Sizes(5.0, 2_378_304, 500, 65_536, (100, 1_000, 5_000), 100)
+SMALL = Sizes(1.0, 50_000, 40, 5_000, (20, 60), 3)
 
 
 def main() -> None:
@@ -121,6 +122,7 @@ class Server:
     workers: list[int]  # process ids
     ready_s: float  # from their start until they served
     keepers: list["RunningKeeper"]
+    key_file: Path  # the operator's
 
     database: int | None = None  # process id of a PostgreSQL
 
@@ -157,7 +159,7 @@ class Server:
 
 
 @contextmanager
-def serving(workers: int, *, store_url: str | None = None, keepers: int = 0) -> Iterator[Server]:
+def serving(workers: int, *, store_url: str | None = None, keepers: int = 0, enrols: bool = False) -> Iterator[Server]:
     """So many workers, started as `tacit serve` starts them; with keepers, which listen, of a run of sealed rounds."""
     from tacit.deployment import states
     from tacit.deployment.address import Address
@@ -177,6 +179,7 @@ def serving(workers: int, *, store_url: str | None = None, keepers: int = 0) -> 
         states.enter_run(store, plan.run, **said, plan_digest=digest(plan))
         lease = states.take_lease(store, plan.run, seconds=1000)
         told = {"store": url, "blobs": blobs_url, "key": str(folder / "key"), "socket": listener.fileno()}
+        told["enrolment"] = enrols
         supervisor = Supervisor([Role("worker", f"worker {i}", told, (listener.fileno(),)) for i in range(workers)])
         stop, ready = threading.Event(), threading.Event()
         began = time.monotonic()
@@ -186,7 +189,9 @@ def serving(workers: int, *, store_url: str | None = None, keepers: int = 0) -> 
             assert ready.wait(60), "the workers did not start"
             waited = time.monotonic() - began
             pids = [child.process.pid for child in supervisor._children if child.process is not None]
-            yield Server(Address(port=0).url(listener), key, plan, lease, store, blobs, pids, waited, running)
+            yield Server(
+                Address(port=0).url(listener), key, plan, lease, store, blobs, pids, waited, running, folder / "key"
+            )
         finally:
             stop.set()
             thread.join()
@@ -341,21 +346,32 @@ def play(role: str, **told: Any) -> dict[str, Any]:
 # -- check-ins and assignments -----------------------------------------------------------------------------------------
 
 
-def generated(url: str, seconds: float, kept: bool, connections: int, most: int | None = None) -> dict[str, Any]:
-    """Check-ins from so many devices at a time, one after another, for so long, or until so many were answered."""
+def generated(
+    url: str, seconds: float, kept: bool, connections: int, tokens: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """Check-ins from so many devices at a time, one after another, for so long.
+
+    tokens: each check-in is asked for one, and made again with one of these, until there are none.
+    """
     import uvloop
 
     from tacit.deployment.swarm.connection import Connection, Place
 
     body, place, counts = json.dumps(CHECK_IN).encode(), Place.at(url), {"come_back": 0, "assignment": 0, "other": 0}
+    left = None if tokens is None else list(tokens)
 
     async def device(until: float) -> None:
         connection = await Connection.to(place)
-        while time.monotonic() < until and (most is None or sum(counts.values()) < most):
+        while time.monotonic() < until and left != []:
             if connection.closed or not kept:
                 connection.close()
                 connection = await Connection.to(place)
             answer = await connection.ask("POST", "/v1/check-in", body=body, seconds=30.0)
+            if answer.status == 401 and left is not None:
+                if not left:
+                    break
+                shown = json.dumps({**CHECK_IN, "token": left.pop()}).encode()
+                answer = await connection.ask("POST", "/v1/check-in", body=shown, seconds=30.0)
             kind = answer.body[11:21].decode("latin-1").strip('",')  # {"answer":"come_back", ...
             counts[kind if answer.status == 200 and kind in counts else "other"] += 1
         connection.close()
@@ -369,12 +385,14 @@ def generated(url: str, seconds: float, kept: bool, connections: int, most: int 
     return {**counts, "wall_s": time.monotonic() - began, "cpu_s": own_cpu() - cpu}
 
 
-def loaded(server: Server, sizes: Sizes, *, kept: bool, what: str) -> dict[str, Any]:
+def loaded(
+    server: Server, sizes: Sizes, *, kept: bool, what: str, tokens: Sequence[str] | None = None
+) -> dict[str, Any]:
     """What the workers answered to a load generator."""
     told = {"url": server.url, "kept": kept, "connections": CONNECTIONS}
     play("generate", **told, seconds=0.5)  # once to be warm
     before = server.cpu()
-    found = play("generate", **told, seconds=sizes.seconds)
+    found = play("generate", **told, seconds=sizes.seconds, tokens=tokens)
     spent = server.cpu() - before
     assert not found["other"] and found[what] > 0, found
     return {
@@ -401,6 +419,14 @@ def assignment_rows(sizes: Sizes, workers: int) -> Iterator[dict[str, Any]]:
         time.sleep(0.5)  # workers look into the store
         found = loaded(server, sizes, kept=True, what="assignment")
         yield {"store": "SQLite", "workers": workers, "goal": 500, **found}
+    with serving(workers, enrols=True) as server:
+        server.open_round(most=10**6, parameters=1000)
+        began = own_cpu()
+        tokens = issued(server, sizes.codes)
+        made = own_cpu() - began
+        found = loaded(server, sizes, kept=True, what="assignment", tokens=tokens)
+        said = {"store": "SQLite", "workers": workers, "what": "with tokens, each asked for by a check-in before"}
+        yield {**said, **found, "issuing_ms_a_token_on_both_sides": round(1000 * made / len(tokens), 2)}
     with serving_on("postgresql", workers) as server:
         if server is None:
             yield {"store": "PostgreSQL", "left_out": "no PostgreSQL is installed"}
@@ -409,6 +435,26 @@ def assignment_rows(sizes: Sizes, workers: int) -> Iterator[dict[str, Any]]:
         time.sleep(0.5)
         found = loaded(server, sizes, kept=True, what="assignment")
         yield {"store": "PostgreSQL", "workers": workers, "goal": 1000, **found}
+
+
+def issued(server: Server, codes: int) -> list[str]:
+    """The tokens of so many devices, blinded, signed and unblinded in this process."""
+    from tacit.deployment.blind_rsa import Blinded, prepare
+    from tacit.deployment.token_forms import message_of, public_key, token_of
+    from tacit.deployment.token_messages import TokenRequest
+    from tacit.deployment.tokens import Issuer, enrol
+
+    issuer, found = Issuer(server.store, server.key, server.key_file), list[str]()
+    enrol(server.store, listed := [secrets.token_hex(16) for _ in range(codes)])
+    key = issuer.key().key
+    for code in listed:
+        asked = [Blinded.of(public_key(key), prepare(message_of(key.epoch))) for _ in range(key.batch)]
+        sent = tuple(each.sent.hex() for each in asked)
+        got = issuer.sign(TokenRequest(code=code, epoch=key.epoch, blinded=sent, evidence=None))
+        assert got is not None
+        signed = zip(asked, map(bytes.fromhex, got.signatures), strict=True)
+        found += [token_of(key.epoch, each.prepared, each.finalize(signature)) for each, signature in signed]
+    return found
 
 
 # -- rounds ------------------------------------------------------------------------------------------------------------

@@ -263,7 +263,7 @@ class ServedRounds:
     def _take(self, found: Attempt, now: float, wanted: Wanted, opening: SealedOpening | None) -> None:
         """A round that takes reports: ends its selection, gives up dead workers, closes it."""
         self._keep_content(found, wanted)
-        if opening is not None:
+        if opening is not None and found.counted > opening.reports:
             with suppress(NotYet):  # it is tried again, and at the end it has to be
                 opening.add_new(self._lease)
         if now < found.opened:
