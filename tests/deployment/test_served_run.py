@@ -25,7 +25,7 @@ from tacit.deployment.plans import _published, plan_of
 from tacit.deployment.signing import OperatorKey, digest
 from tacit.deployment.store import Store
 from tacit.deployment.transparency import Log
-from tacit.errors import InputError, RunError
+from tacit.errors import CacheError, InputError, RunError
 from tacit.recipe import Recipe
 from tacit.runs import Run
 from tacit.runs.reconciliation import reconciled
@@ -181,6 +181,30 @@ def test_a_folder_restored_from_an_older_copy_releases_nothing_again(asked: Reci
             trained(asked, tmp_path / "older", fleet)
         with Run.open(tmp_path / "older") as run:
             assert run.steps_done == 2
+
+
+@pytest.mark.long
+def test_a_cache_that_moved_is_asked_for_and_no_other_is_taken(tmp_path: Path) -> None:
+    place, elsewhere, out = tmp_path / "cache", tmp_path / "moved", tmp_path / "run"
+    tiny_cache(place, {"validation": 5, "test": 6})
+    recipe = tiny_recipe(place, deployment=PHONES, rounds={"rounds": 4})
+    with quick_folder() as folder:
+        fleet = Fleet(folder)
+        fleet.reports = of_its_device
+        tacit.train(recipe, out, collector=fleet.collector(), hardware=ONE, until=1)
+        place.rename(elsewhere)
+        with pytest.raises(CacheError, match="cache"):
+            tacit.train(recipe, out, collector=fleet.collector(), hardware=ONE)
+        moved = recipe.model_copy(update={"data": recipe.data.model_copy(update={"cache": elsewhere})})
+        with pytest.raises(RunError, match=r"begun with another recipe \(data\.cache is"):
+            tacit.train(moved, out, collector=fleet.collector(), hardware=ONE)
+        tiny_cache(place, {"validation": 5, "test": 7})
+        with pytest.raises(RunError, match="cache"):
+            tacit.train(recipe, out, collector=fleet.collector(), hardware=ONE)
+        shutil.rmtree(place)
+        place.symlink_to(elsewhere)
+        tacit.train(recipe, out, collector=fleet.collector(), hardware=ONE, until=2)
+        assert [each.round for each in fleet.attempts() if each.state == states.RELEASED] == [0, 1]
 
 
 def test_a_plan_says_no_place_of_the_server(asked: Recipe, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from tacit.deployment.messages import Assignment, CheckIn
 from tacit.deployment.signing import OperatorKey
 from tacit.deployment.token_forms import token_key_entry
 from tacit.deployment.token_messages import SignedTokenKey, TokenRequest
-from tacit.deployment.tokens import enrol
+from tacit.deployment.tokens import Epochs, Issuer, enrol
 from tacit.deployment.transparency import LogView
 from tacit.errors import InputError, ServerError, TaskRefused
 
@@ -178,6 +178,21 @@ class Another:
 
     def token_key(self) -> SignedTokenKey:
         return self._key
+
+
+def test_after_the_clock_was_set_back_an_epoch_still_has_one_key(worker: Served, tmp_path: Path) -> None:
+    """The key of an epoch that ended is gone; another for it would be what a device is told from others by."""
+    first, store = worker.services.issuer, worker.store
+    assert first is not None and first.key().key.epoch == 0
+    store.clock.now = 25_000.0  # type: ignore[attr-defined]
+    later = first.key()
+    assert later.key.epoch == 2
+    store.clock.now = 1_000.0  # type: ignore[attr-defined]
+    anew = Issuer(store, KEY, tmp_path / "operator.key", Epochs(1e4, 3))
+    assert first.key() == anew.key() == later
+    assert len([line for line in LogView(store).text().splitlines() if line.startswith("token-key")]) == 2
+    with talking(worker) as (connection, _), a_record(tmp_path) as record:
+        assert came(connection, record).answer == "assignment"
 
 
 def test_a_key_for_one_device_alone_is_refused(worker: Served, tmp_path: Path) -> None:

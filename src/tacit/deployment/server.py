@@ -178,13 +178,13 @@ class Worker:
         while True:
             try:
                 await services.threaded(services.snapshot.refresh)
-                await services.threaded(self._paces.look, services.snapshot.sizes)
                 rows = [each.row for each in services.snapshot.rounds.values()]
                 self._places = {task: each for task, each in self._places.items() if task in services.snapshot.rounds}
                 await services.threaded(services.sums.write_what_is_due, rows, services.store.now())
                 if (now := asyncio.get_running_loop().time()) - beat >= BEAT_S:
                     await services.threaded(assignments.seen, services.store, services.worker)
                     beat = now
+                await services.threaded(self._paces.look, services.snapshot.sizes)
             except Refused:
                 log.warning("the store does not answer; trying again")
             self._count()

@@ -99,17 +99,20 @@ class Issuer:
     def _now(self) -> tuple[Signer, SignedTokenKey]:
         epoch = int(self._store.now() // self._epochs.seconds)
         with self._lock:
-            if self._current is None or self._current[1].key.epoch != epoch:
+            if self._current is None or self._current[1].key.epoch < epoch:
                 self._current = self._of(epoch)
             return self._current
 
     def _of(self, epoch: int) -> tuple[Signer, SignedTokenKey]:
-        """The key of an epoch, and the end of those before it."""
+        """The key of an epoch, and the end of those before it; of a later one that there is, where the clock was set
+        back: an epoch has one key for ever.
+        """
         self._folder.mkdir(mode=0o700, exist_ok=True)
-        path = self._folder / f"{epoch}.pem"
         folder = os.open(self._folder, os.O_RDONLY)
         try:
             fcntl.flock(folder, fcntl.LOCK_EX)
+            epoch = max([epoch, *(int(each.stem) for each in self._folder.glob("*.pem") if each.stem.isdigit())])
+            path = self._folder / f"{epoch}.pem"
             if not path.exists():
                 _write_secret(path, Signer.new().to_pem())
             signer = Signer.from_pem(path.read_bytes())
