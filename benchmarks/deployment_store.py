@@ -1,4 +1,4 @@
-"""A store gives 500 devices a second their task on SQLite, and 1,000 on PostgreSQL: one short transaction each.
+"""A store gives 500 devices a second their task on SQLite, and 1,000 on PostgreSQL: a transaction each, or together.
 
     python benchmarks/deployment_store.py [--devices 4000] [--threads 4]
 
@@ -20,18 +20,20 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # tests/deploym
 
 from tests.deployment.stores import opened_round, postgresql, postgresql_programs, with_run
 
-from tacit.deployment.assignments import Answer, Assigned, assign, receive
+from tacit.deployment.assignments import Answer, Assigned, Came, assign, assign_all, receive, receive_all
 from tacit.deployment.store import Store
 
+TOGETHER = 16  # devices of one transaction: what waits in a worker while another is on its way
 
-def measured(what: str, database: str, threads: int, act: Callable[[int], object], times: int) -> None:
-    """Print how often a second `act` was done by so many threads together."""
+
+def measured(what: str, database: str, threads: int, act: Callable[[int], object], times: int, each: int = 1) -> None:
+    """Print what a second was done, where so many threads together `act` so often, of `each` every time."""
     began, used = time.perf_counter(), time.process_time()
     with ThreadPoolExecutor(threads) as pool:
         assert all(pool.map(act, range(times)))
     seconds, cpu = time.perf_counter() - began, time.process_time() - used
-    figure = {"what": what, "database": database, "threads": threads, "a_second": round(times / seconds)}
-    print(json.dumps({**figure, "cpu_microseconds_each": round(1e6 * cpu / times)}), flush=True)
+    figure = {"what": what, "database": database, "threads": threads, "a_second": round(each * times / seconds)}
+    print(json.dumps({**figure, "cpu_microseconds_each": round(1e6 * cpu / times / each)}), flush=True)
 
 
 def measure(url: str, devices: int, threads: int) -> None:
@@ -54,6 +56,22 @@ def measure(url: str, devices: int, threads: int) -> None:
     database = url.partition(":")[0]
     measured("assignments", database, threads, assigned, devices)
     measured("reports received", database, threads, received, devices)
+    more = opened_round(store, with_run(store, "es-b", seconds=300), goal=devices, most=devices).task
+    places: list[Assigned] = []
+
+    def assigned_together(_: int) -> bool:
+        some = [each for each in assign_all(store, more, [None] * TOGETHER) if isinstance(each, Assigned)]
+        places.extend(some)
+        return len(some) == TOGETHER
+
+    def received_together(number: int) -> bool:
+        came = [Came(each.id, f"{number:064x}") for each in places[number * TOGETHER : (number + 1) * TOGETHER]]
+        answers = receive_all(store, came, task=more, worker=f"{number % 2:032x}")
+        return set(answers) == {Answer.RECEIVED}
+
+    times = devices // TOGETHER
+    measured(f"assignments, {TOGETHER} in a transaction", database, threads, assigned_together, times, TOGETHER)
+    measured(f"reports received, {TOGETHER} at once", database, threads, received_together, times, TOGETHER)
     store.close()
 
 
