@@ -108,7 +108,11 @@ def table(rows: list[dict[str, Any]]) -> str:
 
     for what in ("server", "worker", "coordinator", "keeper", "connection", "database"):
         line(f"{what} killed", [killed[what, kind] for kind in kinds])
-    for name, key in (("kills", "killed"), ("rounds released, each once", "released"), ("abandoned", "abandoned")):
+    for name, key in (
+        ("kills", "killed"),
+        ("rounds released, each once", "released"),
+        ("attempts abandoned", "abandoned"),
+    ):
         line(name, [sum(row[key] for row in rows if row["kind"] == kind) for kind in kinds])
     line("runs whose checks all hold", [sum(row["kind"] == kind for row in rows) for kind in kinds])
     line("seconds", [round(sum(row["seconds"] for row in rows if row["kind"] == kind)) for kind in kinds])
