@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.conftest import REPOSITORY
+from tests.deployment.sealing import keepers_in
 from tests.deployment.stores import quick_folder
 from tests.deployment.test_collector import Killed, KilledAt
 from tests.deployment.words import KNOWN, WordsFleet, stream, words_toml
@@ -16,6 +18,7 @@ import tacit
 from tacit.data import Cache
 from tacit.deployment import states
 from tacit.deployment.bodies import Report, report_body
+from tacit.deployment.client.policy import Policy
 from tacit.deployment.served_jobs import job_of
 from tacit.deployment.served_words import ServedWords
 from tacit.discovery.collect import OneByOne, QuestionTask, UserGroups
@@ -93,8 +96,24 @@ def test_a_run_says_what_is_promised_to_devices_and_verifies(fleet: WordsFleet, 
         assert metadata_of(run).assignment is None
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before it", "after it"])
-@pytest.mark.parametrize("step", [4, 11])
+def test_sealed_votes_open_as_the_sums_of_those_in_the_clear(cache: Cache, tmp_path: Path) -> None:
+    """By the same devices, drawing the same bytes; the server sees no report, and the statement says who opens sums."""
+    keepers = keepers_in(tmp_path, count=2, least=8)
+    lines = [f"http://127.0.0.1:{at + 1} {each.desk.identity} {each.desk.box}" for at, each in enumerate(keepers)]
+    for name, more in (("clear", {}), ("sealed", {"keepers": lines})):
+        with quick_folder() as folder:
+            fleet = WordsFleet(folder, cache, keepers=keepers if more else [])
+            fleet.order = lambda round: list(range(8 * round, 8 * round + 8))
+            deployment = {"population": "keyboards", "devices": 40, **more}
+            fleet.discovers(words_toml(tmp_path / name, depth=2, deployment=deployment), tmp_path / f"run-{name}")
+    assert steps_of(tmp_path / "run-sealed") == steps_of(tmp_path / "run-clear")
+    said = tacit.statement(tmp_path / "run-sealed").markdown()
+    assert "which only 2 or more of 2 keepers together can recover" in said
+    assert "moves votes as far as it likes, since nobody sees its report" in said
+    assert tacit.verify(tmp_path / "run-sealed").holds
+
+
+@pytest.mark.parametrize(("step", "after"), [(4, False), (11, True)], ids=["before it", "after it"])
 def test_a_coordinator_killed_at_a_transaction_goes_on(
     fleet: WordsFleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int, after: bool
 ) -> None:
@@ -159,6 +178,17 @@ def test_votes_that_are_none_take_no_place(fleet: WordsFleet, tmp_path: Path, na
     assert len(fleet.refused) == 1 and why in fleet.refused[0]
     assert 2 not in {client for clients in fleet.came.values() for client in clients}
     assert [each.reports for each in fleet.attempts()] == [8, 8]
+
+
+def test_the_example_is_on_the_page_and_can_be_served(tmp_path: Path) -> None:
+    """Its devices accept it by the defaults of their policies."""
+    text = (REPOSITORY / "examples" / "deployment" / "words.toml").read_text()
+    assert text in (REPOSITORY / "docs" / "deploy.md").read_text()
+    job = job_of(text, where="words.toml")
+    assert isinstance(job, ServedWords) and job_of(job.to_toml(), where="again") == job
+    job.settings.check_population(job.deployment.devices)
+    assert job.settings.users * job.deployment.over_selection <= job.deployment.devices
+    assert job.settings.reports.user_epsilon <= Policy().largest_local_epsilon
 
 
 def test_what_cannot_be_served_is_refused(tmp_path: Path) -> None:

@@ -21,7 +21,8 @@ TOKEN = "TACIT_ADMIN_TOKEN"
 def serve(
     out: Annotated[Path, typer.Option(help="Its folder: runs/NAME, and what is not named below; made if missing.")],
     recipes: Annotated[
-        list[Path] | None, typer.Argument(help="Recipes with [deployment]; none: workers alone.")
+        list[Path] | None,
+        typer.Argument(help="Recipes with [deployment], files of other kinds; none: workers."),
     ] = None,
     store: Annotated[
         str | None, typer.Option(help="sqlite:///PATH or postgresql://...", show_default="OUT/store.db")

@@ -113,29 +113,31 @@ def voted(collector: str, used: DeploymentUsed) -> str:
     )
     return (
         f"by the server of this software ({collector}); a device sends how many of its reports support each answer, "
-        f"once in the run. {_seen_by_the_server(used)}. A device that sends what it did not draw {liar}, so that "
-        "counts, and the anonymity below, hold as far as devices report honestly; it takes nothing from the local "
-        "guarantee of the others"
+        f"once in the run. {_seen_by_the_server(used, noised=False)}. A device that sends what it did not draw {liar}, "
+        "so that counts, and the anonymity below, hold as far as devices report honestly; it takes nothing from the "
+        "local guarantee of the others"
     )
 
 
-def _seen_by_the_server(used: DeploymentUsed) -> str:
+def _seen_by_the_server(used: DeploymentUsed, *, noised: bool = True) -> str:
+    """noised: whether the server adds noise to a sum."""
     if used.keepers:
-        return _sealed(used)
+        return _sealed(used, noised=noised)
     return (
         "The server sees each report as it comes and keeps sums of several only; nothing but the connection keeps a "
         "report from others"
     )
 
 
-def _sealed(used: DeploymentUsed) -> str:
+def _sealed(used: DeploymentUsed, *, noised: bool = True) -> str:
     """Who opens sums, and who could open more."""
     count, corrupt = used.keepers, used.corrupt_keepers
+    then = ", before it adds noise" if noised else ""
     quorum = (count + corrupt) // 2 + 1  # SealedRound.quorum
     return (
         f"A report reaches the server encrypted under a key of the device's own, which only {quorum:,} or more of "
         f"{count:,} keepers together can recover; they give the sum of the keys of one set of devices a round, and the "
-        f"server opens that sum alone, before it adds noise. {corrupt:,} keepers that work with the server learn no "
+        f"server opens that sum alone{then}. {corrupt:,} keepers that work with the server learn no "
         f"more; that the keepers belong to different people this software cannot know, nor that the server made up no "
         "devices"
     )

@@ -190,7 +190,10 @@ class Policy:
         if task.content.bytes > self.largest_model_mb * MEGABYTE:
             megabytes = task.content.bytes / MEGABYTE
             refuse(f"has a model of {megabytes:.1f} MB, above largest_model_mb={self.largest_model_mb:g}")
-        report = ITEM_BYTES * Expected.by(task).length
+        try:
+            report = ITEM_BYTES * Expected.by(task).length
+        except InputError as error:
+            refuse(f"asks nothing that can be answered: {error}", way_out=OPERATOR)
         if report > self.largest_report_mb * MEGABYTE:
             refuse(f"wants {report / MEGABYTE:.1f} MB, above largest_report_mb={self.largest_report_mb:g}")
         self._check_times(task, now, refuse)

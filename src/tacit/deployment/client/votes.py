@@ -31,7 +31,7 @@ def votes_of(plan: Plan, task: RoundTask, content: bytes, text: OwnText, *, draw
     if hidden != (planned.randomizer, planned.local_epsilon, planned.contributions):
         raise TaskRefused(f"{what} hides answers by {settings}, and its plan by {planned}; {ASK}.")
     if settings.sampler != planned.sampler and not isinstance(question, WordQuestion):
-        raise TaskRefused(f"{what} chooses what is reported {settings.sampler}, and its plan {planned.sampler}; {ASK}.")
+        raise TaskRefused(f"{what} chooses by the sampler {settings.sampler}, not {planned.sampler}; {ASK}.")
     if known.sha256 != plan.vocabulary:
         raise TaskRefused(f"{what} comes with other known words than its plan; {ASK}.")
     drawn = reports(text.unknown_words(frozenset(known.words)), question, settings, device_generator(draw))
