@@ -136,7 +136,12 @@ def test_tells_what_it_knows_and_nothing_that_links(
         operator.assign(plan, operator.task(plan, round))
         assert once(operator, cache.path, tmp_path, now=NOON + 2 * round * HOUR).what == "reported"
     for told in operator.told():  # the second time too: not which plans it knows
-        assert told == {"version": 1, "population": POPULATION, "versions": {"train": 1}, "token": None}
+        assert told == {
+            "version": 1,
+            "population": POPULATION,
+            "versions": {"train": 1, "discover": 1, "evaluate": 1, "personalize": 1},
+            "token": None,
+        }
     assert sum(each.url.path == f"/v1/plans/{digest(plan)}" for each in operator.asked) == 1
     for request in operator.asked:
         assert request.headers["User-Agent"] == "tacit-device" and "cookie" not in request.headers
