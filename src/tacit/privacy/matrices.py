@@ -15,6 +15,7 @@ from tacit.errors import AccountingError, InputError
 from tacit.privacy.factorization import Record, Strategy, lowest_diagonal
 from tacit.privacy.participation import Participation
 from tacit.privacy.sensitivity_matrix import (
+    banded_pattern_squared,
     banded_sensitivity_squared,
     dense_sensitivity_squared,
     is_whole_tree,
@@ -84,15 +85,8 @@ class Matrix(Strategy):
         """
 
     @abstractmethod
-    def columns_at(self, came: Sequence[int], rounds: int) -> NDArray[np.float64]:
-        """The columns of these rounds in C, (rounds, len(came)): what one client moves who comes in them."""
-
     def pattern_squared(self, came: Sequence[int], rounds: int) -> float:
-        """Squared sensitivity to a client who comes in just these of so many rounds; see `pattern_sensitivity_squared`.
-
-        O(rounds len(came)^2), whatever the matrix.
-        """
-        return pattern_sensitivity_squared(self.columns_at(came, rounds))
+        """Squared sensitivity to a client who comes in just these of so many rounds: `pattern_sensitivity_squared`."""
 
     def numbers(self) -> Mapping[str, Any]:
         """None: they are too many."""
@@ -192,13 +186,9 @@ class Banded(Matrix):
         limits = participation.effective
         return min(bands, limits.rounds) > 2 * limits.min_separation and limits.max_participations > 1
 
-    def columns_at(self, came: Sequence[int], rounds: int) -> NDArray[np.float64]:
-        """Of the leading block."""
-        leading, found = self.leading(rounds), np.zeros((rounds, len(came)))
-        for place, at in enumerate(came):
-            reach = min(leading.shape[1], rounds - at)
-            found[at : at + reach, place] = leading[at, :reach]
-        return found
+    def pattern_squared(self, came: Sequence[int], rounds: int) -> float:
+        """By what overlaps within the bands."""
+        return banded_pattern_squared(self.leading(rounds), came)
 
     def memory(self, rounds: int) -> int:
         """The noise of each round so far, at most of as many as the lowest band that is not zero reaches back."""
@@ -264,11 +254,10 @@ class Dense(Matrix):
         """Of several participations."""
         return participation.effective.max_participations > 1
 
-    def columns_at(self, came: Sequence[int], rounds: int) -> NDArray[np.float64]:
-        """Of the leading block."""
+    def pattern_squared(self, came: Sequence[int], rounds: int) -> float:
+        """By the columns of these rounds."""
         self.check_rounds(rounds)
-        found: NDArray[np.float64] = self.matrix[:rounds, list(came)]
-        return found
+        return pattern_sensitivity_squared(self.matrix[:rounds, list(came)])
 
     def memory(self, rounds: int) -> int:
         """The noise of each round so far, at most of as many as the lowest diagonal lies below the first."""

@@ -7,6 +7,7 @@ freely along the chain and the worst case has |X_ij|; in general the formula is 
 """
 
 import heapq
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar, NamedTuple, Protocol
 
@@ -69,6 +70,18 @@ def pattern_sensitivity_squared(columns: Numbers) -> float:
     never falls with a round more, nor is it above what all patterns that have this one among them cost.
     """
     return float(np.abs(columns.T @ columns).sum())
+
+
+def banded_pattern_squared(columns: Numbers, came: Sequence[int]) -> float:
+    """The same of a banded matrix, columns (n, p) as above, for the rounds `came`: O(len(came) p^2), whatever n."""
+    rounds, bands = columns.shape
+    there = np.zeros(rounds + bands, dtype=bool)
+    there[list(came)] = True
+    squared = float((columns[there[:rounds]] ** 2).sum())
+    for lag in range(1, bands):
+        early = np.flatnonzero(there[:rounds] & there[lag : rounds + lag])
+        squared += 2 * float(np.abs((columns[early, lag:] * columns[early + lag, : bands - lag]).sum(axis=1)).sum())
+    return squared
 
 
 def dense_sensitivity_squared(
