@@ -99,7 +99,9 @@ def test_a_run_of_devices_has_what_was_released_and_nothing_exact(evaluated: Any
         result.exact  # noqa: B018
     assert not (path / "simulation").exists() and phones.told == [0]
     assert result.account.to_record()["promise"]["zcdp"] == pytest.approx(5.0)
-    assert "24 devices of the population phones were asked" in result.report.markdown.read_text()
+    page = result.report.markdown.read_text()
+    assert "24 devices of the population phones were asked" in page
+    assert set(result.released["models"]) == {"model", "other"}  # and not where they lie on the server
     assert "SIMULATION" not in result._repr_html_() + str(result) + json.dumps(result.to_record())
     run = reconciled(Run.open(path))
     assert run.counts().tolist() == [CLIENTS + 3]

@@ -57,6 +57,10 @@ class Simulated:
         path, digest = str(self.cache.path.resolve()), self.cache.manifest.digest
         return {"data": {"path": path, "sha256": digest, "split": split_name}}
 
+    def named(self, models: Sequence[TrainedModel]) -> tuple[str, ...]:
+        """The models as a report names them: as they were given."""
+        return tuple(map(str, models))
+
     def about(self, split_name: str) -> dict[str, Any]:
         """As a report names them."""
         return {"data": str(self.cache.path), "split_name": split_name}
@@ -98,6 +102,15 @@ class Devices:
             {name: value for name, value in settings_of(each.network).items() if value is not None} for each in models
         ]
         return {**self.real.to_plain(), "vocabulary": models[0].vocabulary.sha256, "networks": networks}
+
+    def named(self, models: Sequence[TrainedModel]) -> tuple[str, ...]:
+        """The models as a report names them: by their folders, where that tells them apart. Where they lie on the
+        server is nobody's business.
+        """
+        names = tuple(each.path.resolve().name for each in models)
+        if len(set(names)) == len(names):
+            return names
+        return tuple(f"{name} {number}" for number, name in enumerate(names, start=1))
 
     def about(self, split_name: str) -> dict[str, Any]:
         """As a report names them."""

@@ -62,8 +62,8 @@ class Asked:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the models, as they were given."""
-        return tuple(map(str, self.models))
+        """Of the models."""
+        return self.whom.named(self.models)
 
     @property
     def task(self) -> HistogramTask:

@@ -298,7 +298,7 @@ def _report(asked: Asked, run: Run, found: Found) -> tuple[dict[str, Any], Repor
     settings, exact, released = asked.settings, found.exact, found.released
     record = {
         "run": str(run.path),
-        "model": str(asked.model),
+        "model": asked.whom.named([asked.model])[0],
         **asked.whom.about(settings.split_name),
         "split": str(settings.split),
         "gate_share": settings.split.gate,
