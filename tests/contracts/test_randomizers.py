@@ -11,7 +11,7 @@ import pytest
 
 from tacit.errors import InputError
 from tacit.privacy.local_guarantee import PROVED
-from tacit.randomizers import KaryRandomizedResponse, Randomizer, device_generator
+from tacit.randomizers import KaryRandomizedResponse, ProjectiveGeometryResponse, Randomizer, device_generator
 from tacit.randomizers.registry import RANDOMIZERS
 
 SIZES = [(2, 0.7), (5, 1.0), (13, 0.4), (40, 3.0), (300, 1.2), (500, 4.0)]
@@ -99,6 +99,15 @@ class TestEveryRandomizer:
         standard = (votes - holders * p - others * q) / np.maximum(spread, 1e-12)
         assert abs(standard.mean(axis=0)).max() * math.sqrt(draws) < 5.5
         assert abs((standard**2).mean() - 1) < 0.08
+
+    def test_no_report_supports_more_than_the_most(self, randomizer: Randomizer) -> None:
+        """What supports more is refused; of a projective space the domain may have no whole hyperplane."""
+        generator = np.random.default_rng(3)
+        reports = randomizer.encode(generator.integers(0, randomizer.domain, 400), generator)
+        supported = [int(randomizer.votes(reports[at : at + 1]).sum()) for at in range(len(reports))]
+        assert max(supported) <= randomizer.most_supported <= randomizer.domain
+        if not isinstance(randomizer, ProjectiveGeometryResponse):
+            assert max(supported) == randomizer.most_supported
 
     def test_no_device_no_vote(self, randomizer: Randomizer) -> None:
         generator = np.random.default_rng(0)
