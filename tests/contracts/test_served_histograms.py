@@ -22,7 +22,7 @@ import tacit
 from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.deployment import histogram_collector, states
-from tacit.deployment.logged_run import log_lines
+from tacit.deployment.logged_run import verify_log
 from tacit.deployment.messages import HistogramPrivacy, LocalPrivacy
 from tacit.deployment.served_jobs import job_of
 from tacit.evaluation.accuracy import first_asked
@@ -129,7 +129,7 @@ def test_devices_over_http_count_what_a_simulation_counts(
         assert words in said
     assert ("keepers together" in said) == bool(kept)
     assert tacit.verify(tmp_path / "served").holds
-    assert all(line.complaint is None for line in log_lines(tmp_path / "served", str(folder / "operator.log")))
+    assert all(line.complaint is None for line in verify_log(tmp_path / "served", str(folder / "operator.log")))
     assert_no_report_is_stored(folder, phones)
 
 
