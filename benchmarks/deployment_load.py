@@ -496,6 +496,8 @@ def hashing(size: int) -> float:
 
 def sealed_rows(sizes: Sizes, workers: int) -> Iterator[dict[str, Any]]:
     size = {"devices": sizes.devices, "parameters": sizes.parameters}
+    with serving(workers, keepers=KEEPERS) as server:  # what is compiled once is kept then
+        one_round(server, devices=4, parameters=1000, kind="sealed")
     with serving(workers) as server:
         plain = one_round(server, **size, kind="plain")
     yield {"what": "in the clear", **size, "workers": workers, **plain}
