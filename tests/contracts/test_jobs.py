@@ -375,6 +375,7 @@ class TestJobsThatAnswer:
 
 WITH_A_NETWORK = {  # the settings of a network come with JAX: only ever shorter
     *(
+        "asked_whom",  # split off from those of evaluation
         "baselines",
         "evaluation_run",
         "histograms",

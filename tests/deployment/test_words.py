@@ -90,6 +90,7 @@ def test_a_run_says_what_is_promised_to_devices_and_verifies(fleet: WordsFleet, 
     assert tacit.verify(tmp_path / "run").holds
     record = json.loads((tmp_path / "run" / "result.json").read_text())
     assert record["simulation"] is None and record["users"] == 32
+    assert not (tmp_path / "run" / "simulation").exists() and tacit.report(tmp_path / "run").html.exists()
     with pytest.raises(InputError, match="`tacit serve`"):
         tacit.resume(tmp_path / "run")
     with Run.open(tmp_path / "run") as run:

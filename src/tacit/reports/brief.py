@@ -210,7 +210,10 @@ def of_discovery(record: Mapping[str, Any]) -> list[Block]:
         if kept
         else "  anonymity  none was asked for: rare words can be output"
     )
-    return [Paragraph(line) for line in (*lines, *(f"  {record['run']}/{name}" for name in FOUND))]
+    return [
+        Paragraph(line)
+        for line in (*lines, *(f"  {record['run']}/{name}" for name in FOUND if truth or "simulation" not in name))
+    ]
 
 
 def _of_simulated_words(truth: Mapping[str, Any], words: int) -> list[str]:

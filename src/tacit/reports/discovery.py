@@ -68,11 +68,11 @@ def write_report(run: Run, out: Path | None = None) -> ReportFiles:
 def write_pages(
     folder: Path, figures: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], statement: Statement
 ) -> ReportFiles:
-    """Write what may be published, the statement with it, and everything."""
+    """Write what may be published, the statement with it, and everything where more is known, as in a simulation."""
     return write_both(
         folder,
         published=released_page(figures, rows, statement),
-        whole=page(figures, rows, statement),
+        whole=None if figures["simulation"] is None else page(figures, rows, statement),
         files={"statement.json": statement.to_json().encode(), "statement.md": statement.markdown().encode()},
     )
 
