@@ -14,6 +14,8 @@ LIMITS = Participation.worst_case(100, 10)
 job: Any = tacit  # the type checker would refuse what is tried here
 
 WRONG: dict[str, tuple[str, Callable[[], Any]]] = {
+    "Address": ("port='80' is of the type str", lambda: job.Address(port="80")),
+    "KeeperAddress": ("port='80' is of the type str", lambda: job.KeeperAddress.of("0" * 64, "80")),
     "account": ("strategy='tree' is a name; give the strategy itself", lambda: job.account("tree", LIMITS, zcdp=1.0)),
     "account, limits": ("participation=100", lambda: job.account(Tree(), 100, zcdp=1.0)),
     "account, price": ("zcdp='1' is of the type str", lambda: job.account(Tree(), LIMITS, zcdp="1")),
@@ -72,6 +74,7 @@ WRONG: dict[str, tuple[str, Callable[[], Any]]] = {
     "type_ab, release": ("release=8", lambda: job.type_ab("a", "b", "cache", "out", release=8)),
     "type_ab, seed": ("seed='1' is of the type str", lambda: job.type_ab("a", "b", "cache", "out", seed="1")),
     "verify": ("statement=3 is no path", lambda: job.verify(3)),
+    "verify_log": ("log=3 is of the type int", lambda: job.verify_log("run", 3)),
 }
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tacit.errors import InputError
+from tacit.errors import InputError, of_type
 
 HOST, PORT = "127.0.0.1", 8470
 BACKLOG = 4096
@@ -24,6 +24,8 @@ class Address:
     behind_proxy: bool = False  # which ends TLS, and alone can reach this address
 
     def __post_init__(self) -> None:
+        of_type("host", self.host, str)
+        of_type("port", self.port, int)
         if not 0 <= self.port < 1 << 16:
             raise InputError(f"--port {self.port} is none; give one from 1 to 65535, or 0 for any that is free.")
         if (self.tls_certificate is None) != (self.tls_key is None):

@@ -14,7 +14,7 @@ from tacit.deployment.messages import InclusionProof, SignedPlan
 from tacit.deployment.plans import plan_of
 from tacit.deployment.signing import OperatorKey, digest, is_signed
 from tacit.deployment.transparency import entries_of
-from tacit.errors import InputError
+from tacit.errors import InputError, of_type
 from tacit.files import PathLike, as_path
 from tacit.jobs.opening import opened
 from tacit.runs import Run
@@ -46,12 +46,13 @@ def keep_logged(run: Run, signed: SignedPlan, proof: InclusionProof, key: Operat
         run.note(LOGGED, kept.model_dump(mode="json"))
 
 
-def verify_log(run: Run | PathLike, log: str, *, certificates: Path | None = None) -> tuple[CheckedLine, ...]:
+def verify_log(run: Run | PathLike, log: PathLike, *, certificates: Path | None = None) -> tuple[CheckedLine, ...]:
     """Whether the plan that devices were given is the run's, and is in this log: what `tacit verify --log` adds.
 
     log: a file of entries, such as the operator's or one that somebody kept, or the address of a server.
     Raises: InputError for a run that was not served, and for what is no log; ServerError.
     """
+    of_type("log", log, str, Path)
     with opened(run) as found:
         if LOGGED not in found.notes:
             raise InputError(f"'{found.path}' is of no run that was served, so no log has its plan; leave --log out.")
@@ -95,10 +96,10 @@ def _missing(kept: LoggedRun, entries: list[str]) -> str | None:
     return None
 
 
-def _entries(log: str, certificates: Path | None) -> list[str]:
+def _entries(log: PathLike, certificates: Path | None) -> list[str]:
     """Raises: InputError; ServerError."""
-    if "://" in log:
-        with connected(Server.at(log), certificates=certificates) as connection:
+    if "://" in str(log):
+        with connected(Server.at(str(log)), certificates=certificates) as connection:
             return entries_of(connection.log_entries(), log)
     try:
         return entries_of(as_path("log", log).read_bytes(), log)
