@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from tacit.deployment.client.training import SHIPPED
 from tacit.deployment.histogram_messages import (
+    MOST_CELLS,
+    MOST_HISTOGRAMS,
     EvaluateAsked,
     HistogramsAsked,
     PersonalizeAsked,
@@ -35,6 +37,8 @@ from tacit.records import from_plain
 
 Asks: TypeAlias = ModelsAsked | StrategiesAsked
 Reals: TypeAlias = NDArray[np.float32]
+MOST_WORDS = 1_000  # of a sentence that judges
+MOST_TRAINED = 10**7  # words in all strategies of a personalization together
 
 
 def document_of(task: HistogramTask) -> EvaluateAsked | PersonalizeAsked:
@@ -98,6 +102,8 @@ class AskedInPlan:
         )
         if isinstance(asked, EvaluateAsked):
             settings = from_plain(EvaluationSettings, self._own, where="its settings")
+            if settings.words > MOST_WORDS:
+                raise InputError(f"it reads {settings.words:,} words of a sentence, and a device {MOST_WORDS:,}.")
             return ModelsAsked(models=found, sentences=settings.sentences, words=settings.words)
         assert isinstance(asked, PersonalizeAsked)  # there are no others
         policies = None if asked.policies is None else tuple(map(_policy, asked.policies))
@@ -116,7 +122,9 @@ class AskedInPlan:
         """Of a personalization."""
         if not isinstance(self._own.get("strategies"), dict):
             raise InputError("it says no strategies of a personalization.")
-        return PersonalizationSettings.from_plain(self._own)
+        found = PersonalizationSettings.from_plain(self._own)
+        _check_effort(found)
+        return found
 
     @property
     def _own(self) -> Mapping[str, Any]:
@@ -126,7 +134,8 @@ class AskedInPlan:
         return found
 
     def _network(self, said: Any) -> LanguageModel:
-        settings = dict(said.get("network", {})) if isinstance(said, dict) else {}
+        network = said.get("network") if isinstance(said, dict) else None
+        settings = dict(network) if isinstance(network, dict) else {}
         kind = settings.pop("kind", None)
         if kind not in SHIPPED:
             raise InputError(f"its network is {kind!r}, and this device has the code of {', '.join(SHIPPED)} alone.")
@@ -137,6 +146,23 @@ class AskedInPlan:
         if not isinstance(found, list) or not found:
             raise InputError(f"it names no {name}.")
         return found
+
+
+def _check_effort(settings: PersonalizationSettings) -> None:
+    """That what a few lines of TOML ask for is not beyond all measure. Raises: InputError."""
+    strategies, slices = len(settings.strategies), len(settings.tokens) * len(settings.baseline)
+    asked = (
+        (
+            "histograms",
+            strategies * (len(settings.metrics) * (1 + len(settings.slices)) + len(settings.levels)),
+            MOST_HISTOGRAMS,
+        ),
+        ("cells of a histogram", slices * max(map(len, settings.changes.values()), default=1), MOST_CELLS),
+        ("words to train on", sum(each.max_tokens for each in settings.strategies), MOST_TRAINED),
+    )
+    for what, count, most in asked:
+        if count > most:
+            raise InputError(f"it asks for {count:,} {what}, and a device does {most:,}.")
 
 
 def _unravelled(network: LanguageModel, model: Reals) -> Any:

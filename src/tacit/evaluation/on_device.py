@@ -4,7 +4,7 @@ This is the whole of the device's part and it is pure. A simulation computes the
 keeps what it saw; of a device nothing leaves but the cells, and of local reports a randomised one of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, NamedTuple
@@ -79,7 +79,7 @@ class StrategiesAsked:
         with threadpool_limits(1, user_api="blas"):  # as in a simulation, where a client is one thread's
             outcome = personalize_client(start, text, client, grid, self.settings.split, WORDS)
         if isinstance(outcome, SkippedClient) or not outcome.test.baseline.predicted:
-            return np.array([each.size - 1 for each in self.histograms.values()], np.int64)
+            return no_report(self.histograms)
         deltas, asked = Deltas.of([outcome]), self.settings.queries
         answers = asked.about_strategies(deltas, 0)
         if self.policies is None:
@@ -87,6 +87,11 @@ class StrategiesAsked:
         else:
             answers += asked.about_policies(self.policies, deltas, 0)
         return _cells(answers)
+
+
+def no_report(histograms: Mapping[str, Cells]) -> Whole:
+    """The cell (H,) of each histogram of whoever has nothing to say."""
+    return np.array([each.size - 1 for each in histograms.values()], np.int64)
 
 
 @cache

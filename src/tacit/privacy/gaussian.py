@@ -24,7 +24,10 @@ def zcdp(sensitivity: float, noise_multiplier: float) -> float:
     _check(noise_multiplier >= 0, f"noise_multiplier={noise_multiplier} is negative; give one above 0.")
     if sensitivity == 0:
         return 0.0
-    return math.inf if noise_multiplier == 0 else (sensitivity / noise_multiplier) ** 2 / 2
+    if noise_multiplier == 0:
+        return math.inf
+    ratio = sensitivity / noise_multiplier
+    return ratio * ratio / 2  # of next to no noise infinite; a power would raise
 
 
 def delta(epsilon: float, mu: float) -> float:

@@ -20,10 +20,11 @@ from tacit.deployment.messages import HistogramPrivacy, LocalPrivacy, Plan, Roun
 from tacit.deployment.served_histograms import ServedEvaluation
 from tacit.deployment.states import attempts
 from tacit.errors import InputError, TaskRefused, TrainingError
-from tacit.evaluation.settings import EvaluationSettings, ReleasePrice
+from tacit.evaluation.on_device import StrategiesAsked, no_report
+from tacit.evaluation.settings import EvaluationSettings, PersonalizationSettings, ReleasePrice
 from tacit.evaluation.splits import TemporalSplit
 from tacit.jobs.devices import RealDevices
-from tacit.privacy.gaussian import epsilon
+from tacit.privacy.gaussian import epsilon, zcdp
 from tacit.recipe.deployment_section import DeploymentSection
 
 CAREFUL = Policy(kinds=EVERYTHING)
@@ -153,9 +154,74 @@ def test_what_the_policy_keeps_judges_models(world: tuple[Path, Path], monkeypat
     judged = text.judging.sentence_count(0)
     assert 0 < judged < whole and judged + text.sentence_count(0) == whole
     text.check_judges()
-    text.check_unread(TemporalSplit.parse("time:0.9"))
-    with pytest.raises(TaskRefused, match="its own policy has to keep as much"):
-        text.check_unread(TemporalSplit.parse("time:0.5"))
+    later, earlier = TemporalSplit.parse("time:0.9"), TemporalSplit.parse("time:0.5")
+    text.check_split(later)
+    assert text.keeps(later) and not text.keeps(earlier)
+    with pytest.raises(TaskRefused, match=r"as its own policy keeps what is after time:0\.8"):
+        text.check_split(earlier)
+
+
+def test_no_refusal_tells_when_its_owner_typed(
+    world: tuple[Path, Path], asked: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever asks chooses the split, a day or a number of sentences: by refusals alone, which cost nothing, it would
+    find out when this device typed, run after run.
+    """
+    monkeypatch.setattr(Cache, "clients", lambda self, split: np.arange(4) if split == "train" else np.zeros(0, int))
+    times = np.sort(Cache.open(world[0]).timestamps(0))
+    text = OwnText(world[0], 0, TemporalSplit.parse("time:0.8"))
+    doing, kept = HistogramsDoing(text), set()
+    for split in (
+        TemporalSplit(rule="date", value=float(times[1])),
+        TemporalSplit(rule="date", value=float(times[-1])),
+        TemporalSplit(rule="last", value=1.0),
+        TemporalSplit(rule="count", value=1.0),
+    ):
+        network = 'models = [{network = {kind = "cifg", embedding = 8, units = 16}}]\n[settings.strategies.a]\n'
+        recipe = f'{network}learning_rate = 1.0\n[settings.split]\nrule = "{split.rule}"\nvalue = {split.value}\n'
+        doing.check(asked[0].model_copy(update={"kind": "personalize", "recipe": recipe}))
+        kept.add(text.keeps(split))
+        if not text.keeps(split):  # no model is asked then
+            nobody: Any = None
+            asks = StrategiesAsked(model=nobody, settings=PersonalizationSettings(split=split))
+            np.testing.assert_array_equal(doing._cells("personalize", asks), no_report(asks.histograms))
+    assert kept == {True, False}
+
+
+HOSTILE = {
+    "is no table of a network": "models = [{network = 'abc'}]",
+    "has more strategies than can be asked about": "".join(
+        f"[settings.strategies.s{number}]\nlearning_rate = 1.{number}\n" for number in range(1, 1200)
+    )
+    + f"[settings]\nlevels = {[number / 2000 for number in range(1, 2000)]}",
+    "cuts a histogram into too many cells": "[settings.strategies.a]\n[settings]\nslices = ['tokens', 'joint']\n"
+    f"[settings.tokens]\ncuts = {[float(cut) for cut in range(1, 4000)]}\n"
+    f"[settings.baseline]\ncuts = {[cut / 4000 for cut in range(1, 4000)]}",
+    "trains for ever": "[settings.strategies.a]\nmax_tokens = 100_000_000\nepochs = 100_000_000",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_recipe_that(name: str, asked: Any, world: tuple[Path, Path]) -> None:
+    """What a few lines may ask is refused before it is counted, and a device goes on."""
+    doing = HistogramsDoing(OwnText(world[0], 0, None))
+    with pytest.raises(TaskRefused, match="asks what this device cannot do"):
+        doing.check(asked[0].model_copy(update={"kind": "personalize", "recipe": HOSTILE[name]}))
+
+
+@pytest.mark.parametrize("noise", [5e-324, 1e-200, 1e-160])
+def test_next_to_no_noise_is_refused_and_no_error_of_arithmetic(noise: float, asked: Any) -> None:
+    plan: Plan = asked[0]
+    changed = plan.privacy.model_copy(update={"noise_multiplier": noise})
+    with pytest.raises(TaskRefused, match="its own numbers give inf"):
+        priced(plan.model_copy(update={"privacy": changed}))
+    assert zcdp(1.0, noise) == float("inf")
+
+
+def test_an_epsilon_that_no_randomizer_has_is_refused(asked: Any) -> None:
+    local = LocalPrivacy(kind="local", zcdp=2.0, local_epsilon=1e-9, report_goal=2, rounds=1, max_participations=1)
+    with pytest.raises(TaskRefused, match="epsilon=1e-09 is not between"):
+        priced(asked[0].model_copy(update={"privacy": local}))
 
 
 def test_a_policy_of_rules_that_there_are_not_is_refused(asked: Any) -> None:

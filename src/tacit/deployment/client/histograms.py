@@ -17,7 +17,7 @@ from tacit.deployment.client.doing import Draw, Fetch
 from tacit.deployment.client.own_text import OwnText
 from tacit.deployment.histogram_messages import HistogramsAsked
 from tacit.deployment.messages import HistogramPrivacy, LocalPrivacy, Plan, RoundTask
-from tacit.errors import InputError, TaskRefused
+from tacit.errors import CacheError, InputError, TaskRefused
 from tacit.evaluation.report_layout import ReportLayout
 
 ROUNDING = 1e-9  # relative: figures that two machines computed from the same numbers
@@ -41,6 +41,7 @@ class PricedHistograms:
 def priced(plan: Plan) -> PricedHistograms:
     """Raises: TaskRefused where the plan's own numbers give less than it claims, or a device may come twice."""
     from tacit.privacy import gaussian  # what it needs is loaded for the first task
+    from tacit.privacy.local_subset_selection import check_local
 
     privacy, run = plan.privacy, f"the plan of run {plan.run!r}"
     if privacy.max_participations != 1 or plan.separation.rounds != privacy.rounds:
@@ -48,13 +49,17 @@ def priced(plan: Plan) -> PricedHistograms:
     if privacy.zcdp is None:
         raise TaskRefused(f"{run} promises nothing; {ASK}.")
     if isinstance(privacy, LocalPrivacy):
+        try:
+            check_local(2, privacy.local_epsilon)
+        except InputError as error:
+            raise TaskRefused(f"no guarantee follows from the numbers of {run}: {error}") from error
         exact, epsilon, local = privacy.local_epsilon**2 / 2, None, privacy.local_epsilon  # arXiv:1605.02065, Prop. 1.4
     elif isinstance(privacy, HistogramPrivacy):
         if len(privacy.histograms) != privacy.rounds:
             raise TaskRefused(
                 f"{run} has {privacy.rounds} steps, and says of {len(privacy.histograms)} what is asked; {ASK}."
             )
-        exact, local = 1 / (2 * privacy.noise_multiplier**2), None  # one unit of norm sqrt(H), noise z sqrt(H)
+        exact, local = gaussian.zcdp(1.0, privacy.noise_multiplier), None  # one unit of norm sqrt(H), noise z sqrt(H)
         epsilon = gaussian.epsilon(exact, privacy.delta)
         if epsilon > privacy.epsilon * (1 + ROUNDING):
             raise TaskRefused(
@@ -88,7 +93,7 @@ class HistogramsDoing:
         try:
             asked = _said(plan.kind, plan.recipe, self._text.words)
             if plan.kind == "personalize":
-                self._text.check_unread(asked.settings.split)
+                self._text.check_split(asked.settings.split)
             assert asked.networks  # refuses here
         except InputError as error:
             raise TaskRefused(f"run {plan.run!r} asks what this device cannot do: {error}") from error
@@ -100,21 +105,30 @@ class HistogramsDoing:
         try:
             models = np.split(read_model(content, sum(asked.parameters)), np.cumsum(asked.parameters)[:-1])
             asks = _said(plan.kind, plan.recipe, self._text.words).asks(models, asked)
+            sizes = tuple(each.size for each in asks.histograms.values())
+            if sizes != asked.cells:
+                raise TaskRefused(f"{what} asks for other histograms than its plan; {ASK}.")
+            layout = ReportLayout(sizes=sizes, local_epsilon=asked.local_epsilon)
+            chosen = self._cells(plan.kind, asks)
+            if asked.local_epsilon is None:
+                return Report(layout.counted(chosen), True, None, None)
+            from tacit.randomizers import device_generator
+
+            return Report(layout.randomized(chosen, device_generator(draw)), True, None, None)
+        except CacheError:  # the device's own, and no fault of what is asked
+            raise
         except InputError as error:
             raise TaskRefused(f"{what}: {error}") from error
-        sizes = tuple(each.size for each in asks.histograms.values())
-        if sizes != asked.cells:
-            raise TaskRefused(f"{what} asks for other histograms than its plan; {ASK}.")
-        text = self._text.whole if plan.kind == "personalize" else self._text.judging
-        chosen, layout = (
-            asks.cells_of(text, self._text.client),
-            ReportLayout(sizes=sizes, local_epsilon=asked.local_epsilon),
-        )
-        if asked.local_epsilon is None:
-            return Report(layout.counted(chosen), True, None, None)
-        from tacit.randomizers import device_generator
 
-        return Report(layout.randomized(chosen, device_generator(draw)), True, None, None)
+    def _cells(self, kind: str, asks: Any) -> Any:
+        """The cell (H,) of each histogram: "no report" where a split judges by text that training may have read."""
+        from tacit.evaluation.on_device import no_report
+
+        if kind != "personalize":
+            return asks.cells_of(self._text.judging, self._text.client)
+        if not self._text.keeps(asks.settings.split):
+            return no_report(asks.histograms)
+        return asks.cells_of(self._text.whole, self._text.client)
 
 
 def _check_task(plan: Plan, task: RoundTask, asked: HistogramsAsked, what: str) -> None:

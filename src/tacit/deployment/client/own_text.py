@@ -91,16 +91,26 @@ class OwnText:
                 "the policy), or give a client that is not of the split train."
             )
 
-    def check_unread(self, split: TemporalSplit) -> None:
-        """Raises: TaskRefused where a split judges by text that training may have read."""
+    def check_split(self, split: TemporalSplit) -> None:
+        """Raises: TaskRefused where a split judges by earlier text than the owner's own keeps, as far as the two say.
+
+        Nothing here reads the text: who asks chooses the split, and would learn from a refusal when this device typed.
+        """
+        own = self._split
+        if own is None or self.client not in self._cache.clients("train") or (own.rule, split.rule) != ("time", "time"):
+            return
+        if split.value * (1 - split.gate) < own.value:
+            raise TaskRefused(
+                f"the split {split} judges models by text of this device that training may have read, as its own "
+                f"policy keeps what is after {own} alone; keep as much (split in the policy)."
+            )
+
+    def keeps(self, split: TemporalSplit) -> bool:
+        """Whether no training reads the text that a split judges models by: nobody but the report is to know."""
         parts = split.parts(self._cache.timestamps(self.client))
         if isinstance(parts, Unsplit):
-            return  # it says so in its report, and nothing else
-        if not np.isin(np.concatenate([parts.gate, parts.test]), self._unread).all():
-            raise TaskRefused(
-                f"the split {split} judges models by text of this device that training may have read; its own policy "
-                "has to keep as much (split)."
-            )
+            return True  # and has nothing to report
+        return bool(np.isin(np.concatenate([parts.gate, parts.test]), self._unread).all())
 
     def check(self) -> None:
         """Raises: TaskRefused where none of it may be trained on."""
