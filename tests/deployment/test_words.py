@@ -201,6 +201,11 @@ def test_what_cannot_be_served_is_refused(tmp_path: Path) -> None:
         ({"deployment": {"population": "keyboards"}}, "deployment.devices"),
         ({"deployment": {"population": "keyboards", "devices": 40, "timer_hours": 2.0}}, "each device answers once"),
         ({"users_per_lair": 3}, "users_per_lair"),
+        (
+            {"reports": {"local_epsilon": 1e-5, "contributions": 100_000}, "users_per_layer": 43_000},
+            "4,300,000,000 votes, and sums are counted up to 4,294,967,295",
+        ),
+        ({"reports": {"local_epsilon": 1e-5, "contributions": 1_000_000}}, "and a device counts 67,108,864"),
         ({"vocabulary": 3}, "names no vocabulary"),
         ({"name": 3}, "needs a name"),
     ):

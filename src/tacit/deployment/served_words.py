@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import tomli_w
 
-from tacit.deployment.questions import asks_of
+from tacit.deployment.questions import asks_of, check_effort, check_no_sum_wraps
 from tacit.deployment.served_rounds import ServedRounds, Wanted
 from tacit.deployment.states import Total
 from tacit.discovery.collect import QuestionTask
@@ -86,6 +86,11 @@ class ServedWords:
     vocabulary: Path
     settings: DiscoverySettings
     delta: float | None
+
+    def __post_init__(self) -> None:
+        asked, reports = self.settings, self.settings.reports
+        check_effort(reports, asked.prefixes * asked.alphabet.size + 1)
+        check_no_sum_wraps(reports, max(*asked.users_of_layers, asked.counting_users))
 
     @property
     def name(self) -> str:

@@ -193,6 +193,15 @@ refused(
     {"question": ListedWordsAsked(about="words", words=("a", "a"))},
 )
 
+MANY = {"local_epsilon": 1e-5, "contributions": 100_000}
+WIDE = PREFIXES.model_copy(update={"alphabet": "".join(map(chr, range(0x4E00, 0x4E00 + 5_000)))})
+refused(
+    "asks for more reports than a device can draw",
+    "support 250,100,000 of them together",
+    {"sent": MANY},
+    {"sent": MANY, "question": WIDE},
+)
+
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_nothing_is_sent_where_it(name: str, cache: Cache, tmp_path: Path) -> None:

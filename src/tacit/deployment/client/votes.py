@@ -10,7 +10,7 @@ from tacit.deployment.client.doing import Draw
 from tacit.deployment.client.local_price import ASK, local_price
 from tacit.deployment.client.own_text import OwnText
 from tacit.deployment.messages import Plan, RoundTask
-from tacit.deployment.questions import question_of, settings_of
+from tacit.deployment.questions import check_effort, question_of, settings_of
 from tacit.discovery.device import reports
 from tacit.discovery.question import WordQuestion
 from tacit.errors import InputError, TaskRefused
@@ -23,6 +23,7 @@ def votes_of(plan: Plan, task: RoundTask, content: bytes, text: OwnText, *, draw
     what = f"round {task.round} of run {task.run!r}"
     try:
         question, settings = question_of(task.words), settings_of(task.words)
+        check_effort(settings, question.domain)
         known = Vocabulary.from_json(bytes(content).decode())
     except (InputError, UnicodeDecodeError) as error:
         raise TaskRefused(f"{what} asks nothing that can be answered: {error}") from error
