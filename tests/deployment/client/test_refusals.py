@@ -227,8 +227,19 @@ BAD_TASKS: dict[str, tuple[str, Changes]] = {
     "is of another kind": ("is for another run", {"asks": A_QUESTION}),
     "asks for a bit that its plan does not": ("asks for a bit", {"clip_estimate": 0.1}),
     "asks for the loss": ("asks for the training loss", {"loss_bound": 10.0}),
+    "clips below all digits": ("which float32 does not resolve", {"clip_norm": 1e-44}),
     "wants it encoded": ("wants a encoded report, and its plan plain ones", {"encoded": encoded_sum()}),
 }
+
+
+def test_a_task_that_clips_the_loss_elsewhere_than_its_plan(
+    operator: Operator, words: str, cache: Cache, tmp_path: Path
+) -> None:
+    """The noise is made for the plan's bound; what is sent is the loss less half of what is asked."""
+    plan = a_plan(words, text=recipe_text(training_loss={"bound": 4.0, "stddev": 40.0}))
+    for bound in (4.5, 1e6):
+        operator.assign(plan, operator.task(plan, 0, loss_bound=bound))
+        refused(operator, once(operator, cache.path, tmp_path), "and its plan at 4.0")
 
 
 @pytest.mark.parametrize("name", BAD_TASKS)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 FILE = "policy.toml"
 SUMS = ("plain", "encoded", "sealed")  # how reports are summed
 MEGABYTE = 10**6
+SMALLEST_CLIP_NORM = 1e-30  # of a task: smaller coordinates lose their digits
 
 
 class Refuse(Protocol):
@@ -207,8 +208,14 @@ class Policy:
             refuse(f"clips at {asks.clip_norm:g}, above largest_clip_norm={self.largest_clip_norm:g}")
         if (asks.clip_estimate is not None) != priced.adapts:
             refuse("asks for a bit on the update's length, and its plan does not, or the other way", way_out=OPERATOR)
+        if asks.clip_norm < SMALLEST_CLIP_NORM:
+            refuse(f"clips at {asks.clip_norm:g}, which float32 does not resolve", way_out=OPERATOR)
         if (asks.loss_bound is not None) != ("training_loss" in priced.recipe):
             refuse("asks for the training loss, and its plan does not, or the other way", way_out=OPERATOR)
+        if asks.loss_bound != priced.loss_bound:
+            refuse(
+                f"clips the training loss at {asks.loss_bound}, and its plan at {priced.loss_bound}", way_out=OPERATOR
+            )
         if asks.encoded is not None:
             _check_encoding(priced, asks.encoded, asks.clip_norm, refuse)
 

@@ -48,6 +48,12 @@ class Priced:
         """Whether its clip norm follows the updates."""
         return "clipping" in self.recipe
 
+    @property
+    def loss_bound(self) -> float | None:
+        """To which a device's training loss is clipped, as the noise on it is reckoned with; None: it is not asked."""
+        said = self.recipe.get("training_loss")
+        return None if said is None else _table(self.recipe, "training_loss").get("bound")
+
     def spent(self, rounds: Sequence[int]) -> float:
         """rho of one device's participations in these different rounds; 0 for none. Never falls with a round more."""
         if not rounds:
