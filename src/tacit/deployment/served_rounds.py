@@ -177,8 +177,8 @@ class ServedRounds:
                 raise RunError(
                     f"the store says that round {each.round} of the run '{each.run}' is {each.state}, and the run "
                     f"folder has only the {asked.round} rounds before round {asked.round}: it was restored from an "
-                    "older copy. Restore the latest one; to play released rounds again, with the same noise and other "
-                    "devices, would take the noise away."
+                    "older copy. Restore the latest one; rounds released twice, of other devices the second time, "
+                    "would be counted once."
                 )
             elif _matter(each) == asked.model_dump(exclude=OWN_TO_AN_ATTEMPT):
                 found = each
