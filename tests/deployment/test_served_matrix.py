@@ -121,3 +121,9 @@ def test_a_matrix_that_no_device_would_reckon_with_is_refused_before_it_is_desig
     )
     with pytest.raises(InputError, match="has 60,000,000 numbers, and devices take 4,194,304"):
         check_servable(many)
+
+
+def test_what_no_device_would_train_on_is_not_served(asked: Recipe) -> None:
+    long = asked.model_copy(update={"client": asked.client.model_copy(update={"epochs": 10_000, "sentences": 1_000})})
+    with pytest.raises(InputError, match="and devices take 10,000,000; lower client"):
+        check_servable(long)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.aggregation import FloatSum, ReportSum, WordSum
-from tacit.deployment.messages import RoundTask, TrainingAsked
+from tacit.deployment.messages import RoundTask, Training, TrainingAsked
 from tacit.errors import InputError
 
 LENGTH_BYTES = 8  # of a safetensors file before its header: how many bytes that has
@@ -119,6 +119,12 @@ EXPECTED: Mapping[str, Callable[[RoundTask], Expected]] = {
     "evaluate": _of_histograms,
     "personalize": _of_histograms,
 }
+
+
+def trained_words(asked: Training) -> int:
+    """Words of all epochs behind one report, with those that fill sentences and batches up: time and memory follow."""
+    batches = -(-asked.sentences // asked.batch_size)
+    return asked.epochs * batches * asked.batch_size * (asked.words + 1)
 
 
 def check_counts(counts: NDArray[np.uint32], most: int, together: int) -> None:

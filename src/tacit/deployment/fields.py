@@ -9,6 +9,7 @@ MOST_PARAMETERS = 10**9
 MOST_RECIPE = 1 << 18  # characters
 MOST_LISTED = 100_000  # prefixes or words that a question names
 MOST_LETTERS = 1_000  # of a word: discovery.settings.DEEPEST
+MOST_WORDS = 10**7  # that one report is trained on, epochs and padding counted: half an hour of a core, 40 MB
 MOST_MATRIX = 1 << 22  # numbers of a strategy matrix: 32 MiB
 MOST_PROOF = 64  # hashes: a log of 2^63 entries has no longer one
 

@@ -6,9 +6,11 @@ from typing import Literal, TypeAlias
 
 from pydantic import BaseModel
 
+from tacit.deployment.expected import trained_words
+from tacit.deployment.fields import MOST_WORDS
 from tacit.deployment.histogram_plans import plan_about_models
 from tacit.deployment.matrix_files import check_affordable, matrix_file
-from tacit.deployment.messages import UNATTESTED, Aggregation, LocalPrivacy, Plan, Separation, TrainingPrivacy
+from tacit.deployment.messages import UNATTESTED, Aggregation, LocalPrivacy, Plan, Separation, Training, TrainingPrivacy
 from tacit.deployment.signing import code_digest
 from tacit.errors import InputError
 from tacit.jobs.discover import devices_of, vocabulary_digest
@@ -24,7 +26,14 @@ Enrolment: TypeAlias = Literal["none", "tokens"]
 
 
 def check_servable(recipe: Recipe) -> None:
-    """Raises: InputError for a recipe whose promise ends where devices have its plan: the plan has the recipe."""
+    """Raises: InputError for a recipe whose promise ends where devices have its plan, since the plan has the recipe, or
+    whose tasks they would all refuse.
+    """
+    if (words := trained_words(Training.model_construct(**recipe.client.model_dump()))) > MOST_WORDS:
+        raise InputError(
+            f"the recipe {recipe.name!r} has a device train on {words:,} words a round, padding counted, and devices "
+            f"take {MOST_WORDS:,}; lower client.epochs, sentences or words."
+        )
     if recipe.run.seed is not None and recipe.privacy.mechanism is not None:
         raise InputError(
             f"run.seed={recipe.run.seed} of the recipe {recipe.name!r} goes to every device with its plan, and whoever "

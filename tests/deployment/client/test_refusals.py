@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.deployment.client.made import (
+    CLIENT,
     HOUR,
     NOON,
     Operator,
@@ -228,6 +229,11 @@ BAD_TASKS: dict[str, tuple[str, Changes]] = {
     "asks for a bit that its plan does not": ("asks for a bit", {"clip_estimate": 0.1}),
     "asks for the loss": ("asks for the training loss", {"loss_bound": 10.0}),
     "clips below all digits": ("which float32 does not resolve", {"clip_norm": 1e-44}),
+    "trains on more than fits": (
+        "above 10,000,000",
+        {"client": CLIENT.model_copy(update={"sentences": 100_000, "words": 100_000})},
+    ),
+    "trains for ever": ("above 10,000,000", {"client": CLIENT.model_copy(update={"epochs": 100_000, "words": 100})}),
     "wants it encoded": ("wants a encoded report, and its plan plain ones", {"encoded": encoded_sum()}),
 }
 

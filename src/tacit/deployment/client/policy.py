@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NoReturn, Protocol, get_args
 
 from tacit.deployment.client.doing import Price
 from tacit.deployment.client.eligibility import Eligibility
-from tacit.deployment.expected import ITEM_BYTES, Expected
-from tacit.deployment.fields import Kind
+from tacit.deployment.expected import ITEM_BYTES, Expected, trained_words
+from tacit.deployment.fields import MOST_WORDS, Kind
 from tacit.deployment.messages import EncodedSum, HistogramPrivacy, LocalPrivacy, MatrixFile, Plan, RoundTask
 from tacit.errors import InputError, TaskRefused
 from tacit.evaluation.splits import TemporalSplit
@@ -208,6 +208,8 @@ class Policy:
             refuse(f"clips at {asks.clip_norm:g}, above largest_clip_norm={self.largest_clip_norm:g}")
         if (asks.clip_estimate is not None) != priced.adapts:
             refuse("asks for a bit on the update's length, and its plan does not, or the other way", way_out=OPERATOR)
+        if (words := trained_words(asks.client)) > MOST_WORDS:
+            refuse(f"trains on {words:,} words, padding counted, above {MOST_WORDS:,}", way_out=OPERATOR)
         if asks.clip_norm < SMALLEST_CLIP_NORM:
             refuse(f"clips at {asks.clip_norm:g}, which float32 does not resolve", way_out=OPERATOR)
         if (asks.loss_bound is not None) != ("training_loss" in priced.recipe):
