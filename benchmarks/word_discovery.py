@@ -1,6 +1,6 @@
 """Locally private tries find most of what can be found, and a threshold keeps out what nobody typed.
 
-Four experiments, one JSON line per figure (`--only` chooses):
+Five experiments, one JSON line per figure (`--only` chooses):
 
 - `corpora`: words beyond a public vocabulary of 10,000 ids (counted on public text) in real clients' text, users drawn
   with replacement to reach the population that is needed, since the corpora have thousands of clients and not
@@ -10,10 +10,15 @@ Four experiments, one JSON line per figure (`--only` chooses):
   of the table `trie_simulation` of the reference folder's local_dp.json, on other text, so with other numbers.
 - `allocation`: the same users, as many in each layer or more in the middle ones, over three seeds.
 - `threshold`: words that nobody typed, output with and without the absolute threshold of (k, delta)-anonymity.
+- `multiplicities`: a made population in which nobody is drawn twice: words of which it is known how many users typed
+  them, half a hundred common ones and thousands of rare ones that begin like them. Which share of those that 1, 19,
+  20, ... users typed is output, with and without the threshold?
 
-`coverage` is the share of the unknown words' occurrences that the found words account for; `false_words` were typed by
-nobody. "No privacy" is a local epsilon of 30, at which a report is its answer but with probability 1e-8. Only counts
-and rates are printed. `--figure FILE` draws the corpora's lines, read from a file of JSON lines.
+`coverage` is the share of the unknown words' occurrences that the found words account for, `coverage_of_shared` that of
+those found words that at least 20 of the corpus' own clients typed, `rare_words` are found words that fewer typed;
+`false_words` were typed by nobody. "No privacy" is a local epsilon of 30, at which a report is its answer but with
+probability 1e-8. Only counts and rates are printed. `--figure FILE` draws the corpora's lines, read from a file of JSON
+lines.
 """
 
 import argparse
@@ -39,6 +44,9 @@ from tacit.statements import LocalReports
 NO_PRIVACY = 30.0
 PUBLIC = ("public-forum-en.parquet", "public-novels-en.parquet")
 CORPORA = ("blogs-en", "chat-en")
+SHARED = 20  # clients of the corpus itself: below, a word is rare, however many simulated users typed it
+HOLDERS = (1, 5, 10, 19, 20, 40, 80, 160, 320, 640, 1280)  # of the words of a made population
+WORDS_OF_EACH = 1_000  # rare ones, of each number of holders, as far as there are users for them
 PAPER = {("greedy", 1): 0.771, ("random", 1): 0.831, ("random", 2): 0.921}  # Table 1, other users and epsilon
 
 
@@ -55,11 +63,14 @@ class Nowhere:
 def figures(found: Discovery, typed: TypedWords) -> dict[str, Any]:
     """Coverage of occurrences, words, and words that nobody typed."""
     totals = dict(zip(typed.words, typed.totals.tolist(), strict=True))
-    covered = sum(totals.get(word, 0) for word in found.words)
-    counts = found.counts
+    holders = dict(zip(typed.words, typed.holders.tolist(), strict=True))
+    shared = [word for word in found.words if holders.get(word, 0) >= SHARED]
+    everything, counts = int(typed.totals.sum()), found.counts
     return {
-        "coverage": round(covered / int(typed.totals.sum()), 4),
+        "coverage": round(sum(totals.get(word, 0) for word in found.words) / everything, 4),
+        "coverage_of_shared": round(sum(totals[word] for word in shared) / everything, 4),
         "words": len(found.words),
+        "rare_words": sum(0 < holders.get(word, 0) < SHARED for word in found.words),
         "false_words": sum(word not in totals for word in found.words),
         "coverage_estimated": round(counts.coverage.value, 4) if counts and counts.coverage else None,
     }
@@ -192,6 +203,64 @@ def threshold(data: Path, users: int, epsilons: list[float], seed: int) -> None:
                 measure("threshold", settings, typed, corpus="blogs-en", anonymity=named)
 
 
+def made(seed: int, users: int) -> TypedWords:
+    """A population of users with one word each: (number of holders, words), and common words for all the others.
+
+    Rare words are a common one and three letters more, so that their prefixes are kept to the end and the last layer
+    alone decides.
+    """
+    generator = np.random.default_rng(seed)
+    letters = np.array(list("abcdefghijklmnopqrstuvwxyz"))
+    common = ["".join(generator.choice(letters, 4)) for _ in range(50)]
+    holders: dict[str, int] = {}
+    for count in HOLDERS:
+        for _ in range(min(WORDS_OF_EACH, users // (4 * len(HOLDERS) * count))):
+            holders[str(generator.choice(common)) + "".join(generator.choice(letters, 3))] = count
+    for word in common:
+        holders[word] = (users - sum(holders.values())) // (len(common) - common.index(word))
+    words = sorted(holders)
+    word_of = generator.permutation(np.repeat(np.arange(len(words), dtype=np.int32), [holders[word] for word in words]))
+    return TypedWords(
+        words=tuple(words),
+        offsets=np.arange(len(word_of) + 1, dtype=np.int64),
+        word_of=word_of,
+        counts=np.ones(len(word_of), np.int32),
+        typed=np.ones(len(word_of), np.int64),
+    )
+
+
+def multiplicities(users: int, epsilons: list[float], seed: int) -> None:
+    """How many of the words that so many users typed are output; a layer asks `users`, and nobody is drawn twice."""
+    for epsilon in [*epsilons, NO_PRIVACY]:
+        for anonymity in (None, Anonymity(k=20, delta=1e-2), Anonymity(k=20, delta=1e-6)):
+            settings = DiscoverySettings(
+                reports=LocalReportSettings(local_epsilon=epsilon),
+                users_per_layer=users,
+                depth=8,
+                prefixes=20_000,
+                anonymity=anonymity,
+                seed=seed,
+            )
+            typed = made(seed, users * settings.depth)
+            found = discover(settings, AtOnce(typed=typed, assignment=seed, seed=seed), Nowhere())
+            of = {word: int(count) for word, count in zip(typed.words, typed.holders, strict=True)}
+            line = {
+                "benchmark": "word_discovery",
+                "experiment": "multiplicities",
+                "local_epsilon": epsilon,
+                "anonymity": f"k={anonymity.k}, delta={anonymity.delta:g}" if anonymity else None,
+                "users_per_layer": users,
+                "seed": seed,
+                "found_of_typed_by": {
+                    str(count): f"{sum(of.get(word) == count for word in found.words)} of "
+                    f"{sum(each == count for each in of.values())}"
+                    for count in HOLDERS
+                },
+                "false_words": sum(word not in of for word in found.words),
+            }
+            print(json.dumps(line), flush=True)
+
+
 def draw(lines: Iterator[dict[str, Any]], out: Path) -> None:
     """Coverage against epsilon for both corpora; no privacy as the dashed ceiling, as in Figure 1 of paper 2."""
     import matplotlib
@@ -223,7 +292,8 @@ def main() -> None:
     """Measure and print, or draw what was printed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="the folder of blogs-en, chat-en and the public text")
-    parser.add_argument("--only", choices=["corpora", "independent", "allocation", "threshold"], help="one experiment")
+    experiments = ["corpora", "independent", "allocation", "threshold", "multiplicities"]
+    parser.add_argument("--only", choices=experiments, help="one experiment")
     parser.add_argument("--corpus", action="append", choices=CORPORA, help="one of them; repeatable")
     parser.add_argument("--users", type=int, default=1_000_000, help="users in each layer of one pass")
     parser.add_argument("--prefixes", type=int, default=1000, help="prefixes kept, in `corpora`")
@@ -249,6 +319,8 @@ def main() -> None:
         allocation(arguments.data, arguments.corpus or CORPORA, arguments.users, epsilons, arguments.seed)
     if arguments.only in (None, "threshold"):
         threshold(arguments.data, arguments.users, epsilons, arguments.seed)
+    if arguments.only in (None, "multiplicities"):
+        multiplicities(arguments.users, epsilons, arguments.seed)
 
 
 if __name__ == "__main__":
