@@ -5,9 +5,9 @@ towards the wanted quantile of the norms, geometrically:
 
     C^{t+1} = C^0 exp(-eta (b~_t - (t + 1) gamma)),     b~_t = PrivateSum(bits of the rounds 0..t) / report goal
 
-Two deviations: Algorithm 1 prints t gamma after the t + 1 rounds 0..t, hence begins with a factor exp(-eta gamma) that we
-leave out; and it restarts after round 128, with a first tree of 129 rounds, where restarts=(128, ...) here begin the new
-tree with round 128, after 128 rounds.
+Two deviations: Algorithm 1 prints t gamma after the t + 1 rounds 0..t, hence begins with a factor exp(-eta gamma) that
+we leave out; and it restarts after round 128, with a first tree of 129 rounds, where restarts=(128, ...) here begin the
+new tree with round 128, after 128 rounds.
 
 The estimate becomes the clip norm of the updates only where their noise starts afresh: when a tree restarts, or every
 round under independent noise. In between, the noise of the updates is correlated and belongs to one clip norm.
