@@ -1,6 +1,8 @@
 """Banded and dense matrices against every participation pattern, with every choice of signs."""
 
+import gc
 import itertools
+import weakref
 
 import numpy as np
 import pytest
@@ -172,3 +174,15 @@ def test_a_worst_pattern_is_searched_for_where_more_than_neighbours_overlap() ->
     assert not searched(8, 4, 5) and searched(9, 4, 5) and not searched(9, 4, 1) and not searched(30, 10, 2)
     assert Dense.is_searched(9, Participation.worst_case(9, 4))
     assert not Dense.is_searched(9, Participation.worst_case(9, 9))
+
+
+def test_what_is_remembered_of_a_matrix_is_not_the_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device prices matrices that an operator sends, one after another, up to 32 MiB each."""
+    limits = Participation(rounds=3, min_separation=1, max_participations=2)
+    first = Dense(np.eye(3) * 1.5)
+    found, gone = first.sensitivity_squared(limits), weakref.ref(first)
+    del first
+    gc.collect()
+    assert gone() is None
+    monkeypatch.setattr(Dense, "worst_case", lambda self, participation: pytest.fail("it was computed before"))
+    assert Dense(np.eye(3) * 1.5).sensitivity_squared(limits) == found == (2 * 1.5**2, True)

@@ -5,7 +5,7 @@ import hashlib
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,6 +21,10 @@ from tacit.privacy.sensitivity_matrix import (
     is_whole_tree,
     pattern_sensitivity_squared,
 )
+
+MOST_REMEMBERED = 1024
+# By its digest: a matrix may be large, and others may send one after another.
+_REMEMBERED: dict[tuple[str, bytes, Participation], tuple[float, bool]] = {}
 
 
 def _numbers(name: str, given: ArrayLike) -> NDArray[np.float64]:
@@ -71,7 +75,12 @@ class Matrix(Strategy):
 
     def sensitivity_squared(self, participation: Participation) -> tuple[float, bool]:
         """(squared sensitivity, whether it is exact and not an upper bound); remembered, since it may take seconds."""
-        return _remembered(self, participation)
+        key = self.kind, self.digest, participation
+        if key not in _REMEMBERED:
+            if len(_REMEMBERED) >= MOST_REMEMBERED:
+                _REMEMBERED.clear()
+            _REMEMBERED[key] = self.worst_case(participation)
+        return _REMEMBERED[key]
 
     @abstractmethod
     def worst_case(self, participation: Participation) -> tuple[float, bool]:
@@ -106,11 +115,6 @@ class Matrix(Strategy):
         """What `to_record` wrote; ValueError or TypeError where it is damaged."""
         numbers = np.frombuffer(base64.b64decode(values, validate=True), dtype="<f8")
         return cls(numbers.reshape(tuple(shape)))  # type: ignore[call-arg]
-
-
-@lru_cache(maxsize=8)  # matrices may be large
-def _remembered(strategy: Matrix, participation: Participation) -> tuple[float, bool]:
-    return strategy.worst_case(participation)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
