@@ -246,7 +246,9 @@ def test_keepers_that_cannot_be_reached_are_waited_for_no_longer_than_devices(fl
 
 
 @pytest.mark.parametrize("damage", ["gone", "another"])
-def test_a_report_that_a_power_cut_took_is_lost_and_its_place_anothers(fleet: SealedFleet, damage: str) -> None:
+def test_a_report_that_a_power_cut_took_is_lost_and_its_place_anothers(
+    fleet: SealedFleet, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
     wait, taken = fleet.wait, list[str]()
 
     def cut(seconds: float) -> None:
@@ -263,6 +265,7 @@ def test_a_report_that_a_power_cut_took_is_lost_and_its_place_anothers(fleet: Se
     got, _ = collector.collect((), a_task(), seed=SEED)
     (attempt,) = fleet.attempts()
     assert (attempt.lost, attempt.counted, got.reports) == (1, GOAL, GOAL)
+    assert "a sealed report is left out" in caplog.text and taken[0] not in caplog.text  # no assignment is logged
 
 
 def test_blobs_that_came_after_their_round_was_over_are_swept(fleet: SealedFleet) -> None:

@@ -85,7 +85,7 @@ class Blobs:
         with self._complaints("read", name):
             content = bytes(obstore.get(self._store, name).bytes())  # type: ignore[arg-type]
         if digest is not None and hashlib.sha256(content).hexdigest() != digest:
-            raise StoreError(f"the blob '{name}' in '{self.url}' is not what was written (its SHA-256 differs).")
+            raise StoreError(f"{self._said(name)} is not what was written (its SHA-256 differs).")
         return content
 
     def part(self, name: str, start: int, length: int) -> bytes:
@@ -117,7 +117,11 @@ class Blobs:
         try:
             yield
         except (OSError, BaseError) as error:
-            raise StoreError(f"the blob '{name}' in '{self.url}' was not {done} ({_first_line(error)}).") from error
+            why = _first_line(error).replace(name, _loggable(name))
+            raise StoreError(f"{self._said(name)} was not {done} ({why}).") from error
+
+    def _said(self, name: str) -> str:
+        return f"the blob '{_loggable(name)}' in '{self.url}'"
 
 
 def _sync(folder: Path, name: str) -> None:
@@ -130,6 +134,12 @@ def _sync(folder: Path, name: str) -> None:
         os.close(descriptor)
     for above in path.relative_to(folder).parents:
         sync_folder(folder / above)
+
+
+def _loggable(name: str) -> str:
+    """The name, without the assignment of a single report: logs do not tell devices apart."""
+    place, _, own = name.rpartition("/")
+    return f"{place}/..." if name.startswith("sealed/") and place != "sealed" and own else name
 
 
 def _first_line(error: Exception) -> str:
