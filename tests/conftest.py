@@ -26,6 +26,7 @@ from hypothesis import HealthCheck, settings
 
 from tacit.data import manuals
 from tacit.reports import drawing
+from tacit.reports.figure import Figure
 from tacit.runs import journal
 
 # What Python compiles is kept beside the sources, for the next run and for the processes that tests start, whatever the
@@ -124,9 +125,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.fixture(scope="module", autouse=True)
 def printed(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every test composes its figures; matplotlib's printing, most of a short run's time, is left to tests `drawn`."""
+    """Every figure of a test is composed, once and not for each form; matplotlib's printing, most of a short run's
+    time, is left to tests `drawn`.
+    """
+    draw, composed = drawing._draw, set[Figure]()
+
+    def compose(canvas: Any, figure: Figure) -> None:
+        if figure not in composed:
+            draw(canvas, figure)
+            composed.add(figure)  # one that cannot be is tried again, and fails again
+
     with pytest.MonkeyPatch.context() as patch:
         if not as_users(request.config) and request.node.get_closest_marker("drawn") is None:
+            patch.setattr("tacit.reports.drawing._draw", compose)
             patch.setattr("tacit.reports.drawing.printed", lambda canvas, form: BLANK[form])
             yield
             drawing.render.cache_clear()
@@ -153,6 +164,7 @@ def no_power_cut(request: pytest.FixtureRequest) -> Iterator[None]:
 
     @wraps(make_durable)
     def make_fast(database: sqlite3.Connection) -> None:
+        database.execute("PRAGMA synchronous = OFF")  # before too: a change of the journal's mode is waited for
         make_durable(database)
         database.execute("PRAGMA synchronous = OFF")
 

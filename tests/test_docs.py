@@ -11,6 +11,7 @@ from tests.render_cli import PAGE, render_cli_help
 from tests.small_sizes import is_smaller
 from typer.testing import CliRunner
 
+from tacit.jobs.machine_checks import CHECKS
 from tacit.privacy.delta import DELTA_TOO_LARGE
 
 # Fast and exact, and of no run: those of runs are tests/test_pages.py's.
@@ -24,8 +25,11 @@ SESSIONS = [
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The blocks of a page run one after another in one namespace, in an empty folder."""
+    """The blocks of a page run one after another in one namespace, in an empty folder; of the checks of `tacit.doctor`,
+    each of which is a process, a page asks one: tests/jobs/test_doctor.py has them all.
+    """
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tacit.jobs.doctor.CHECKS", {"BLAS": CHECKS["BLAS"]})
     namespace: dict[str, Any] = {"__name__": "page"}
     for block in blocks(page, "python"):
         padded = "\n" * (block.line - 1) + block.text  # a failure then points at the page's own line

@@ -124,7 +124,11 @@ def test_training_learns(cache: Cache, tmp_path: Path) -> None:
 
 
 @every_mechanism
-@pytest.mark.parametrize("stops", [[0, 1], [4], [2, 5, 9]], ids=str)
+@pytest.mark.parametrize(
+    "stops",
+    [[0, 1, 2, 3, 4, 5, 9], *(pytest.param(stops, marks=pytest.mark.long) for stops in ([0, 1], [4], [2, 5, 9]))],
+    ids=str,
+)
 def test_an_interrupted_run_ends_as_an_uninterrupted_one(
     cache: Cache,
     tmp_path: Path,
