@@ -276,6 +276,28 @@ def test_a_clock_that_was_set_back(operator: Operator, words: str, cache: Cache,
     assert turn.what == "refused" and "the device's clock was set back" in turn.says and turn.spent > 0
 
 
+def test_plans_of_an_operator_that_makes_one_after_another_fill_no_disk(
+    operator: Operator, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those in whose runs it took part stay, and the rounds of these."""
+    monkeypatch.setattr("tacit.deployment.client.record.MOST_PLANS", 5)
+    mine, many = a_plan(words, run="mine"), 12
+    with opened(tmp_path, now=NOON, first_time=True) as record:
+        record.keep_plan(digest(mine), operator.key.plan(mine))
+        task = operator.task(mine, 3)
+        record.asked(task)
+        record.take_part(task, assignment="ab" * 16, at=NOON, zcdp=0.1, body="cd" * 32)
+        for number in range(many):
+            plan = mine.model_copy(update={"run": f"run-{number}"})
+            record.keep_plan(digest(plan), operator.key.plan(plan))
+            record.asked(operator.task(plan, 0))
+            last = digest(plan)
+        assert record.plan(digest(mine)) is not None and record.rounds(digest(mine)) == [3]
+        assert record.spent() == 0.1 and record.plan(last) is not None
+        for table in ("plans", "sights"):
+            assert record._row(f"SELECT count(*) FROM {table}") == (2 + 5,)
+
+
 @pytest.mark.parametrize("damage", ["cut", "overwritten", "none of ours", "of another version"])
 def test_a_damaged_record_is_said_and_left(damage: str, operator: Operator, cache: Cache, tmp_path: Path) -> None:
     once(operator, cache.path, tmp_path)

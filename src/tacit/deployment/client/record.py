@@ -38,6 +38,9 @@ CREATE TABLE participations (id INTEGER PRIMARY KEY, plan TEXT NOT NULL REFERENC
     deadline REAL NOT NULL, zcdp REAL NOT NULL, body TEXT NOT NULL, received INTEGER NOT NULL DEFAULT 0,
     UNIQUE (plan, round));
 """
+MOST_PLANS = 100  # that are kept of runs in which it never took part; each has up to a megabyte
+_FORGOTTEN = """SELECT digest FROM plans WHERE digest != ? AND digest NOT IN (SELECT plan FROM participations)
+    ORDER BY rowid DESC LIMIT -1 OFFSET ?"""
 ANEW = "move the folder away, and a new one waits as long as a device that may have taken part"
 
 
@@ -121,7 +124,9 @@ class DeviceRecord:
         return None if row is None else SignedPlan.model_validate_json(row[0])
 
     def keep_plan(self, digest: str, signed: SignedPlan) -> None:
-        """Remember a plan. Raises: TaskRefused where the run had another: a run has one plan for ever."""
+        """Remember a plan, and forget the oldest of more than MOST_PLANS in whose runs it never took part: whoever asks
+        may make one after another. Raises: TaskRefused where the run had another: a run has one plan for ever.
+        """
         plan = signed.plan
         row = self._row("SELECT digest FROM plans WHERE population = ? AND run = ?", plan.population, plan.run)
         if row is not None and row[0] != digest:
@@ -134,6 +139,8 @@ class DeviceRecord:
                 "INSERT OR IGNORE INTO plans (digest, population, run, signed) VALUES (?, ?, ?, ?)",
                 (digest, plan.population, plan.run, signed.model_dump_json()),
             )
+            for table, column in (("sights", "plan"), ("plans", "digest")):
+                self._database.execute(f"DELETE FROM {table} WHERE {column} IN ({_FORGOTTEN})", (digest, MOST_PLANS))
 
     # -- taking part ---------------------------------------------------------------------------------------------------
 
