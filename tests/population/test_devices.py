@@ -169,7 +169,7 @@ def test_known_examples_are_used() -> None:
 )
 def test_no_timer_is_broken_and_the_promise_is_kept(timer: float, clock: Any, seed: int) -> None:
     """Realised MinS and MaxP are never worse than what the timer promises from the times of the rounds."""
-    rules = replace(RULES, timer_hours=timer, clock=clock, most_days=90.0)
+    rules = replace(RULES, timer_hours=timer, clock=clock, most_days=40.0)
     run = simulate(SMALL, rules, rounds=60, seed=seed)
     assert run.realised.min_separation >= run.promised.min_separation
     assert run.realised.max_participations <= run.promised.max_participations

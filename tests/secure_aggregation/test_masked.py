@@ -76,8 +76,10 @@ def until(step: type[Message], clients: int = 5) -> tuple[MaskedServer, list[Mas
     raise AssertionError(step)
 
 
-@pytest.mark.parametrize("clients", [2, 3, 10, 66])
-@pytest.mark.parametrize("bits", [8, 32])
+@pytest.mark.parametrize(
+    ("clients", "bits"),
+    [(2, 8), (2, 32), (3, 8), (3, 32), (10, 8), (10, 32), (66, 32), pytest.param(66, 8, marks=pytest.mark.long)],
+)
 def test_the_sum_is_exact(clients: int, bits: int) -> None:
     given = vectors(clients, bits=bits)
     done = run_masked_round(given, bits=bits, seed=clients)
