@@ -22,7 +22,6 @@ from tests.deployment.stores import PostgreSQL, postgresql, postgresql_programs,
 from tacit.deployment import states
 from tacit.deployment.store import Store
 
-pytestmark = pytest.mark.long
 ROUNDS, PATIENCE = 20, 400.0  # seconds, after which something hangs
 MOST = 60  # kills: on a busy machine nothing might begin again before it is killed
 
@@ -108,6 +107,7 @@ def assert_once_and_whole(url: str, folder: Path) -> None:
         assert row["first"] == QUARTER * each.reports  # each report once: quarters are added exactly
 
 
+@pytest.mark.nightly
 def test_killed_on_sqlite() -> None:
     with quick_folder() as folder:
         url = f"sqlite:///{folder / 'store.db'}"
@@ -115,6 +115,7 @@ def test_killed_on_sqlite() -> None:
         assert_once_and_whole(url, folder)
 
 
+@pytest.mark.nightly
 def test_killed_on_postgresql_with_its_server(server: PostgreSQL) -> None:
     with quick_folder() as folder:
         url = server.new_database()
@@ -122,6 +123,7 @@ def test_killed_on_postgresql_with_its_server(server: PostgreSQL) -> None:
         assert_once_and_whole(url, folder)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("seed", "kind"), [(101, "postgresql"), (102, "sealed"), (103, "sqlite")])
 def test_a_hundred_kills_of_a_whole_server(server: PostgreSQL, seed: int, kind: str) -> None:
     """`tacit serve` and its devices; what holds is checked at the end of each run."""
