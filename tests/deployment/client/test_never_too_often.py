@@ -43,7 +43,7 @@ class Left(NamedTuple):
     run: int
     round: int
     at: float  # the true time
-    deadline: float
+    deadline: float  # as it was signed: when its rounds end, an operator alone knows
 
 
 class Ask(NamedTuple):
@@ -159,7 +159,7 @@ class World:
         self.first_time = False
         self.operator.answers.clear()
         if len(self.operator.received) > before:
-            self.left.append(Left(event.run, round, self.now, self.now + LASTS))
+            self.left.append(Left(event.run, round, self.now, max(self.now, opens + LASTS)))
 
 
 @contextmanager
