@@ -160,6 +160,19 @@ def test_nobody_imports_a_front() -> None:
     assert not behind, f"{sorted(behind)}: import `tacit` or a room"
 
 
+def test_pages_and_benchmarks_of_the_server_alone_look_into_it() -> None:
+    """The protocol's page shows its documents, and what loads the server speaks them; all else calls `tacit`."""
+    may = {"docs/protocol.md", "benchmarks/deployment_load.py", "benchmarks/deployment_store.py"}
+    read = [path for folder in ("docs", "examples", "benchmarks") for path in (REPOSITORY / folder).rglob("*")]
+    imported = re.compile(r"^ *(?:from|import) +tacit\.deployment\b", re.MULTILINE)
+    looking = {
+        path.relative_to(REPOSITORY).as_posix()
+        for path in read
+        if path.suffix in {".md", ".py", ".ipynb"} and imported.search(text_of(path))
+    }
+    assert looking == may
+
+
 def test_imports_inside_functions_and_relative_ones_are_seen() -> None:
     code = "def f():\n    from tacit import runs\n    import tacit.cli.data\n    from ..keyboard import cifg\n"
     found = set(imported_modules(ast.parse(code), "tacit.training"))

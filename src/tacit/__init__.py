@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from tacit.deployment.address import Address
     from tacit.deployment.client.device import device
+    from tacit.deployment.client.policy import Policy
     from tacit.deployment.keeper_server import KeeperAddress
     from tacit.deployment.logged_run import verify_log
     from tacit.deployment.serve import serve
@@ -48,6 +49,7 @@ __version__ = "0.1.0"
 _HOME = {
     "Address": "tacit.deployment.address",
     "KeeperAddress": "tacit.deployment.keeper_server",
+    "Policy": "tacit.deployment.client.policy",
     "account": "tacit.jobs.account",
     "account_population": "tacit.jobs.population",
     "account_run": "tacit.jobs.account_run",
@@ -89,6 +91,7 @@ _HOME = {
 __all__ = [
     "Address",
     "KeeperAddress",
+    "Policy",
     "account",
     "account_population",
     "account_run",

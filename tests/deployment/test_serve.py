@@ -13,6 +13,7 @@ from tests.training.tiny import tiny_cache, tiny_recipe
 import tacit
 from tacit.deployment import states
 from tacit.deployment.serve import Address, Serving
+from tacit.deployment.served_jobs import job_of
 from tacit.deployment.store import Store
 from tacit.deployment.swarm import Swarm, SwarmSettings
 from tacit.errors import CacheError, InputError
@@ -117,3 +118,9 @@ def test_a_run_is_served_to_its_end_whatever_is_killed(recipe: Recipe, tmp_path:
     assert result == [True]
     with Run.open(serving.runs[0]) as run:
         assert run.finished and len(reconciled(run).counts()) == 12 and reconciled(run).counts().min() >= 6
+
+
+@pytest.mark.parametrize("kind", ['"discovery"', "3"])
+def test_a_kind_that_is_not_served_is_named_with_those_that_are(kind: str) -> None:
+    with pytest.raises(InputError, match="what is served is of kind discover, evaluate, personalize"):
+        job_of(f"kind = {kind}\n", where="asked.toml")

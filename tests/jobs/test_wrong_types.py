@@ -16,6 +16,7 @@ job: Any = tacit  # the type checker would refuse what is tried here
 WRONG: dict[str, tuple[str, Callable[[], Any]]] = {
     "Address": ("port='80' is of the type str", lambda: job.Address(port="80")),
     "KeeperAddress": ("port='80' is of the type str", lambda: job.KeeperAddress.of("0" * 64, "80")),
+    "Policy": ("smallest_cohort='9' is of the type str", lambda: job.Policy(smallest_cohort="9")),
     "account": ("strategy='tree' is a name; give the strategy itself", lambda: job.account("tree", LIMITS, zcdp=1.0)),
     "account, limits": ("participation=100", lambda: job.account(Tree(), 100, zcdp=1.0)),
     "account, price": ("zcdp='1' is of the type str", lambda: job.account(Tree(), LIMITS, zcdp="1")),

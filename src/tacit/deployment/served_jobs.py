@@ -133,8 +133,14 @@ def job_of(text: str, *, where: str) -> ServedJob:
         kind = tomllib.loads(text).get("kind")
     except tomllib.TOMLDecodeError:
         kind = None  # the recipe's reader says where
-    made = JOBS.get(kind, ServedTraining) if isinstance(kind, str) else ServedTraining
-    return made.from_toml(text, where=where)
+    if kind is None:
+        return ServedTraining.from_toml(text, where=where)
+    if not isinstance(kind, str) or kind not in JOBS:
+        raise InputError(
+            f"{where} begins with kind = {kind!r}, and what is served is of kind {', '.join(JOBS)}; a recipe of "
+            "training has no kind."
+        )
+    return JOBS[kind].from_toml(text, where=where)
 
 
 def jobs_of(files: Sequence[PathLike | Recipe], data: Path | None) -> dict[str, ServedJob]:

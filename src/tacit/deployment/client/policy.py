@@ -14,7 +14,7 @@ from tacit.deployment.client.eligibility import Eligibility
 from tacit.deployment.expected import ITEM_BYTES, Expected, trained_words
 from tacit.deployment.fields import MOST_WORDS, Kind
 from tacit.deployment.messages import EncodedSum, HistogramPrivacy, LocalPrivacy, MatrixFile, Plan, RoundTask
-from tacit.errors import InputError, TaskRefused
+from tacit.errors import InputError, TaskRefused, of_type
 from tacit.evaluation.splits import TemporalSplit
 from tacit.records import from_plain
 
@@ -68,6 +68,9 @@ class Policy:
             raise InputError(
                 f"keepers has {strange!r}, which is no key; give 64 hexadecimal digits, as a keeper shows."
             )
+        for each in dataclasses.fields(self):
+            if isinstance(each.default, int | float):
+                of_type(each.name, getattr(self, each.name), *{int, type(each.default)})
         for name in ("smallest_cohort", "rounds_apart", "corrupt_keepers"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name}={getattr(self, name)} is below 1; give at least 1.")

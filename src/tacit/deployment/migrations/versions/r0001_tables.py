@@ -24,19 +24,6 @@ def upgrade() -> None:
         sa.UniqueConstraint("plan_digest", name=op.f("uq_runs_plan_digest")),
     )
     op.create_table(
-        "tokens",
-        sa.Column("hash", sa.String(length=64), nullable=False),
-        sa.Column("epoch", sa.Integer(), nullable=False),
-        sa.PrimaryKeyConstraint("hash", name=op.f("pk_tokens")),
-        sqlite_with_rowid=False,
-    )
-    op.create_table(
-        "workers",
-        sa.Column("id", sa.String(length=32), nullable=False),
-        sa.Column("seen", sa.Float(), nullable=False),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_workers")),
-    )
-    op.create_table(
         "rounds",
         sa.Column("task", sa.String(length=32), nullable=False),
         sa.Column("run", sa.String(length=128), nullable=False),
@@ -70,6 +57,19 @@ def upgrade() -> None:
 
 
 def _create_tables_of_devices() -> None:
+    op.create_table(
+        "tokens",
+        sa.Column("hash", sa.String(length=64), nullable=False),
+        sa.Column("epoch", sa.Integer(), nullable=False),
+        sa.PrimaryKeyConstraint("hash", name=op.f("pk_tokens")),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "workers",
+        sa.Column("id", sa.String(length=32), nullable=False),
+        sa.Column("seen", sa.Float(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_workers")),
+    )
     op.create_table(
         "assignments",
         sa.Column("id", sa.String(length=32), nullable=False),
