@@ -188,7 +188,7 @@ class TestALyingClient:
         deposits = small.received(2)
         liar = Identity(bytes(31) + b"7")
         honest = sealed_report(small.settings, liar, vectors(1)[0])
-        broken = dataclasses.replace(honest, boxes=tuple(box[:-1] + b"\0" for box in honest.boxes))
+        broken = dataclasses.replace(honest, boxes=tuple(box[:-1] + bytes([box[-1] ^ 1]) for box in honest.boxes))
         deposits.append(small.server.receive(_with_boxes_of(small, liar, honest, broken).to_bytes()))
         small.agree()
         with pytest.raises(ProtocolError, match=f"client {liar.public.hex()[:16]} has spoilt the round"):
