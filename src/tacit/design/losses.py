@@ -1,19 +1,24 @@
-"""What a strategy costs: the error of its prefix sums, its sensitivity, and their product, the loss.
+"""What a strategy costs: the error of what is made of its releases, its sensitivity, and their product, the loss.
 
-The released prefix sums are A (G + C^{-1} Z) for A the lower-triangular matrix of ones: with seeds of variance 1
-their noise has the variances of the rows of B = A C^{-1}. At equal privacy the seeds scale with the sensitivity,
-so mechanisms compare by Error * sensitivity (arXiv:2408.08868, Equations 9 and 10).
+What is made of them is A (G + C^{-1} Z), A the workload: the lower-triangular matrix of ones for prefix sums, or what a
+server does (`workload`). With seeds of variance 1 its noise has the variances of the rows of B = A C^{-1}. At equal
+privacy the seeds scale with the sensitivity, so mechanisms compare by Error * sensitivity (arXiv:2408.08868, Equations
+9 and 10).
 """
 
 import math
 from collections.abc import Iterator
 from functools import singledispatch
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.design.blt_errors import blt_errors
 from tacit.design.objective import Losses
+from tacit.design.toeplitz_error import ToeplitzErrors
+from tacit.design.workload import PREFIX, Workload
+from tacit.errors import InputError
 from tacit.privacy.participation import Participation
 from tacit.privacy.sensitivity import sensitivity_bound_squared
 from tacit.privacy.strategy import (
@@ -32,15 +37,38 @@ Array = NDArray[np.float64]
 ROWS = 512  # rows of B computed at once: bounds the memory at 4 kB a round
 
 
-def losses(strategy: Strategy, participation: Participation) -> Losses:
+def losses(strategy: Strategy, participation: Participation, workload: Workload = PREFIX) -> Losses:
     """What `strategy` costs under `participation`: exact, or with a proved bound of the sensitivity, which is said.
 
-    Independent of the number of rounds for Independent, Tree and Blt, linear in it for the other Toeplitz
-    matrices, quadratic for Banded and cubic for Dense.
+    For prefix sums independent of the number of rounds for Independent, Tree and Blt, linear in it for the other
+    Toeplitz matrices, quadratic for Banded and cubic for Dense. The sensitivity is the same for every workload.
     """
-    max_error, rms_error = prefix_errors(strategy, participation.rounds)
+    if workload == PREFIX:
+        max_error, rms_error = prefix_errors(strategy, participation.rounds)
+    else:
+        max_error, rms_error, _ = workload_errors(strategy, workload, participation.rounds)
     squared, exact = sensitivity_bound_squared(strategy, participation)
     return Losses(max_error=max_error, rms_error=rms_error, sensitivity=math.sqrt(squared), exact=exact)
+
+
+class Errors(NamedTuple):
+    """Standard deviations for seeds of standard deviation 1: the largest of all rounds' models, their root mean square,
+    and that of the last, which people get.
+    """
+
+    max: float
+    rms: float
+    last: float
+
+
+def workload_errors(strategy: Strategy, workload: Workload, rounds: int) -> Errors:
+    """The errors of A C^{-1} Z over `rounds` rounds, in units of the learning rate; exact.
+
+    O(rounds x rounds of the cooldown) for Toeplitz matrices, quadratic for Banded and cubic for Dense. InputError for
+    a tree, which has a matrix of nodes and whose errors are known for prefix sums (`prefix_errors`).
+    """
+    variances = np.concatenate(list(_variances(strategy, workload, rounds)))
+    return Errors(*(math.sqrt(each) for each in (variances.max(), variances.mean(), variances[-1])))
 
 
 @singledispatch
@@ -49,7 +77,7 @@ def prefix_errors(strategy: Strategy, rounds: int) -> tuple[float, float]:
 
     By the matrix, cubic in the rounds, for a strategy that has no closed form registered here.
     """
-    return _row_errors(_dense_variances(strategy, rounds), rounds)
+    return _row_errors(_variances(strategy, PREFIX, rounds), rounds)
 
 
 @prefix_errors.register
@@ -73,7 +101,7 @@ def _(strategy: Toeplitz | BandedToeplitz | BandedInverse, rounds: int) -> tuple
 
 @prefix_errors.register
 def _(strategy: Banded, rounds: int) -> tuple[float, float]:
-    return _row_errors(_banded_variances(strategy, rounds), rounds)
+    return _row_errors(_variances(strategy, PREFIX, rounds), rounds)
 
 
 def _row_errors(variances: Iterator[Array], rounds: int) -> tuple[float, float]:
@@ -83,35 +111,50 @@ def _row_errors(variances: Iterator[Array], rounds: int) -> tuple[float, float]:
     return math.sqrt(largest), math.sqrt(total / rounds)
 
 
-def _banded_variances(strategy: Banded, rounds: int) -> Iterator[Array]:
-    """Row t of B solves C^T b = (1, ..., 1, 0, ...), t + 1 ones; nothing beyond round t matters."""
+@singledispatch
+def _variances(strategy: Strategy, workload: Workload, rounds: int) -> Iterator[Array]:
+    """Of the rows of B, some at a time; by default by the matrix."""
+    from scipy.linalg import solve_triangular
+
+    matrix = strategy.dense(rounds)
+    for queries in workload.blocks(rounds, ROWS):
+        end = queries.shape[1]
+        rows = solve_triangular(matrix[:end, :end].T, queries.T, lower=False, overwrite_b=True)
+        yield (rows**2).sum(axis=0)
+
+
+@_variances.register
+def _(strategy: Banded, workload: Workload, rounds: int) -> Iterator[Array]:
+    """Row t of B solves C^T b = row t of A; nothing beyond round t matters."""
     from scipy.linalg import solve_banded
 
     columns = strategy.leading(rounds)
     bands = columns.shape[1]
-    for begin in range(0, rounds, ROWS):
-        end = min(begin + ROWS, rounds)
+    for queries in workload.blocks(rounds, ROWS):
+        end = queries.shape[1]
         # LAPACK keeps a diagonal in each row, the main one last: entry (j, j+i) of C^T is columns[j, i].
         upper = np.zeros((bands, end))
         for offset in range(min(bands, end)):
             upper[bands - 1 - offset, offset:] = columns[: end - offset, offset]
-        rows = solve_banded((0, bands - 1), upper, _ones(begin, end), overwrite_ab=True, overwrite_b=True)
+        rows = solve_banded((0, bands - 1), upper, queries.T, overwrite_ab=True, overwrite_b=True)
         yield (rows**2).sum(axis=0)
 
 
-def _dense_variances(strategy: Strategy, rounds: int) -> Iterator[Array]:
-    from scipy.linalg import solve_triangular
+@_variances.register(Independent)
+@_variances.register(Toeplitz)
+@_variances.register(BandedToeplitz)
+@_variances.register(BandedInverse)
+@_variances.register(Blt)
+def _(
+    strategy: Independent | Toeplitz | BandedToeplitz | BandedInverse | Blt, workload: Workload, rounds: int
+) -> Iterator[Array]:
+    sums = np.ones(rounds) if isinstance(strategy, Independent) else np.cumsum(strategy.inverse_column(rounds))
+    yield ToeplitzErrors(rounds, workload).variances(sums)
 
-    matrix = strategy.dense(rounds)
-    for begin in range(0, rounds, ROWS):
-        end = min(begin + ROWS, rounds)
-        rows = solve_triangular(matrix[:end, :end].T, _ones(begin, end), lower=False, overwrite_b=True)
-        yield (rows**2).sum(axis=0)
 
-
-def _ones(begin: int, end: int) -> Array:
-    """Rows begin to end of A, as columns."""
-    return (np.arange(end)[:, None] <= np.arange(begin, end)).astype(np.float64)
+@_variances.register
+def _(strategy: Tree, workload: Workload, rounds: int) -> Iterator[Array]:
+    raise InputError("the errors of a tree are known for prefix sums alone; take tree-full, whose decoder is a matrix.")
 
 
 @prefix_errors.register

@@ -1,0 +1,94 @@
+"""The workload matrix A: what a linear server makes of the means, and with them of their noise.
+
+The model after round t is its start plus sum_{s <= t} A_ts mean_s. A server of rate r_t in round t and momentum beta
+(Nesterov's looks one step ahead) has A = P R M: P sums over rounds (ones below the diagonal and on it), R = diag(r),
+M is Toeplitz with the column
+
+    1, beta, beta^2, ...                 momentum         1/(1 - beta x)
+    1 + beta, beta^2, beta^3, ...        Nesterov's       (1 + beta - beta x)/(1 - beta x)
+
+so A_ts = sum_{s <= r <= t} r_r M_{r-s}; without momentum and cooldown A = P, the prefix sums of the papers. The noise of
+the models is A C^{-1} Z. The server sees nothing but noised means, so A is post-processing: what a run promises depends
+on the strategy C alone. Such workloads: arXiv:2202.08312; momentum arXiv:2405.13763; rates that fall arXiv:2511.17994.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+NOTHING = 2.0**-56  # of the first coefficient: what a double no longer sees beside it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """A in units of the learning rate, which scales all errors alike and decides no design.
+
+    `cooldown` is the share of the rounds, the last ones, over which the rate falls linearly to zero.
+    """
+
+    momentum: float = 0.0
+    nesterov: bool = False
+    cooldown: float = 0.0
+
+    def rates(self, rounds: int) -> Array:
+        """The rate of each round (rounds,), in multiples of the learning rate; all above 0."""
+        rates = np.ones(rounds)
+        if self.cooldown:
+            last = max(round(self.cooldown * rounds), 1)
+            rates[rounds - last :] = 1.0 - np.arange(last) / last
+        return rates
+
+    def moved(self, values: Array) -> Array:
+        """M times `values` (..., rounds): with an impulse, what one mean adds to the steps from its round on."""
+        from scipy.signal import lfilter
+
+        beta = self.momentum
+        first = [1.0 + beta, -beta] if self.nesterov else [1.0]
+        return np.asarray(lfilter(first, [1.0, -beta], values))
+
+    def blocks(self, rounds: int, size: int) -> Iterator[Array]:
+        """A, `size` rows at a time: rows begin to end as (end - begin, end); nothing follows the diagonal."""
+        rates, column = self.rates(rounds), self.moved(_impulse(rounds))
+        before = np.zeros(0)
+        for begin in range(0, rounds, size):
+            end = min(begin + size, rounds)
+            age = np.arange(begin, end)[:, None] - np.arange(end)
+            rows = np.cumsum(np.where(age < 0, 0.0, rates[begin:end, None] * column[age]), axis=0)
+            rows[:, :begin] += before
+            before = rows[-1].copy()  # whoever solves with the rows may write over them
+            yield rows
+
+    def inverse(self, rounds: int) -> Array:
+        """A^{-1} = M^{-1} R^{-1} P^{-1} by its bands (rounds, bands): [s, i] stands in row s + i, column s.
+
+        Two bands for prefix sums, three with momentum. M^{-1} of Nesterov's never ends, but falls by
+        beta/(1 + beta) < 1/2 a round: it is cut where a double sees nothing more, after some fifty bands.
+        """
+        from scipy.signal import lfilter
+
+        beta = self.momentum
+        first = [1.0 + beta, -beta] if self.nesterov else [1.0]
+        column = np.asarray(lfilter([1.0, -beta], first, _impulse(rounds)))
+        column = column[: np.flatnonzero(np.abs(column) > NOTHING * column[0])[-1] + 1]
+        # (R^{-1} P^{-1})[s, s] = 1/r_s and [s + 1, s] = -1/r_{s+1}; entries below the last round are zeros.
+        bands = np.zeros((rounds, min(column.size + 1, rounds)))
+        slow = 1.0 / self.rates(rounds)
+        for lag, share in enumerate(column):
+            bands[: rounds - lag, lag] += share * slow[: rounds - lag]
+            if lag + 1 < rounds:
+                bands[: rounds - lag - 1, lag + 1] -= share * slow[1 : rounds - lag]
+        return bands
+
+
+PREFIX = Workload()
+"""Prefix sums: the workload of the papers."""
+
+
+def _impulse(rounds: int) -> Array:
+    impulse = np.zeros(rounds)
+    impulse[0] = 1.0
+    return impulse

@@ -1,0 +1,106 @@
+"""Workloads against the server's own steps, and the errors of every strategy under them against dense matrices."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from tacit.design.losses import losses, prefix_errors, workload_errors
+from tacit.design.workload import PREFIX, Workload
+from tacit.errors import InputError
+from tacit.privacy import Participation, Tree
+from tacit.training import ServerOptimizer
+from tacit.training.server import server_step
+from tests.design.test_losses import ROUNDS, STRATEGIES
+
+Array = NDArray[np.float64]
+
+SERVERS = {
+    "sgd": (ServerOptimizer(method="sgd"), PREFIX),
+    "momentum": (ServerOptimizer(), Workload(momentum=0.9)),
+    "nesterov": (ServerOptimizer(method="nesterov", momentum=0.8), Workload(momentum=0.8, nesterov=True)),
+    "cooled": (ServerOptimizer(momentum=0.5, cooldown=0.3), Workload(momentum=0.5, cooldown=0.3)),
+    "cooled-all-along": (ServerOptimizer(method="sgd", cooldown=1.0), Workload(cooldown=1.0)),
+    "cooled-nesterov": (
+        ServerOptimizer(method="nesterov", cooldown=0.05),
+        Workload(momentum=0.9, nesterov=True, cooldown=0.05),
+    ),
+}
+CORRELATED = [name for name, each in STRATEGIES.items() if not isinstance(each, Tree)]
+
+
+@st.composite
+def workloads(draw: st.DrawFn) -> Workload:
+    return Workload(
+        momentum=draw(st.sampled_from([0.0, 0.3, 0.9, 0.99])),
+        nesterov=draw(st.booleans()),
+        cooldown=draw(st.sampled_from([0.0, 0.01, 0.3, 1.0])),
+    )
+
+
+def matrix_of(workload: Workload, rounds: int) -> Array:
+    """The slow twin: P R M by three matrices."""
+    beta, age = workload.momentum, np.subtract.outer(np.arange(rounds), np.arange(rounds))
+    power = beta ** np.maximum(age, 0)
+    steps = power * (age == 0) + beta * power if workload.nesterov else power
+    ones = np.tril(np.ones((rounds, rounds)))
+    return np.asarray(ones @ np.diag(workload.rates(rounds)) @ np.tril(steps))
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_it_is_what_the_server_makes_of_one_mean_after_another(name: str) -> None:
+    server, workload = SERVERS[name]
+    rounds = 21
+    transformation = server.transformation(rounds)
+    models = []
+    model = jnp.zeros(rounds)
+    state = transformation.init(model)
+    for mean in np.eye(rounds, dtype=np.float32):  # a coordinate for each round: its mean alone is not zero
+        model, state = server_step(transformation, model, state, jnp.asarray(mean))
+        models.append(model)
+    assert np.asarray(models) == pytest.approx(matrix_of(workload, rounds), abs=2e-6)
+
+
+@settings(max_examples=40, deadline=None)
+@given(workload=workloads(), rounds=st.integers(1, 60), size=st.integers(1, 70))
+def test_blocks_of_rows_and_the_inverse_are_those_of_the_matrix(workload: Workload, rounds: int, size: int) -> None:
+    matrix, at = matrix_of(workload, rounds), 0
+    for block in workload.blocks(rounds, size):
+        assert block.shape[1] == min(at + size, rounds)
+        assert block == pytest.approx(matrix[at : at + size, : at + size], rel=1e-12)
+        at += len(block)
+    assert at == rounds
+    bands = workload.inverse(rounds)
+    inverse = np.zeros((rounds, rounds))
+    for lag in range(bands.shape[1]):
+        inverse += np.diag(bands[: rounds - lag, lag], -lag)
+        assert not bands[rounds - lag :, lag].any()
+    assert inverse @ matrix == pytest.approx(np.eye(rounds), abs=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(workload=workloads(), name=st.sampled_from(CORRELATED), rounds=st.integers(1, ROUNDS))
+def test_every_strategy_has_the_errors_of_its_matrix(workload: Workload, name: str, rounds: int) -> None:
+    rows = np.linalg.solve(STRATEGIES[name].dense(rounds).T, matrix_of(workload, rounds).T).T
+    variances = (rows**2).sum(axis=1)
+    slow = np.sqrt([variances.max(), variances.mean(), variances[-1]])
+    assert workload_errors(STRATEGIES[name], workload, rounds) == pytest.approx(slow, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", CORRELATED)
+def test_without_momentum_and_cooldown_it_is_the_prefix_sums(name: str) -> None:
+    strategy, served = STRATEGIES[name], Participation(rounds=ROUNDS, min_separation=10, max_participations=3)
+    plain = Workload(momentum=0.0, nesterov=True, cooldown=0.0)  # another way to say it: it takes the general way
+    assert plain != PREFIX
+    assert workload_errors(strategy, plain, ROUNDS)[:2] == pytest.approx(prefix_errors(strategy, ROUNDS), rel=1e-12)
+    assert losses(strategy, served, PREFIX) == losses(strategy, served)
+    momentum = losses(strategy, served, Workload(momentum=0.9))
+    assert momentum.sensitivity == losses(strategy, served).sensitivity
+    assert momentum.rms_error > losses(strategy, served).rms_error
+
+
+def test_a_tree_is_refused() -> None:
+    with pytest.raises(InputError, match="prefix sums alone"):
+        workload_errors(Tree(), Workload(momentum=0.9), 8)
