@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from tests.design.test_losses import ROUNDS, STRATEGIES
 
 from tacit.design.losses import losses, prefix_errors, workload_errors
 from tacit.design.workload import PREFIX, Workload
@@ -13,7 +14,6 @@ from tacit.errors import InputError
 from tacit.privacy import Participation, Tree
 from tacit.training import ServerOptimizer
 from tacit.training.server import server_step
-from tests.design.test_losses import ROUNDS, STRATEGIES
 
 Array = NDArray[np.float64]
 
