@@ -9,7 +9,8 @@ M is Toeplitz with the column
 
 so A_ts = sum_{s <= r <= t} r_r M_{r-s}; without momentum and cooldown A = P, the prefix sums of the papers. The noise
 of the models is A C^{-1} Z. The server sees nothing but noised means, so A is post-processing: what a run promises
-depends on the strategy C alone. Such workloads: arXiv:2202.08312; momentum arXiv:2405.13763; rates that fall arXiv:2511.17994.
+depends on the strategy C alone. Such workloads: arXiv:2202.08312; with momentum arXiv:2405.13763; with rates that fall
+arXiv:2511.17994.
 """
 
 from collections.abc import Iterator
