@@ -72,6 +72,12 @@ class TestPopulations:
         ]
         assert rows[3]["findable_share"] < rows[1]["findable_share"]
 
+    def test_the_smallest_populations_that_are_promised_so_much(self) -> None:
+        code, output = run("populations --central-epsilon 0.5 --local-epsilons 2,4 --domain 1001 --groups 30 --json")
+        rows = json.loads(output)["rows"]
+        assert code == 0 and [row["local_epsilon"] for row in rows] == [2.0, 4.0]
+        assert all(0.495 < row["epsilon_upper"] <= 0.5 and row["population"] % 30 == 0 for row in rows)
+
     def test_table(self) -> None:
         code, output = run(self.WORDS)
         assert code == 0
@@ -84,6 +90,7 @@ class TestPopulations:
             ("--k-anonymity 20", "k,delta"),
             ("--populations many", "not a list of numbers"),
             ("--populations 3", "population=3"),
+            ("--central-epsilon 0", "ask for one above 0"),
         ],
     )
     def test_bad_input_is_one_sentence(self, words: str, named: str) -> None:

@@ -1,13 +1,15 @@
 """One budget spent in two ways, and what a population can hope for."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tacit.errors import InputError
-from tacit.planning.discovery import DiscoveryPlan, findable, findable_by_each, user_level
+from tacit.planning.discovery import DiscoveryPlan, findable, findable_by_each, population_for, user_level
 from tacit.privacy.local_anonymity import Anonymity
+from tacit.privacy.local_shuffling import shuffle_epsilon
 from tacit.privacy.local_subset_selection import SubsetNumbers
 
 
@@ -70,3 +72,17 @@ class TestFindable:
             findable(9, 4.0, PLAN)
         with pytest.raises(InputError, match="k=5"):
             findable(30, 4.0, PLAN)
+
+    def test_the_worse_of_the_first_and_the_largest_question_is_promised(self) -> None:
+        """At a local epsilon of 8 it is the first, whose hundred answers hide worse; its attack shows that it is so."""
+        made = findable(10**6, 8.0, PLAN).central
+        first, largest = (shuffle_epsilon(8.0, 10**5, 1e-8, "subset-selection", domain) for domain in (101, 1001))
+        assert made == first and first.epsilon_lower > largest.epsilon_upper
+
+    @pytest.mark.parametrize(("epsilon", "contributions"), [(4.0, 1), (8.0, 60)])
+    def test_the_smallest_population_with_a_guarantee(self, epsilon: float, contributions: int) -> None:
+        plan = replace(PLAN, contributions=contributions)
+        population = population_for(0.315, epsilon, plan)
+        assert population % plan.groups == 0
+        assert findable(population, epsilon, plan).central.epsilon_upper <= 0.315
+        assert findable(int(0.99 * population), epsilon, plan).central.epsilon_upper > 0.315

@@ -11,6 +11,7 @@ from tacit.errors import AccountingError, UnknownRelease
 from tacit.privacy.local_anonymity import absolute_threshold, rare_votes_tail
 from tacit.privacy.local_guarantee import Group, LocalGuarantee
 from tacit.privacy.local_subset_selection import SubsetNumbers
+from tacit.randomizers import KaryRandomizedResponse, ProjectiveGeometryResponse, Randomizer
 from tacit.records import to_plain
 from tacit.statements import Ledger, LocalReports
 from tacit.statements.ledger import release_from
@@ -55,8 +56,19 @@ def test_the_guarantee_is_that_of_the_groups() -> None:
     assert LEDGER.local_guarantee(central_delta=1e-8) == expected
     seeded = LEDGER.local_guarantee(central_delta=1e-8, randomness="fixed seed 3", resampled=True)
     assert (seeded.randomness, seeded.resampled) == ("fixed seed 3", True)
-    other = Ledger(tuple(replace(each, randomizer="projective-geometry") for each in LAYERS))
-    assert other.local_guarantee(central_delta=1e-8).randomizer == "any"
+
+
+@pytest.mark.parametrize("made", [ProjectiveGeometryResponse, KaryRandomizedResponse])
+def test_every_randomizer_has_the_theorem_of_its_own(made: type[Randomizer]) -> None:
+    """Recorded by what devices run; less is proved where only the local epsilon is known."""
+    devices = [made(each.domain, each.local_epsilon) for each in LAYERS]
+    layers = [
+        replace(each, randomizer=of.name, own_support=of.p, other_support=of.q)
+        for each, of in zip(LAYERS, devices, strict=True)
+    ]
+    own = Ledger(tuple(layers)).local_guarantee(central_delta=1e-8)
+    assert own.randomizer == made.name and own.item_epsilon == 4.0
+    assert own.central.epsilon_upper < replace(own, randomizer="any").central.epsilon_upper
 
 
 def test_a_record_survives_and_order_does_not_matter() -> None:
@@ -102,7 +114,9 @@ def test_what_has_no_theorem_is_refused(position: int, changes: dict[str, Any], 
 
 
 def test_support_that_no_randomizer_of_that_epsilon_has_is_refused() -> None:
-    """p > e^4 q, where only the local epsilon is known of the randomizer."""
+    """p > e^4 q, whatever the randomizer; and probabilities of another randomizer, for its theorem is of its own."""
+    with pytest.raises(UnknownRelease, match="are not those of k-ary"):
+        Ledger(tuple(replace(each, randomizer="k-ary") for each in LAYERS)).local_guarantee(central_delta=1e-8)
     loud = [replace(each, randomizer="k-ary", own_support=0.9, other_support=0.01) for each in LAYERS]
     with pytest.raises(UnknownRelease, match="not of a randomizer with its epsilon"):
         Ledger(tuple(loud)).local_guarantee(central_delta=1e-8)

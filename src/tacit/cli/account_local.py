@@ -22,11 +22,9 @@ def shuffle(
     reports: Annotated[int, typer.Option(help="How many reports are shuffled together: users times contributions.")],
     delta: Annotated[float, typer.Option(help="The delta at which the central epsilon is given.")] = 1e-10,
     randomizer: Annotated[
-        Kind, typer.Option(help="subset-selection, or any: the bound that holds for every randomizer.")
+        Kind, typer.Option(help="How reports are made; any: the bound that holds for every randomizer.")
     ] = "subset-selection",
-    domain: Annotated[
-        int | None, typer.Option(help="Values a report is about; Subset Selection's bound needs it.")
-    ] = None,
+    domain: Annotated[int | None, typer.Option(help="Values a report is about; needed for all but any.")] = None,
     as_json: Json = False,
 ) -> None:
     """From a local to a central guarantee: upper and lower bounds, valid ones only."""
@@ -43,12 +41,16 @@ def populations(
     domain: Annotated[int, typer.Option(help="Values a report is about: prefixes times symbols, and one more.")] = (
         100_001
     ),
+    first_domain: Annotated[int, typer.Option(help="The same in the first layer: symbols, and one more.")] = 101,
     groups: Annotated[int, typer.Option(help="Groups of different users: layers times passes.")] = 15,
     contributions: Annotated[int, typer.Option(help="Answers of one user.")] = 1,
     k_anonymity: Annotated[
         str, typer.Option(help="k,delta: what fewer than k of a group typed is kept with that probability at most.")
     ] = "20,1e-6",
     delta: Annotated[float, typer.Option(help="The delta of the central guarantee.")] = 1e-10,
+    central_epsilon: Annotated[
+        float | None, typer.Option(help="The smallest populations that are promised this, not --populations.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """What a population of each size can find at what epsilon, and what is promised centrally."""
@@ -59,10 +61,13 @@ def populations(
         contributions=contributions,
         anonymity=Anonymity(k=k, delta=share),
         central_delta=delta,
+        first_domain=first_domain,
     )
     sizes = [int(size) for size in numbers(populations, "populations", "1e5,1e6")]
     with complaints.status("bounding tails"):
-        rows = account_populations(sizes, numbers(local_epsilons, "local-epsilons", "2,4"), plan)
+        rows = account_populations(
+            sizes, numbers(local_epsilons, "local-epsilons", "2,4"), plan, central_epsilon=central_epsilon
+        )
     say_blocks(rows, as_json)
 
 

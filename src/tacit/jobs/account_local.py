@@ -5,7 +5,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from tacit.jobs.readable import Readable
-from tacit.planning.discovery import DiscoveryPlan, Findable, UserLevel, findable_by_each, user_level
+from tacit.planning.discovery import (
+    DiscoveryPlan,
+    Findable,
+    UserLevel,
+    findable,
+    findable_by_each,
+    population_for,
+    user_level,
+)
 from tacit.privacy.local_shuffling import Kind, ShuffleBounds, shuffle_epsilon
 from tacit.privacy.rounding import rounded_up
 from tacit.reports.page import Block, Paragraph, Table
@@ -125,10 +133,20 @@ def account_shuffle(
 
 
 def account_populations(
-    populations: Sequence[int], local_epsilons: Sequence[float], plan: DiscoveryPlan
+    populations: Sequence[int],
+    local_epsilons: Sequence[float],
+    plan: DiscoveryPlan,
+    *,
+    central_epsilon: float | None = None,
 ) -> PopulationsAccount:
-    """What each population can find at each local epsilon, and what it is promised centrally. Raises: InputError."""
-    return PopulationsAccount(tuple(findable_by_each(populations, local_epsilons, plan)))
+    """What each population can find at each local epsilon, and what it is promised centrally. Raises: InputError.
+
+    With a central epsilon the smallest population at each local epsilon that is promised so much, not `populations`.
+    """
+    if central_epsilon is None:
+        return PopulationsAccount(tuple(findable_by_each(populations, local_epsilons, plan)))
+    sizes = [(population_for(central_epsilon, epsilon, plan), epsilon) for epsilon in local_epsilons]
+    return PopulationsAccount(tuple(findable(population, epsilon, plan) for population, epsilon in sizes))
 
 
 def account_user(

@@ -12,7 +12,7 @@ from typing import Any
 from tacit.errors import InputError
 from tacit.privacy.local_anonymity import Anonymity, absolute_threshold
 from tacit.privacy.local_guarantee import Group, LocalGuarantee
-from tacit.privacy.local_shuffling import ShuffleBounds
+from tacit.privacy.local_shuffling import ShuffleBounds, fewest_reports
 from tacit.privacy.local_subset_selection import SubsetNumbers, estimate_variance
 
 Record = dict[str, Any]
@@ -102,7 +102,9 @@ class Findable:
 class DiscoveryPlan:
     """How any population would be asked: Subset Selection over `domain`, everybody in one of `groups` groups.
 
-    `anonymity` is that of one group: what fewer than k of its users typed is kept with that probability at most.
+    `first_domain` is that of a trie's first layer, the characters and nothing: fewer answers hide worse, so that it is
+    the first layer that decides what is promised centrally. `anonymity` is that of one group: what fewer than k of its
+    users typed is kept with that probability at most.
     """
 
     domain: int
@@ -110,6 +112,12 @@ class DiscoveryPlan:
     contributions: int
     anonymity: Anonymity
     central_delta: float
+    first_domain: int = 101
+
+    @property
+    def domains(self) -> tuple[int, int]:
+        """The two questions that the central guarantee is bounded for, the worse of which counts."""
+        return min(self.first_domain, self.domain), self.domain
 
 
 def findable(population: int, local_epsilon: float, plan: DiscoveryPlan) -> Findable:
@@ -131,7 +139,7 @@ def findable(population: int, local_epsilon: float, plan: DiscoveryPlan) -> Find
     guarantee = LocalGuarantee(
         item_epsilon=local_epsilon,
         contributions=plan.contributions,
-        groups=(Group(users, plan.domain),),
+        groups=tuple(Group(users, domain) for domain in plan.domains),
         central_delta=plan.central_delta,
     )
     return Findable(
@@ -144,6 +152,18 @@ def findable(population: int, local_epsilon: float, plan: DiscoveryPlan) -> Find
         sure_count=count + CONFIDENCE * math.sqrt(spread),
         central=guarantee.central,
     )
+
+
+def population_for(central_epsilon: float, local_epsilon: float, plan: DiscoveryPlan) -> int:
+    """The fewest people whose first and whose largest question are proved to be (central_epsilon, central_delta).
+
+    For one answer of one user, against those who see sums. InputError where no population is large enough.
+    """
+    reports = max(
+        fewest_reports(central_epsilon, local_epsilon, plan.central_delta, "subset-selection", domain)
+        for domain in plan.domains
+    )
+    return plan.groups * math.ceil(reports / plan.contributions)
 
 
 def findable_by_each(populations: Iterable[int], epsilons: Iterable[float], plan: DiscoveryPlan) -> list[Findable]:

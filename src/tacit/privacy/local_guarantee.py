@@ -11,18 +11,19 @@ from typing import Any
 
 from tacit.errors import InputError
 from tacit.privacy.guarantee import OPERATING_SYSTEM
-from tacit.privacy.local_shuffling import Kind, ShuffleBounds, holds_too, shuffle_epsilon
+from tacit.privacy.local_shuffling import Kind, ShuffleBounds, is_proved, shuffle_epsilon
 from tacit.privacy.local_subset_selection import check_local
 from tacit.privacy.rounding import rounded_up
 
 Record = dict[str, Any]
 
-# The randomizers whose local epsilon is proved, by name, each with the theorem that bounds it centrally; "any" uses
-# nothing but the epsilon. A line here vouches for the proof, and a randomizer without one has no guarantee.
+# The randomizers whose local epsilon is proved, by name, each with the theorem that bounds it centrally: what
+# `SUPPORTS` says of it, or "any", which uses nothing but the epsilon. A line here vouches for the proof, and a
+# randomizer without one has no guarantee.
 PROVED: dict[str, Kind] = {
     "subset-selection": "subset-selection",  # Ye & Barg 2018, arXiv:1702.00610
-    "projective-geometry": "any",  # Feldman et al. 2022, arXiv:2203.00194
-    "k-ary": "any",  # Warner 1965; Kairouz, Bonawitz & Ramage 2016, arXiv:1602.07387
+    "projective-geometry": "projective-geometry",  # Feldman et al. 2022, arXiv:2203.00194
+    "k-ary": "k-ary",  # Warner 1965; Kairouz, Bonawitz & Ramage 2016, arXiv:1602.07387
 }
 
 ASSUMPTIONS = {
@@ -116,9 +117,10 @@ class LocalGuarantee:
         worst: ShuffleBounds | None = None
         for group in sorted(set(self.groups), key=lambda group: (group.users, group.domain)):
             reports = group.users * self.contributions
-            if worst and holds_too(worst, self.item_epsilon, reports, delta, self._domain(group)):
+            asked = (self.item_epsilon, reports, delta, self.randomizer, group.domain)
+            if worst and is_proved(worst.epsilon_upper, *asked):
                 continue
-            made = shuffle_epsilon(self.item_epsilon, reports, delta, self.randomizer, group.domain)
+            made = shuffle_epsilon(*asked)
             worst = made if worst is None or made.epsilon_upper > worst.epsilon_upper else worst
         assert worst is not None  # there is a group
         return worst
@@ -173,6 +175,3 @@ class LocalGuarantee:
     def sentences(self) -> list[str]:
         """The guarantee in plain English, to publish: what makes it a simulation, the figures, what is assumed."""
         return [*self.simulated, *self.promises(), *(f"Assumed: {assumption}" for assumption in ASSUMPTIONS.values())]
-
-    def _domain(self, group: Group) -> int | None:
-        return group.domain if self.randomizer == "subset-selection" else None

@@ -20,14 +20,22 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.errors import AccountingError, InputError
-from tacit.privacy.local_subset_selection import SubsetNumbers
+from tacit.privacy.local_subset_selection import LARGEST_DOMAIN
+from tacit.privacy.local_supports import SUPPORTS, Supports
 
 Reals = npt.NDArray[np.float64]
-Kind = Literal["subset-selection", "any"]
+Kind = Literal["subset-selection", "projective-geometry", "k-ary", "unary", "rappor", "any"]
 DeltaAt = Callable[[float], float]
 
 CLONES = "hiding among the clones, any randomizer (Feldman, McMillan & Talwar 2021, Theorem 3.2)"
-BLANKET = "privacy blanket of Subset Selection (Balle, Bell, Gascon & Nissim 2019, Lemma 5.3)"
+BLANKET = "privacy blanket of {} (Balle, Bell, Gascon & Nissim 2019, Lemma 5.3)"
+TITLES = {
+    "subset-selection": "Subset Selection",
+    "projective-geometry": "Projective Geometry Response",
+    "k-ary": "k-ary randomised response",
+    "unary": "optimised unary encoding",
+    "rappor": "basic one-time RAPPOR",
+}
 UNSHUFFLED = "the local guarantee itself; shuffling so few reports is not proved to add anything"
 
 MOST_REPORTS = 10**10
@@ -59,9 +67,9 @@ def shuffle_epsilon(
 ) -> ShuffleBounds:
     """Bounds on the central epsilon at delta of `reports` shuffled reports, one changed (replace-one adjacency).
 
-    For Subset Selection of the size that `tacit.randomizers.SubsetSelection` has over `domain` values, or for any
-    randomizer with this local guarantee. Milliseconds to tenths of a second, whatever the number of reports.
-    InputError for numbers that cannot be.
+    For a randomizer of `SUPPORTS` over `domain` values, or for any randomizer with this local guarantee. All reports
+    are by one randomizer over one domain. Milliseconds to tenths of a second, whatever the number of reports.
+    InputError for numbers that cannot be, AccountingError for a randomizer without a theorem.
     """
     _check(local_epsilon, reports, delta, randomizer, domain)
     upper, theorem = _least(clones_delta(local_epsilon, reports), delta, local_epsilon), CLONES
@@ -70,25 +78,51 @@ def shuffle_epsilon(
     if domain is None or randomizer == "any":
         attack = attack_delta(three_values(local_epsilon), reports)
     else:
-        size = SubsetNumbers(domain, local_epsilon).size
-        least = _least(blanket_delta(local_epsilon, reports, domain, size, delta), delta, upper)
+        supports = SUPPORTS[randomizer](domain, local_epsilon)
+        least = _least(blanket_delta(supports, reports, delta), delta, upper)
         if least < upper:
-            upper, theorem = least, BLANKET
-        attack = attack_on_subsets(local_epsilon, reports, domain, size)
+            upper, theorem = least, BLANKET.format(TITLES[randomizer])
+        attack = attack_on_supports(supports, reports)
     return ShuffleBounds(upper, _most(attack, delta, upper), theorem)
 
 
-def holds_too(bounds: ShuffleBounds, local_epsilon: float, reports: int, delta: float, domain: int | None) -> bool:
-    """Whether `epsilon_upper` is proved for another number of reports or another domain, too; None is any randomizer.
+def is_proved(
+    epsilon: float, local_epsilon: float, reports: int, delta: float, randomizer: Kind, domain: int | None
+) -> bool:
+    """Whether a central (epsilon, delta) is proved for so many reports; the arguments are as in `shuffle_epsilon`.
 
-    Much quicker than the bound of the other, when many questions have nearly the same.
+    Much quicker than finding the least such epsilon, when many questions have nearly the same.
     """
-    if clones_delta(local_epsilon, reports)(bounds.epsilon_upper) <= delta:
+    _check(local_epsilon, reports, delta, randomizer, domain)
+    if epsilon >= local_epsilon or clones_delta(local_epsilon, reports)(epsilon) <= delta:
         return True
-    if domain is None:
+    if domain is None or randomizer == "any":
         return False
-    size = SubsetNumbers(domain, local_epsilon).size
-    return blanket_delta(local_epsilon, reports, domain, size, delta)(bounds.epsilon_upper) <= delta
+    return blanket_delta(SUPPORTS[randomizer](domain, local_epsilon), reports, delta)(epsilon) <= delta
+
+
+def fewest_reports(
+    epsilon: float, local_epsilon: float, delta: float, randomizer: Kind = "subset-selection", domain: int | None = None
+) -> int:
+    """So many reports that `shuffle_epsilon` of them is at most epsilon, and not of a thousandth fewer; by bisection.
+
+    InputError where MOST_REPORTS are not enough.
+    """
+    if not epsilon > 0:
+        raise InputError(f"a central epsilon of {epsilon:g} is promised by no sum: ask for one above 0.")
+    low, high, least = 0, MOST_REPORTS, epsilon * (1 - CLOSE)  # `shuffle_epsilon` may stop so much above the least
+    if not is_proved(least, local_epsilon, high, delta, randomizer, domain):
+        raise InputError(
+            f"not even {high:,} reports of local epsilon {local_epsilon:g} are proved to be ({epsilon:g}, {delta:g})-"
+            "private centrally: ask for a smaller local epsilon, or promise less."
+        )
+    while high - low > 1:
+        middle = (low + high) // 2
+        if is_proved(least, local_epsilon, middle, delta, randomizer, domain):
+            high = middle
+        else:
+            low = middle
+    return high
 
 
 def clones_delta(local_epsilon: float, reports: int) -> DeltaAt:
@@ -112,11 +146,11 @@ def clones_delta(local_epsilon: float, reports: int) -> DeltaAt:
     return delta_at
 
 
-def blanket_delta(local_epsilon: float, reports: int, domain: int, size: int, delta: float) -> DeltaAt:
-    """An upper bound on delta as a function of epsilon, for Subset Selection of `size` out of `domain` values.
+def blanket_delta(supports: Supports, reports: int, delta: float) -> DeltaAt:
+    """An upper bound on delta as a function of epsilon, for a randomizer of two levels.
 
     (1/n) E[((E - e) a + (1 - e E) b - (e - 1) S)_+], S = E B + D, with (a, b, B, D, rest) multinomial over n reports:
-    a, b name one of the two values in question, B both, D neither, the rest are outside the blanket. Given T = a + b
+    a, b support one of the two values in question, B both, D neither, the rest are outside the blanket. Given T = a + b
     and S, with alpha = (E - 1)(e + 1) and shift = (e E - 1) T + (e - 1) S, it is
     alpha T/2 S(k - 1; T - 1) - shift S(k; T), k the least whole number above shift / alpha.
 
@@ -125,11 +159,8 @@ def blanket_delta(local_epsilon: float, reports: int, domain: int, size: int, de
     `delta` only sets the smallest of these probabilities; the bound holds for all.
     Source: Balle, Bell, Gascon & Nissim 2019, arXiv:1903.02837, Lemma 5.3.
     """
-    E, n, d, w = math.exp(local_epsilon), reports, domain, size
-    blanket = d / (w * E + d - w)  # the share of each report that does not depend on its value
-    pairs = d * (d - 1)
-    one = blanket * w * (d - w) / pairs
-    both, neither = blanket * w * (w - 1) / pairs, blanket * (d - w) * (d - w - 1) / pairs
+    E, n = math.exp(supports.epsilon), reports
+    one, both, neither = (supports.share * part for part in (supports.alone, supports.both, supports.neither))
     first, last, mass = _blocks(n, 2 * one)
     levels = np.array(sorted({1e-3 * delta, *(level for level in LEVELS if level > 1e-3 * delta)}))
     weights = np.diff(np.append(levels, 1.0), prepend=0.0)
@@ -180,22 +211,19 @@ def three_values(local_epsilon: float) -> Attack:
     return Attack(E / (E + 2), 1 / (E + 2), 1 / (E + 2))
 
 
-def attack_on_subsets(local_epsilon: float, reports: int, domain: int, size: int) -> DeltaAt:
-    """A lower bound on delta as a function of epsilon, for Subset Selection: the better of two attacks.
+def attack_on_supports(supports: Supports, reports: int) -> DeltaAt:
+    """A lower bound on delta as a function of epsilon, for a randomizer of two levels: the better of two attacks.
 
-    The second looks only at reports that do not name the third value, which all others hold: half of theirs are gone.
+    The second looks only at reports that do not support the third value, which all others hold: half of theirs, or
+    more, are gone.
     """
-    if domain == 2:
-        return _attack_on_two_values(local_epsilon, reports)
-    E, d, w = math.exp(local_epsilon), domain, size
-    p = w * E / (w * E + d - w)
-    ordered = (d - 1) * (d - 2)
-    missed = (1 - p) * w * (d - 1 - w) / ordered  # a report without its own value names one other and not a third
-    all_reports = Attack(p * (d - w) / (d - 1), (1 - p) * w / (d - 1), p * (w - 1) * (d - w) / ordered + missed)
-    candidates = [attack_delta(all_reports, reports)]
-    if missed:
-        unnamed = Attack(p * (d - w) * (d - 1 - w) / ordered, missed, missed)
-        candidates.append(attack_delta(unnamed, reports))
+    E, share = math.exp(supports.epsilon), supports.share
+    own, wrong = share * E * supports.alone, share * supports.alone
+    if not supports.lone + supports.joined:
+        return _attack_on_two_values(own, wrong, reports)
+    candidates = [attack_delta(Attack(own, wrong, share * (supports.lone + E * supports.joined)), reports)]
+    if lone := share * supports.lone:
+        candidates.append(attack_delta(Attack(E * lone, lone, lone), reports))
     return lambda epsilon: max(delta_at(epsilon) for delta_at in candidates)
 
 
@@ -225,17 +253,19 @@ def attack_delta(attack: Attack, reports: int) -> DeltaAt:
     return delta_at
 
 
-def _attack_on_two_values(local_epsilon: float, reports: int) -> DeltaAt:
-    """Two values: all others hold the first; a test of how many reports say the second."""
-    lie = 1 / (math.exp(local_epsilon) + 1)
+def _attack_on_two_values(own: float, wrong: float, reports: int) -> DeltaAt:
+    """Two values: all others hold the first; a test of how many reports speak for the second.
+
+    A report of the second speaks for it with probability `own`, one of the first with `wrong`.
+    """
     n = reports - 1
-    deviation = math.sqrt(n * lie * (1 - lie))
-    k = np.unique(np.clip(np.rint(n * lie + np.linspace(-REACH, REACH, 2000) * deviation), 0, n + 1))
-    at_least, one_less = 1 - _below(k, n, lie), 1 - _below(k - 1, n, lie)
+    deviation = math.sqrt(n * wrong * (1 - wrong))
+    k = np.unique(np.clip(np.rint(n * wrong + np.linspace(-REACH, REACH, 2000) * deviation), 0, n + 1))
+    at_least, one_less = 1 - _below(k, n, wrong), 1 - _below(k - 1, n, wrong)
 
     def delta_at(epsilon: float) -> float:
-        second = (1 - lie) * one_less + lie * at_least
-        first = lie * one_less + (1 - lie) * at_least
+        second = own * one_less + (1 - own) * at_least
+        first = wrong * one_less + (1 - wrong) * at_least
         e = math.exp(epsilon)
         return float(max(np.max(second - e * first), np.max((1 - first) - e * (1 - second))) - MARGIN)
 
@@ -252,10 +282,12 @@ def _check(local_epsilon: float, reports: int, delta: float, randomizer: str, do
         raise InputError(f"reports={reports} is not between 1 and {MOST_REPORTS}: give how many are shuffled together.")
     if not 0 < delta < 1:
         raise InputError(f"delta={delta:g} is not between 0 and 1: take one far below 1/reports, such as 1e-10.")
-    if randomizer not in ("subset-selection", "any"):
-        raise AccountingError(f"no shuffling theorem is known here for {randomizer!r}: take subset-selection or any.")
-    if randomizer == "subset-selection" and (domain is None or not 2 <= domain <= 2**31):
-        raise InputError(f"domain={domain} is not between 2 and 2**31: Subset Selection's bound needs its domain.")
+    if randomizer not in (*SUPPORTS, "any"):
+        raise AccountingError(
+            f"no shuffling theorem is known here for {randomizer!r}: take any, or one of {', '.join(SUPPORTS)}."
+        )
+    if randomizer != "any" and (domain is None or not 2 <= domain <= LARGEST_DOMAIN):
+        raise InputError(f"domain={domain} is not between 2 and 2**31: the bound of {randomizer} needs its domain.")
 
 
 def _least(delta_at: DeltaAt, delta: float, limit: float) -> float:

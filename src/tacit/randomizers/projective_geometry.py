@@ -5,30 +5,28 @@ and supports every x with <x, y> = 0: a share of about 1/q of all values, so tha
 hyperplanes meet in equally many points, which makes the estimate unbiased whatever the other devices hold.
 
 Source: Feldman, Nelson, Nguyen & Talwar 2022, "Private frequency estimation via projective geometry",
-arXiv:2203.00194. Fields of prime order only: a power of a prime would be nearer to e^eps + 1 for a few epsilons near
-1 and 2, and lower the variance by 3 percent there at most.
+arXiv:2203.00194. Which space is taken, and how many of its points are in how many hyperplanes, is in
+`privacy/local_projective_geometry.py`.
 """
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from math import exp
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from tacit.compiled import compiled
 from tacit.errors import InputError
+from tacit.privacy.local_projective_geometry import ProjectiveSpace, space_for, support_probabilities
 from tacit.randomizers.randomizers import Randomizer, Reports, checked_holders, checked_values, lies
 from tacit.randomizers.subsets import Numbers
 
-MOST_POINTS = 2**26  # the server counts reports point by point: half a gigabyte
 AT_ONCE = 1 << 20  # reports held at a time where votes are simulated
-WORTH_A_BIT = 1.01  # a smaller space is taken when its variance is within 1 percent of the best
 
 
 @dataclass(frozen=True)
-class Geometry:
-    """The projective space over the field of `order` elements (a prime) whose points have `length` coordinates.
+class Geometry(ProjectiveSpace):
+    """A projective space with its points' coordinates.
 
     Points are numbered by their canonical vector, the one whose first coordinate that is not 0 is 1: first those with
     a 1 in front, by the digits after it, then those with 0, 1 in front, and so on; the last is (0, ..., 0, 1).
@@ -36,21 +34,6 @@ class Geometry:
 
     order: int
     length: int
-
-    @property
-    def points(self) -> int:
-        """(q^t - 1) / (q - 1)."""
-        return int((self.order**self.length - 1) // (self.order - 1))
-
-    @property
-    def in_hyperplane(self) -> int:
-        """Points orthogonal to one point: (q^(t-1) - 1) / (q - 1)."""
-        return int((self.order ** (self.length - 1) - 1) // (self.order - 1))
-
-    @property
-    def in_two_hyperplanes(self) -> int:
-        """Points orthogonal to two different points: (q^(t-2) - 1) / (q - 1)."""
-        return int((self.order ** (self.length - 2) - 1) // (self.order - 1))
 
     @cached_property
     def inverses(self) -> Numbers:
@@ -87,35 +70,10 @@ class Geometry:
         return np.asarray(number + self._starts[lead], np.int64)
 
 
-@lru_cache(maxsize=64)
 def geometry_for(domain: int, epsilon: float) -> Geometry:
-    """The space with at least `domain` points whose reports have the least variance, or nearly, in fewer bits."""
-    candidates = []
-    for length in range(2, 2 + domain.bit_length()):
-        least = _smallest(length, domain)
-        most = _smallest(length, MOST_POINTS + 1) - 1
-        wanted = min(max(round(exp(epsilon)) + 1, least), most)
-        for order in (_prime_from(least, 1), _prime_from(wanted, 1), _prime_from(wanted, -1)):
-            if least <= order <= most:
-                candidates.append(Geometry(order, length))
-    scored = [(rare_variance(geometry, epsilon), geometry) for geometry in candidates]
-    if not scored:
-        raise InputError(f"domain={domain} needs a space of more than {MOST_POINTS} points: take Subset Selection.")
-    best = min(score for score, _ in scored)
-    return min((geometry for score, geometry in scored if score <= WORTH_A_BIT * best), key=lambda g: g.points)
-
-
-def support_probabilities(geometry: Geometry, epsilon: float) -> tuple[float, float]:
-    """(1 - p, q): the probability that a report leaves its own value out, and that it supports a given other one."""
-    own, both = geometry.in_hyperplane, geometry.in_two_hyperplanes
-    total = own * exp(epsilon) + geometry.points - own
-    return (geometry.points - own) / total, (both * exp(epsilon) + own - both) / total
-
-
-def rare_variance(geometry: Geometry, epsilon: float) -> float:
-    """Variance that one report adds to the estimate of a value nobody holds."""
-    lie, other = support_probabilities(geometry, epsilon)
-    return other * (1 - other) / (1 - lie - other) ** 2
+    """The space of `space_for`, with coordinates. InputError for a domain that no space is large enough for."""
+    space = space_for(domain, epsilon)
+    return Geometry(space.order, space.length)
 
 
 @dataclass(frozen=True)
@@ -272,19 +230,3 @@ def _fill_inverses(inverse: Numbers) -> None:
     order = inverse.size
     for number in range(2, order):
         inverse[number] = (order - order // number) * inverse[order % number] % order
-
-
-def _smallest(length: int, points: int) -> int:
-    """The smallest order whose space has that many points."""
-    order = max(2, int(points ** (1 / (length - 1))) - 2)
-    while sum(order**power for power in range(length)) < points:
-        order += 1
-    return order
-
-
-def _prime_from(number: int, step: int) -> int:
-    """The nearest prime at or after (step 1) or before (step -1) a number; 2 is the smallest."""
-    number = max(number, 2)
-    while any(number % divisor == 0 for divisor in range(2, int(number**0.5) + 1)):
-        number += step
-    return number

@@ -14,7 +14,7 @@ from tacit.errors import AccountingError, UnknownRelease
 from tacit.privacy.guarantee import OPERATING_SYSTEM
 from tacit.privacy.local_anonymity import rare_votes_tail
 from tacit.privacy.local_guarantee import PROVED, Group, LocalGuarantee
-from tacit.privacy.local_subset_selection import SubsetNumbers
+from tacit.privacy.local_supports import SUPPORTS
 
 PREFIX_VOTES = "prefix votes"  # the answers of a layer with most votes: prefixes to go on with, and words
 WORD_COUNTS = "word counts"  # how often each word found before is typed
@@ -130,10 +130,10 @@ def _check_once(releases: Sequence[LocalReports]) -> None:
 
 def _check(release: LocalReports) -> None:
     """UnknownRelease unless it is of a kind, a randomizer and numbers that have a theorem."""
-    known = (PREFIX_VOTES, WORD_COUNTS, EVALUATION_HISTOGRAM)
-    if release.what not in known:
+    kinds = (PREFIX_VOTES, WORD_COUNTS, EVALUATION_HISTOGRAM)
+    if release.what not in kinds:
         raise UnknownRelease(
-            f"the ledger holds a release of {release.what!r}, which is none of {', '.join(map(repr, known))}; "
+            f"the ledger holds a release of {release.what!r}, which is none of {', '.join(map(repr, kinds))}; "
             "account it with the version that wrote it."
         )
     if release.randomizer not in PROVED:
@@ -160,10 +160,15 @@ def _check(release: LocalReports) -> None:
     # q follows from 1 - p, which is known to 2^-53: at epsilon 30 that is a part in ten thousand of it.
     if not 0 < q < p <= 1 or p > (q + 2**-52) * math.exp(release.local_epsilon) * (1 + 1e-9):
         raise UnknownRelease(f"{_named(release)}: support {p:g} and {q:g} are not of a randomizer with its epsilon.")
-    if PROVED[release.randomizer] == "subset-selection":
-        numbers = SubsetNumbers(release.domain, release.local_epsilon)
-        if not (math.isclose(p, numbers.p, rel_tol=1e-9) and math.isclose(q, numbers.q, rel_tol=1e-9)):
-            raise UnknownRelease(f"{_named(release)}: support {p:g} and {q:g} are not those of Subset Selection.")
+    kind = PROVED[release.randomizer]
+    if kind != "any":  # its theorem is of these probabilities
+        known = SUPPORTS[kind](release.domain, release.local_epsilon)
+        if not (_is_close(p, known.p) and _is_close(q, known.q)):
+            raise UnknownRelease(f"{_named(release)}: support {p:g} and {q:g} are not those of {release.randomizer}.")
+
+
+def _is_close(recorded: float, known: float) -> bool:
+    return math.isclose(recorded, known, rel_tol=1e-9, abs_tol=2**-52)
 
 
 def _named(release: LocalReports) -> str:
