@@ -1,24 +1,23 @@
 """At equal privacy a model is better the less noise its mechanism leaves in the prefix sums: BLT(multi) beside banded,
-both above the tree.
+both above the tree that production ran.
 
 The experiment of arXiv:2408.08868, Table 3, at its proportions: k = 6 participations, b rounds apart, 6 b rounds. Runs
-of one recipe that differ in privacy.mechanism alone, at equal rho. Runs of one seed are paired: the same first model,
-the same clients in the same rounds; the first lines say whether it is so.
+of one recipe that differ in privacy.mechanism alone, at equal rho, each with the server rate that suits it. Runs of one
+seed are paired: the same first model, the same clients in the same rounds; the first lines say whether it is so.
 
 A level is an epsilon (at delta = 1e-10) that a production cohort would have: the run of 20 clients gets the noise per
 coordinate of the mean that such a cohort's run would have (privacy.stands_in_for), so its own rho is larger by the
-squared ratio of the cohorts. Two levels, epsilon 8 and 2 at 1,000 reports, tell mechanisms apart. A third, epsilon 2 at
-6,500 reports, is the noise of production itself: so little in a network this small that nothing should differ there;
-it is played with the tree and the BLT, on the first text.
+squared ratio of the cohorts.
 
-    tacit data import FORUM_BLOGS --out caches/blogs2k --vocabulary-size 2000 --vocabulary-from PUBLIC.parquet
-    tacit data import CHAT --out caches/chat2k --vocabulary caches/blogs2k/vocabulary.json
-    python benchmarks/utility_of_mechanisms.py --cache caches/blogs2k --second caches/chat2k --runs runs/utility
+    tacit data import BLOGS --out caches/blogs2k --vocabulary-size 2000 --vocabulary-from PUBLIC.parquet
+    python benchmarks/utility_of_mechanisms.py --cache caches/blogs2k --runs runs/utility --tune    # what RATES says
+    python benchmarks/utility_of_mechanisms.py --cache caches/blogs2k --runs runs/utility
     python benchmarks/utility_of_mechanisms.py ... --table            # Markdown, from the finished cells
     python benchmarks/utility_of_mechanisms.py ... --figure utility   # utility.png and utility.svg
 
-Prints one JSON line a cell, and one for each mechanism, text and level with its mean, deviation and paired difference
-from the tree (Student's t). About 70 CPU-minutes; killed at any time, the same command continues.
+--tune has a seed of its own and looks at validation clients; what is compared are test clients. Prints one JSON line a
+cell, one for each mechanism and level, and one for each pair that is compared (Student's t over seeds). Killed at any
+time, the same command continues.
 """
 
 import argparse
@@ -31,11 +30,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cells import Cell, Played, Spread, cell, chosen, figure, options, paired, play, read, spread
+import numpy as np
+from cells import Cell, Played, Spread, cell, chosen, figure, options, paired, play, read, save, spread
+from federated_against_central import figures, held_out, words_seen
 
+from tacit.data import Cache
 from tacit.design.blt import design_blt
 from tacit.design.losses import losses
 from tacit.design.objective import Losses
+from tacit.evaluation.trigram import BackedOffTrigram
 from tacit.privacy import Participation
 from tacit.privacy.gaussian import zcdp_for_epsilon
 from tacit.recipe.sections import PrivacySection
@@ -45,14 +48,18 @@ DELTA = 1e-10  # the papers'
 GOAL = 20
 TIMES = 6  # participations of a client, as in the paper
 CLIP_NORM = 1.0
-# Found without noise on seed 1: nearly all updates are clipped, so that the noise is a fixed share of every step.
+SENTENCES = 16  # of a client in a round
 SECTIONS: dict[str, dict[str, Any]] = {
     "model": {"embedding": 32, "units": 64, "tied": True},
-    "client": {"batch_size": 16, "learning_rate": 4.0, "sentences": 16},
-    "server": {"learning_rate": 1.0},
+    "client": {"batch_size": 4, "learning_rate": 4.0, "sentences": SENTENCES},  # four local steps
+    "server": {"method": "nesterov", "cooldown": 0.3},
 }
-TREE, BLT, BANDED = "tree", "blt-6", "banded"
-MEASURES = {"top1_accuracy": "top-1 accuracy", "cross_entropy": "cross-entropy"}
+NONE, TREE, FULL, ONCE, BLT, BANDED = "none", "tree-variance-reduced", "tree-full", "blt-1", "blt-6", "banded"
+ACCURACY, MEASURES = "top1_accuracy", {"top1_accuracy": "top-1 accuracy", "cross_entropy": "cross-entropy"}
+TUNING_SEED = 101
+TRIED = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)  # server rates of --tune
+# (this, less that): the paper's comparisons, and each mechanism beside what production ran before.
+PAIRS = ((BANDED, BLT), (BLT, ONCE), (BLT, FULL), (BLT, "blt-one"), (BLT, "lambda-cgd"), (BANDED, "banded-toeplitz"))
 
 
 @dataclass(frozen=True)
@@ -76,41 +83,43 @@ class Level:
         return zcdp_for_epsilon(self.epsilon, DELTA) * (self.reports / GOAL) ** 2
 
 
-LEVELS = (Level(8, 1000), Level(2, 1000))
-PRODUCTION = Level(2, 6500)
+LEVELS = (Level(2, 1000), Level(8, 1000))
 
 
 @dataclass(frozen=True)
 class Mechanism:
-    """How it is shown, and what the paper's Table 3 prints of it."""
+    """How it is shown, what was tuned for it, and what the paper's Table 3 prints of it."""
 
     label: str
     colour: str
+    rates: tuple[float, ...] = ()  # the server's, at each level: what --tune found
     paper: tuple[float, float, float, float] | None = None  # accuracy (%) at epsilon 2 and 8, max and rms loss
 
 
 MECHANISMS = {
-    "none": Mechanism("no noise", "black"),
-    "independent": Mechanism("independent", "#999999"),
-    TREE: Mechanism("tree", "#d55e00"),
-    "tree-variance-reduced": Mechanism("tree, variance-reduced", "#e69f00"),
-    "tree-full": Mechanism("TreeAgg-Full", "#cc79a7", (22.54, 24.47, 14.98, 12.47)),
-    "blt-1": Mechanism("BLT(k=1)", "#56b4e9", (22.37, 24.64, 11.80, 11.15)),  # the paper's with two buffers
-    BLT: Mechanism("BLT(k=6)", "#0072b2", (23.13, 24.87, 10.79, 9.33)),  # the paper's with three
-    "banded-toeplitz": Mechanism("BandToep", "#882255"),
-    BANDED: Mechanism("BandMF", "#009e73", (23.21, 24.86, 10.21, 8.60)),
+    NONE: Mechanism("no noise", "black", (4.0, 4.0)),
+    TREE: Mechanism("tree, variance-reduced", "#e69f00", (0.7, 2.0)),
+    "lambda-cgd": Mechanism("DP-λCGD", "#999999", (1.4,)),
+    FULL: Mechanism("TreeAgg-Full", "#cc79a7", (1.0,), (22.54, 24.47, 14.98, 12.47)),
+    ONCE: Mechanism("BLT(k=1)", "#56b4e9", (1.4,), (22.37, 24.64, 11.80, 11.15)),  # the paper's with two buffers
+    "blt-one": Mechanism("BLT(k=6), one buffer", "#d55e00", (1.4,)),
+    BLT: Mechanism("BLT(k=6)", "#0072b2", (1.4, 2.8), (23.13, 24.87, 10.79, 9.33)),  # the paper's with three
+    "banded-toeplitz": Mechanism("BandToep", "#882255", (1.0,)),
+    BANDED: Mechanism("BandMF", "#009e73", (1.4, 2.8), (23.21, 24.86, 10.21, 8.60)),
 }
-SMOKED = ("none", TREE, "tree-full", BLT, BANDED)
+SMOKED = (NONE, TREE, FULL, BLT, BANDED)
+COMPARED = (NONE, TREE, FULL, ONCE, BLT, BANDED)  # with all seeds
+FEWER = 5  # seeds of what the paper does not compare, and of the second level
 
 
 @dataclass(frozen=True)
 class Plan:
     """Which cells there are."""
 
-    texts: tuple[Path, ...]
+    text: Path
     seeds: int
     rounds: int
-    smoke: bool
+    smoke: bool = False
 
     @property
     def served(self) -> Participation:
@@ -118,36 +127,47 @@ class Plan:
 
     @property
     def levels(self) -> tuple[Level, ...]:
-        return LEVELS[1:] if self.smoke else LEVELS
+        return LEVELS[:1] if self.smoke else LEVELS
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        return SMOKED if self.smoke else tuple(MECHANISMS)
+
+    def settings(self) -> Iterator[tuple[str, Level]]:
+        """(mechanism, level): all at the first level, where they differ, and three at the second."""
+        for level in self.levels:
+            for mechanism in self.mechanisms:
+                if level == self.levels[0] or mechanism in (TREE, BLT, BANDED):
+                    yield mechanism, level
 
     def cells(self) -> Iterator[Cell]:
         """Seed by seed: an experiment that is stopped early has all mechanisms of the seeds it finished."""
         for seed in range(1, self.seeds + 1):
-            for text in self.texts:
-                for level in self.levels_of(text):
-                    for mechanism in self.mechanisms(level):
-                        if mechanism != "none" or level == self.levels[0]:  # without noise there are no levels
-                            yield self.cell(text, mechanism, level, seed)
+            for mechanism, level in self.settings():
+                if seed > FEWER and (level != LEVELS[0] or mechanism not in COMPARED):
+                    continue
+                yield self.cell(self.name(mechanism, level, seed), mechanism, level, tuned(mechanism, level), seed)
 
-    def levels_of(self, text: Path) -> tuple[Level, ...]:
-        return self.levels if self.smoke or text != self.texts[0] else (*self.levels, PRODUCTION)
+    def tuning(self) -> Iterator[Cell]:
+        for mechanism, level in self.settings():
+            for rate in TRIED:
+                yield self.cell(self.trial(mechanism, level, rate), mechanism, level, rate, TUNING_SEED)
 
-    def mechanisms(self, level: Level) -> list[str]:
-        few = SMOKED if self.smoke else ("none", TREE, BLT) if level == PRODUCTION else MECHANISMS
-        return [name for name in MECHANISMS if name in few]
+    def name(self, mechanism: str, level: Level, seed: int) -> str:
+        return f"{mechanism}-{seed}" if mechanism == NONE else f"{mechanism}-{level.name}-{seed}"
 
-    def name(self, text: Path, mechanism: str, level: Level, seed: int) -> str:
-        noise = "none" if mechanism == "none" else f"{mechanism}-{level.name}"
-        return f"{text.name}-{noise}-{seed}"
+    def trial(self, mechanism: str, level: Level, rate: float) -> str:
+        return f"tune-{mechanism}-{level.name}-{rate:g}"
 
-    def cell(self, text: Path, mechanism: str, level: Level, seed: int) -> Cell:
+    def cell(self, name: str, mechanism: str, level: Level, rate: float, seed: int) -> Cell:
         served = self.served
         privacy: dict[str, Any] = {"clip_norm": CLIP_NORM, **asked(mechanism, served)}
-        if mechanism != "none":
+        if mechanism != NONE:
             privacy |= {"zcdp": level.zcdp, "delta": DELTA, "stands_in_for": level.reports}
-        clients = 20 if self.smoke else 200
+        clients = 20 if self.smoke else 400
         sections = {
             **SECTIONS,
+            "server": {**SECTIONS["server"], "learning_rate": rate},
             "rounds": {
                 "rounds": served.rounds,
                 "report_goal": GOAL,
@@ -156,13 +176,17 @@ class Plan:
             },
             "privacy": privacy,
             "evaluation": {
-                "every": max(served.rounds // 12, 1),
+                "every": max(served.rounds // 6, 1),
                 "clients": clients // 2,
                 "test_clients": clients,
-                "sentences": 32,
+                "sentences": 16,
             },
         }
-        return cell(self.name(text, mechanism, level, seed), sections, cache=text, seed=seed)
+        return cell(name, sections, cache=self.text, seed=seed)
+
+
+def tuned(mechanism: str, level: Level) -> float:
+    return MECHANISMS[mechanism].rates[LEVELS.index(level)]
 
 
 @cache
@@ -173,8 +197,8 @@ def asked(mechanism: str, served: Participation) -> Mapping[str, Any]:
             once = Participation(rounds=served.rounds, min_separation=served.rounds, max_participations=1)
             found = design_blt(once, buffers=3)
             return {"mechanism": {"name": "blt", "theta": found.theta, "omega": found.omega}}
-        case "blt-6":
-            return {"mechanism": {"name": "blt", "buffers": 3}}
+        case "blt-one" | "blt-6":
+            return {"mechanism": {"name": "blt", "buffers": 1 if mechanism == "blt-one" else 3}}
         case "banded" | "banded-toeplitz":  # for rms, as the paper's
             return {"mechanism": {"name": mechanism, "bands": served.min_separation}, "objective": "rms"}
         case _:
@@ -201,61 +225,70 @@ def predicted(mechanism: str, level: Level, served: Participation) -> tuple[floa
 
 @dataclass(frozen=True)
 class Found:
-    """A mechanism on a text at a level: its runs by seed, as far as they are finished, and the tree's."""
+    """A mechanism at a level: its runs by seed, as far as they are finished."""
 
-    text: str
     level: Level
     mechanism: str
     played: Mapping[int, Played]
-    tree: Mapping[int, Played]
 
     def values(self, measure: str) -> list[float]:
         return [each.last(f"test_{measure}") for _, each in sorted(self.played.items())]
 
-    def against(self, other: Mapping[int, Played], measure: str) -> Spread | None:
+    def less(self, other: "Found | None", measure: str) -> Spread | None:
         """This less the other, seed by seed; None where fewer than two seeds have both."""
-        both = sorted(self.played.keys() & other.keys())
-        if len(both) < 2:
+        both = [] if other is None else sorted(self.played.keys() & other.played.keys())
+        if other is None or len(both) < 2:
             return None
-        return paired(*([runs[seed].last(f"test_{measure}") for seed in both] for runs in (other, self.played)))
+        return paired(*([runs[seed].last(f"test_{measure}") for seed in both] for runs in (other.played, self.played)))
 
 
-def found(plan: Plan, done: Mapping[str, Played]) -> list[Found]:
-    """All of which anything is finished, in the order of the cells."""
+Everything = Mapping[tuple[str, Level], Found]
 
-    def seeds(text: Path, mechanism: str, level: Level) -> dict[int, Played]:
-        names = {seed: plan.name(text, mechanism, level, seed) for seed in range(1, plan.seeds + 1)}
-        return {seed: done[name] for seed, name in names.items() if name in done}
 
-    return [
-        Found(text.name, level, mechanism, mine, seeds(text, TREE, level))
-        for text in plan.texts
-        for level in plan.levels_of(text)
-        for mechanism in plan.mechanisms(level)
-        if (mine := seeds(text, mechanism, level))
-    ]
+def found(plan: Plan, done: Mapping[str, Played]) -> Everything:
+    """All of which anything is finished, in the order of the cells; no noise is found at every level."""
+    everything = {}
+    for level in plan.levels:
+        for mechanism in plan.mechanisms:
+            names = {seed: plan.name(mechanism, level, seed) for seed in range(1, plan.seeds + 1)}
+            if mine := {seed: done[name] for seed, name in names.items() if name in done}:
+                everything[mechanism, level] = Found(level, mechanism, mine)
+    return everything
+
+
+def pairs(plan: Plan, everything: Everything) -> Iterator[tuple[Found, Found]]:
+    """What is compared: PAIRS, and every mechanism with the tree that production ran."""
+    for level in plan.levels:
+        others = [(each, TREE) for each in plan.mechanisms if each != TREE]
+        for one, other in [*PAIRS, *others]:
+            if (one, level) in everything and (other, level) in everything:
+                yield everything[one, level], everything[other, level]
 
 
 def check_pairs(plan: Plan, done: Mapping[str, Played]) -> None:
-    """Whether runs of one text and seed began with one model and met the same clients in the same rounds."""
-    for text in plan.texts:
-        for seed in range(1, plan.seeds + 1):
-            mine = [
-                each for name, each in done.items() if name.startswith(f"{text.name}-") and name.endswith(f"-{seed}")
-            ]
-            starts = {each.curves["validation_cross_entropy"][0] for each in mine}
-            cohorts = {participations(each.folder) for each in mine}
-            if mine:
-                figure("paired", text=text.name, seed=seed, runs=len(mine), first_models=len(starts), logs=len(cohorts))
-            if len(starts) > 1 or len(cohorts) > 1:
-                raise SystemExit(
-                    f"the runs of {text.name} with seed {seed} are no pairs; start anew in another --runs."
-                )
+    """Whether runs of one seed began with one model and met the same clients in the same rounds."""
+    for seed in range(1, plan.seeds + 1):
+        mine = [each for name, each in done.items() if name.endswith(f"-{seed}") and not name.startswith("tune-")]
+        starts = {each.curves["validation_cross_entropy"][0] for each in mine}
+        cohorts = {participations(each.folder) for each in mine}
+        if mine:
+            figure("paired", seed=seed, runs=len(mine), first_models=len(starts), logs=len(cohorts))
+        if len(starts) > 1 or len(cohorts) > 1:
+            raise SystemExit(f"the runs with seed {seed} are no pairs; start anew in another --runs.")
 
 
 def participations(folder: Path) -> bytes:
     with Run.open(folder) as run:
         return b"".join(column.tobytes() for column in run.participations())
+
+
+def trigram(plan: Plan) -> Mapping[str, float]:
+    """A trigram of as many sentences as a run reads, pooled, on the clients that the runs are tested on."""
+    text, recipe = Cache.open(plan.text), next(plan.cells()).recipe
+    drawn = np.random.default_rng(1).permutation(text.clients("train"))
+    words = words_seen(text, drawn, plan.rounds * GOAL * SENTENCES, recipe.client.words)
+    trained = BackedOffTrigram.train(text, drawn, vocabulary=text.manifest.vocabulary.size, words=words)
+    return figures(trained.evaluate(held_out(text, recipe)["test"]).total)
 
 
 def say(plan: Plan, done: Mapping[str, Played]) -> None:
@@ -265,38 +298,18 @@ def say(plan: Plan, done: Mapping[str, Played]) -> None:
         finals = {measure: round(each.last(f"test_{measure}"), 6) for measure in MEASURES}
         figure("cell", run=name, **finals, client_seconds=round(each.client_seconds, 1))
     everything = found(plan, done)
-    for each in everything:
+    for (mechanism, level), each in everything.items():
         facts: dict[str, Any] = {}
-        if each.mechanism != "none":
-            rms, largest = predicted(each.mechanism, each.level, plan.served)
+        if mechanism != NONE:
+            rms, largest = predicted(mechanism, level, plan.served)
             facts = {"predicted_rms_noise": float(f"{rms:.4g}"), "predicted_max_noise": float(f"{largest:.4g}")}
         for measure in MEASURES:
             values = each.values(measure)
             facts[measure] = shorter(spread(values)) if len(values) > 1 else values
-            facts[f"{measure}_less_the_trees"] = shorter(each.against(each.tree, measure))
-        figure(
-            "mechanism",
-            text=each.text,
-            level=each.level.name,
-            mechanism=each.mechanism,
-            seeds=len(each.played),
-            **facts,
-        )
-    for blt in [each for each in everything if each.mechanism == BLT]:
-        beside = [
-            each for each in everything if (each.text, each.level, each.mechanism) == (blt.text, blt.level, BANDED)
-        ]
-        for measure in MEASURES if beside else ():
-            apart = blt.against(beside[0].played, measure)
-            within = None if apart is None else apart.low <= 0 <= apart.high
-            figure(
-                "blt_less_banded",
-                text=blt.text,
-                level=blt.level.name,
-                measure=measure,
-                difference=shorter(apart),
-                may_be_zero=within,
-            )
+        figure("mechanism", level=level.name, mechanism=mechanism, seeds=len(each.played), **facts)
+    for one, other in pairs(plan, everything):
+        apart = {measure: shorter(one.less(other, measure)) for measure in MEASURES}
+        figure("pair", level=one.level.name, this=one.mechanism, less=other.mechanism, **apart)
 
 
 def shorter(value: Spread | None) -> dict[str, float] | None:
@@ -304,121 +317,161 @@ def shorter(value: Spread | None) -> dict[str, float] | None:
 
 
 def table(plan: Plan, done: Mapping[str, Played]) -> str:
-    """Markdown: for each text and level what was predicted, measured and printed in the paper."""
-    lines: list[str] = []
-    everything = found(plan, done)
-    for text in plan.texts:
-        for level in plan.levels_of(text):
-            rows = [each for each in everything if (each.text, each.level) == (text.name, level)]
-            if not any(each.mechanism != "none" for each in rows):
-                continue
+    """Markdown: at each level what was predicted, measured and printed in the paper; then the pairs."""
+    everything, lines = found(plan, done), []
+    for level in plan.levels:
+        rows = [each for (_, at), each in everything.items() if at == level]
+        if any(each.mechanism != NONE for each in rows):
             lines += [
-                f"### {text.name}, {level.says}",
+                f"### {plan.text.name}, {level.says}",
                 "",
-                "| mechanism | max / rms loss | rms noise | top-1 accuracy, % | less the tree's | cross-entropy "
-                "| less the tree's | paper: max / rms loss | paper: accuracy, % |",
-                "|---" * 9 + "|",
-                *(row(plan, each) for each in rows),
+                "| mechanism | server rate | max / rms loss | rms noise | seeds | top-1 accuracy, % | less the tree's "
+                "| cross-entropy | less the tree's | paper: max / rms loss | paper: accuracy, % |",
+                "|---" * 11 + "|",
+                *(row(plan, each, everything) for each in rows),
+                "",
+                "| | seeds | top-1 accuracy, points | cross-entropy, nats |",
+                "|---" * 4 + "|",
+                *(beside(one, other) for one, other in pairs(plan, everything) if one.level == level),
                 "",
             ]
     return "\n".join(lines).rstrip()
 
 
-def row(plan: Plan, each: Found) -> str:
+def row(plan: Plan, each: Found, everything: Everything) -> str:
     shown = MECHANISMS[each.mechanism]
     promised = noise = printed = accuracy = ""
-    if each.mechanism != "none":
+    if each.mechanism != NONE:
         price = cost(each.mechanism, plan.served)
         promised = f"{price.max_loss:.2f} / {price.rms_loss:.2f}"
         noise = f"{predicted(each.mechanism, each.level, plan.served)[0]:.4f}"
     if shown.paper is not None:
         at_two, at_eight, largest, rms = shown.paper
         printed, accuracy = f"{largest:.2f} / {rms:.2f}", f"{at_two if each.level.epsilon == 2 else at_eight:.2f}"
-    cells = [shown.label, promised, noise]
-    for measure, scale in (("top1_accuracy", 100.0), ("cross_entropy", 1.0)):
-        digits = 2 if scale > 1 else 3
-        values = [scale * value for value in each.values(measure)]
-        middle = f"{sum(values) / len(values):.{digits}f}"
-        cells.append(f"{middle} ± {spread(values).deviation:.{digits}f}" if len(values) > 1 else f"{middle} (one seed)")
-        apart = None if each.mechanism == TREE else each.against(each.tree, measure)
-        cells.append(
-            ""
-            if apart is None
-            else f"{scale * apart.mean:+.{digits}f} [{scale * apart.low:+.{digits}f}, {scale * apart.high:+.{digits}f}]"
-        )
+    cells = [shown.label, f"{tuned(each.mechanism, each.level):g}", promised, noise, str(len(each.played))]
+    tree = None if each.mechanism == TREE else everything.get((TREE, each.level))
+    for measure in MEASURES:
+        cells += [middle(each.values(measure), measure), interval(each.less(tree, measure), measure)]
     return "| " + " | ".join([*cells, printed, accuracy]) + " |"
 
 
+def beside(one: Found, other: Found) -> str:
+    seeds = len(one.played.keys() & other.played.keys())
+    apart = [interval(one.less(other, measure), measure) for measure in MEASURES]
+    named = f"{MECHANISMS[one.mechanism].label} - {MECHANISMS[other.mechanism].label}"
+    return "| " + " | ".join([named, str(seeds), *apart]) + " |"
+
+
+def shown_as(measure: str) -> tuple[float, int]:
+    """(what a value is multiplied by, digits)."""
+    return (100.0, 2) if measure == ACCURACY else (1.0, 3)
+
+
+def middle(values: Sequence[float], measure: str) -> str:
+    scale, digits = shown_as(measure)
+    if len(values) < 2:
+        return f"{scale * values[0]:.{digits}f}"
+    return f"{scale * spread(values).mean:.{digits}f} ± {scale * spread(values).deviation:.{digits}f}"
+
+
+def interval(apart: Spread | None, measure: str) -> str:
+    if apart is None:
+        return ""
+    scale, digits = shown_as(measure)
+    return f"{scale * apart.mean:+.{digits}f} ({scale * apart.low:+.{digits}f} to {scale * apart.high:+.{digits}f})"
+
+
+def rates(plan: Plan, done: Mapping[str, Played]) -> str:
+    """Markdown: what each rate reached on the validation clients, the best of a row in bold."""
+    lines = [
+        "| mechanism | level | " + " | ".join(f"rate {rate:g}" for rate in TRIED) + " |",
+        "|---" * (2 + len(TRIED)) + "|",
+    ]
+    for mechanism, level in plan.settings():
+        trials = [done.get(plan.trial(mechanism, level, rate)) for rate in TRIED]
+        reached = [None if each is None else 100 * each.last(f"validation_{ACCURACY}") for each in trials]
+        best = max((value for value in reached if value is not None), default=None)
+        said = ["" if value is None else f"**{value:.2f}**" if value == best else f"{value:.2f}" for value in reached]
+        where = "" if mechanism == NONE else level.says
+        lines.append(f"| {MECHANISMS[mechanism].label} | {where} | " + " | ".join(said) + " |")
+    return "\n".join(lines)
+
+
 def draw(plan: Plan, done: Mapping[str, Played], path: Path) -> None:
-    """A row a text: accuracy over the rounds at each level (mean, and the extremes over seeds), and what the last model
-    has against the noise that was predicted.
-    """
+    """Accuracy over the rounds at each level, and each mechanism's lead over the tree against the noise predicted."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    everything, columns = found(plan, done), len(plan.levels) + 1
-    size = (5.2 * columns, 4.0 * len(plan.texts))
-    drawn, axes = pyplot.subplots(len(plan.texts), columns, figsize=size, squeeze=False, layout="constrained")
-    for across, text in zip(axes, plan.texts, strict=True):
-        mine = [each for each in everything if each.text == text.name]
-        for axis, level in zip(across, plan.levels, strict=False):
-            for each in [each for each in mine if each.level == level]:
+    everything, levels = found(plan, done), list(plan.levels)
+    drawn, axes = pyplot.subplots(1, len(levels) + 1, figsize=(5.2 * (len(levels) + 1), 4.4), layout="constrained")
+    for axis, level in zip(axes, levels, strict=False):
+        for each in everything.values():
+            if each.level == level or each.mechanism == NONE:
                 curve(axis, each)
-            axis.set(title=f"{text.name}, {level.says}", xlabel="rounds", ylabel="top-1 accuracy, validation (%)")
-        last = across[-1]
-        for each in mine:
-            if each.mechanism != "none":
-                noise = predicted(each.mechanism, each.level, plan.served)[0]
-                values = [100 * value for value in each.values("top1_accuracy")]
-                last.plot([noise] * len(values), values, "o", color=MECHANISMS[each.mechanism].colour, markersize=4)
-        for each in [each for each in mine if each.mechanism == "none"][:1]:
-            values = [100 * value for value in each.values("top1_accuracy")]
-            last.axhspan(min(values), max(values), color="black", alpha=0.15, linewidth=0)
-        title = f"{text.name}, last model"
-        last.set(
-            title=title, xlabel="predicted rms noise of a coordinate", ylabel="top-1 accuracy, test (%)", xscale="log"
-        )
-    handles, labels = axes[0][0].get_legend_handles_labels()
+        axis.set(title=level.says, xlabel="rounds", ylabel="top-1 accuracy, validation (%)")
+        low = min(min(each.values(ACCURACY)) for each in everything.values() if each.level == level)
+        axis.set_ylim(bottom=100 * low - 4)
+    for (mechanism, level), each in everything.items():
+        apart = each.less(everything.get((TREE, level)), ACCURACY) if mechanism not in (NONE, TREE) else None
+        if apart is not None:
+            noise = predicted(mechanism, level, plan.served)[0]
+            reach = [[100 * (apart.mean - apart.low)], [100 * (apart.high - apart.mean)]]
+            marker, colour = "os"[levels.index(level)], MECHANISMS[mechanism].colour
+            axes[-1].errorbar([noise], [100 * apart.mean], reach, fmt=marker, color=colour, capsize=3)
+    axes[-1].axhline(0, color="#888888", linewidth=0.8)
+    axes[-1].set(
+        title="last model, less the tree's (95%, test clients)",
+        xlabel="predicted rms noise of a coordinate",
+        ylabel="top-1 accuracy, points",
+        xscale="log",
+    )
+    handles, labels = axes[0].get_legend_handles_labels()
     drawn.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for ending in (".png", ".svg"):
-        drawn.savefig(path.with_suffix(ending), dpi=120)
+    save(drawn, path)
 
 
 def curve(axis: Any, each: Found) -> None:
+    """The mean over seeds, and a band of its 95% interval."""
     shown = MECHANISMS[each.mechanism]
-    curves = [played.curves["validation_top1_accuracy"] for played in each.played.values()]
+    curves = [played.curves[f"validation_{ACCURACY}"] for played in each.played.values()]
     rounds = sorted(set.intersection(*(set(one) for one in curves)))
     values = [[100 * one[at] for one in curves] for at in rounds]
     axis.plot(rounds, [sum(at) / len(at) for at in values], color=shown.colour, label=shown.label, linewidth=1.4)
-    axis.fill_between(rounds, [min(at) for at in values], [max(at) for at in values], color=shown.colour, alpha=0.15)
+    if len(curves) > 1:
+        bands = [spread(at) for at in values]
+        low, high = [band.low for band in bands], [band.high for band in bands]
+        axis.fill_between(rounds, low, high, color=shown.colour, alpha=0.2, linewidth=0)
 
 
 def main() -> None:
-    parser = options(__doc__ or "", seeds=3, rounds=402)
-    parser.add_argument("--second", type=Path, help="a second cache, of another text with the same vocabulary")
+    parser = options(__doc__ or "", seeds=15, rounds=252)
+    parser.add_argument("--tune", action="store_true", help="the server rate of each mechanism, on validation clients")
     given: argparse.Namespace = parser.parse_args()
     rounds = 24 if given.smoke else given.rounds
     if rounds % TIMES:
         raise SystemExit(f"--rounds {rounds}: give a multiple of {TIMES}, so that a client comes {TIMES} times.")
-    texts = tuple(path for path in (given.cache, given.second) if path is not None)
-    plan = Plan(texts, 2 if given.smoke else given.seeds, rounds, given.smoke)
-    cells: Sequence[Cell] = list(plan.cells())
+    plan = Plan(given.cache, 2 if given.smoke else given.seeds, rounds, given.smoke)
+    cells: Sequence[Cell] = list(plan.tuning() if given.tune else plan.cells())
     if given.table or given.figure:
         done = read(cells, given.runs)
         if not done:
             raise SystemExit(f"no cell is finished in '{given.runs}'; run the experiment first.")
         if given.table:
-            print(table(plan, done))
+            print(rates(plan, done) if given.tune else table(plan, done))
         if given.figure:
             draw(plan, done, given.figure)
         return
     wanted = chosen(cells, given.only)
     print(json.dumps({"figure": "cells", "all": len(cells), "chosen": len(wanted)}), file=sys.stderr)
     play(wanted, given.runs, at_once=given.at_once)
-    say(plan, read(cells, given.runs))
+    done = read(cells, given.runs)
+    if given.tune:
+        print(rates(plan, done))
+        return
+    say(plan, done)
+    figure("trigram", **{name: round(value, 6) for name, value in trigram(plan).items()})
 
 
 if __name__ == "__main__":
