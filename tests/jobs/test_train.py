@@ -489,10 +489,12 @@ def test_another_recipe_for_an_existing_run_is_refused_with_the_difference(cache
         assert same.steps_done == 0, "the same is gone on with"
 
 
-@pytest.mark.parametrize("split", ["validation", "test"])
-def test_a_population_without_held_out_clients_is_refused_before_training(tmp_path: Path, split: str) -> None:
+@pytest.mark.parametrize(("split", "left"), [("train", 6), ("validation", 43), ("test", 43)])
+def test_a_population_without_clients_of_a_split_is_refused_before_training(
+    tmp_path: Path, split: str, left: int
+) -> None:
     cache = tiny_cache(tmp_path / "cache", {"train": 40, "validation": 3, "test": 3, split: 0})
-    with pytest.raises(InputError, match=f"has 43 clients and none of them is in the {split} split"):
+    with pytest.raises(InputError, match=f"has {left} clients and none of them is in the {split} split"):
         begin(recipe(cache), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

@@ -30,8 +30,8 @@ from tacit.jobs.outlook import foreseen, tell
 from tacit.jobs.training_refusals import (
     begun_at,
     check_asked,
-    check_held_out,
     check_keepers,
+    check_splits,
     same_clients,
     same_precision,
 )
@@ -84,6 +84,7 @@ def begin(
     progress(StageEnded(DESIGN))
     cache = checked_cache(recipe.data.cache, progress=progress)
     vocabulary = Vocabulary.from_json(cache.vocabulary_json)
+    check_splits(cache)
     seed = recipe.run.seed
     key = fresh_key() if seed is None else key_from_seed(seed)
     clients = recipe.clients(len(cache.clients("train")))
@@ -91,7 +92,6 @@ def begin(
     recipe = recipe.at(delta)
     plan = recipe.plan(matrix)
     plan.guarantee.checked()
-    check_held_out(cache)
     check_keepers(plan, hooks)
     if hooks.collector is None:  # refuses here what would fail in a later round
         _sampler(recipe, plan, clients, key, hooks).init(clients, report_goal=plan.report_goal)
