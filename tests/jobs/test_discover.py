@@ -27,6 +27,7 @@ from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.errors import InputError, ParticipationError, RunError, SourceError, UnknownRelease
 from tacit.jobs.discover import discover, resume, settings_of
 from tacit.jobs.discovery_result import DiscoveryResult
+from tacit.jobs.discovery_warnings import discovery_warnings
 from tacit.jobs.import_data import import_data
 from tacit.jobs.report import report
 from tacit.jobs.resume import resume as resume_any
@@ -173,6 +174,18 @@ def test_nobody_need_count(clients: Path, tmp_path: Path) -> None:
 def test_a_wider_alphabet_finds_other_words(clients: Path, tmp_path: Path) -> None:
     wider = replace(SETTINGS, alphabet=SETTINGS.alphabet.with_characters("ñé"))
     assert asked(clients, tmp_path / "run", wider).simulation.words_left_out["outside the alphabet"] == 0
+
+
+def test_a_vocabulary_that_the_alphabet_cannot_spell_is_warned_of_with_the_way_out() -> None:
+    spanish = Vocabulary(words=("el", "año", "también"), provenance=Provenance(kind="public", description="three"))
+    (warned,) = discovery_warnings(replace(SETTINGS, seed=None, resample_users=False), 300, spanish)
+    assert warned.code == "narrow-alphabet" and "67%" in warned.message and "--more-characters éÉñÑ" in warned.message
+    wider = SETTINGS.alphabet.with_characters("éÉñÑ")
+    assert [each.code for each in discovery_warnings(replace(SETTINGS, alphabet=wider), 300, spanish)] == [
+        each.code for each in discovery_warnings(SETTINGS, 300, KNOWN)
+    ]
+    cyrillic = replace(spanish, words=tuple(chr(0x430 + at) * 2 for at in range(32)))
+    assert "--alphabet" in discovery_warnings(SETTINGS, 300, cyrillic)[-1].message
 
 
 def test_a_cache_gives_what_its_vocabulary_spells(clients: Path, tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ class DiscoveryOptions:
     alphabet: Annotated[
         str, typer.Option(help="The characters of words, as one text; `printable` is Python's 99 and the end.")
     ] = PRINTABLE
-    more_characters: Annotated[str, typer.Option(help="Characters besides the alphabet's: áéíñóúü for Spanish.")] = ""
+    more_characters: Annotated[str, typer.Option(help="Besides the alphabet's: áéíñóúüÁÉÍÑÓÚÜ for Spanish.")] = ""
     randomizer: Annotated[
         str, typer.Option(help="subset-selection, projective-geometry (short reports) or k-ary (a baseline).")
     ] = "subset-selection"

@@ -3,6 +3,7 @@
 import string
 import unicodedata
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -64,3 +65,14 @@ class Alphabet:
     def spells(self, word: str) -> bool:
         """Whether every character of the word is in the alphabet; the empty word is no word."""
         return bool(word) and self._letters.issuperset(word)
+
+    def lacked_by(self, words: Sequence[str]) -> str:
+        """The characters of the words that the alphabet has not, in both cases, those of most words first.
+
+        Of a word in several characters each counts once. A character whose other case is more than one character, or
+        is there already, stands alone.
+        """
+        times = Counter(character for word in words for character in set(word) - self._letters)
+        ranked = sorted(times, key=lambda character: (-times[character], character))
+        both = [case for character in ranked for case in (character, character.upper(), character.lower())]
+        return "".join(case for case in dict.fromkeys(both) if len(case) == 1 and case not in self._letters)

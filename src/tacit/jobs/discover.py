@@ -29,9 +29,10 @@ from tacit.files import PathLike, as_path, sweep_drafts, write_whole
 from tacit.jobs import begin, budget
 from tacit.jobs.devices import KEYS, DevicesCollector, RealDevices, check_served
 from tacit.jobs.discovery_result import COLUMNS, DiscoveryResult
+from tacit.jobs.discovery_warnings import discovery_warnings
 from tacit.keyboard.vocabulary import SPECIALS, Vocabulary, count_words
 from tacit.privacy.delta import default_delta
-from tacit.progress import Progress, Warned, silent
+from tacit.progress import Progress, silent
 from tacit.records import from_plain, to_plain
 from tacit.reports.discovery import RESULT, write_pages
 from tacit.reports.page import FOR_READERS, ReportFiles, to_json
@@ -84,7 +85,7 @@ def discover(
     of_type("settings", settings, DiscoverySettings)
     known, place = _known(vocabulary), as_path("out", out)
     people = _people(data, known, place, settings, delta, population, collector, progress)
-    for warning in _warnings(settings, people):
+    for warning in discovery_warnings(settings, people.clients, known):
         progress(warning)
     with _begun(people, vocabulary, known, place, settings, delta, population) as run, run.locked():
         return _to_the_end(run, settings, people, known, delta, collector, progress)
@@ -373,21 +374,6 @@ def _refuse_others(out: Path, settings: DiscoverySettings, known: Vocabulary, de
         population = tomllib.loads(run.settings).get("population_sha256")
         asked = settings_toml(settings, known.sha256, population_sha256=population, devices=devices)
         begin.refuse_others(run, DiscoveryMetadata.kind, asked)
-
-
-def _warnings(settings: DiscoverySettings, people: _People) -> list[Warned]:
-    """What makes this a simulation, before anything is asked."""
-    warnings = []
-    if settings.resample_users:
-        message = (
-            f"SIMULATED POPULATION: {settings.users:,} users with the texts of {people.clients:,} clients, drawn with "
-            "replacement; nothing is promised to those clients."
-        )
-        warnings.append(Warned("simulated-population", message))
-    if settings.seed is not None:
-        message = f"FIXED SEED {settings.seed}: a simulation; its randomness protects nobody."
-        warnings.append(Warned("fixed-seed", message))
-    return warnings
 
 
 def _place_of(data: str | Cache | Source | PathLike) -> str | None:
