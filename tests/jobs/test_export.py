@@ -36,6 +36,7 @@ from tacit.keyboard.model_folder import load_model, write_model, write_origin
 from tacit.keyboard.onnx_reader import PACKING, OnnxReader, OnnxScorer
 from tacit.keyboard.onnx_trainer import OnnxTrainer
 from tacit.keyboard.phone_model import load_phone_model
+from tacit.keyboard.prompts import prompts_for
 from tacit.keyboard.vocabulary import Provenance
 from tacit.reports.text import to_text
 
@@ -549,6 +550,7 @@ def test_an_exported_model_is_read_without_an_accelerator_and_without_onnx(model
     code = f"""
 import sys
 from tacit.keyboard.phone_model import load_phone_model
+from tacit.keyboard.prompts import prompts_for
 load_phone_model({str(tmp_path / "phone")!r}).next_words("waa")
 heavy = {{"jax", "numba", "pyarrow", "scipy", "onnx", "matplotlib", "pydantic"}} & set(sys.modules)
 assert not heavy, heavy
@@ -567,7 +569,8 @@ def test_the_command_prints_files_and_promise_or_the_manifest(model: Path, tmp_p
     rows = {line.split()[0]: line.split()[1] for line in result.stdout.splitlines()[1 : len(parts.PARTS) + 1]}
     assert rows == {name: f"{len(each):,}" for name, each in content(out).items() if name != MANIFEST}
     assert "words.combined says locale=en;" in result.stdout
-    assert "releases nothing new" in result.stdout and f"tacit suggest {out}" in result.stdout
+    asked = prompts_for(load_model(model).vocabulary)[2]  # in the language of its words
+    assert "releases nothing new" in result.stdout and f"tacit suggest {out} '{asked}'" in result.stdout
     as_json = CliRunner().invoke(app, ["export", str(model), "--out", str(out), "--json"])
     assert json.loads(as_json.stdout) == tacit.export(model, out).to_record()
     refused = CliRunner().invoke(app, ["export", str(model), "--out", str(model)])

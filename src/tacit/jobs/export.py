@@ -15,6 +15,7 @@ from tacit.jobs.statement import statement
 from tacit.keyboard.dictionary import DICTIONARY, LOCALE, checked_locale
 from tacit.keyboard.exported import TRAIN, Exported, Promise, is_exported
 from tacit.keyboard.model_files import WEIGHTS
+from tacit.keyboard.prompts import prompts_for
 from tacit.runs import Run
 from tacit.runs.journal import DATABASE
 
@@ -50,7 +51,7 @@ class Export(Readable):
             Paragraph(f"Privacy: {said}"),
             *([Paragraph(PRIVATE_WORDS)] if manifest.vocabulary.provenance.kind == "private" else []),
             Paragraph(f"{DICTIONARY} says locale={self.locale}; --locale names another language."),
-            Paragraph(f"Ask it for next words: tacit suggest {folder} 'thank you for'"),
+            Paragraph(f"Ask it for next words: tacit suggest {folder} '{prompts_for(self.exported.vocabulary())[2]}'"),
         ]
 
     def to_record(self) -> dict[str, Any]:
