@@ -136,8 +136,8 @@ def shuffle(turns: int) -> None:
     from tacit.privacy.local_shuffling import shuffle_epsilon
 
     for local, reports, delta in SHUFFLED:
-        for kind, domain in (("subset-selection", 100_001), ("any", None)):
-            bounds = partial(shuffle_epsilon, local, reports, delta, kind, domain)
+        for kind in ("subset-selection", "projective-geometry", "k-ary", "unary", "rappor", "any"):
+            bounds = partial(shuffle_epsilon, local, reports, delta, kind, 100_001)
             made = bounds()
             seconds = [cpu_seconds(bounds) for _ in range(turns)]
             print_line(

@@ -1,6 +1,6 @@
 """Locally private tries find most of what can be found, and a threshold keeps out what nobody typed.
 
-Five experiments, one JSON line per figure (`--only` chooses):
+Six experiments, one JSON line per figure (`--only` chooses):
 
 - `corpora`: words beyond a public vocabulary of 10,000 ids (counted on public text) in real clients' text, users drawn
   with replacement to reach the population that is needed, since the corpora have thousands of clients and not
@@ -13,6 +13,10 @@ Five experiments, one JSON line per figure (`--only` chooses):
 - `multiplicities`: a made population in which nobody is drawn twice: words of which it is known how many users typed
   them, half a hundred common ones and thousands of rare ones that begin like them. Which share of those that 1, 19,
   20, ... users typed is output, with and without the threshold?
+- `production`: paper 2's production run, 60 words a user, greedy, two passes of 15 layers, central (0.315, 1e-10): as
+  many users as `tacit account populations --central-epsilon 0.315` says at each local epsilon, and no more. Of a
+  corpus' own clients drawn with replacement; and of `drawn` users, no two of whom are one person: each types 60
+  unknown words by the corpus' law, one a day, so that it is known of each word how many typed it.
 
 `coverage` is the share of the unknown words' occurrences that the found words account for, `coverage_of_shared` that of
 those found words that at least 20 of the corpus' own clients typed, `rare_words` are found words that fewer typed;
@@ -38,8 +42,11 @@ from tacit.discovery.collect import AtOnce
 from tacit.discovery.rounds import Discovery, discover
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.keyboard.vocabulary import Provenance, Vocabulary, count_words, most_frequent
+from tacit.planning.discovery import DiscoveryPlan, population_for
 from tacit.privacy.local_anonymity import Anonymity
+from tacit.privacy.rounding import rounded_up
 from tacit.statements import LocalReports
+from tacit.statements.local_releases import local_guarantee
 
 NO_PRIVACY = 30.0
 PUBLIC = ("public-forum-en.parquet", "public-novels-en.parquet")
@@ -47,6 +54,9 @@ CORPORA = ("blogs-en", "chat-en")
 SHARED = 20  # clients of the corpus itself: below, a word is rare, however many simulated users typed it
 HOLDERS = (1, 5, 10, 19, 20, 40, 80, 160, 320, 640, 1280)  # of the words of a made population
 WORDS_OF_EACH = 1_000  # rare ones, of each number of holders, as far as there are users for them
+CENTRAL, WORDS_A_USER = (0.315, 1e-10), 60  # paper 2, section 4.1, for one word; over 60 days, the size of its store
+ANONYMITY = Anonymity(k=20, delta=1e-6)
+OTHER_WAYS = 6.0  # the local epsilon at which a production run is made in other ways, too
 PAPER = {("greedy", 1): 0.771, ("random", 1): 0.831, ("random", 2): 0.921}  # Table 1, other users and epsilon
 
 
@@ -66,13 +76,28 @@ def figures(found: Discovery, typed: TypedWords) -> dict[str, Any]:
     holders = dict(zip(typed.words, typed.holders.tolist(), strict=True))
     shared = [word for word in found.words if holders.get(word, 0) >= SHARED]
     everything, counts = int(typed.totals.sum()), found.counts
+    words = len(found.words)
     return {
         "coverage": round(sum(totals.get(word, 0) for word in found.words) / everything, 4),
         "coverage_of_shared": round(sum(totals[word] for word in shared) / everything, 4),
-        "words": len(found.words),
+        "words": words,
+        "precision": round(sum(word in totals for word in found.words) / words, 4) if words else None,
+        "precision_of_shared": round(len(shared) / words, 4) if words else None,
         "rare_words": sum(0 < holders.get(word, 0) < SHARED for word in found.words),
         "false_words": sum(word not in totals for word in found.words),
         "coverage_estimated": round(counts.coverage.value, 4) if counts and counts.coverage else None,
+    }
+
+
+def promised(found: Discovery) -> dict[str, Any]:
+    """What the ledger of all layers promises, and what the clones' bound would."""
+    made = local_guarantee([layer.release for layer in found.layers], central_delta=CENTRAL[1])
+    return {
+        "central_epsilon": rounded_up(made.central.epsilon_upper),
+        "central_epsilon_refuted": round(made.central.epsilon_lower, 4),
+        "central_epsilon_of_clones": rounded_up(replace(made, randomizer="any").central.epsilon_upper),
+        "central_epsilon_user": rounded_up(made.central_user_epsilon),
+        "users": sum(layer.release.users for layer in found.layers),
     }
 
 
@@ -95,6 +120,7 @@ def measure(experiment: str, settings: DiscoverySettings, typed: TypedWords, **f
         "prefixes": settings.prefixes,
         "seed": settings.seed,
         **figures(found, typed),
+        **(promised(found) if experiment == "production" else {}),
         "seconds": round(time.perf_counter() - wall, 1),
         "cpu_seconds": round(time.process_time() - cpu, 1),
     }
@@ -203,6 +229,52 @@ def threshold(data: Path, users: int, epsilons: list[float], seed: int) -> None:
                 measure("threshold", settings, typed, corpus="blogs-en", anonymity=named)
 
 
+def production(data: Path, names: Sequence[str], epsilons: list[float], seed: int) -> None:
+    """Each local epsilon with and without the threshold, and 6 in other ways."""
+    plan = DiscoveryPlan(
+        domain=100_001, groups=30, contributions=WORDS_A_USER, anonymity=ANONYMITY, central_delta=CENTRAL[1]
+    )
+    for corpus in names:
+        typed = beyond_public(data, corpus)
+        for epsilon in epsilons:
+            settings = DiscoverySettings(
+                reports=LocalReportSettings(local_epsilon=epsilon, contributions=WORDS_A_USER, sampler="greedy"),
+                users_per_layer=population_for(CENTRAL[0], epsilon, plan) // plan.groups,
+                passes=2,
+                resample_users=True,
+                seed=seed,
+            )
+            private = replace(settings, anonymity=ANONYMITY)
+            for own in (settings, private):
+                measure("production", own, typed, corpus=corpus, threshold=own.anonymity is not None)
+            if epsilon != OTHER_WAYS:
+                continue
+            points = replace(settings, reports=replace(settings.reports, randomizer="projective-geometry"))
+            measure("production", points, typed, corpus=corpus, threshold=False, randomizer="projective-geometry")
+            one = replace(settings, reports=replace(settings.reports, contributions=1))
+            measure("production", one, typed, corpus=corpus, threshold=False)
+            people = drawn(typed, settings.users, seed)
+            for own in (settings, private):
+                own = replace(own, resample_users=False)
+                measure("production", own, people, corpus=f"{corpus}, drawn", threshold=own.anonymity is not None)
+
+
+def drawn(typed: TypedWords, users: int, seed: int) -> TypedWords:
+    """Different users with WORDS_A_USER unknown words each, drawn one by one as often as the corpus has them."""
+    generator = np.random.default_rng(seed)
+    law = np.cumsum(typed.totals) / typed.totals.sum()
+    word_of = np.sort(np.searchsorted(law, generator.random((users, WORDS_A_USER)), side="right"), axis=1)
+    first = np.diff(word_of, axis=1, prepend=-1) != 0  # of each word of a user
+    starts = np.flatnonzero(first)
+    return TypedWords(
+        words=typed.words,
+        offsets=np.append(0, np.cumsum(first.sum(axis=1))).astype(np.int64),
+        word_of=word_of[first].astype(np.int32),
+        counts=np.diff(np.append(starts, word_of.size)).astype(np.int32),
+        typed=np.full(users, WORDS_A_USER, np.int64),
+    )
+
+
 def made(seed: int, users: int) -> TypedWords:
     """A population of users with one word each: (number of holders, words), and common words for all the others.
 
@@ -292,7 +364,7 @@ def main() -> None:
     """Measure and print, or draw what was printed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="the folder of blogs-en, chat-en and the public text")
-    experiments = ["corpora", "independent", "allocation", "threshold", "multiplicities"]
+    experiments = ["corpora", "independent", "allocation", "threshold", "multiplicities", "production"]
     parser.add_argument("--only", choices=experiments, help="one experiment")
     parser.add_argument("--corpus", action="append", choices=CORPORA, help="one of them; repeatable")
     parser.add_argument("--users", type=int, default=1_000_000, help="users in each layer of one pass")
@@ -321,6 +393,8 @@ def main() -> None:
         threshold(arguments.data, arguments.users, epsilons, arguments.seed)
     if arguments.only in (None, "multiplicities"):
         multiplicities(arguments.users, epsilons, arguments.seed)
+    if arguments.only in (None, "production"):
+        production(arguments.data, arguments.corpus or CORPORA, epsilons, arguments.seed)
 
 
 if __name__ == "__main__":
