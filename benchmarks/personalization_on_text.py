@@ -1,190 +1,283 @@
-"""A model of one's own helps most users, harms some, and a gate keeps most of the gain and little of the harm.
+"""For whom a model of one's own pays: SGD by epochs, caches without SGD, and both, on test clients of real text.
 
-Federated Personalization Evaluation (paper 5, arXiv:1910.10252) on caches of real text: its grid of 9 strategies on
-test clients, its findings with 95% intervals beside its own numbers, and what gates and strategies by tokens do to
-users that did not design them. One JSON line per figure; resumable: the same command goes on where it was killed.
+Federated Personalization Evaluation (paper 5, arXiv:1910.10252). Every client is cut in time: 70% to train on, 10% for
+the gate, 20% to test on (the paper: 80% and 20%). Prints, with 95% intervals over clients, by words of the vocabulary
+and by all tokens as the paper counts:
 
-    python benchmarks/personalization_on_text.py --model runs/long/model --cache caches/blogs-en --clients 200 \
-        --runs runs --workers 1
+- what each strategy changes, of all clients and by how many tokens they have to train on;
+- strategies against each other, by the same clients;
+- policies of each family (SGD of one epoch as the paper's, SGD of several, caches, all of them), with and without
+  gates, chosen on one half of the clients and judged on the other, both ways round;
+- whom it pays: slopes with the tokens and with the accuracy before.
 
-Every client is cut in time: 70% to fine-tune on, 10% for the gate, 20% to test on (the paper: 80% and 20%).
+    python benchmarks/personalization_on_text.py --model runs/tied --cache caches/chat-en caches/blogs-en \
+        --clients 150 60 --runs runs [--table] [--figure docs/results/personalization]
+
+One JSON line per figure, or Markdown; resumable: the same command goes on where it was killed, and once finished prints
+again in seconds. `--clients 8` is a smoke test.
 """
 
 import argparse
 import json
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from cells import save
+from numpy.typing import NDArray
 from slopes import slope_of
 
 import tacit
 from tacit.compute import Hardware
 from tacit.evaluation.deltas import Deltas, summarise
-from tacit.evaluation.gate import LEVELS, difference, judged, policy_change
+from tacit.evaluation.fine_tuning import FineTuning, grid
+from tacit.evaluation.gate import LEVELS, Policy, followed
 from tacit.evaluation.histograms import Buckets
-from tacit.evaluation.intervals import Estimate, mean_of
+from tacit.evaluation.intervals import Estimate, mean_of, share_of
 from tacit.evaluation.personalization import TemporalSplit
-from tacit.evaluation.settings import GRID, PersonalizationSettings, ReleasePrice
-from tacit.jobs.personalization_record import Found, FoundExactly
-from tacit.keyboard.metrics import TOP1
+from tacit.evaluation.queries import Queries
+from tacit.evaluation.release import exactly
+from tacit.evaluation.settings import PersonalizationSettings
+from tacit.keyboard.metrics import ALL_TOKENS, TOP1
 from tacit.progress import Advanced, Event
 from tacit.records import json_ready
 
-BATCHES = (5, 10, 20)
-# Paper 5, Table 1: mean change of accuracy (its accuracy counts all tokens, ours in-vocabulary words).
-PAPER = {
-    "B=5, L=0.01": 0.012,
-    "B=5, L=0.1": 0.024,
-    "B=5, L=1": -0.019,
-    "B=10, L=0.01": 0.008,
-    "B=10, L=0.1": 0.022,
-    "B=10, L=1": 0.002,
-    "B=20, L=0.01": 0.005,
-    "B=20, L=0.1": 0.018,
-    "B=20, L=1": 0.015,
+MOST = 40_000  # tokens: more than four epochs of anybody here
+PAPER = FineTuning()  # its best: B=5, L=0.1, one epoch or 5,000 tokens
+SGD = (
+    PAPER,
+    *grid((5,), (0.1,), epochs=(1, 2, 4), max_tokens=(MOST,)),
+    *grid((5,), (0.3,), epochs=(1, 2), max_tokens=(MOST,)),
+    *grid((20,), (1.0,), epochs=(1, 2), max_tokens=(MOST,)),
+)
+CACHES = grid((), (), unigram=(0.05, 0.1, 0.2), bigram=(0.05, 0.1, 0.2, 0.3))
+BOTH = tuple(replace(how, bigram=0.1) for how in SGD[1:])
+STRATEGIES = (*SGD, *CACHES, *BOTH)
+FAMILIES: Mapping[str, Sequence[FineTuning]] = {
+    "SGD, one epoch": [how for how in SGD if how.epochs == 1],
+    "SGD": SGD,
+    "caches": CACHES,
+    "all": STRATEGIES,
 }
-BEST = "B=5, L=0.1"  # the paper's
-HIGH = "B=5, L=1"
+DRAWN = (PAPER, SGD[3], FineTuning(epochs=0, unigram=0.1), FineTuning(epochs=0, bigram=0.1), BOTH[2])
+TOKENS = Buckets((200.0, 500.0, 1000.0, 2500.0))
+SHARES = ("use a model of their own", "gain 0.02 or more", "lose", "lose more than 0.02")  # columns: of users
+ACCURACIES = {TOP1: "words", ALL_TOKENS: "all tokens"}
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--model", type=Path, required=True)
     options.add_argument("--cache", type=Path, nargs="+", required=True)
-    options.add_argument("--clients", type=int, nargs="+", default=[0], help="of each cache; 0: all")
-    options.add_argument("--tokens", default="500,1000,2000,4000", help="cuts between buckets of train tokens")
+    options.add_argument("--clients", type=int, nargs="+", default=[0], help="of each, in a public order; 0: all")
     options.add_argument("--runs", type=Path, required=True, help="where the run folders go")
-    options.add_argument("--epsilon", type=float, default=8.0, help="of the release, at delta 1e-6")
-    options.add_argument(
-        "--seed", type=int, default=1, help="of the release's noise; the clients are the public order's"
-    )
     options.add_argument("--workers", type=int, default=1)
-    options.add_argument("--out", type=Path, help="also append the lines to this file")
+    options.add_argument("--table", action="store_true", help="Markdown in place of JSON")
+    options.add_argument("--figure", type=Path, help="also draw PNG and SVG")
     asked = options.parse_args()
-    hardware = Hardware(workers=asked.workers)
     numbers = asked.clients * len(asked.cache) if len(asked.clients) == 1 else asked.clients
-    for seed, (cache, clients) in enumerate(zip(asked.cache, numbers, strict=True), start=asked.seed):
-        for figure in one_cache(asked, cache, clients, seed, hardware):
-            line = json.dumps(json_ready({"cache": cache.name, **figure}))
-            print(line, flush=True)
-            if asked.out:
-                with asked.out.open("a") as file:
-                    file.write(line + "\n")
+    found = {cache.name: evaluated(asked, cache, clients) for cache, clients in zip(asked.cache, numbers, strict=True)}
+    for name, text in found.items():
+        tables = text.tables()
+        print(text.as_markdown(name, tables) if asked.table else "\n".join(lines(name, tables)), flush=True)
+    if asked.figure:
+        draw(found, asked.figure)
 
 
-def said(event: Event) -> None:
-    if isinstance(event, Advanced):
-        print(f"# {event.done} clients", flush=True)
+def lines(name: str, tables: Mapping[str, Sequence[Mapping[str, object]]]) -> Iterator[str]:
+    for table, rows in tables.items():
+        yield from (json.dumps(json_ready({"text": name, "table": table, **row})) for row in rows)
 
 
-def one_cache(asked: argparse.Namespace, cache: Path, clients: int, seed: int, hardware: Hardware) -> list[dict]:
-    names = tuple(map(str, GRID))
-    tokens = Buckets(tuple(float(cut) for cut in asked.tokens.split(",")))
-    began, processor = time.perf_counter(), time.process_time()
-    found = tacit.personalize(
-        asked.model,
-        cache,
-        asked.runs / f"personalize-{cache.name}",
-        settings=PersonalizationSettings(
-            clients=clients, strategies=GRID, split=TemporalSplit(gate=0.125), levels=LEVELS, tokens=tokens
-        ),
-        release=ReleasePrice(epsilon=asked.epsilon),
-        seed=seed,
-        hardware=hardware,
-        progress=said,
-    ).found
-    exact = found.exact
+def evaluated(asked: argparse.Namespace, cache: Path, clients: int) -> "Text":
+    """Every strategy on the first clients of a public order."""
+
+    def said(event: Event) -> None:
+        if isinstance(event, Advanced) and event.done % 10 == 0:
+            print(f"# {cache.name}: {event.done} clients", flush=True)
+
+    settings = PersonalizationSettings(
+        clients=clients, strategies=STRATEGIES, split=TemporalSplit(gate=0.125), levels=LEVELS, tokens=TOKENS
+    )
+    out = asked.runs / f"personalize-{cache.name}"
+    exact = tacit.personalize(
+        asked.model, cache, out, settings=settings, seed=1, hardware=Hardware(workers=asked.workers), progress=said
+    ).found.exact
     assert exact is not None  # of simulated clients it is known
-    spent = {"seconds": time.perf_counter() - began, "cpu_seconds": time.process_time() - processor}
-    return [
-        {"figure": "clients", "asked": len(exact.asked), "evaluated": len(exact.deltas), **exact.skipped, **spent},
-        *table_1(exact.deltas, names),
-        *against_the_best(exact.deltas, names),
-        *who_gains(exact.deltas, names),
-        *by_few_tokens(exact.deltas, names, tokens),
-        *policies(found, exact),
-    ]
+    return Text(deltas=exact.deltas, skipped=exact.skipped, asked=len(exact.asked))
 
 
-def table_1(deltas: Deltas, names: Sequence[str]) -> list[dict]:
-    """Table 1, and the shares of Figure 2."""
-    baseline = deltas.baseline[TOP1]
-    rows: list[dict] = [{"figure": "baseline", "mean": mean_of(baseline), "paper": 0.166}]
-    for column, name in enumerate(names):
-        found = summarise(deltas.change[TOP1][:, column], baseline)
-        rows.append({"figure": f"change, {name}", "paper": PAPER[name], **found.as_row()})
-    return rows
+@dataclass(frozen=True, kw_only=True)
+class Text:
+    """What was found of one text's clients."""
 
+    deltas: Deltas
+    skipped: Mapping[str, int]
+    asked: int
 
-def against_the_best(deltas: Deltas, names: Sequence[str]) -> list[dict]:
-    """Each strategy's mean change less that of the paper's best, by the same clients."""
-    change = deltas.change[TOP1]
-    best = change[:, names.index(BEST)]
-    return [
-        {"figure": f"{name} less {BEST}", "mean": mean_of(change[:, column] - best), "paper": PAPER[name] - PAPER[BEST]}
-        for column, name in enumerate(names)
-        if name != BEST
-    ]
+    def tables(self) -> dict[str, list[dict[str, object]]]:
+        """Every figure, by table."""
+        return {
+            "clients": [{"asked": self.asked, "evaluated": len(self.deltas), **self.skipped, **self._before()}],
+            "strategies": [self._strategy(how) for how in STRATEGIES],
+            "by tokens, words": [self._by_tokens(how, TOP1) for how in STRATEGIES],
+            "by tokens, all tokens": [self._by_tokens(how, ALL_TOKENS) for how in STRATEGIES],
+            "against the paper's best": [self._against(how, PAPER) for how in STRATEGIES if how != PAPER],
+            "both against the cache alone": [self._against(how, DRAWN[3]) for how in BOTH],
+            "policies": list(self._policies()),
+            "slopes": [self._slopes(how) for how in DRAWN],
+        }
 
+    def as_markdown(self, name: str, tables: Mapping[str, Sequence[Mapping[str, object]]]) -> str:
+        """The same for a page."""
+        parts = []
+        for table, rows in tables.items():
+            heads = list(rows[0])
+            body = "\n".join("| " + " | ".join(written(head, row[head]) for head in heads) + " |" for row in rows)
+            parts.append(f"### {name}: {table}\n\n| {' | '.join(heads)} |\n|{'---|' * len(heads)}\n{body}\n")
+        return "\n".join(parts)
 
-def who_gains(deltas: Deltas, names: Sequence[str]) -> list[dict]:
-    """Slopes of the change under the paper's best strategy: with the tokens, and with the accuracy before.
+    def change(self, how: FineTuning, metric: str) -> NDArray[np.float64]:
+        """What the strategy changes for each client (n,)."""
+        return self.deltas.change[metric][:, STRATEGIES.index(how)]
 
-    The accuracy before is measured twice. On the test part, as in the paper: then a client whose baseline had bad luck
-    there has a change that looks good by the same luck. And on the gate's part, which shares no word with the change.
-    """
-    change = deltas.change[TOP1][:, names.index(BEST)]
-    assert deltas.gate_baseline is not None
-    known = ~np.isnan(deltas.gate_baseline)
-    return [
-        {
-            "figure": "change per doubling of train tokens",
-            "slope": slope_of(np.log2(np.maximum(deltas.tokens, 1)), change),
-        },
-        {"figure": "change per unit of accuracy before, test part", "slope": slope_of(deltas.baseline[TOP1], change)},
-        {
-            "figure": "change per unit of accuracy before, gate's part",
-            "slope": slope_of(deltas.gate_baseline[known], change[known]),
-        },
-    ]
+    def by_bucket(self, how: FineTuning, metric: str) -> dict[str, tuple[int, Estimate]]:
+        """(users, mean change) in each bucket of train tokens with at least five users."""
+        bucket, change = TOKENS.of(self.deltas.tokens), self.change(how, metric)
+        members = {label: bucket == number for number, label in enumerate(TOKENS.labels())}
+        return {label: (int(of.sum()), mean_of(change[of])) for label, of in members.items() if of.sum() >= 5}
 
+    def _before(self) -> dict[str, object]:
+        return {f"before, {said}": mean_of(self.deltas.baseline[metric]) for metric, said in ACCURACIES.items()}
 
-def by_few_tokens(deltas: Deltas, names: Sequence[str], tokens: Buckets) -> list[dict]:
-    """Is a high rate best for users with few tokens: L=1 less L=0.1 at each batch size, bucket by bucket."""
-    bucket, rows = tokens.of(deltas.tokens), []
-    for number, label in enumerate(tokens.labels()):
-        mine = bucket == number
-        if mine.sum() < 2:
-            continue
-        for batch in BATCHES:
-            high, low = (names.index(f"B={batch}, L={rate:g}") for rate in (1.0, 0.1))
-            change = deltas.change[TOP1][mine]
-            figure = f"B={batch}: L=1 less L=0.1, {label} tokens"
-            rows.append({"figure": figure, "users": int(mine.sum()), "mean": mean_of(change[:, high] - change[:, low])})
-    return rows
+    def _strategy(self, how: FineTuning) -> dict[str, object]:
+        found = summarise(self.change(how, TOP1), self.deltas.baseline[TOP1])
+        return {
+            "strategy": str(how),
+            "words": found.mean,
+            "all tokens": mean_of(self.change(how, ALL_TOKENS)),
+            "gain 0.02 or more": found.gaining[0.02],
+            "lose": found.losing[0.0],
+            "lose more than 0.02": found.losing[0.02],
+        }
 
+    def _by_tokens(self, how: FineTuning, metric: str) -> dict[str, object]:
+        found = self.by_bucket(how, metric)
+        return {"strategy": str(how), **{f"{label} ({users})": mean for label, (users, mean) in found.items()}}
 
-def policies(found: Found, exact: FoundExactly) -> list[dict]:
-    """On the half of the clients that no policy was chosen on."""
-    rows = []
-    for where, chosen in (("exact", exact.answers.policies), ("released", found.released and found.released.policies)):
-        for policy in chosen or ():
-            outcome = judged(policy, exact.fresh)
-            first = (chosen or (policy,))[0]
-            fell, fell_before = (policy_change(each, exact.fresh) < 0 for each in (policy, first))
-            rows.append(
-                {
-                    "figure": f"policy '{policy.name}' chosen from {where} histograms",
-                    "rules": policy.as_row()["rules"],
-                    **{name: value for name, value in vars(outcome).items() if isinstance(value, Estimate)},
-                    "users": outcome.users,
-                    "gain_less_no_gate": difference(policy, first, exact.fresh),
-                    "harmed_less_no_gate": mean_of(fell.astype(float) - fell_before),
+    def _against(self, how: FineTuning, other: FineTuning) -> dict[str, object]:
+        of = {
+            said: mean_of(self.change(how, metric) - self.change(other, metric)) for metric, said in ACCURACIES.items()
+        }
+        return {"strategy": str(how), "less": str(other), **of}
+
+    def _policies(self) -> Iterator[dict[str, object]]:
+        """Chosen on each half and judged on the other; all users together, each by a policy that never saw it."""
+        halves = np.arange(len(self.deltas)) % 2  # the order is a public random one
+        for family, ways in FAMILIES.items():
+            columns = [STRATEGIES.index(how) for how in ways]
+            both = [_of_strategies(self.deltas.of_clients(halves == half), columns) for half in (0, 1)]
+            chosen = [_policies_of(ways, ours) for ours in both]
+            for number, policy in enumerate(chosen[0]):
+                pairs = [(chosen[half][number], both[1 - half]) for half in (0, 1)]
+                changes = {
+                    said: np.concatenate([_changes(of, deltas, metric) for of, deltas in pairs])
+                    for metric, said in ACCURACIES.items()
                 }
+                words, users = changes["words"], len(self.deltas)
+                yield {
+                    "family": family,
+                    "policy": policy.name,
+                    "use a model of their own": share_of(sum(int(followed(*pair)[0].sum()) for pair in pairs), users),
+                    **{said: mean_of(change) for said, change in changes.items()},
+                    "lose": share_of(int(np.sum(words < 0)), users),
+                    "lose more than 0.02": share_of(int(np.sum(words < -0.02)), users),
+                    "rules": "; ".join(_rules(of, ways) for of, _ in pairs),
+                }
+
+    def _slopes(self, how: FineTuning) -> dict[str, object]:
+        """The accuracy before is that of the gate's words: those of the test share their luck with the change."""
+        change, before = self.change(how, TOP1), self.deltas.gate_baseline
+        assert before is not None
+        known = ~np.isnan(before)
+        return {
+            "strategy": str(how),
+            "per doubling of train tokens": slope_of(np.log2(np.maximum(self.deltas.tokens, 1)), change),
+            "per unit of accuracy before": slope_of(before[known], change[known]),
+        }
+
+
+def _of_strategies(deltas: Deltas, columns: Sequence[int]) -> Deltas:
+    """The same clients, asked about some of the strategies."""
+    gate = deltas.gate
+    assert gate is not None
+    return replace(
+        deltas,
+        change={metric: change[:, columns] for metric, change in deltas.change.items()},
+        diverged=deltas.diverged[:, columns],
+        test=replace(deltas.test, gained=deltas.test.gained[:, columns], lost=deltas.test.lost[:, columns]),
+        gate=replace(gate, gained=gate.gained[:, columns], lost=gate.lost[:, columns]),
+    )
+
+
+def _policies_of(ways: Sequence[FineTuning], deltas: Deltas) -> tuple[Policy, ...]:
+    """As `tacit personalize --gate auto` chooses them of these clients' exact answers."""
+    asked = Queries(strategies=tuple(map(str, ways)), tokens=TOKENS, levels=LEVELS)
+    answers = exactly([*asked.about_strategies(deltas, 0), *asked.about_rules(deltas, 0)])
+    return asked.policies(answers, PersonalizationSettings().harm_weight)
+
+
+def _changes(policy: Policy, deltas: Deltas, metric: str) -> NDArray[np.float64]:
+    deploys, strategy = followed(policy, deltas)
+    return np.where(deploys, deltas.change[metric][np.arange(len(deltas)), strategy], 0.0)
+
+
+def _rules(policy: Policy, ways: Sequence[FineTuning]) -> str:
+    said = [
+        "global model"
+        if rule is None
+        else f"{ways[rule.strategy]}{'' if rule.level >= 1 else f' (gate {rule.level:g})'}"
+        for rule in policy.rules
+    ]
+    if len(set(said)) == 1:
+        return said[0]
+    return "; ".join(f"{of}: {how}" for of, how in zip(policy.buckets.labels(), said, strict=True))
+
+
+def written(head: str, value: object) -> str:
+    """A cell of a table."""
+    if not isinstance(value, Estimate):
+        return str(value)
+    form = ".0%" if head in SHARES else ".4f" if head.startswith("before") else "+.4f"
+    return f"{value.value:{form}} ({value.low:{form}} to {value.high:{form}})"
+
+
+def draw(found: Mapping[str, Text], path: Path) -> None:
+    """Mean change by tokens, a panel a text and metric."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(2, len(found), figsize=(5.2 * len(found), 7.5), squeeze=False, sharey="row")
+    for column, (name, text) in enumerate(found.items()):
+        for row, (metric, said) in enumerate(ACCURACIES.items()):
+            panel = axes[row][column]
+            for number, how in enumerate(DRAWN):
+                of = text.by_bucket(how, metric)
+                at = np.arange(len(of)) + 0.12 * (number - (len(DRAWN) - 1) / 2)
+                means = np.array([estimate for _, estimate in of.values()])
+                errors = np.abs(means[:, 1:].T - means[:, 0])
+                panel.errorbar(at, means[:, 0], errors, marker="os^Dv"[number], capsize=2, lw=1, label=str(how))
+            panel.axhline(0, color="black", lw=0.6)
+            panel.set_title(f"{name}: accuracy of {said}", fontsize=10)
+            panel.set_xticks(
+                range(len(of)), [f"{label}\n{users} users" for label, (users, _) in of.items()], fontsize=7
             )
-    return rows
+            panel.set_ylabel("mean change" if column == 0 else "")
+    for panel in axes[-1]:
+        panel.set_xlabel("tokens to train on")
+    axes[0][0].legend(fontsize=8)
+    figure.tight_layout()
+    save(figure, path)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from tacit.compute.cores import Cores
 from tacit.data import Cache, ClientText, VocabularyRecord, build_cache
 from tacit.data.clients import NO_TIME
 from tacit.errors import InputError
-from tacit.evaluation.fine_tuning import fine_tune
+from tacit.evaluation.fine_tuning import fine_tune, grid, steps_of
 from tacit.evaluation.personalization import (
     NOTHING_KNOWN,
     ClientOutcome,
@@ -40,6 +40,8 @@ from tacit.keyboard.cifg_ragged import Weights, batches_of
 from tacit.keyboard.cifg_ragged_loops import BLOCK, WIDE
 from tacit.keyboard.language_model import count
 from tacit.keyboard.metrics import TOP1, Counts, counts_of
+from tacit.keyboard.ranking import rank
+from tacit.keyboard.user_cache import ALONE, Mix, UserCache
 from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD
 
 Sentences = NDArray[np.int32]
@@ -116,20 +118,23 @@ def network_of(model: CifgParameters) -> Cifg:
 def tune(model: CifgParameters, sentences: Sentences, strategy: FineTuning) -> Any:
     start = CifgOnDevice.of(model)
     batches = start.batches(sentences, strategy.batch_size)
-    return fine_tune(start, batches, strategy, strategy.step(network_of(model)), start.memory(batches))
+    stops = [steps_of(strategy, batches)]
+    (made,) = fine_tune(start, batches, stops, strategy.step(network_of(model)), start.memory(batches))
+    return made
 
 
 def counts_by(held: CifgOnDevice, sentences: Sentences, size: int) -> Counts:
-    return counts_of(held.rank(held.batches(sentences, size)), np).host()
+    nothing = UserCache.of(sentences[:0], held.vocabulary)
+    return counts_of(rank(held, held.batches(sentences, size), nothing, [ALONE])[0], np).host()
 
 
 def assert_same(found: Counts, slow: tuple[float, ...], rel: float) -> None:
-    """The twin's numbers: (words, oov, ends, predicted, top1, top3, nats)."""
+    """The twin's numbers: (words, oov, ends, predicted, top1, top3, first, nats)."""
     assert whole(found) == slow[:-1]
     assert nats(found) == pytest.approx(slow[-1], rel=rel, abs=1e-5)
 
 
-grid = st.builds(
+ways = st.builds(
     FineTuning,
     batch_size=st.integers(1, 5),
     learning_rate=st.sampled_from([0.05, 0.3]),
@@ -141,7 +146,7 @@ grid = st.builds(
 
 
 @both
-@given(sentences=texts(), strategy=grid, seed=st.integers(0, 99))
+@given(sentences=texts(), strategy=ways, seed=st.integers(0, 99))
 def test_fine_tuning_is_the_twins(tied: bool, sentences: Sentences, strategy: FineTuning, seed: int) -> None:
     model = small(tied, seed)
     made = tune(model, sentences, strategy)
@@ -200,7 +205,7 @@ def test_the_global_model_stays_as_it_is() -> None:
     start, how = CifgOnDevice.of(small(tied=True)), FineTuning(proximal=0.1)
     kept = start.copy()
     batches = start.batches(np.array([[BOS, 5, 6, EOS]], np.int32), 5)
-    made = fine_tune(start, batches, how, how.step(SMALL), start.memory(batches)).model
+    made = next(fine_tune(start, batches, [1], how.step(SMALL), start.memory(batches))).model
     assert isinstance(made, CifgOnDevice)
     assert all(np.array_equal(one, other) for one, other in zip(start.weights, kept.weights, strict=True))
     assert made.weights.tied and not np.array_equal(made.weights.table, start.weights.table)
@@ -334,7 +339,7 @@ def test_who_diverges_has_nothing_right_and_is_flagged(cache: Cache) -> None:
     for outcome in run(cache).outcomes:
         assert outcome.diverged == (False, False, True)
         lost = outcome.test.personalised[2]
-        assert whole(lost)[4:] == (0, 0) and nats(lost) == math.inf
+        assert whole(lost)[4:] == (0, 0, 0) and nats(lost) == math.inf
         assert lost.predicted == outcome.test.baseline.predicted
         assert outcome.test.paired[2] == Paired(
             only_baseline=outcome.test.baseline.sums[TOP1],
@@ -404,6 +409,11 @@ def test_bad_input_names_the_way_out(cache: Cache, tmp_path: Path) -> None:
         ({"batch_size": 0}, "batch_size=0 must be at least 1"),
         ({"learning_rate": float("nan")}, "learning_rate=nan"),
         ({"proximal": -1.0}, "proximal=-1.0"),
+        ({"epochs": 0}, "epochs=0 must be at least 1; 0, which is no SGD, only with a cache"),
+        ({"epochs": -1, "bigram": 0.1}, "epochs=-1 must be at least 1"),
+        ({"unigram": -0.1}, "the weights of caches are 0 or more"),
+        ({"unigram": 0.5, "bigram": 0.5}, "together less than 1"),
+        ({"bigram": float("nan")}, "bigram=nan"),
     ],
 )
 def test_a_wrong_strategy_is_refused(wrong: dict[str, Any], says: str) -> None:
@@ -419,6 +429,17 @@ def test_layers_are_the_networks(cache: Cache) -> None:
 def test_a_strategy_is_named_as_the_paper_names_it() -> None:
     assert str(FineTuning()) == "B=5, L=0.1"
     assert str(FineTuning(layers="biases", proximal=0.01)) == "B=5, L=0.1, biases only, mu=0.01"
+    assert str(FineTuning(epochs=4, max_tokens=10_000)) == "B=5, L=0.1, E=4, T=10000"
+    assert str(FineTuning(epochs=0, unigram=0.05, bigram=0.1)) == "unigram cache 0.05, bigram cache 0.1"
+    assert str(FineTuning(bigram=0.1)) == "B=5, L=0.1, bigram cache 0.1"
+
+
+def test_a_grid_is_sgd_then_caches_then_both() -> None:
+    found = grid((5,), (0.1, 1.0), epochs=(1, 2), unigram=(0.1,), bigram=(0.1, 0.2), cache_with_sgd=True, proximal=0.5)
+    assert len(found) == len(set(found)) == len(set(map(str, found))) == 4 + 3 + 4 * 3
+    assert [str(each) for each in found[4:7]] == ["unigram cache 0.1", "bigram cache 0.1", "bigram cache 0.2"]
+    assert all(each.proximal == 0.5 for each in (*found[:4], *found[7:]))
+    assert grid((5, 10), (0.1,)) == (FineTuning(), FineTuning(batch_size=10))
 
 
 @given(a=st.floats(1e-9, 1e9), b=st.floats(1e-9, 1e9))
@@ -434,3 +455,34 @@ def test_epochs_without_end_stop_at_the_tokens() -> None:
     sentences = np.array([[BOS, 5, 6, 7, EOS]], np.int32)
     made = tune(small(tied=False), sentences, FineTuning(epochs=10**12, max_tokens=10))
     assert made.tokens == 12 and not made.diverged
+
+
+def test_what_stops_later_is_one_training_that_goes_on(cache: Cache) -> None:
+    """Epochs, tokens and caches together, each alone: the same outcome to the bit."""
+    tried = grid(
+        (2,), (0.2,), epochs=(1, 2, 3), max_tokens=(20, 10_000), unigram=(0.1,), bigram=(0.3,), cache_with_sgd=True
+    )
+    together = run(cache, strategies=tried)
+    for at in (0, 3, 6, 7, 8, 13, len(tried) - 1):
+        alone = run(cache, strategies=tried[at : at + 1])
+        for one, other in zip(alone.outcomes, together.outcomes, strict=True):
+            assert one.test.personalised[0] == other.test.personalised[at]
+            assert one.gate.paired[0] == other.gate.paired[at]
+            assert (one.tokens_seen[0], one.training_loss[0]) == (other.tokens_seen[at], other.training_loss[at])
+    for outcome in together.outcomes:
+        assert len({counts.sums["cross_entropy"] for counts in outcome.test.personalised}) > len(tried) / 2
+
+
+def test_a_cache_alone_is_the_global_model_mixed(cache: Cache) -> None:
+    """From the cache of clients to the counts; whoever repeats sentences is predicted better by far."""
+    model, how = small(tied=True), FineTuning(epochs=0, unigram=0.1, bigram=0.2)
+    for outcome in run(cache, strategies=(how,)).outcomes:
+        parts = SPLIT.parts(cache.timestamps(outcome.client))
+        assert isinstance(parts, Parts)
+        order = np.random.default_rng(outcome.client).permutation(parts.train)
+        start, test = CifgOnDevice.of(model), cache.padded(outcome.client, parts.test, WORDS + 1)
+        own = UserCache.of(cache.padded(outcome.client, order, WORDS + 1), VOCABULARY)
+        (words,) = rank(start, start.batches(test, 3), own, [Mix(0.1, 0.2)])
+        found, expected = outcome.test.personalised[0], counts_of(words, np).host()
+        assert whole(found) == whole(expected) and nats(found) == pytest.approx(nats(expected), rel=1e-5)
+        assert (outcome.tokens_seen, outcome.training_loss, outcome.diverged) == ((0,), (0.0,), (False,))

@@ -10,9 +10,9 @@ from tacit.errors import InputError
 from tacit.evaluation.deltas import Deltas
 from tacit.evaluation.gate import GateRule, deployed_change, policy_change
 from tacit.evaluation.histograms import Buckets, mean_from, share_from
-from tacit.evaluation.queries import BASELINE, Answers, Queries
+from tacit.evaluation.queries import Answers, Queries
 from tacit.evaluation.release import exactly
-from tacit.keyboard.metrics import TOP1
+from tacit.keyboard.metrics import ALL_TOKENS, TOP1
 
 STRATEGIES = ("B=5, L=0.1", "B=5, L=1")
 
@@ -53,7 +53,7 @@ def test_answers_say_what_the_arrays_say(deltas: Deltas) -> None:
             mine = asked.slice_of("tokens", deltas) == number
             assert by.slice(number).reporting == mine.sum()
             assert share_from(by.slice(number), 0.0).value == np.mean(change[mine, column] >= 0)
-    assert answers.baseline.reporting == 80 and designed[BASELINE].reporting == 40
+    assert answers.baseline.reporting == 80 and designed["baseline top1_accuracy"].reporting == 40
     for policy in policies:
         found = share_from(answers.policy(policy.name), 0.0).value
         assert found == np.mean(policy_change(policy, halves[1]) >= 0)
@@ -81,6 +81,31 @@ def test_exact_and_counted_changes_point_the_same_way() -> None:
     assert mean_from(sound).value == pytest.approx(exact[:50].mean(), abs=0.025) and exact[:50].mean() > 0.1
 
 
+def test_the_first_metric_sets_the_baseline_and_the_slices() -> None:
+    """All tokens alone may be asked without a gate, at the price of one metric; with one, policies still go by TOP1."""
+    reports = made_users(40, (0.03, -0.02))
+    for at, report in enumerate(reports):
+        before = report.test.baseline
+        sums = {**before.sums, ALL_TOKENS: int(before.sums[TOP1]) // 2 + at}
+        reports[at] = replace(report, test=replace(report.test, baseline=before._replace(ends=50, sums=sums)))
+    deltas = Deltas.of(reports)
+    alone = asking(metrics=(ALL_TOKENS,), slices=("baseline",), levels=(1.0,))
+    questions = {each.name: each for each in alone.about_strategies(deltas, 0)}
+    assert [*questions] == [*alone.of_step(None)] and len(questions) == alone.sizes[0] == 1 + 2
+    counted = Answers(queries=alone, steps=(exactly([*questions.values()]),), policies=())
+    baseline = deltas.baseline[ALL_TOKENS]
+    assert share_from(counted.baseline, 0.1).value == np.mean(baseline >= 0.1)
+    for number in range(len(alone.baseline)):
+        part = counted.change(ALL_TOKENS, STRATEGIES[0], "baseline").slice(number)
+        assert part.reporting == np.sum(alone.baseline.of(baseline) == number)
+    assert not np.array_equal(alone.baseline.of(baseline), alone.baseline.of(deltas.baseline[TOP1]))
+    gated = asking(metrics=(ALL_TOKENS, TOP1))
+    designed = exactly([*gated.about_strategies(deltas, 0), *gated.about_rules(deltas, 0)])
+    by_top1 = asking()
+    slow = exactly([*by_top1.about_strategies(deltas, 0), *by_top1.about_rules(deltas, 0)])
+    assert gated.policies(designed, 2.0) == by_top1.policies(slow, 2.0)
+
+
 def test_joint_slices_are_both_at_once(deltas: Deltas) -> None:
     asked = asking(slices=("tokens", "joint"))
     joint = exactly(asked.about_strategies(deltas, 0))["change of top1_accuracy by joint, B=5, L=1"]
@@ -105,7 +130,9 @@ def test_without_a_slice_there_is_one_histogram_of_everybody(deltas: Deltas) -> 
     [
         ({"metrics": (TOP1, "perplexity")}, "metric 'perplexity' is unknown"),
         ({"slices": ("country",)}, "slice 'country' is unknown"),
-        ({"metrics": ("top3_accuracy",)}, "top1_accuracy is what policies"),
+        ({"metrics": (ALL_TOKENS,)}, "top1_accuracy is what policies"),
+        ({"metrics": ("cross_entropy", TOP1)}, "the first metric is the one whose baseline is asked, a share"),
+        ({"metrics": ()}, "begin with top1_accuracy or all_token_accuracy"),
         ({"slices": ("baseline",)}, "goes by train tokens"),
         ({"strategies": ("B=5, L=0.1", "B=5, L=0.1")}, "two strategies have one name"),
         ({"baseline": Buckets((0.1, 15.0))}, "the cut 15 of baseline parts nobody"),

@@ -15,6 +15,7 @@ from tacit.data import Cache
 from tacit.errors import InputError
 from tacit.evaluation.accuracy import HeldOut
 from tacit.evaluation.trigram import UNRELIABLE, BackedOffTrigram, discounts
+from tacit.keyboard.metrics import ALL_TOKENS
 from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD, SPECIALS
 
 V = 9  # four specials and five words, so that ties and unseen contexts abound
@@ -124,6 +125,10 @@ def test_counts_with_the_exclusions_of_the_metrics(clients: list[list[Sentence]]
         assert counts.ends == sum(w == EOS for s in client for w in s[:length])
         assert math.isclose(counts.sums["cross_entropy"], nats, rel_tol=1e-9, abs_tol=1e-12)
         assert counts.sums["top1_accuracy"] <= counts.sums["top3_accuracy"] <= counts.predicted
+        tokens = [([BOS, *s[:t]][-2:], w) for s in client for t, w in enumerate(s[:length]) if t]
+        lead = [slow.p(w, *c) - max(slow.p(x, *c) for x in range(EOS, V) if x != w) for c, w in tokens]
+        surely, at_most = (sum(each > least for each in lead) for least in (1e-12, -1e-12))
+        assert surely <= counts.sums[ALL_TOKENS] <= at_most
     assert found.total.predicted == sum(c.predicted for c in found.clients)
 
 
@@ -133,7 +138,7 @@ def test_hits_are_the_words_it_suggests() -> None:
     assert model.suggestions(*of(4, 5))[0].tolist() == [6, 7, 8]
     held_out = HeldOut(sentences=np.array([[[BOS, 4, 5, 7, EOS], [BOS, OOV, 3, 3, EOS]]], np.int32))
     total = model.evaluate(held_out).total
-    assert whole(total) == (6, 3, 2, 3, 2, 3)  # 4 and 5 are certain, 7 comes second
+    assert whole(total) == (6, 3, 2, 3, 2, 3, 4)  # 4 and 5 are certain, 7 comes second; both ends come first
 
 
 def test_after_an_unseen_pair_the_shorter_context_decides() -> None:

@@ -245,6 +245,31 @@ def test_without_a_price_nothing_is_released(world: tuple[Path, Path], tmp_path:
     assert found.run.steps_done == 0 and found.released is None and found.account.realised is None
 
 
+def test_all_tokens_are_released_and_told_beside_words(world: tuple[Path, Path], tmp_path: Path) -> None:
+    """One metric is released, at the price of one; the exact tables have both; a cache is a strategy like any other."""
+    how = (FineTuning(learning_rate=1.0), FineTuning(epochs=0, bigram=0.3))
+    settings = replace(PLAIN, strategies=how, metrics=("all_token_accuracy",))
+    found = run(world, tmp_path / "r", settings, release=ReleasePrice(epsilon=50.0))
+    assert found.record["promise"]["histograms"] == [1 + 2 * 2]
+    assert found.released is not None and [*found.released["strategies"]["bigram cache 0.3"]] == ["all_token_accuracy"]
+    exact = found.exact["strategies"]["bigram cache 0.3"]
+    assert exact["top1_accuracy"]["mean"].low > 0.05, "they repeat themselves"
+    told = found.released["strategies"]["bigram cache 0.3"]["all_token_accuracy"]["mean"]
+    assert told.low < exact["all_token_accuracy"]["mean"].value < told.high
+    assert [*found.exact["baseline"]] == ["top1_accuracy", "all_token_accuracy"]
+    page = (tmp_path / "r" / "simulation" / "report.md").read_text()
+    assert "Mean change of all-token accuracy by tokens" in page and "Mean change of top-1 accuracy by tokens" in page
+
+
+def test_clients_that_were_counted_by_fewer_metrics_are_refused(world: tuple[Path, Path], tmp_path: Path) -> None:
+    out = tmp_path / "r"
+    run(world, out, replace(PLAIN, clients=12, strategies=GRID[:1]))
+    lines = (out / OUTCOMES).read_text()
+    (out / OUTCOMES).write_text(lines.replace('"all_token_accuracy"', '"another_accuracy"'))
+    with pytest.raises(RunError, match="counted without all_token_accuracy, by an earlier version"):
+        tacit.report(out)
+
+
 def test_devices_may_randomise_their_own_reports(world: tuple[Path, Path], tmp_path: Path) -> None:
     found = run(world, tmp_path / "r", replace(PLAIN, slices=()), release=ReleasePrice(local_epsilon=6.0))
     promise = found.record["promise"]
@@ -372,6 +397,11 @@ def test_kill_nine_at_any_instant_changes_nothing(world: tuple[Path, Path], tmp_
         (("--harm-weight", "-1"), "must be 0 or more"),
         (("--layers", "most"), "one of all, output, biases, recurrent, embeddings"),
         (("--batch-size", "5,5"), "names a strategy twice"),
+        (("--epochs", "0"), "epochs=0 must be at least 1"),
+        (("--epochs", "1,x"), "'x' is no whole number"),
+        (("--bigram", "0.1,1.5"), "together less than 1"),
+        (("--metrics", "cross_entropy,top1_accuracy"), "begin with top1_accuracy or all_token_accuracy"),
+        (("--metrics", "all_token_accuracy", "--gate", "auto"), "leave the gate out"),
     ],
 )
 def test_bad_input_is_one_line(

@@ -131,10 +131,10 @@ def backward(model: Model, total: Model, words: list[Word], targets: Sentences, 
         dc_next, dp_next = dc * (1.0 - word.i), dxp[width:]
 
 
-def counts(model: Model, sentences: Sentences, *, ends: bool) -> tuple[int, int, int, int, int, int, float]:
+def counts(model: Model, sentences: Sentences, *, ends: bool) -> tuple[int, int, int, int, int, int, int, float]:
     """`tacit.keyboard.metrics.Counts` by sorting all suggestions of each word: (words, oov, ends, predicted,
     ...)."""
-    words = oov = ended = predicted = top1 = top3 = 0
+    words = oov = ended = predicted = top1 = top3 = first = 0
     nats = 0.0
     for ids in sentences:
         for word, target in zip(forward(model, ids[:-1]), ids[1:], strict=True):
@@ -146,12 +146,13 @@ def counts(model: Model, sentences: Sentences, *, ends: bool) -> tuple[int, int,
                 words += 1
             if target == 3:
                 oov += 1
+            scores = out_of(model) @ word.p + model.output_bias
+            first += target == next(int(id) for id in np.argsort(-scores, kind="stable") if id >= 2)
             if target == 3 or (target == 2 and not ends):
                 continue
-            scores = out_of(model) @ word.p + model.output_bias
             suggestions = [int(id) for id in np.argsort(-scores, kind="stable") if id >= 4 or (id == 2 and ends)]
             predicted += 1
             top1 += target in suggestions[:1]
             top3 += target in suggestions[:3]
             nats -= np.log(softmax(scores)[target])
-    return words, oov, ended, predicted, top1, top3, float(nats)
+    return words, oov, ended, predicted, top1, top3, first, float(nats)

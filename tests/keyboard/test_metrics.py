@@ -15,7 +15,7 @@ from tests.keyboard.test_cifg import BATCH, SMALL, Sentences, batches, filled, l
 
 from tacit.keyboard.cifg import CifgParameters
 from tacit.keyboard.language_model import count
-from tacit.keyboard.metrics import METRICS, Counts, Metric
+from tacit.keyboard.metrics import ALL_TOKENS, METRICS, Counts, Metric
 from tacit.keyboard.vocabulary import BOS, EOS, OOV
 
 counting = {
@@ -57,7 +57,7 @@ def test_what_never_counts() -> None:
     counts = counting[False, False](lively(SMALL[False]), sentences).host()
     assert counts == counted(words=2, oov=2, ends=2)
     assert counts.value("oov_rate") == 1.0
-    assert math.isnan(counts.value("top1_accuracy"))
+    assert math.isnan(counts.value("top1_accuracy")) and counts.value(ALL_TOKENS) == 0.0
     assert counting[False, True](lively(SMALL[False]), sentences).predicted == 2
     assert counting[False, False](lively(SMALL[False]), filled()).host() == counted()
 
@@ -67,13 +67,23 @@ def test_special_tokens_are_never_suggested() -> None:
     specials_first = with_bias(lively(SMALL[False]), [9, 9, 9, 9, 1, 2, 3, 0, 0, 0, 0])
     sentence = filled([BOS, 6, 5, 4, 7, EOS])
     words = counting[False, False](specials_first, sentence).host()
-    assert whole(words)[3:] == (4, 1, 3)
+    assert whole(words)[3:] == (4, 1, 3, 1), "of all tokens the end is first, and right once"
     ends = counting[False, True](specials_first, sentence).host()
-    assert whole(ends)[3:] == (5, 1, 3)  # EOS first, then 6 and 5
+    assert whole(ends)[3:] == (5, 1, 3, 1)  # EOS first, then 6 and 5
     # From the full softmax: what the special tokens took is lost.
     normalizer = math.log(sum(math.exp(score) for score in [9, 9, 9, 9, 1, 2, 3, 0, 0, 0, 0]))
     assert nats(words) == pytest.approx(4 * normalizer - 6, rel=1e-5)
     assert words.value("cross_entropy") == pytest.approx(nats(words) / 4)
+
+
+def test_all_tokens_are_words_unknown_ones_and_ends() -> None:
+    """As paper 5 counts; padding is never right, however likely."""
+    end_first = with_bias(lively(SMALL[False]), [9, 9, 5, 4, 1, 2, 3, 0, 0, 0, 0])
+    counts = counting[False, False](end_first, filled([BOS, 6, OOV, EOS], [BOS, EOS], [BOS, 5, 4, 7])).host()
+    assert (counts.words, counts.ends, counts.sums[ALL_TOKENS]) == (5, 2, 2)
+    assert counts.value(ALL_TOKENS) == 2 / 7
+    unknown_first = with_bias(lively(SMALL[False]), [9, 9, 4, 4.5, 1, 2, 3, 0, 0, 0, 0])
+    assert counting[False, False](unknown_first, filled([BOS, 6, OOV, EOS])).host().sums[ALL_TOKENS] == 1
 
 
 def test_counts_add_up() -> None:

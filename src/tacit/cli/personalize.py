@@ -1,7 +1,6 @@
 """`tacit personalize`: would a model of one's own help each user, which users, and when should a device use it."""
 
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,31 +24,34 @@ GATE_SHARE = 0.125  # of the text before test: of time:0.8 it leaves 70% to trai
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """What fine-tuning is tried: every batch size with every learning rate."""
+    """What is tried: every batch size with every learning rate and every end; and caches."""
 
     batch_size: Annotated[str, typer.Option(help="Sentences a step, several with commas.")] = "5,10,20"
     learning_rate: Annotated[str, typer.Option(help="Learning rates, several with commas.")] = "0.01,0.1,1.0"
-    max_tokens: Annotated[int, typer.Option(help="Fine-tuning stops at so many words and ends.")] = 5000
-    epochs: Annotated[int, typer.Option(help="Or after so many passes over the text, whichever is first.")] = 1
+    max_tokens: Annotated[str, typer.Option(help="It stops at so many words and ends, several with commas.")] = "5000"
+    epochs: Annotated[str, typer.Option(help="Or after so many passes over the text, several with commas.")] = "1"
     layers: Annotated[str, typer.Option(help="What is fine-tuned: all, output, biases, recurrent or embeddings.")] = (
         "all"
     )
     proximal: Annotated[float, typer.Option(help="Weight of the pull to the global model; 0 is none.")] = 0.0
+    unigram: Annotated[str, typer.Option(help="Weights of a cache of the user's words, with commas; no SGD.")] = ""
+    bigram: Annotated[str, typer.Option(help="The same of a cache of the user's pairs of words.")] = ""
+    cache_with_sgd: Annotated[bool, typer.Option(help="Every fine-tuning with every cache, too.")] = False
 
     def strategies(self) -> "tuple[FineTuning, ...]":
         """The grid. Raises: InputError for what is no number or unknown."""
-        from tacit.evaluation.personalization import FineTuning
+        from tacit.evaluation.fine_tuning import grid
 
-        return tuple(
-            FineTuning(
-                batch_size=values.whole_number(size, "batch-size"),
-                learning_rate=values.number(rate, "learning-rate"),
-                max_tokens=self.max_tokens,
-                epochs=self.epochs,
-                layers=self.layers,
-                proximal=self.proximal,
-            )
-            for size, rate in product(values.parts(self.batch_size), values.parts(self.learning_rate))
+        return grid(
+            [values.whole_number(each, "batch-size") for each in values.parts(self.batch_size)],
+            values.numbers(self.learning_rate, "learning-rate", "0.1,1.0"),
+            epochs=[values.whole_number(each, "epochs") for each in values.parts(self.epochs)],
+            max_tokens=[values.whole_number(each, "max-tokens") for each in values.parts(self.max_tokens)],
+            unigram=values.numbers(self.unigram, "unigram", "0.05,0.1"),
+            bigram=values.numbers(self.bigram, "bigram", "0.05,0.1"),
+            cache_with_sgd=self.cache_with_sgd,
+            layers=self.layers,
+            proximal=self.proximal,
         )
 
 
@@ -105,7 +107,12 @@ class Counted:
     token_buckets: Annotated[str, typer.Option(help="Cuts between buckets of train tokens.")] = "1000,2000,4000"
     baseline_buckets: Annotated[str, typer.Option(help="Cuts between buckets of accuracy before.")] = "0.1,0.15,0.2"
     delta_buckets: Annotated[str, typer.Option(help="Cuts of changes of accuracy, FROM:TO:STEP.")] = "-0.1:0.2:0.01"
-    metrics: Annotated[str, typer.Option(help="Whose changes: top1_accuracy, top3_accuracy, cross_entropy.")] = TOP1
+    metrics: Annotated[
+        str,
+        typer.Option(
+            help="Whose changes: top1_accuracy, all_token_accuracy, top3_accuracy, cross_entropy; the first slices."
+        ),
+    ] = TOP1
 
     def settings(self) -> dict[str, Any]:
         """Raises: InputError where cuts make no buckets."""

@@ -158,7 +158,7 @@ def _check_effort(settings: PersonalizationSettings) -> None:
             MOST_HISTOGRAMS,
         ),
         ("cells of a histogram", slices * max(map(len, settings.changes.values()), default=1), MOST_CELLS),
-        ("words to train on", sum(each.max_tokens for each in settings.strategies), MOST_TRAINED),
+        ("words to train on", sum(each.most_tokens for each in settings.strategies), MOST_TRAINED),
     )
     for what, count, most in asked:
         if count > most:

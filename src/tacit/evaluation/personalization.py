@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.errors import InputError
-from tacit.evaluation.fine_tuning import FineTuning, fine_tune
+from tacit.evaluation.fine_tuning import FineTuning, fine_tune, steps_of
 from tacit.evaluation.splits import TemporalSplit, Unsplit
 from tacit.keyboard.language_model import LanguageModel, Parameters
 from tacit.keyboard.metrics import KNOWN, METRICS, Counts, Words, counts_of
 from tacit.keyboard.on_device import HeldModel, Step, held
+from tacit.keyboard.ranking import rank
+from tacit.keyboard.user_cache import ALONE, UserCache
 from tacit.keyboard.vocabulary import PAD
 
 __all__ = [
@@ -38,6 +40,7 @@ __all__ = [
 WORDS = 64  # predicted words of a sentence; what follows in a longer one is neither trained nor tested on
 TOGETHER = 32  # sentences that are tested together; changes nothing else
 
+Ids = NDArray[np.int32]
 Report = Callable[["ClientOutcome | SkippedClient"], None]
 
 
@@ -227,24 +230,17 @@ def personalize_client(
         for rows in (parts.test, parts.gate)
         if len(rows)
     ]
-    baselines = [start.rank(text) for text in tests]
-    if not all((ranked.kind == KNOWN).any() for ranked in baselines):
-        return SkippedClient(client=client, reason=NOTHING_KNOWN)
     order = np.random.default_rng(client).permutation(parts.train)
     sentences = cache.padded(client, order, words + 1)
-    batches = {size: start.batches(sentences, size) for size in {how.batch_size for how, _ in grid}}
-    memory = start.memory([batch for of_size in batches.values() for batch in of_size])
-
-    tuned: list[_Tuned] = []
-    for how, step in grid:
-        made = fine_tune(start, batches[how.batch_size], how, step, memory)
-        ranked = [] if made.diverged else [made.model.rank(text) for text in tests]
-        sound = bool(ranked) and all(bool(np.isfinite(each.nats).all()) for each in ranked)
-        tuned.append(_Tuned(made.tokens, made.loss, not sound, tuple(ranked) if sound else (None,) * len(tests)))
+    own = UserCache.of(sentences, start.vocabulary)
+    baselines = [rank(start, text, own, [ALONE])[0] for text in tests]
+    if not all((ranked.kind == KNOWN).any() for ranked in baselines):
+        return SkippedClient(client=client, reason=NOTHING_KNOWN)
+    tuned = _tuned(start, sentences, grid, tests, own)
     comparisons = [_compare(baseline, [each.ranked[at] for each in tuned]) for at, baseline in enumerate(baselines)]
     return ClientOutcome(
         client=client,
-        train_tokens=sum(batch.tokens for batch in batches[grid[0][0].batch_size]),
+        train_tokens=int((sentences[:, 1:] != PAD).sum()),
         test=comparisons[0],
         gate=comparisons[1] if len(comparisons) > 1 else None,
         tokens_seen=tuple(each.tokens for each in tuned),
@@ -263,10 +259,36 @@ class _Tuned(NamedTuple):
     ranked: tuple[Words | None, ...]  # by text; None for a model that is never deployed
 
 
+def _tuned(
+    start: HeldModel, sentences: Ids, grid: Sequence[tuple[FineTuning, Step]], tests: Sequence[Any], own: UserCache
+) -> list[_Tuned]:
+    """Each strategy's model on the texts, in the grid's order.
+
+    Strategies that differ only in when they stop and in their caches are one training, looked at where each stops.
+    """
+    batches = {size: start.batches(sentences, size) for size in {how.batch_size for how, _ in grid}}
+    memory = start.memory([batch for of_size in batches.values() for batch in of_size])
+    together: dict[tuple[int, Step], dict[int, list[int]]] = {}  # places in the grid, by training, then by its steps
+    for at, (how, step) in enumerate(grid):
+        stop = steps_of(how, batches[how.batch_size])
+        together.setdefault((how.batch_size, step), {}).setdefault(stop, []).append(at)
+    found: dict[int, _Tuned] = {}
+    for (size, step), by_stop in together.items():
+        stops = sorted(by_stop)
+        for stop, made in zip(stops, fine_tune(start, batches[size], stops, step, memory), strict=True):
+            mixes = [grid[at][0].mix for at in by_stop[stop]]
+            ranked = [] if made.diverged else [rank(made.model, text, own, mixes) for text in tests]
+            for number, at in enumerate(by_stop[stop]):
+                words = [text[number] for text in ranked]
+                sound = bool(words) and all(bool(np.isfinite(each.nats).all()) for each in words)
+                found[at] = _Tuned(made.tokens, made.loss, not sound, tuple(words) if sound else (None,) * len(tests))
+    return [found[at] for at in range(len(grid))]
+
+
 NOTHING_KNOWN = "no word of a part it is tested on is in the vocabulary"
 
 
-def _longest_first(sentences: NDArray[np.int32]) -> NDArray[np.int32]:
+def _longest_first(sentences: Ids) -> Ids:
     """For testing, where the order is free: sentences of about one length together."""
     lengths = (sentences != PAD).sum(axis=1)
     return sentences[np.argsort(-lengths, kind="stable")]

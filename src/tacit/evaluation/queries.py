@@ -1,8 +1,10 @@
 """What is asked of devices about personalization, as histograms, and the answers, exact or released.
 
 Each strategy's change of each metric is asked once per slice ("tokens", "baseline", "joint": both at once), because the
-sum over slices is the plain histogram and needs no further question. Design clients are also asked what each strategy
-behind each gate would give them; fresh clients, what the chosen policies give them.
+sum over slices is the plain histogram and needs no further question. The first metric is the one whose baseline is
+asked; every further one is as many histograms again, and their noise is paid by all. Design clients are also asked what
+each strategy behind each gate would give them; fresh clients, what the chosen policies give them. Of gates and policies
+the change is always that of TOP1: words that a keyboard shows are what its user gains and loses.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,12 +19,11 @@ from tacit.evaluation.deltas import Deltas
 from tacit.evaluation.gate import LEVELS, OPEN, GateRule, Policy, deployed_change, design, policy_change
 from tacit.evaluation.histograms import Buckets, Cells, Histogram, merged
 from tacit.evaluation.release import HistogramQuery
-from tacit.keyboard.metrics import METRICS, TOP1, changing
+from tacit.keyboard.metrics import ALL_TOKENS, METRICS, TOP1, changing
 
 SLICES = ("tokens", "baseline", "joint")
 EVERYBODY = "everybody"  # the only slice where none is asked for
 POLICIES = ("one strategy", "one strategy, gate", "strategy by tokens", "strategy by tokens, gate")  # `gate.design`'s
-BASELINE = f"baseline {TOP1}"
 ACCURACY = Buckets.steps(0, 60, 100)
 MOST_TOKENS = 10**9  # more than anybody types
 TOKENS, BASELINES = Buckets((1000.0, 2000.0, 4000.0)), Buckets((0.1, 0.15, 0.2))
@@ -57,10 +58,19 @@ class Queries:
                 raise InputError(f"the cut {beyond[0]:g} of {name} parts nobody; give cuts above 0 and below {most:,}.")
         if len(set(self.strategies)) < len(self.strategies):
             raise InputError("two strategies have one name, under which only one could be counted; name each once.")
-        if TOP1 not in self.metrics:
-            raise InputError(f"{TOP1} is what policies are chosen by; ask about it, and about others besides.")
+        if not self.metrics or METRICS[self.metrics[0]].unit != "share":
+            raise InputError(
+                f"the first metric is the one whose baseline is asked, a share; begin with {TOP1} or {ALL_TOKENS}."
+            )
+        if self.gated and TOP1 not in self.metrics:
+            raise InputError(f"{TOP1} is what policies are chosen by; ask about it, or leave the gate out.")
         if self.gated and "tokens" not in self.slices:
             raise InputError("a gate's policy goes by train tokens; slice by tokens as well, or leave the gate out.")
+
+    @property
+    def metric(self) -> str:
+        """The one whose baseline is asked, and by whose baseline clients are sliced."""
+        return self.metrics[0]
 
     @property
     def gated(self) -> bool:
@@ -75,7 +85,7 @@ class Queries:
 
     def slice_of(self, which: str, deltas: Deltas) -> NDArray[np.int64]:
         """In which slice of a kind each client is (n,)."""
-        tokens, baseline = self.tokens.of(deltas.tokens), self.baseline.of(deltas.baseline[TOP1])
+        tokens, baseline = self.tokens.of(deltas.tokens), self.baseline.of(deltas.baseline[self.metric])
         return {"tokens": tokens, "baseline": baseline, "joint": tokens * len(self.baseline) + baseline}[which]
 
     def cells(self, name: str) -> Cells:
@@ -86,7 +96,10 @@ class Queries:
         """The histograms that a group is asked for, in their order: the one that designs (None), or the one that judges
         these policies.
         """
-        names = [BASELINE, *(_change_name(*each) for each in product(self.metrics, self.strategies, self._kinds))]
+        names = [
+            _baseline_name(self.metric),
+            *(_change_name(*each) for each in product(self.metrics, self.strategies, self._kinds)),
+        ]
         if policies is None:
             names += [
                 _rule_name(strategy, level) for level in self.levels if level < OPEN for strategy in self.strategies
@@ -105,7 +118,7 @@ class Queries:
 
     def about_strategies(self, deltas: Deltas, silent: int) -> list[HistogramQuery]:
         """The global model's accuracy, and each strategy's change of each metric by each slice."""
-        asked = [self._query(BASELINE, np.zeros(len(deltas)), deltas.baseline[TOP1], silent)]
+        asked = [self._query(_baseline_name(self.metric), np.zeros(len(deltas)), deltas.baseline[self.metric], silent)]
         for metric in self.metrics:
             for column, strategy in enumerate(self.strategies):
                 for which in self._kinds:
@@ -150,7 +163,7 @@ class Queries:
         joint = Buckets(tuple(float(number) for number in range(1, len(self.tokens) * len(self.baseline))))
         by = {"tokens": self.tokens, "baseline": self.baseline, "joint": joint, EVERYBODY: Buckets()}
         change = self.changes[TOP1]
-        found = {BASELINE: Cells(slices=Buckets(), bins=ACCURACY)}
+        found = {_baseline_name(self.metric): Cells(slices=Buckets(), bins=ACCURACY)}
         for strategy in self.strategies:
             for metric in self.metrics:
                 for which in self._kinds:
@@ -170,7 +183,7 @@ class Queries:
     def _sliced_by(self, which: str, deltas: Deltas) -> Reals:
         if which == "joint":
             return self.slice_of(which, deltas).astype(np.float64)
-        by = {"tokens": deltas.tokens, "baseline": deltas.baseline[TOP1], EVERYBODY: np.zeros(len(deltas))}
+        by = {"tokens": deltas.tokens, "baseline": deltas.baseline[self.metric], EVERYBODY: np.zeros(len(deltas))}
         return by[which].astype(np.float64)
 
 
@@ -184,8 +197,8 @@ class Answers:
 
     @property
     def baseline(self) -> Histogram:
-        """The global model's top-1 accuracy over everybody."""
-        return self._everybody(BASELINE)
+        """The global model's accuracy over everybody, by the first metric."""
+        return self._everybody(_baseline_name(self.queries.metric))
 
     def change(self, metric: str, strategy: str, which: str) -> Histogram:
         """A strategy's change of a metric over everybody, by the slices of a kind."""
@@ -205,6 +218,10 @@ class Answers:
         for other in rest:
             first = first + other
         return first
+
+
+def _baseline_name(metric: str) -> str:
+    return f"baseline {metric}"
 
 
 def _change_name(metric: str, strategy: str, which: str) -> str:

@@ -4,11 +4,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
-from itertools import product
 from typing import Any, Self
 
 from tacit.errors import InputError
-from tacit.evaluation.fine_tuning import FineTuning
+from tacit.evaluation.fine_tuning import FineTuning, grid
 from tacit.evaluation.gate import OPEN
 from tacit.evaluation.histograms import Buckets
 from tacit.evaluation.queries import BASELINES, TOKENS, Queries, changes
@@ -20,7 +19,7 @@ from tacit.records import from_plain, to_plain
 from tacit.secure_aggregation.counts import SimulatedProtocol, check_protocol
 
 # Paper 5, Table 1.
-GRID = tuple(FineTuning(batch_size=size, learning_rate=rate) for size, rate in product((5, 10, 20), (0.01, 0.1, 1.0)))
+GRID = grid((5, 10, 20), (0.01, 0.1, 1.0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,11 +42,11 @@ class PersonalizationSettings:
 
     split_name: str = "test"
     clients: int = 0  # asked at most, in a public random order; 0: all of the split
-    strategies: tuple[FineTuning, ...] = GRID  # one or more, with the same stopping rule
+    strategies: tuple[FineTuning, ...] = GRID  # one or more
     split: TemporalSplit = field(default_factory=TemporalSplit)
     levels: tuple[float, ...] = (OPEN,)  # of the gates that are compared; (1.0,): no gate, and nobody is left to judge
     harm_weight: float = 2.0  # how much a loss counts against an equal gain when policies are chosen
-    metrics: tuple[str, ...] = (TOP1,)
+    metrics: tuple[str, ...] = (TOP1,)  # whose changes are asked; the first also sets slices and figures
     slices: tuple[str, ...] = ("tokens", "baseline")
     tokens: Buckets = TOKENS
     baseline: Buckets = BASELINES

@@ -26,7 +26,7 @@ from tacit.errors import InputError
 from tacit.evaluation.accuracy import Evaluation, HeldOut
 from tacit.keyboard.language_model import kinds_of
 from tacit.keyboard.metrics import END, KNOWN, METRICS, SHOWN, UNKNOWN, Counts, Words
-from tacit.keyboard.vocabulary import BOS, PAD, SPECIALS
+from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD, SPECIALS
 
 Ids = NDArray[np.int64]
 Reals = NDArray[np.float64]
@@ -135,19 +135,28 @@ class BackedOffTrigram:
         u = np.pad(padded[:, :-2], ((0, 0), (1, 0)), constant_values=BOS).reshape(-1)
         client = np.repeat(np.arange(clients), len(targets) // max(clients, 1))
         kind = kinds_of(targets, np)
-        typed, known = (kind == KNOWN) | (kind == UNKNOWN), np.flatnonzero(kind == KNOWN)
-        u, v, wanted = u[known], v[known], targets[known]
-        hits = self.suggestions(u, v) == wanted[:, None]
-        words = Words(rank=np.full(len(targets), self.vocabulary), nats=np.zeros(len(targets)), kind=kind)
-        words.rank[known] = np.where(hits.any(axis=1), hits.argmax(axis=1), self.vocabulary)
-        words.nats[known] = -np.log(self.probability(u, v, wanted))
+        typed, known = (kind == KNOWN) | (kind == UNKNOWN), kind == KNOWN
+        over = {"predicted": known, "words": typed, "tokens": typed | (kind == END)}
+        there = np.flatnonzero(over["tokens"])
+        u, v, wanted = u[there], v[there], targets[there]
+        shown = self.suggestions(u, v)
+        hits = shown == wanted[:, None]
+        words = Words(
+            rank=np.full(len(targets), self.vocabulary),
+            nats=np.zeros(len(targets)),
+            kind=kind,
+            first=np.zeros(len(targets), np.bool_),
+        )
+        words.rank[there] = np.where(hits.any(axis=1), hits.argmax(axis=1), self.vocabulary)
+        words.nats[there] = -np.log(self.probability(u, v, wanted))
+        words.first[there] = self._likeliest(u, v, shown[:, 0]) == wanted
 
         def of_each(whose: Ids, weights: Any = None) -> list[float]:
             return np.bincount(whose, weights, minlength=clients).tolist()  # type: ignore[no-any-return]
 
         sums = {}
         for name, metric in METRICS.items():
-            there, added = known if metric.over == "predicted" else np.flatnonzero(typed), metric.of(words)
+            there, added = np.flatnonzero(over[metric.over]), metric.of(words)
             whole = added.dtype == bool
             sums[name] = of_each(client[there[added[there]]]) if whole else of_each(client[there], added[there])
         columns = (of_each(client[typed]), of_each(client[kind == END]), of_each(client[known]))
@@ -156,6 +165,13 @@ class BackedOffTrigram:
             for at, row in enumerate(zip(*columns, strict=True))
         )
         return Evaluation(total=sum(each, Counts()), clients=each)
+
+    def _likeliest(self, u: Ids, v: Ids, best: Ids) -> Ids:
+        """The likeliest token after each context, (n,): the best word, an unknown one or the end; of equals the smaller
+        id. best: -1 where there is no word.
+        """
+        tokens = np.stack([np.full_like(best, EOS), np.full_like(best, OOV), np.maximum(best, OOV)])
+        return tokens[self.probability(u, v, tokens).argmax(axis=0), np.arange(len(best))]
 
     def _after_one(self, v: Ids, w: Ids) -> Reals:
         share = self.bigrams.share(v * self.vocabulary + w)

@@ -14,9 +14,10 @@ from tacit.evaluation.histograms import Histogram, mean_from, quantile_from, sha
 from tacit.evaluation.intervals import UNKNOWN, complement, mean_of, quantile_of, worst_share_of
 from tacit.evaluation.queries import Answers
 from tacit.evaluation.settings import PersonalizationSettings
-from tacit.keyboard.metrics import TOP1, changing
+from tacit.keyboard.metrics import ALL_TOKENS, TOP1, changing
 from tacit.reports.personalization import GAIN
 
+ACCURACIES = (TOP1, ALL_TOKENS)  # that exact tables have side by side
 EXACT = (
     "SIMULATION ONLY: exact numbers of simulated users; no server would have them, and nothing is promised for them."
 )
@@ -76,16 +77,20 @@ def _exact(found: FoundExactly, metric: str, column: int) -> Summary:
 
 
 def _baseline_exact(found: FoundExactly) -> dict[str, Any]:
-    accuracy = found.deltas.baseline[TOP1]
+    """By metric."""
     return {
-        "mean": mean_of(accuracy),
-        "quantiles": {q: quantile_of(accuracy, q) for q in QUANTILES},
-        "worst_decile": worst_share_of(accuracy),
+        metric: {
+            "mean": mean_of(accuracy),
+            "quantiles": {q: quantile_of(accuracy, q) for q in QUANTILES},
+            "worst_decile": worst_share_of(accuracy),
+        }
+        for metric in ACCURACIES
+        for accuracy in [found.deltas.baseline[metric]]
     }
 
 
 def _by_slice_exact(found: FoundExactly, settings: PersonalizationSettings) -> dict[str, Any]:
-    """Mean change of top-1 accuracy and how many users, in each slice; no mean of fewer than two."""
+    """Mean change of each accuracy and how many users, in each slice; no mean of fewer than two."""
     tables: dict[str, Any] = {}
     asked, deltas = settings.queries, found.deltas
     for which in asked.slices:
@@ -97,7 +102,10 @@ def _by_slice_exact(found: FoundExactly, settings: PersonalizationSettings) -> d
                 str(strategy): [
                     {
                         "users": int(each.sum()),
-                        "mean": mean_of(deltas.change[TOP1][each, column]) if each.sum() > 1 else UNKNOWN,
+                        **{
+                            metric: mean_of(deltas.change[metric][each, column]) if each.sum() > 1 else UNKNOWN
+                            for metric in ACCURACIES
+                        },
                     }
                     for each in members
                 ]
@@ -108,16 +116,17 @@ def _by_slice_exact(found: FoundExactly, settings: PersonalizationSettings) -> d
 
 
 def _by_slice(answers: Answers, settings: PersonalizationSettings, asked: int) -> dict[str, Any]:
-    """Mean change of top-1 accuracy and about how many of the asked users are in each slice."""
+    """Mean change by the first metric and about how many of the asked users are in each slice."""
     found: dict[str, Any] = {}
+    metric = answers.queries.metric
     for which in answers.queries.slices:
         labels = answers.queries.labels(which)
         rows = {}
         for strategy in settings.strategies:
-            histogram = answers.change(TOP1, str(strategy), which)
+            histogram = answers.change(metric, str(strategy), which)
             parts = [histogram.slice(number) for number in range(len(labels))]
             share = asked / histogram.asked  # of a local release each question was put to some of the devices
-            rows[str(strategy)] = [{"users": share * part.reporting, "mean": mean_from(part)} for part in parts]
+            rows[str(strategy)] = [{"users": share * part.reporting, metric: mean_from(part)} for part in parts]
         found[which] = {"slices": list(labels), "strategies": rows}
     return found
 

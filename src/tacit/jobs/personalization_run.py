@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.data import Cache
-from tacit.errors import InputError
+from tacit.errors import InputError, RunError
 from tacit.evaluation.collect import Collector, HistogramTask
 from tacit.evaluation.deltas import Deltas
 from tacit.evaluation.fairness import shared_vocabulary
@@ -32,6 +32,7 @@ from tacit.jobs.asked_whom import Devices, Simulated, asked_whom, check_answered
 from tacit.jobs.begin import begin, key_for, of_this_process
 from tacit.jobs.histograms import Lines, delta_of, model_asked, planned_cost, released_step, simulated, statement_file
 from tacit.jobs.personalization_record import Found, FoundExactly, exact_record, released_record
+from tacit.keyboard.metrics import METRICS
 from tacit.keyboard.model_folder import TrainedModel, load_model
 from tacit.progress import Advanced, Progress, StageBegan, StageEnded, compiling, silent
 from tacit.reports import personalization as report
@@ -290,7 +291,11 @@ def _answers(asked: Asked, answer: Callable[[HistogramTask], Mapping[str, Histog
 
 
 def _measured(reports: list[dict[str, Any]]) -> Deltas:
-    return Deltas.of([ClientOutcome.from_row(row) for row in reports if "skipped" not in row])
+    """Raises: RunError for clients that were counted by fewer metrics, as earlier versions of tacit had them."""
+    outcomes = [ClientOutcome.from_row(row) for row in reports if "skipped" not in row]
+    if missing := [name for name in METRICS if any(name not in each.test.baseline.sums for each in outcomes)]:
+        raise RunError(f"these clients were counted without {missing[0]}, by an earlier version; ask in a new folder.")
+    return Deltas.of(outcomes)
 
 
 def _report(asked: Asked, run: Run, found: Found) -> tuple[dict[str, Any], ReportFiles]:

@@ -1,15 +1,16 @@
 """The CIFG in the hands of one device, without padding and on one core; see `on_device`, whose `Padded` is its twin."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tacit.keyboard.cifg_parameters import CifgParameters
 from tacit.keyboard.cifg_ragged import Batch, Ids, Rates, Reals, Weights, batches_of
-from tacit.keyboard.cifg_ragged_loops import descend_batch, rank_batch
-from tacit.keyboard.metrics import Words
-from tacit.keyboard.on_device import Step, kinds
+from tacit.keyboard.cifg_ragged_loops import descend_batch, outputs_of
+from tacit.keyboard.on_device import Scored, Step
+
+AT_ONCE = 128  # words scored together; bounds memory
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,11 @@ class CifgOnDevice:
     def of(cls, parameters: CifgParameters) -> "CifgOnDevice":
         """A copy of a model's parameters."""
         return cls(Weights.of(parameters))
+
+    @property
+    def vocabulary(self) -> int:
+        """See HeldModel."""
+        return len(self.weights.table)
 
     @property
     def finite(self) -> bool:
@@ -54,19 +60,14 @@ class CifgOnDevice:
             memory,
         )
 
-    def rank(self, batches: Sequence[Batch]) -> Words:
-        """See HeldModel.
-
-        Of equal scores the smaller id comes first; "equal" is within rounding, since BLAS adds up in an order of its
-        own.
-        """
-        ranks, nats, targets = [np.zeros(0, np.int32)], [np.zeros(0, np.float32)], [np.zeros(0, np.int32)]
-        for batch in batches:
-            of_batch, surprises = rank_batch(self.weights, batch.ids, batch.targets, batch.active)
-            ranks.append(of_batch)
-            nats.append(surprises)
-            targets.append(batch.targets)
-        return Words(np.concatenate(ranks), np.concatenate(nats), kinds(np.concatenate(targets)))
+    def scores(self, batch: Batch) -> Iterator[Scored]:
+        """See HeldModel. BLAS adds up in an order of its own, so that equal scores are equal but for rounding."""
+        outputs = outputs_of(self.weights, batch.ids, batch.active)
+        for begin in range(0, len(outputs), AT_ONCE):
+            here = slice(begin, begin + AT_ONCE)
+            scores = outputs[here] @ self.weights.table.T
+            scores += self.weights.output_bias
+            yield Scored(scores, batch.ids[here], batch.targets[here])
 
 
 def rates_of(step: Step, *, tied: bool) -> Rates:

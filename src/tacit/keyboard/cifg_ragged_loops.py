@@ -15,12 +15,10 @@ import numpy as np
 
 from tacit.compiled import compiled_with
 from tacit.keyboard.cifg_ragged import Ids, Places, Rates, Reals, Trace, Weights
-from tacit.keyboard.vocabulary import SPECIALS
 
 BLOCK = 512  # words of the vocabulary at once: their embeddings, scores and gradient fit into 1 MB
 NARROW = 5  # rows that OpenBLAS multiplies without first copying the other matrix; more go in pieces
 WIDE = 40  # rows from which the copy is worth it
-AT_ONCE = 128  # words ranked together; bounds memory
 
 # Contraction alone: a product and a sum may become one instruction; nothing else may be reordered or assumed. NumPy's
 # rules for division: Python's would test each divisor, and no loop with a test is vectorised.
@@ -173,6 +171,12 @@ def forward(weights: Weights, ids: Ids, active: Places) -> Trace:
         multiply(hidden[begin : begin + count], weights.projection, outputs[begin : begin + count])
         before, begin = begin, begin + count
     return Trace(inputs, gates, cells, squashed, hidden, outputs)
+
+
+@compiled
+def outputs_of(weights: Weights, ids: Ids, active: Places) -> Reals:
+    """What the scores of a batch's next words are products of (N, E)."""
+    return forward(weights, ids, active).outputs
 
 
 @compiled
@@ -337,52 +341,3 @@ def descend(parameters: Reals, gradient: Reals, start: Reals, rate: np.float32, 
     else:
         for at in range(mine.size):
             mine[at] -= rate * (slope[at] + proximal * (mine[at] - origin[at]))
-
-
-# -- ranking ----------------------------------------------------------------------------------------------------------
-
-
-@compiled
-def rank_batch(weights: Weights, ids: Ids, targets: Ids, active: Places) -> tuple[Ids, Reals]:
-    """(how many suggestions come before each word, its nats), (N,) each; -1 and 0 for specials."""
-    ranks, nats = np.full(len(ids), -1, np.int32), np.zeros(len(ids), np.float32)
-    outputs = forward(weights, ids, active).outputs
-    known = np.flatnonzero(targets >= SPECIALS)
-    for at in range(0, len(known), AT_ONCE):
-        chosen = known[at : at + AT_ONCE]
-        ranks[chosen], nats[chosen] = rank_words(outputs[chosen], targets[chosen], weights)
-    return ranks, nats
-
-
-@compiled
-def rank_words(outputs: Reals, targets: Ids, weights: Weights) -> tuple[Ids, Reals]:
-    """(ranks, nats) of N words from their projected outputs (N, E), in one pass over the vocabulary."""
-    words, vocabulary = len(targets), weights.table.shape[0]
-    picked, ranks = np.empty(words, np.float32), np.zeros(words, np.int32)
-    for n in range(words):
-        picked[n] = np.dot(outputs[n], weights.table[targets[n]]) + weights.output_bias[targets[n]]
-    scores = np.empty((BLOCK, words), np.float32)
-    top, total = np.full(words, -np.inf, np.float32), np.zeros(words, np.float32)
-    tops, sums = np.empty(words, np.float32), np.empty(words, np.float32)
-    for begin in range(0, vocabulary, BLOCK):
-        end = min(begin + BLOCK, vocabulary)
-        here = scores[: end - begin]
-        score(outputs, weights.table[begin:end], weights.output_bias[begin:end], here, tops)
-        for v in range(max(begin, SPECIALS), end):
-            count_better(here[v - begin], picked, v, targets, ranks)
-        exponentiate(here, tops, sums)
-        for n in range(words):
-            highest = max(top[n], tops[n])
-            total[n] = total[n] * exp(top[n] - highest) + sums[n] * exp(tops[n] - highest)
-            top[n] = highest
-    return ranks, np.log(total) + top - picked
-
-
-@compiled
-def count_better(scores: Reals, picked: Reals, word: int, targets: Ids, ranks: Ids) -> None:
-    """ranks += 1 where `word` is suggested before the target."""
-    this = np.int32(word)
-    for n in range(scores.size):
-        before = scores[n] > picked[n] and this != targets[n]
-        before = before or (scores[n] == picked[n] and this < targets[n])
-        ranks[n] += np.int32(before)

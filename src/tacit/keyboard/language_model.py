@@ -208,7 +208,13 @@ def ranked(network: LanguageModel, parameters: Parameters, sentences: Array, *, 
     before = (scores > picked) | ((scores == picked) & (ids < targets[:, None]))
     suggestible = (ids >= SPECIALS) | (ids == EOS) if ends else ids >= SPECIALS
     rank = jnp.sum(before & suggestible, axis=1, dtype=jnp.int32)
-    return Words(rank=rank, nats=logsumexp(scores, axis=1) - picked[:, 0], kind=kinds_of(targets, jnp))
+    likelier = before[:, EOS] | before[:, OOV]
+    return Words(
+        rank=rank,
+        nats=logsumexp(scores, axis=1) - picked[:, 0],
+        kind=kinds_of(targets, jnp),
+        first=(rank == 0) & ~likelier,
+    )
 
 
 def kinds_of(targets: Any, numbers: Any) -> Any:

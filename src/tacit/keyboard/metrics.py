@@ -1,10 +1,14 @@
 """How well the next word is predicted: METRICS, each a sum over words, with the exclusions named.
 
-Accuracy is top-1 and top-3 IN-VOCABULARY accuracy (papers 1 and 5): of the words that were really typed next
+Accuracy is top-1 and top-3 IN-VOCABULARY accuracy (paper 1): of the words that were really typed next
 and stand in the vocabulary, the share that was the first, or one of the first three, suggestions. Padding,
 the beginning of a sentence and out-of-vocabulary words never count as targets; the end of a sentence only
 with `ends=True`. A device cannot show a special token, so none of them is ever a suggestion, except the end
 with `ends=True`.
+
+ALL-TOKEN accuracy is paper 5's (section 4: "the number of correct predictions to the total number of tokens"): ends and
+unknown words count like any word, and are what a model may predict. It says how well a model knows the text; nobody is
+shown an end or "some unknown word", so it is not what a keyboard's user gains.
 
 Cross-entropy is over the same targets, but from the full softmax: the probability that the model gives to
 special tokens is lost to it, so it compares with the training loss, not with a renormalised distribution.
@@ -29,6 +33,7 @@ class Words(NamedTuple):
     rank: Any  # integers: how many suggestions come before the target; of specials it means nothing
     nats: Any  # -log of its probability, from the softmax over all V
     kind: Any  # integers: NO_TARGET, KNOWN, UNKNOWN or END
+    first: Any  # whether none of all tokens but padding and the beginning comes before the target
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +42,7 @@ class Metric:
 
     title: str  # as pages and figures name it
     of: Callable[[Words], Any]  # what each target adds, (W,)
-    over: Literal["predicted", "words"] = "predicted"  # the targets that count, or all typed words
+    over: Literal["predicted", "words", "tokens"] = "predicted"  # the targets that count; typed words; these and ends
     unit: Literal["share", "nats"] = "share"
     better: Literal[1, -1, 0] = 1  # which direction is a gain; 0: it says something of the text, not of the model
     # Cuts of the histograms of its change for a client: from first/per_unit to last/per_unit in steps of 1/per_unit.
@@ -56,12 +61,14 @@ class Metric:
 METRICS: dict[str, Metric] = {
     "top1_accuracy": Metric(title="top-1 accuracy", of=lambda words: words.rank < 1),
     "top3_accuracy": Metric(title="top-3 accuracy", of=lambda words: words.rank < SHOWN),
+    "all_token_accuracy": Metric(title="all-token accuracy", of=lambda words: words.first, over="tokens"),
     "cross_entropy": Metric(
         title="cross-entropy, nats a word", of=lambda words: words.nats, unit="nats", better=-1, changes=(-20, 20, 20)
     ),
     "oov_rate": Metric(title="words out of vocabulary", of=lambda words: words.kind == UNKNOWN, over="words", better=0),
 }
 TOP1 = "top1_accuracy"  # what clients are compared by, and policies chosen by
+ALL_TOKENS = "all_token_accuracy"
 
 
 def changing() -> tuple[str, ...]:
@@ -105,7 +112,9 @@ class Counts(NamedTuple):
 
     def over(self, metric: str) -> Number:
         """How many targets the metric is a mean over."""
-        return self.predicted if METRICS[metric].over == "predicted" else self.words
+        return {"predicted": self.predicted, "words": self.words, "tokens": self.words + self.ends}[
+            METRICS[metric].over
+        ]
 
     def to_row(self) -> dict[str, Any]:
         """For a line of JSON, which has no infinity; `from_row` undoes it."""
@@ -125,7 +134,9 @@ def counts_of(words: Words, numbers: Any, *, ends: bool = False) -> Counts:
     NumPy adds up in float64 and int64, JAX in float32 and int32.
     """
     typed = (words.kind == KNOWN) | (words.kind == UNKNOWN)
-    counted = (words.kind == KNOWN) | (words.kind == END) if ends else words.kind == KNOWN
+    ended = words.kind == END
+    counted = (words.kind == KNOWN) | ended if ends else words.kind == KNOWN
+    over = {"predicted": counted, "words": typed, "tokens": typed | ended}
 
     def total(values: Any, which: Any) -> Any:
         if values.dtype == bool:
@@ -135,10 +146,7 @@ def counts_of(words: Words, numbers: Any, *, ends: bool = False) -> Counts:
     whole, real = (numbers.int64, numbers.float64) if numbers.__name__ == "numpy" else (numbers.int32, numbers.float32)
     return Counts(
         words=typed.sum(dtype=whole),
-        ends=(words.kind == END).sum(dtype=whole),
+        ends=ended.sum(dtype=whole),
         predicted=counted.sum(dtype=whole),
-        sums={
-            name: total(metric.of(words), counted if metric.over == "predicted" else typed)
-            for name, metric in METRICS.items()
-        },
+        sums={name: total(metric.of(words), over[metric.over]) for name, metric in METRICS.items()},
     )

@@ -1,22 +1,20 @@
-"""A model in the hands of one device: fine-tuned on its text, and asked for the rank of each word.
+"""A model in the hands of one device: fine-tuned on its text, and asked for the scores of each word (see `ranking`).
 
 `held(network, parameters)` gives it for any network: by a way of the network's own where it has one
 (`HasOnDeviceTraining`; the CIFG's computes no padding and is bound to one core), else by `Padded`, its slow twin.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from tacit.keyboard.language_model import LanguageModel, Parameters, cross_entropy, kinds_of, leaves, ranked
-from tacit.keyboard.metrics import KNOWN, Words
+from tacit.keyboard.language_model import LanguageModel, Parameters, cross_entropy, leaves
 from tacit.keyboard.vocabulary import PAD
 
 Ids = NDArray[np.int32]
@@ -30,8 +28,21 @@ class Step(NamedTuple):
     proximal: float = 0.0  # mu: the loss gains mu/2 * |theta - start|^2
 
 
+class Scored(NamedTuple):
+    """The scores of some words, in any order."""
+
+    scores: NDArray[np.float32]  # (N, V)
+    before: Ids  # (N,) the token before each
+    targets: Ids  # (N,) which it is
+
+
 class HeldModel(Protocol):
     """One device's copy of a model. Batches are what its own `batches` made, of sentences without those all padding."""
+
+    @property
+    def vocabulary(self) -> int:
+        """How many ids it has scores of."""
+        ...
 
     @property
     def finite(self) -> bool:
@@ -54,8 +65,8 @@ class HeldModel(Protocol):
         """One step down the mean cross-entropy of a batch, in place; the loss before it. start: where it began."""
         ...
 
-    def rank(self, batches: Sequence[Any]) -> Words:
-        """Every word and end of sentence of the batches, as NumPy arrays; nats of ends and unknown words may be 0."""
+    def scores(self, batch: Any) -> Iterator[Scored]:
+        """Of every word and end of sentence of the batch, some at a time."""
         ...
 
 
@@ -93,6 +104,11 @@ class Padded:
     parameters: Parameters
 
     @property
+    def vocabulary(self) -> int:
+        """See HeldModel."""
+        return self.network.vocabulary
+
+    @property
     def finite(self) -> bool:
         """See HeldModel."""
         return all(bool(np.isfinite(leaf).all()) for leaf in jax.tree.leaves(self.parameters))
@@ -118,15 +134,12 @@ class Padded:
         )
         return float(loss)
 
-    def rank(self, batches: Sequence[PaddedBatch]) -> Words:
+    def scores(self, batch: PaddedBatch) -> Iterator[Scored]:
         """See HeldModel."""
-        found = [Words(np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(0, np.int32))]
-        for batch in batches:
-            there = (batch.sentences[:, 1:].T != PAD).reshape(-1)
-            words = Words(*(np.asarray(each)[there] for each in _ranking(self.network)(self.parameters, batch[0])))
-            known = words.kind == KNOWN
-            found.append(words._replace(rank=np.where(known, words.rank, -1), nats=np.where(known, words.nats, 0)))
-        return Words(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+        before, targets = batch.sentences[:, :-1], batch.sentences[:, 1:]
+        there = targets != PAD
+        scores = np.asarray(_scores(self.network)(self.parameters, before))
+        yield Scored(scores[there], before[there], targets[there])
 
 
 @lru_cache(maxsize=32)
@@ -150,11 +163,5 @@ def _step(network: LanguageModel, learns: frozenset[str]) -> Any:
 
 
 @lru_cache(maxsize=8)
-def _ranking(network: LanguageModel) -> Any:
-    return jax.jit(lambda parameters, sentences: ranked(network, parameters, jnp.asarray(sentences)))
-
-
-def kinds(targets: Ids) -> Ids:
-    """The kinds of targets (N,), for a network's own way."""
-    found: Ids = kinds_of(targets, np).astype(np.int32)
-    return found
+def _scores(network: LanguageModel) -> Any:
+    return jax.jit(network.logits)

@@ -119,7 +119,9 @@ def score_graph(network: LanguageModel, parameters: Parameters) -> ModelProto:
     picked = graph.op("GatherElements", scores, column, axis=1)  # (W, 1)
     nats = graph.op("Sub", graph.op("ReduceLogSumExp", scores, graph.number([1]), keepdims=1), picked)
     nats = graph.op("Squeeze", nats, graph.number([1]))
-    _count(graph, targets, _ranks(graph, network.vocabulary, scores, picked, column), nats)
+    ranks = _before(graph, slice(SPECIALS, network.vocabulary), scores, picked, column)
+    likelier = _before(graph, slice(EOS, SPECIALS), scores, picked, column)
+    _count(graph, targets, ranks, likelier, nats)
     return graph.model()
 
 
@@ -144,17 +146,19 @@ def _features(graph: Graph, cell: OnnxCell, tokens: str) -> str:
     return found
 
 
-def _ranks(graph: Graph, vocabulary: int, scores: str, picked: str, targets: str) -> str:
-    """How many words come before each target, (W,) int64, as `language_model.ranked` has it; targets (W, 1)."""
-    words = graph.op("Slice", scores, graph.number([SPECIALS]), graph.number([vocabulary]), graph.number([1]))
-    ids = graph.weight("ids_of_words", np.arange(SPECIALS, vocabulary, dtype=np.int64)[None, :])
-    tied = graph.op("And", graph.op("Equal", words, picked), graph.op("Less", ids, targets))
-    before = graph.op("Or", graph.op("Greater", words, picked), tied)
+def _before(graph: Graph, which: slice, scores: str, picked: str, targets: str) -> str:
+    """How many of these ids come before each target, (W,) int64, as `language_model.ranked` has it; targets (W, 1)."""
+    those = graph.op("Slice", scores, graph.number([which.start]), graph.number([which.stop]), graph.number([1]))
+    ids = graph.weight(f"ids_from_{which.start}", np.arange(which.start, which.stop, dtype=np.int64)[None, :])
+    tied = graph.op("And", graph.op("Equal", those, picked), graph.op("Less", ids, targets))
+    before = graph.op("Or", graph.op("Greater", those, picked), tied)
     return _total(graph, before, axis=1)
 
 
-def _count(graph: Graph, targets: str, ranks: str, nats: str) -> None:
-    """The outputs of `score_graph` from targets, ranks and nats, all (W,)."""
+def _count(graph: Graph, targets: str, ranks: str, likelier: str, nats: str) -> None:
+    """The outputs of `score_graph` from targets, how many words and how many specials come before each, and nats, all
+    (W,).
+    """
     known = graph.op("GreaterOrEqual", targets, graph.number(SPECIALS))
     unknown = graph.op("Equal", targets, graph.number(OOV))
     there = graph.op("Not", graph.op("Equal", targets, graph.number(PAD)))
@@ -162,12 +166,16 @@ def _count(graph: Graph, targets: str, ranks: str, nats: str) -> None:
     many = graph.op("Max", graph.op("Cast", _total(graph, there), to=1), graph.number(1.0, np.float32))
     graph.op("Div", summed, many, name="loss")
     graph.output("loss", np.float32, ())
+    ends = graph.op("Equal", targets, graph.number(EOS))
+    first = graph.op("Less", graph.op("Add", ranks, likelier), graph.number(1))
+    typed = graph.op("Or", known, unknown)
     counted = {
-        "words": graph.op("Or", known, unknown),
-        "ends": graph.op("Equal", targets, graph.number(EOS)),
+        "words": typed,
+        "ends": ends,
         "predicted": known,
         "top1_accuracy": graph.op("And", known, graph.op("Less", ranks, graph.number(1))),
         "top3_accuracy": graph.op("And", known, graph.op("Less", ranks, graph.number(SHOWN))),
+        "all_token_accuracy": graph.op("And", graph.op("Or", typed, ends), first),
         "oov_rate": unknown,
     }
     for name, which in counted.items():

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from itertools import dropwhile
 from typing import TYPE_CHECKING, Any
 
-from tacit.keyboard.metrics import TOP1
+from tacit.keyboard.metrics import ALL_TOKENS, METRICS
 from tacit.privacy.guarantee import OPERATING_SYSTEM
 from tacit.privacy.rounding import rounded_up
 from tacit.reports.page import Block, Labels, Paragraph, Table
@@ -149,19 +149,20 @@ def of_personalization(record: Mapping[str, Any]) -> list[Block]:
     exact, released = record["simulation_only"], record["released"]
     found = released if exact is None else exact
     assert found is not None  # of real devices something was released
-    known = [name for name, each in found["strategies"].items() if not math.isnan(each[TOP1]["mean"].value)]
-    best = max(known, key=lambda name: found["strategies"][name][TOP1]["mean"].value, default=None)
+    metric = next(iter(next(iter(found["strategies"].values()))))  # of a release the first that was asked; else top-1
+    known = [name for name, each in found["strategies"].items() if not math.isnan(each[metric]["mean"].value)]
+    best = max(known, key=lambda name: found["strategies"][name][metric]["mean"].value, default=None)
     if exact is None:
-        lines = _released_change(record, found, best)
+        lines = _released_change(record, found, best, metric)
         return [*of_promise(record["promise"]), *map(Paragraph, lines)]
     assert best is not None  # of exact numbers none is unknown
-    row = found["strategies"][best][TOP1]
+    row, counting_all = (found["strategies"][best][name] for name in (metric, ALL_TOKENS))
     relative = "unknown" if math.isnan(row["relative"].value) else f"{row['relative'].value:+.1%}"
     lines = [
         f"{exact['evaluated']:,} of {record['asked']:,} clients evaluated",
         f"best {best}: accuracy {row['mean'].value:+.4f} ({row['mean'].low:+.4f} to {row['mean'].high:+.4f}), "
         f"{relative} relative; {row['gaining'][0.02].value:.0%} gain at least 0.02, "
-        f"{row['losing'][0.0].value:.0%} lose",
+        f"{row['losing'][0.0].value:.0%} lose; of all tokens {said(counting_all['mean'], form='+.4f')}",
     ]
     lines += [
         f"{each['name']}: accuracy {each['gain'].value:+.4f}, {each['harmed'].value:.0%} lose "
@@ -171,14 +172,15 @@ def of_personalization(record: Mapping[str, Any]) -> list[Block]:
     return [*(Paragraph(f"SIMULATION ONLY: {line}") for line in lines), *of_promise(record["promise"])]
 
 
-def _released_change(record: Mapping[str, Any], found: Mapping[str, Any], best: str | None) -> list[str]:
+def _released_change(record: Mapping[str, Any], found: Mapping[str, Any], best: str | None, metric: str) -> list[str]:
     """The best strategy and each policy by released histograms alone."""
     lines = [f"{record['asked']:,} devices asked; accuracy before {said(found['baseline_mean'], form='.2%')}"]
     if best is None:
         return [*lines, "of every strategy the noise leaves unknown what it changes"]
-    row = found["strategies"][best][TOP1]
+    row = found["strategies"][best][metric]
     lines.append(
-        f"best {best}: accuracy {said(row['mean'], form='+.4f')}; {said(row['losing'].get(0.0), form='.0%')} lose"
+        f"best {best}: {METRICS[metric].title} {said(row['mean'], form='+.4f')}; "
+        f"{said(row['losing'].get(0.0), form='.0%')} lose"
     )
     lines += [
         f"{each['name']}: accuracy {said(each['mean'], form='+.4f')}, {said(each['losing'].get(0.0), form='.0%')} lose "

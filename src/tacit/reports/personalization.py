@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.evaluation.fine_tuning import in_full
+from tacit.evaluation.fine_tuning import PAPER_TOKENS, FineTuning
 from tacit.evaluation.gate import OPEN, PolicyOutcome
 from tacit.evaluation.histograms import UNCHANGED, Histogram, representatives
 from tacit.evaluation.intervals import NORMAL, Estimate
-from tacit.evaluation.personalization import FineTuning
 from tacit.evaluation.queries import Answers, Queries
-from tacit.keyboard.metrics import TOP1
+from tacit.keyboard.metrics import METRICS
 from tacit.reports.figure import HUES, MARKS, Axis, ErrorBars, Figure, Mark, Panel, Rule, Steps
 from tacit.reports.page import Block, FigureOf, Page, Paragraph, Table
 from tacit.reports.release import asked_of, promise_blocks, said, simulation_blocks
@@ -70,7 +69,7 @@ def pages(
     shown: list[Block] = [Paragraph(_asked(record, strategies)), *promise_blocks(record["promise"])]
     if released is not None:
         shown += [
-            *_table_1(public["baseline_mean"], public["strategies"]),
+            *_table_1({queries.metric: public["baseline_mean"]}, public["strategies"]),
             *_released_policies(public["policies"], rule),
         ]
         shown += map(FigureOf, figures(released, strategies, public["by_slice"], source="released"))
@@ -79,7 +78,8 @@ def pages(
     if exact is None:
         return alone, None
     shown += [*simulation_blocks(simulated["what"]), Paragraph(_who(record))]
-    shown += _table_1(simulated["baseline"]["mean"], simulated["strategies"])
+    before = {metric: row["mean"] for metric, row in simulated["baseline"].items()}
+    shown += _table_1(before, simulated["strategies"])
     shown += [part for which in ("tokens", "baseline") for part in _slices(which, simulated["by_slice"].get(which))]
     shown += _exact_policies("Policies on users that did not design them", simulated["policies"], rule)
     chosen = simulated.get("policies_chosen_from_the_release", [])
@@ -114,9 +114,11 @@ def _asked(record: Mapping[str, Any], strategies: Sequence[FineTuning]) -> str:
     gate = f", of what comes before the latest {share:g} for the gate" if share else ""
     return (
         f"{asked_of(record)} were asked, each text cut by "
-        f"{record['split']}{gate}; fine-tuned {len(strategies)} ways (stop at {strategies[0].max_tokens:,} tokens or "
-        f"{strategies[0].epochs} epochs). Accuracy is top-1 of in-vocabulary words. Intervals are 95%: Student's "
-        "t for means, Wilson's for shares, order statistics for quantiles; released numbers' cover the noise too."
+        f"{record['split']}{gate}; personalised {len(strategies)} ways: B sentences a step, rate L, E epochs (1 where "
+        f"none is named) or T tokens ({PAPER_TOKENS:,}), whichever is first; a cache has its weight. Top-1 accuracy is "
+        "that of words of the vocabulary, which a keyboard can show; all-token accuracy counts ends of sentences and "
+        "unknown words, too, as paper 5 does. Gates and policies go by the former. Intervals are 95%: Student's t for "
+        "means, Wilson's for shares, order statistics for quantiles; released numbers' cover the noise too."
     )
 
 
@@ -128,15 +130,26 @@ def _who(record: Mapping[str, Any]) -> str:
     return f"{exact['evaluated']:,} of {record['asked']:,} clients could be evaluated; left out: {skipped}.{more}"
 
 
-def _table_1(baseline: Estimate, strategies: Mapping[str, Mapping[str, Any]]) -> list[Block]:
-    """The paper's Table 1 with what its text adds."""
-    head = ("strategy", "mean change", f"gain at least {GAIN:g}", f"lose more than {GAIN:g}", "lose anything", "median")
+def _table_1(baseline: Mapping[str, Estimate], strategies: Mapping[str, Mapping[str, Any]]) -> list[Block]:
+    """The paper's Table 1 with what its text adds; baseline: of each metric that is shown, the first in full."""
+    first, *others = baseline
+    head = (
+        "strategy",
+        f"mean change, {METRICS[first].title}",
+        f"gain at least {GAIN:g}",
+        f"lose more than {GAIN:g}",
+        "lose anything",
+        "median",
+        *(f"mean change, {METRICS[each].title}" for each in others),
+    )
     rows = []
     for strategy, found in strategies.items():
-        row = found[TOP1]
+        row = found[first]
         shares = [row["gaining"].get(GAIN), row["losing"].get(GAIN), row["losing"].get(0.0)]
-        rows.append((strategy, _change(row["mean"]), *map(_share, shares), _change(row["quantiles"][0.5])))
-    return [Paragraph(f"Mean accuracy before: {said(baseline)}"), Table(tuple(rows), head)]
+        more = [_change(found[each]["mean"]) for each in others]
+        rows.append((strategy, _change(row["mean"]), *map(_share, shares), _change(row["quantiles"][0.5]), *more))
+    before = "; ".join(f"{METRICS[metric].title} {said(mean)}" for metric, mean in baseline.items())
+    return [Paragraph(f"Mean before: {before}"), Table(tuple(rows), head)]
 
 
 def _slices(which: str, table: Mapping[str, Any] | None) -> list[Block]:
@@ -144,8 +157,16 @@ def _slices(which: str, table: Mapping[str, Any] | None) -> list[Block]:
         return []
     first = next(iter(table["strategies"].values()))
     heads = [f"{label} ({part['users']:,.0f} users)" for label, part in zip(table["slices"], first, strict=True)]
-    rows = [(strategy, *(_change(part["mean"]) for part in parts)) for strategy, parts in table["strategies"].items()]
-    return [Paragraph(f"Mean change by {which}:"), Table(tuple(rows), ("strategy", *heads))]
+    blocks: list[Block] = []
+    for metric in (name for name in first[0] if name != "users"):
+        rows = [
+            (strategy, *(_change(part[metric]) for part in parts)) for strategy, parts in table["strategies"].items()
+        ]
+        blocks += [
+            Paragraph(f"Mean change of {METRICS[metric].title} by {which}:"),
+            Table(tuple(rows), ("strategy", *heads)),
+        ]
+    return blocks
 
 
 def _exact_policies(title: str, found: Sequence[Mapping[str, Any]], rule: Rules) -> list[Block]:
@@ -190,13 +211,14 @@ def figures(
     answers: Answers, strategies: Sequence[FineTuning], by_slice: Mapping[str, Any], *, source: str
 ) -> tuple[Figure, ...]:
     """Figures 2 and 3; `by_slice` is the report's. `source` (released, simulation) is in names and titles."""
+    metric = answers.queries.metric
     drawn = [
         Figure(
             name=f"figure-2-{source}",
             title=f"Change of accuracy over users ({source})",
-            alt="Histograms of the users' changes of top-1 accuracy, one panel per batch size, one line per learning "
-            "rate.",
-            panels=tuple(_figure_2(batch, answers, strategies) for batch in _batches(strategies)),
+            alt=f"Histograms of the users' changes of {METRICS[metric].title}, one panel per batch size, one line per "
+            "strategy.",
+            panels=tuple(_figure_2(name, answers, ways) for name, ways in _panels(strategies).items()),
             same_x=True,
             height=2.2,
         )
@@ -207,8 +229,8 @@ def figures(
                 Figure(
                     name=f"figure-3{panel}-{source}",
                     title=f"Mean change of accuracy by {label} ({source})",
-                    alt=f"Mean change of top-1 accuracy with 95% intervals, by {label}, one line per strategy.",
-                    panels=(_figure_3(strategies, by_slice[which], label),),
+                    alt=f"Mean change of {METRICS[metric].title} with 95% intervals, by {label}, a line a strategy.",
+                    panels=(_figure_3(strategies, by_slice[which], metric, label),),
                     legend="below",
                 )
             )
@@ -232,17 +254,17 @@ def policies(outcomes: Sequence[PolicyOutcome]) -> Figure:
     )
 
 
-def _figure_2(batch: int, answers: Answers, strategies: Sequence[FineTuning]) -> Panel:
+def _figure_2(name: str, answers: Answers, strategies: Sequence[FineTuning]) -> Panel:
     """Share of users per bin as in the paper's Figure 2; open bins are drawn at the ends."""
-    rates = sorted({each.learning_rate for each in strategies})
+    metric = answers.queries.metric
     marks: list[Mark] = []
     lowest = 0.0
-    for strategy in (each for each in strategies if each.batch_size == batch):
-        histogram = answers.change_of_all(TOP1, str(strategy))
+    for number, strategy in enumerate(strategies):
+        histogram = answers.change_of_all(metric, str(strategy))
         clients = histogram.asked  # known; of a released histogram, how many reported is not
         counts, variance, centres = _even(histogram)
-        shares, hue = counts / clients, rates.index(strategy.learning_rate) % HUES
-        marks.append(Steps(x=centres, y=shares, hue=hue, label=f"L={in_full(strategy.learning_rate)}"))
+        shares, hue = counts / clients, number % HUES
+        marks.append(Steps(x=centres, y=shares, hue=hue, label=str(strategy).removeprefix(f"{name}, ")))
         noise = NORMAL * np.sqrt(variance) / clients
         lowest = min(lowest, float(shares.min()))
         if noise.any():
@@ -250,9 +272,9 @@ def _figure_2(batch: int, answers: Answers, strategies: Sequence[FineTuning]) ->
             lowest = min(lowest, float((shares - noise).min()))
     marks += [Rule(at=0.0, along="x"), Rule(at=0.02, along="x", stroke=2)]
     return Panel(
-        title=f"B={batch}",
+        title=name,
         marks=tuple(marks),
-        x=Axis("change of top-1 accuracy (dotted: 0.02)"),
+        x=Axis(f"change of {METRICS[metric].title} (dotted: 0.02)"),
         y=Axis("users asked", percent=True, low=1.05 * lowest),
     )
 
@@ -263,14 +285,14 @@ def _even(histogram: Histogram) -> tuple[NDArray[np.float64], NDArray[np.float64
     return even.counts[0], even.variance[0], representatives(even.cells.bins)
 
 
-def _figure_3(strategies: Sequence[FineTuning], table: Mapping[str, Any], label: str) -> Panel:
+def _figure_3(strategies: Sequence[FineTuning], table: Mapping[str, Any], metric: str, label: str) -> Panel:
     """Mean change in each slice with its interval; no point where that is so wide that it says nothing."""
-    rates = sorted({each.learning_rate for each in strategies})
-    batches = _batches(strategies)
+    panels = _panels(strategies)
     width = 0.7 / max(len(strategies), 1)
     marks: list[Mark] = [Rule(at=0.0)]
     for number, strategy in enumerate(strategies):
-        means = [part["mean"] for part in table["strategies"][str(strategy)]]
+        together = panels[strategy.batches]
+        means = [part[metric] for part in table["strategies"][str(strategy)]]
         shown = [at for at, each in enumerate(means) if each.high - each.low < WIDEST]  # not nan, not infinite
         marks.append(
             ErrorBars(
@@ -278,9 +300,9 @@ def _figure_3(strategies: Sequence[FineTuning], table: Mapping[str, Any], label:
                 y=[means[at].value for at in shown],
                 low=[means[at].low for at in shown],
                 high=[means[at].high for at in shown],
-                mark=MARKS[batches.index(strategy.batch_size) % len(MARKS)],
+                mark=MARKS[[*panels].index(strategy.batches) % len(MARKS)],
                 joined=True,
-                hue=rates.index(strategy.learning_rate) % HUES,
+                hue=together.index(strategy) % HUES,
                 label=str(strategy),
             )
         )
@@ -310,5 +332,9 @@ def _policy(number: int, outcome: PolicyOutcome) -> ErrorBars:
     )
 
 
-def _batches(strategies: Sequence[FineTuning]) -> list[int]:
-    return sorted({each.batch_size for each in strategies})
+def _panels(strategies: Sequence[FineTuning]) -> dict[str, list[FineTuning]]:
+    """What is drawn together, in the order of the grid: strategies of one batch size, and those without SGD."""
+    found: dict[str, list[FineTuning]] = {}
+    for strategy in strategies:
+        found.setdefault(strategy.batches, []).append(strategy)
+    return found
