@@ -171,7 +171,8 @@ class BackedOffTrigram:
         id. best: -1 where there is no word.
         """
         tokens = np.stack([np.full_like(best, EOS), np.full_like(best, OOV), np.maximum(best, OOV)])
-        return tokens[self.probability(u, v, tokens).argmax(axis=0), np.arange(len(best))]
+        likeliest: Ids = tokens[self.probability(u, v, tokens).argmax(axis=0), np.arange(len(best))]
+        return likeliest
 
     def _after_one(self, v: Ids, w: Ids) -> Reals:
         share = self.bigrams.share(v * self.vocabulary + w)

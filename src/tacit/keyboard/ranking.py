@@ -109,12 +109,12 @@ def places_mixed(
 @compiled
 def place(values: Reals, target: int) -> tuple[int, bool]:
     """(how many words come before `target`, whether no token that may come next does); of equals the smaller id."""
-    mine, before = values[target], np.int32(0)
+    mine, before = values[target], 0
     for v in range(SPECIALS, target):
-        before += np.int32(values[v] >= mine)
+        before += values[v] >= mine
     for v in range(max(target + 1, SPECIALS), values.size):
-        before += np.int32(values[v] > mine)
+        before += values[v] > mine
     first = before == 0
     for v in range(EOS, SPECIALS):
         first = first and not (values[v] > mine or (values[v] == mine and v < target))
-    return before, first
+    return before, bool(first)
