@@ -48,8 +48,8 @@ PAPER = FineTuning()  # its best: B=5, L=0.1, one epoch or 5,000 tokens
 SGD = (
     PAPER,
     *grid((5,), (0.1,), epochs=(1, 2, 4), max_tokens=(MOST,)),
-    *grid((5,), (0.3,), epochs=(1, 2), max_tokens=(MOST,)),
-    *grid((20,), (1.0,), epochs=(1, 2), max_tokens=(MOST,)),
+    *grid((5,), (0.3,), max_tokens=(MOST,)),
+    *grid((20,), (1.0,), max_tokens=(MOST,)),
 )
 CACHES = grid((), (), unigram=(0.05, 0.1, 0.2), bigram=(0.05, 0.1, 0.2, 0.3))
 BOTH = tuple(replace(how, bigram=0.1) for how in SGD[1:])
