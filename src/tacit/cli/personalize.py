@@ -36,7 +36,9 @@ class Grid:
     proximal: Annotated[float, typer.Option(help="Weight of the pull to the global model; 0 is none.")] = 0.0
     unigram: Annotated[str, typer.Option(help="Weights of a cache of the user's words, with commas; no SGD.")] = ""
     bigram: Annotated[str, typer.Option(help="The same of a cache of the user's pairs of words.")] = ""
-    cache_with_sgd: Annotated[bool, typer.Option(help="Every fine-tuning with every cache, too.")] = False
+    cache_with_sgd: Annotated[
+        bool, typer.Option("--cache-with-sgd", help="Every way of SGD with every cache, too.")
+    ] = False
 
     def strategies(self) -> "tuple[FineTuning, ...]":
         """The grid. Raises: InputError for what is no number or unknown."""
