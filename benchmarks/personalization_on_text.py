@@ -31,7 +31,7 @@ from slopes import slope_of
 import tacit
 from tacit.compute import Hardware
 from tacit.evaluation.deltas import Deltas, summarise
-from tacit.evaluation.fine_tuning import FineTuning, grid
+from tacit.evaluation.fine_tuning import FineTuning
 from tacit.evaluation.gate import LEVELS, Policy, followed
 from tacit.evaluation.histograms import Buckets
 from tacit.evaluation.intervals import Estimate, mean_of, share_of
@@ -47,11 +47,11 @@ MOST = 40_000  # tokens: more than four epochs of anybody here
 PAPER = FineTuning()  # its best: B=5, L=0.1, one epoch or 5,000 tokens
 SGD = (
     PAPER,
-    *grid((5,), (0.1,), epochs=(1, 2, 4), max_tokens=(MOST,)),
-    *grid((5,), (0.3,), max_tokens=(MOST,)),
-    *grid((20,), (1.0,), max_tokens=(MOST,)),
+    *FineTuning.grid((5,), (0.1,), epochs=(1, 2, 4), max_tokens=(MOST,)),
+    *FineTuning.grid((5,), (0.3,), max_tokens=(MOST,)),
+    *FineTuning.grid((20,), (1.0,), max_tokens=(MOST,)),
 )
-CACHES = grid((), (), unigram=(0.05, 0.1, 0.2), bigram=(0.05, 0.1, 0.2, 0.3))
+CACHES = FineTuning.grid((), (), unigram=(0.05, 0.1, 0.2), bigram=(0.05, 0.1, 0.2, 0.3))
 BOTH = tuple(replace(how, bigram=0.1) for how in SGD[1:])
 STRATEGIES = (*SGD, *CACHES, *BOTH)
 FAMILIES: Mapping[str, Sequence[FineTuning]] = {

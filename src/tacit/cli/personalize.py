@@ -42,9 +42,9 @@ class Grid:
 
     def strategies(self) -> "tuple[FineTuning, ...]":
         """The grid. Raises: InputError for what is no number or unknown."""
-        from tacit.evaluation.fine_tuning import grid
+        from tacit.evaluation.personalization import FineTuning
 
-        return grid(
+        return FineTuning.grid(
             [values.whole_number(each, "batch-size") for each in values.parts(self.batch_size)],
             values.numbers(self.learning_rate, "learning-rate", "0.1,1.0"),
             epochs=[values.whole_number(each, "epochs") for each in values.parts(self.epochs)],

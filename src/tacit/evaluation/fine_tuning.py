@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise, product, repeat
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from tacit.errors import InputError
 from tacit.keyboard.language_model import LanguageModel
@@ -50,6 +50,31 @@ class FineTuning:
                 "bigram=0.1."
             )
 
+    @classmethod
+    def grid(
+        cls,
+        batch_sizes: Sequence[int],
+        learning_rates: Sequence[float],
+        *,
+        epochs: Sequence[int] = (1,),
+        max_tokens: Sequence[int] = (PAPER_TOKENS,),
+        unigram: Sequence[float] = (),
+        bigram: Sequence[float] = (),
+        cache_with_sgd: bool = False,
+        **same: Any,
+    ) -> tuple[Self, ...]:
+        """Every way of SGD, then each cache without any, and where they go together each way with each cache.
+
+        same: what all ways of SGD have, by the names of `FineTuning`.
+        """
+        sgd = [
+            cls(batch_size=size, learning_rate=rate, epochs=passes, max_tokens=most, **same)
+            for size, rate, passes, most in product(batch_sizes, learning_rates, epochs, max_tokens)
+        ]
+        caches = [Mix(unigram=weight) for weight in unigram] + [Mix(bigram=weight) for weight in bigram]
+        both = [replace(how, **mix._asdict()) for how in sgd for mix in caches] if cache_with_sgd else []
+        return (*sgd, *(cls(epochs=0, **mix._asdict()) for mix in caches), *both)
+
     @property
     def mix(self) -> Mix:
         """The weights of the caches."""
@@ -87,30 +112,6 @@ class FineTuning:
         if self.layers not in groups:
             raise InputError(f"strategy layers={self.layers!r} is unknown; it is one of {', '.join(groups)}.")
         return Step(frozenset(groups[self.layers]), self.learning_rate, self.proximal)
-
-
-def grid(
-    batch_sizes: Sequence[int],
-    learning_rates: Sequence[float],
-    *,
-    epochs: Sequence[int] = (1,),
-    max_tokens: Sequence[int] = (PAPER_TOKENS,),
-    unigram: Sequence[float] = (),
-    bigram: Sequence[float] = (),
-    cache_with_sgd: bool = False,
-    **same: Any,
-) -> tuple[FineTuning, ...]:
-    """Every way of SGD, then each cache without any, and where they go together each way with each cache.
-
-    same: what all ways of SGD have, by the names of `FineTuning`.
-    """
-    sgd = [
-        FineTuning(batch_size=size, learning_rate=rate, epochs=passes, max_tokens=most, **same)
-        for size, rate, passes, most in product(batch_sizes, learning_rates, epochs, max_tokens)
-    ]
-    caches = [Mix(unigram=weight) for weight in unigram] + [Mix(bigram=weight) for weight in bigram]
-    both = [replace(how, **mix._asdict()) for how in sgd for mix in caches] if cache_with_sgd else []
-    return (*sgd, *(FineTuning(epochs=0, **mix._asdict()) for mix in caches), *both)
 
 
 def in_full(number: float) -> str:

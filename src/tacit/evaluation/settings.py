@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, Self
 
 from tacit.errors import InputError
-from tacit.evaluation.fine_tuning import FineTuning, grid
+from tacit.evaluation.fine_tuning import FineTuning
 from tacit.evaluation.gate import OPEN
 from tacit.evaluation.histograms import Buckets
 from tacit.evaluation.queries import BASELINES, TOKENS, Queries, changes
@@ -19,7 +19,7 @@ from tacit.records import from_plain, to_plain
 from tacit.secure_aggregation.counts import SimulatedProtocol, check_protocol
 
 # Paper 5, Table 1.
-GRID = grid((5, 10, 20), (0.01, 0.1, 1.0))
+GRID = FineTuning.grid((5, 10, 20), (0.01, 0.1, 1.0))
 
 
 @dataclass(frozen=True, kw_only=True)
