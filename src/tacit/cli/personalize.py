@@ -109,12 +109,7 @@ class Counted:
     token_buckets: Annotated[str, typer.Option(help="Cuts between buckets of train tokens.")] = "1000,2000,4000"
     baseline_buckets: Annotated[str, typer.Option(help="Cuts between buckets of accuracy before.")] = "0.1,0.15,0.2"
     delta_buckets: Annotated[str, typer.Option(help="Cuts of changes of accuracy, FROM:TO:STEP.")] = "-0.1:0.2:0.01"
-    metrics: Annotated[
-        str,
-        typer.Option(
-            help="Whose changes: top1_accuracy, all_token_accuracy, top3_accuracy, cross_entropy; the first slices."
-        ),
-    ] = TOP1
+    metrics: Annotated[str, typer.Option(help="Metrics whose changes are counted; the first slices, too.")] = TOP1
 
     def settings(self) -> dict[str, Any]:
         """Raises: InputError where cuts make no buckets."""
