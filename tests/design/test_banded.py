@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.design.test_workload import matrix_of, workloads
 
 from tacit.design import banded_error
 from tacit.design.banded import _with_positive_diagonal, design_banded
 from tacit.design.banded_error import BandedErrors
 from tacit.design.losses import losses
 from tacit.design.toeplitz import design_banded_toeplitz
+from tacit.design.workload import PREFIX, Workload
 from tacit.errors import AccountingError, InputError
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Banded
@@ -21,24 +23,24 @@ PAPERS = Participation(rounds=2052, min_separation=342, max_participations=6)
 
 
 @st.composite
-def problems(draw: st.DrawFn) -> tuple[BandedErrors, np.ndarray]:
+def problems(draw: st.DrawFn, workload: Workload = PREFIX) -> tuple[BandedErrors, np.ndarray]:
     """Errors with blocks of any size, and columns."""
     rounds = draw(st.integers(1, 40))
     bands = draw(st.integers(1, rounds))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(banded_error, "SMALLEST", draw(st.integers(1, 16)))
-        errors = BandedErrors(rounds, bands)
+        errors = BandedErrors(rounds, bands, workload)
     random = np.random.default_rng(draw(st.integers(0, 999)))
     columns = np.where(errors.inside, random.uniform(0.05, 0.5, (rounds, bands)), 0.0)
     columns[:, 0] = random.uniform(0.5, 1.0, rounds)
     return errors, columns
 
 
-@given(problem=problems(), power=st.sampled_from([1.0, 2.0, 64.0]))
-def test_block_recursion_equals_dense_matrices(problem: tuple[BandedErrors, np.ndarray], power: float) -> None:
-    errors, columns = problem
+@given(data=st.data(), workload=st.just(PREFIX) | workloads(), power=st.sampled_from([1.0, 2.0, 64.0]))
+def test_block_recursion_equals_dense_matrices(data: st.DataObject, workload: Workload, power: float) -> None:
+    errors, columns = data.draw(problems(workload))
     rounds = errors.rounds
-    spread = np.tril(np.ones((rounds, rounds))) @ np.linalg.inv(Banded(columns).dense(rounds))
+    spread = matrix_of(workload, rounds) @ np.linalg.inv(Banded(columns).dense(rounds))
     variances = (spread**2).sum(axis=1)
     expected = np.log(variances.max()) + np.log(((variances / variances.max()) ** power).mean()) / power
     value, slope = errors.mean(columns, power)
@@ -59,13 +61,23 @@ def test_negated_rows_are_the_same_mechanism(problem: tuple[BandedErrors, np.nda
     assert errors.mean(crossed, 1.0)[0] == pytest.approx(errors.mean(columns, 1.0)[0], rel=1e-9, abs=1e-9)
 
 
-@pytest.mark.parametrize(("rounds", "bands"), [(12, 12), (40, 8), (60, 3), (96, 24)])
-def test_optimum_is_within_its_dual_bound(rounds: int, bands: int) -> None:
+@pytest.mark.parametrize(
+    ("rounds", "bands", "workload"),
+    [
+        (12, 12, PREFIX),
+        (40, 8, PREFIX),
+        (60, 3, PREFIX),
+        (96, 24, PREFIX),
+        (40, 8, Workload(momentum=0.9)),
+        (60, 10, Workload(momentum=0.9, nesterov=True, cooldown=0.3)),
+    ],
+)
+def test_optimum_is_within_its_dual_bound(rounds: int, bands: int, workload: Workload) -> None:
     """For X = C^T C banded with unit diagonal, tr(M X^{-1}) >= 2 tr((A W A^T)^{1/2}) - tr(W) for every positive W
     that vanishes inside the band off the diagonal. W = X^{-1} M X^{-1} with the band cleared comes near."""
     served = Participation(rounds=rounds, min_separation=bands, max_participations=-(-rounds // bands))
-    matrix = design_banded(served, bands=bands).dense(rounds)
-    sums = np.tril(np.ones((rounds, rounds)))
+    matrix = design_banded(served, bands=bands, workload=workload).dense(rounds)
+    sums = matrix_of(workload, rounds)
     inverse = np.linalg.inv(matrix.T @ matrix)
     primal = np.trace(sums @ inverse @ sums.T)
     weights = inverse @ sums.T @ sums @ inverse

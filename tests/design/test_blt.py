@@ -10,13 +10,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.design.test_workload import workloads
 
 from tacit.design.blt import design_blt, design_robust_blt, spread
 from tacit.design.blt_coordinates import Candidates
-from tacit.design.blt_objective import log_loss, participation_sums
+from tacit.design.blt_objective import log_loss, log_workload_loss, participation_sums
 from tacit.design.losses import losses
 from tacit.design.objective import Objective
 from tacit.design.quasi_newton import Effort, minimise
+from tacit.design.toeplitz_error import ToeplitzErrors
+from tacit.design.workload import Workload
 from tacit.errors import InputError
 from tacit.privacy import Blt, Participation
 from tacit.privacy.sensitivity import sensitivity_squared
@@ -195,6 +198,31 @@ def test_the_gradient_is_that_of_differences(served: Participation, places: np.n
             weight * (value(many * way) - value(-many * way)) for many, weight in ((1, 45), (2, -9), (3, 1))
         ) / (60 * step)
         assert slope[place] == pytest.approx(difference, abs=2e-9)
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    served=participations(40),
+    places=log_gaps(-6.0),
+    workload=workloads(),
+    objective=st.sampled_from(["max", "rms"]),
+)
+def test_a_workload_is_minimised_as_it_is_accounted_and_along_its_gradient(
+    served: Participation, places: np.ndarray, workload: Workload, objective: Objective
+) -> None:
+    errors = ToeplitzErrors(served.rounds, workload)
+    counts = math.inf if objective == "max" else 1.0
+    value = float(log_workload_loss(np.exp(places)[None], served, errors, counts)[0][0])
+    assert value == pytest.approx(math.log(losses(blt_at(places), served, workload).of(objective)), abs=1e-9)
+    power = errors.powers(objective)[0]  # without the kinks where the largest row changes
+
+    def near(shift: np.ndarray) -> float:
+        return float(log_workload_loss(np.exp(places + shift)[None], served, errors, power)[0][0])
+
+    slope = log_workload_loss(np.exp(places)[None], served, errors, power)[1][0]
+    for place in range(places.size):
+        way = 1e-4 * (np.arange(places.size) == place)
+        assert slope[place] == pytest.approx((near(way) - near(-way)) / 2e-4, abs=1e-6)
 
 
 def test_many_candidates_are_many_single_ones() -> None:

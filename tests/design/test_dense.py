@@ -12,6 +12,7 @@ from tests.conftest import REPOSITORY
 from tacit.design.banded import design_banded
 from tacit.design.dense import design_dense, full_tree, full_tree_losses
 from tacit.design.losses import losses, prefix_errors
+from tacit.design.workload import PREFIX, Workload
 from tacit.errors import AccountingError, InputError
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Tree
@@ -39,11 +40,17 @@ def test_no_triangle_with_unit_columns_does_better(rounds: int) -> None:
     assert losses(design_dense(once(rounds)), once(rounds)).rms_loss == pytest.approx(found.fun**0.5, rel=1e-6)
 
 
-@pytest.mark.parametrize("rounds", [10, 64, 200])
-def test_dense_is_the_limit_of_banded(rounds: int) -> None:
+@pytest.mark.parametrize(
+    ("rounds", "workload"),
+    [(10, PREFIX), (64, PREFIX), (200, PREFIX), (48, Workload(momentum=0.9, cooldown=0.3))],
+)
+def test_dense_is_the_limit_of_banded(rounds: int, workload: Workload) -> None:
     dense, banded = (
-        losses(it, once(rounds)).rms_loss
-        for it in (design_dense(once(rounds)), design_banded(once(rounds), bands=rounds))
+        losses(it, once(rounds), workload).rms_loss
+        for it in (
+            design_dense(once(rounds), workload=workload),
+            design_banded(once(rounds), bands=rounds, workload=workload),
+        )
     )
     assert dense <= banded * (1 + 1e-7)
     assert banded <= dense * (1 + 1e-4)

@@ -63,7 +63,7 @@ def test_it_is_what_the_server_makes_of_one_mean_after_another(name: str) -> Non
     assert np.asarray(models) == pytest.approx(matrix_of(workload, rounds), abs=2e-6)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(workload=workloads(), rounds=st.integers(1, 60), size=st.integers(1, 70))
 def test_blocks_of_rows_and_the_inverse_are_those_of_the_matrix(workload: Workload, rounds: int, size: int) -> None:
     matrix, at = matrix_of(workload, rounds), 0
@@ -80,7 +80,7 @@ def test_blocks_of_rows_and_the_inverse_are_those_of_the_matrix(workload: Worklo
     assert inverse @ matrix == pytest.approx(np.eye(rounds), abs=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(workload=workloads(), name=st.sampled_from(CORRELATED), rounds=st.integers(1, ROUNDS))
 def test_every_strategy_has_the_errors_of_its_matrix(workload: Workload, name: str, rounds: int) -> None:
     rows = np.linalg.solve(STRATEGIES[name].dense(rounds).T, matrix_of(workload, rounds).T).T

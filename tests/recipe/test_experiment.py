@@ -20,6 +20,8 @@ from tacit.design.banded import design_banded
 from tacit.design.best import best_mechanism
 from tacit.design.catalogue import MECHANISMS
 from tacit.design.dense import full_tree
+from tacit.design.losses import losses
+from tacit.design.workload import Workload
 from tacit.errors import InputError, RecipeError
 from tacit.jobs.design import compare_mechanisms
 from tacit.privacy import Blt, Independent, Participation, Tree
@@ -393,6 +395,47 @@ def test_a_wish_becomes_numbers_that_survive_the_file(wish: dict[str, Any], obje
     other = changed("privacy", **wish, zcdp=1.0, noise_multiplier=None, objective=objective)
     other["rounds"] = {**other["rounds"], "min_separation": 1}
     assert parsed(other).designed().guarantee().strategy != designed.guarantee().strategy, "another participation"
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        {"name": "lambda-cgd"},
+        {"name": "square-root"},
+        pytest.param({"name": "banded"}, marks=pytest.mark.long),
+        pytest.param(None, marks=pytest.mark.long),
+    ],
+    ids=str,
+)
+def test_a_mechanism_is_designed_for_what_the_server_makes_of_the_means(mechanism: dict[str, Any] | None) -> None:
+    def asked(workload: str, **server: Any) -> Recipe:
+        values = changed("privacy", mechanism=mechanism, zcdp=1.0, noise_multiplier=None, workload=workload)
+        return parsed({**values, "server": server})
+
+    def planned(recipe: Recipe) -> Any:
+        return recipe.guarantee(recipe.matrix()).strategy
+
+    def cost(recipe: Recipe) -> float:
+        return losses(planned(recipe), recipe.rounds.participation(), Workload(momentum=0.9, cooldown=0.5)).max_loss
+
+    prefix, server = asked("prefix", cooldown=0.5), asked("server", cooldown=0.5)
+    assert cost(server) < cost(prefix)
+    kept = server.designed()
+    again = Recipe.from_toml(kept.to_toml())
+    assert again == kept and planned(again) == planned(server), "what a run keeps is what it designs again"
+    assert kept.guarantee(server.matrix()).zcdp == pytest.approx(1.0), "the promise depends on the strategy alone"
+    assert planned(asked("server", method="sgd")) == planned(asked("prefix")), "prefix sums are what plain sgd makes"
+    assert planned(asked("server", method="nesterov")) != planned(server)
+
+
+def test_a_workload_that_no_matrix_says_is_refused() -> None:
+    values = changed("privacy", mechanism={"name": "blt"}, workload="server", zcdp=1.0)
+    with pytest.raises(RecipeError, match=r"server\.method='adam' divides by what it saw"):
+        parsed({**values, "server": {"method": "adam"}})
+    for name in ("tree", "none", "blt-b400"):
+        given = {} if name == "none" else {"zcdp": 1.0}
+        with pytest.raises(RecipeError, match=f"privacy.mechanism='{name}' has none; drop privacy.workload"):
+            parsed(changed("privacy", mechanism={"name": name}, workload="server", **given))
 
 
 def matrix_recipe(

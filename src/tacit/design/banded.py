@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from tacit.design.objective import Objective, checked_objective
+from tacit.design.objective import POWERS, Objective, checked_objective
 from tacit.design.toeplitz import root_coefficients
+from tacit.design.workload import PREFIX, Workload
 from tacit.errors import InputError
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Banded
@@ -28,16 +29,20 @@ STEPS = 200  # of each power; the stopping rule comes first
 MEMORY = 8  # pairs of vectors that L-BFGS keeps; with 30 the designs took as many steps as with 10
 STAGE = "designing a banded matrix"
 LATELY, ENOUGH = 5, 1e-5  # stop when so many steps together gain less than this share of the squared error
-POWERS = {"rms": (1.0,), "max": (1.0, 8.0, 64.0, 256.0)}  # power means of the variances on the way to the largest
 
 
 def design_banded(
-    participation: Participation, *, bands: int, objective: Objective = "rms", progress: Progress = silent
+    participation: Participation,
+    *,
+    bands: int,
+    objective: Objective = "rms",
+    workload: Workload = PREFIX,
+    progress: Progress = silent,
 ) -> Banded:
-    """The banded matrix with columns of norm 1 and least rms (or nearly least max) error of the prefix sums.
+    """The banded matrix with columns of norm 1 and least rms (or nearly least max) error of the workload.
 
-    A local minimum over all n p entries, from the banded square root, by L-BFGS; the problem is convex in C^T C, so
-    for the rms error it is the global one up to the stopping rule. A step costs O(rounds x bands^2).
+    A local minimum over all n p entries, from the workload's banded square root, by L-BFGS; the problem is convex in
+    C^T C, so for the rms error it is the global one up to the stopping rule. A step costs O(rounds x bands^2).
     The max error, which has no gradient, is the limit of power means. `progress` is told the steps, with the loss
     so far.
     InputError where bands exceed the separation or the rounds: clients' columns would overlap.
@@ -52,12 +57,13 @@ def design_banded(
         )
     from tacit.design.banded_error import BandedErrors  # with scipy.linalg, which takes a while to load
 
-    errors = BandedErrors(limits.rounds, bands)
-    columns = _normalised(np.where(errors.inside, root_coefficients(bands), 0.0))[0]
+    errors = BandedErrors(limits.rounds, bands, workload)
+    columns = _normalised(np.where(errors.inside, root_coefficients(bands, workload), 0.0))[0]
     if objective == "rms":
-        # Norms do not change the matrix but scale its steps: late columns stand in few prefix sums, so their slopes are
+        # Norms do not change the matrix but scale its steps: late columns stand in few models, so their slopes are
         # small, and short columns let them move as fast as the early ones.
-        columns = columns * np.sqrt(np.arange(limits.rounds, 0, -1) / limits.rounds)[:, None]
+        arriving = workload.arriving(limits.rounds)
+        columns = columns * np.sqrt(arriving / arriving[0])[:, None]
     done = itertools.count(1)
     progress(StageBegan(STAGE))
     with threadpool_limits(1, user_api="blas"):  # two threads on blocks of this size wait more than they compute

@@ -1,13 +1,14 @@
-"""The errors of prefix sums under a banded strategy and their gradient: O(n p^2) work in BLAS, O(n p) memory.
+"""The errors of a workload under a banded strategy and their gradient: O(n p^2) work in BLAS, O(n p) memory.
 
-Prefix sums under C have the noise B = A C^{-1}, A the lower triangle of ones. With D = A^{-1} (ones on the diagonal,
--1 below it) the matrix F = C D has one band more than C, and B = F^{-1}. Cut into blocks of m >= p rounds F is made of
-diagonal blocks L_i, lower triangles, and of blocks K_i below them, upper triangles. B F = F B = I, read by blocks:
+A workload A under C has the noise B = A C^{-1}. A^{-1} has few bands (prefix sums ones on the diagonal and -1 below it,
+a server with momentum three, see `workload`), so the matrix F = C A^{-1} has little more than C, and B = F^{-1}. Cut
+into blocks of at least as many rounds as F has bands below the diagonal, F is made of diagonal blocks L_i, lower
+triangles, and of blocks K_i below them, upper triangles. B F = F B = I, read by blocks:
 
     Q_i = L_i^{-1} (I + K_{i-1} Q_{i-1} K_{i-1}^T) L_i^{-T}    the diagonal blocks of B B^T, first to last
     S_i = L_i^{-T} (W_i + K_i^T S_{i+1} K_i) L_i^{-1}          those of B^T W B, W = diag(w), last to first
 
-Nothing is ever subtracted, so nothing cancels. The diagonal of Q is the variance of each prefix sum; a function of
+Nothing is ever subtracted, so nothing cancels. The diagonal of Q is the variance of each model; a function of
 the variances with derivatives w has, by F, the derivative -2 B^T W B B^T, within the band
 
     -2 S_i L_i Q_i in the diagonal blocks,    2 S_{i+1} K_i Q_i in those below.
@@ -18,6 +19,8 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 from scipy.linalg.blas import dgemm, dtrmm, dtrsm
 
+from tacit.design.workload import PREFIX, Workload
+
 Array = NDArray[np.float64]
 
 SMALLEST = 64  # rounds in a block: below that calling BLAS costs more than its work
@@ -26,14 +29,16 @@ SMALLEST = 64  # rounds in a block: below that calling BLAS costs more than its 
 class BandedErrors:
     """Variances and gradients for strategies (rounds, bands); columns (n, p) as in `privacy.strategy.Banded`."""
 
-    def __init__(self, rounds: int, bands: int) -> None:
+    def __init__(self, rounds: int, bands: int, workload: Workload = PREFIX) -> None:
         self.rounds, self.bands = rounds, bands
-        self._blocks = -(-rounds // min(max(bands, SMALLEST), rounds))
-        self._size = max(bands, -(-rounds // self._blocks))
+        self._inverse = workload.inverse(rounds)
+        self._reach = bands + self._inverse.shape[1] - 2  # how far below its diagonal F goes
+        self._blocks = -(-rounds // min(max(self._reach, SMALLEST), rounds))
+        self._size = max(self._reach, -(-rounds // self._blocks), 1)
         self.inside = np.arange(rounds)[:, None] + np.arange(bands) < rounds  # the others lie below the last round
 
     def mean(self, columns: Array, power: float = 1.0) -> tuple[float, Array]:
-        """log of the power mean of the prefix sums' variances, (1/n sum_t v_t^power)^(1/power), and its gradient.
+        """log of the power mean of the models' variances, (1/n sum_t v_t^power)^(1/power), and its gradient.
 
         Power 1 is the rms objective; a large power comes near the largest variance.
         """
@@ -47,22 +52,22 @@ class BandedErrors:
         return value, self._backward(lower, below, covariances, weights)
 
     def _triangles(self, columns: Array) -> tuple[list[Array], list[Array]]:
-        """L and K: F[j + i, j] = C[j + i, j] - C[j + i, j + 1]; rounds added to fill the last block stand alone."""
+        """L and K: F[j + i, j] = sum_l C[j + i, j + l] A^{-1}[j + l, j]; those that fill the last block stand alone."""
         rounds, bands, size = self.rounds, self.bands, self._size
-        band = np.zeros((self._blocks * size, bands + 1))
-        band[:rounds, :bands] = columns
-        band[: rounds - 1, 1:] -= columns[1:]
+        band = np.zeros((self._blocks * size, self._reach + 1))
+        for lag, share in enumerate(self._inverse.T):
+            band[: rounds - lag, lag : lag + bands] += columns[lag:] * share[: rounds - lag, None]
         band[rounds:, 0] = 1.0
         tall = np.zeros((self._blocks, size, 2 * size))  # tall[i] is [L_i; K_i] transposed
-        self._diagonals(tall)[...] = band.reshape(self._blocks, size, bands + 1)
+        self._diagonals(tall)[...] = band.reshape(self._blocks, size, self._reach + 1)
         lower = [np.asfortranarray(block[:, :size].T) for block in tall]
         below = [np.asfortranarray(block[:, size:].T) for block in tall[:-1]]
         return lower, below
 
     def _diagonals(self, tall: Array) -> Array:
-        """A view (blocks, m, p + 1) of `tall`: entry [., j, i] is i below the diagonal in column j."""
+        """A view (blocks, m, bands of F) of `tall`: entry [., j, i] is i below the diagonal in column j."""
         block, column, row = tall.strides
-        return as_strided(tall, (self._blocks, self._size, self.bands + 1), (block, column + row, row))
+        return as_strided(tall, (self._blocks, self._size, self._reach + 1), (block, column + row, row))
 
     def _forward(self, lower: list[Array], below: list[Array]) -> list[Array]:
         """Q, block by block."""
@@ -90,9 +95,10 @@ class BandedErrors:
             half = dtrsm(1.0, lower[at], inner, lower=1, trans_a=1, overwrite_b=1)
             later = dtrsm(1.0, lower[at], half, side=1, lower=1, overwrite_b=1)
             gradient[at, :, :size] = -2 * dgemm(1.0, dtrmm(1.0, lower[at], covariances[at], lower=1), later, trans_a=1)
-        by_band = self._diagonals(gradient).reshape(-1, bands + 1)[:rounds]
-        by_columns = by_band[:, :bands].copy()
-        by_columns[1:] -= by_band[:-1, 1:]  # column j of C is also taken off column j - 1 of F
+        by_band = self._diagonals(gradient).reshape(-1, self._reach + 1)[:rounds]
+        by_columns = np.zeros((rounds, bands))
+        for lag, share in enumerate(self._inverse.T):
+            by_columns[lag:] += by_band[: rounds - lag, lag : lag + bands] * share[: rounds - lag, None]
         return np.where(self.inside, by_columns, 0.0)
 
 

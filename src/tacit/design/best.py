@@ -7,11 +7,12 @@ numbers alone go in, so the choice costs nothing.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from tacit.design.catalogue import MECHANISMS
-from tacit.design.mechanism import ChosenMechanism, Mechanism, Parameters
+from tacit.design.mechanism import ChosenMechanism, Mechanism, Parameters, cost_of_any
 from tacit.design.objective import Losses, Objective
+from tacit.design.workload import PREFIX, Workload
 from tacit.errors import InputError, TacitError
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Strategy
@@ -48,6 +49,7 @@ class BestMechanism:
 
     participation: Participation
     objective: Objective
+    workload: Workload
     chosen: ChosenMechanism
     strategy: Strategy
     candidates: tuple[Candidate, ...]
@@ -58,24 +60,29 @@ class BestMechanism:
         own, planned = loss[self.chosen.name], self.participation.effective
         least = min(loss.values())
         reason = "the least" if own == least else f"{own / least - 1:.1%} above the least, with less memory"
+        of_what = "" if self.workload == PREFIX else " of what the server makes of the means"
         others = ", ".join(f"{name} {of / own:.3g}" for name, of in loss.items() if name != self.chosen.name)
         return (
-            f"{self.chosen.name} was chosen: its {self.objective} error over {planned.rounds} rounds, separation "
-            f"{planned.min_separation} and at most {planned.max_participations} participations is {reason}; in "
-            f"multiples of it, at equal privacy: {others}."
+            f"{self.chosen.name} was chosen: its {self.objective} error{of_what} over {planned.rounds} rounds, "
+            f"separation {planned.min_separation} and at most {planned.max_participations} participations is {reason}; "
+            f"in multiples of it, at equal privacy: {others}."
         )
 
 
 @lru_cache(maxsize=8)
-def best_mechanism(participation: Participation, objective: Objective = "max", matrices: bool = True) -> BestMechanism:
+def best_mechanism(
+    participation: Participation, objective: Objective = "max", matrices: bool = True, workload: Workload = PREFIX
+) -> BestMechanism:
     """The mechanism of least loss for `participation`, or the one that remembers least among those within 1% of it.
 
     Left out are matrices for more than 512 rounds, or all of them (matrices=False), and what remembers more than 128
-    models. Of each mechanism the largest that `compared` names is tried, since fewer bands or buffers cost more.
-    Deterministic: ties are broken by the order of the catalogue. Takes seconds. Raises: InputError where no mechanism
-    can be had.
+    models; for another workload than prefix sums, what has no design for it too. Of each mechanism the largest that
+    `compared` names is tried, since fewer bands or buffers cost more. Deterministic: ties are broken by the order of
+    the catalogue. Takes seconds. Raises: InputError where no mechanism can be had.
     """
-    found = sorted(_candidates(participation, objective, matrices), key=lambda each: each.losses.of(objective))
+    found = sorted(
+        _candidates(participation, objective, matrices, workload), key=lambda each: each.losses.of(objective)
+    )
     if not found:
         raise InputError(
             f"no mechanism can be had for {participation.rounds} rounds; name one of {', '.join(MECHANISMS)}."
@@ -85,13 +92,16 @@ def best_mechanism(participation: Participation, objective: Objective = "max", m
     return BestMechanism(
         participation=participation,
         objective=objective,
+        workload=workload,
         chosen=best.chosen,
         strategy=best.strategy,
         candidates=tuple(found),
     )
 
 
-def _candidates(participation: Participation, objective: Objective, matrices: bool) -> Iterator[Candidate]:
+def _candidates(
+    participation: Participation, objective: Objective, matrices: bool, workload: Workload
+) -> Iterator[Candidate]:
     width = min(participation.min_separation, participation.rounds)
     too_large = not matrices or participation.rounds > MATRIX_ROUNDS or width > MOST_MODELS
     for mechanism in MECHANISMS.values():
@@ -100,8 +110,9 @@ def _candidates(participation: Participation, objective: Objective, matrices: bo
             continue
         chosen = ChosenMechanism(mechanism=mechanism, parameters=tried[-1])
         try:
-            strategy = chosen.strategy(participation, objective)
-            losses = mechanism.cost(strategy, participation)
+            strategy = chosen.strategy(participation, objective, workload=workload)
+            plain = workload == PREFIX  # else of the strategy as it is: an entry's own cost is of prefix sums
+            losses = (mechanism.cost if plain else partial(cost_of_any, workload=workload))(strategy, participation)
         except TacitError:  # it cannot be had for this participation, as a comparison says in full
             continue
         memory = strategy.memory(participation.rounds)
@@ -110,9 +121,13 @@ def _candidates(participation: Participation, objective: Objective, matrices: bo
 
 
 def _build(
-    participation: Participation, objective: Objective, given: Parameters, progress: Progress = silent
+    participation: Participation,
+    objective: Objective,
+    given: Parameters,
+    progress: Progress = silent,
+    workload: Workload = PREFIX,
 ) -> Strategy:
-    return best_mechanism(participation, objective).strategy
+    return best_mechanism(participation, objective, workload=workload).strategy
 
 
 BEST = Mechanism(
@@ -120,6 +135,7 @@ BEST = Mechanism(
     says="the least loss of all",
     explains="The mechanism of the catalogue with the least loss for the participation.",
     build=_build,
+    build_for=_build,
     parameters=BestParameters,
 )
 """What a recipe's `[privacy.mechanism]` means where it is left out; not in the catalogue, whose entries it compares."""

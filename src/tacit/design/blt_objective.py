@@ -1,4 +1,4 @@
-"""The loss of a BLT and its gradient, for many candidates at once, at no cost per round: O(d^2 log k) each.
+"""The loss of a BLT and its gradient, for many candidates at once; of prefix sums at no cost per round, O(d^2 log k).
 
 The coordinates are those of `blt_coordinates`. Every quantity is a sum of positive terms, so nothing cancels. A name
 that begins with `in_` is the derivative of what the rest of the name says, in the decays (-log theta) or gaps
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tacit.design.blt_coordinates import Candidates
 from tacit.design.geometric import falling_sum, geometric_sum
 from tacit.design.objective import Objective
+from tacit.design.toeplitz_error import ToeplitzErrors
 from tacit.privacy.participation import Participation
 
 Array = NDArray[np.float64]
@@ -21,7 +22,23 @@ Array = NDArray[np.float64]
 def log_loss(gaps: Array, participation: Participation, objective: Objective) -> tuple[Array, Array]:
     """(log loss (...), its gradient in the log gaps (..., 2d)) for gaps (..., 2d) > 0."""
     at = Candidates.of(gaps)
-    error, in_inverse_gap, in_limit, in_step = _squared_error(at, participation.rounds, objective)
+    return _with_sensitivity(at, _squared_error(at, participation.rounds, objective), participation)
+
+
+def log_workload_loss(
+    gaps: Array, participation: Participation, errors: ToeplitzErrors, power: float
+) -> tuple[Array, Array]:
+    """The same of the mean that `errors` has of that power, for gaps (candidates, 2d); O(d rounds) each while the rate
+    stays.
+    """
+    at = Candidates.of(gaps)
+    return _with_sensitivity(at, _workload_error(at, participation.rounds, errors, power), participation)
+
+
+def _with_sensitivity(
+    at: Candidates, error_and_slopes: tuple[Array, Array, Array, Array], participation: Participation
+) -> tuple[Array, Array]:
+    error, in_inverse_gap, in_limit, in_step = error_and_slopes
     spread, in_decay, in_omega = _squared_sensitivity(at.decay, at.omega, participation.effective)
     slope = at.slope(in_decay / spread, in_inverse_gap / error, in_limit / error, in_omega / spread, in_step / error)
     return (np.log(error) + np.log(spread))[..., 0] / 2, slope / 2
@@ -43,6 +60,21 @@ def _squared_error(at: Candidates, rounds: int, objective: Objective) -> tuple[A
     error = level + alone.sum(-1, keepdims=True) + shared.sum(-1, keepdims=True) / 2
     in_gap = crossed * in_single + (squares * in_double * kept[..., None, :]).sum(-1)
     return error, in_gap, 2 * level + alone.sum(-1, keepdims=True), alone + shared
+
+
+def _workload_error(
+    at: Candidates, rounds: int, errors: ToeplitzErrors, power: float
+) -> tuple[Array, Array, Array, Array]:
+    """As `_squared_error`, by the partial sums of C^{-1}'s column, limit + sum_i inverse_step_i theta_hat_i^t."""
+    powers = np.ones((*at.inverse_gap.shape, rounds))
+    powers[..., 1:] = 1.0 - at.inverse_gap[..., None]
+    np.cumprod(powers, axis=-1, out=powers)
+    sums = at.limit + np.einsum("md,mdt->mt", at.inverse_step, powers)
+    means = [errors.mean(row, power) for row in sums]
+    value, slope = np.array([[each] for each, _ in means]), np.stack([each for _, each in means])
+    in_gap = -at.inverse_step * np.einsum("mt,mdt->md", slope[:, 1:] * np.arange(1, rounds), powers[..., :-1])
+    in_step = at.inverse_step * np.einsum("mt,mdt->md", slope, powers)
+    return value, in_gap, at.limit * slope.sum(-1, keepdims=True), in_step
 
 
 def _squared_sensitivity(decay: Array, omega: Array, limits: Participation) -> tuple[Array, Array, Array]:

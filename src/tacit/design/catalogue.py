@@ -20,6 +20,7 @@ from tacit.design.parameters import (
     InverseParameters,
     TreeParameters,
 )
+from tacit.design.workload import PREFIX, Workload
 from tacit.errors import InputError, TacitError
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import (
@@ -56,12 +57,19 @@ def _reduced(participation: Participation, objective: Objective, given: TreePara
     return Tree(restarts=given.restarts, variance_reduced=True)
 
 
-def _blt(participation: Participation, objective: Objective, given: BltParameters, progress: Progress) -> Strategy:
+def _blt(
+    participation: Participation,
+    objective: Objective,
+    given: BltParameters,
+    progress: Progress,
+    workload: Workload = PREFIX,
+) -> Strategy:
     if given.theta is not None and given.omega is not None:
         return Blt(theta=given.theta, omega=given.omega)
     from tacit.design.blt import design_blt
 
-    return design_blt(participation, buffers=BUFFERS if given.buffers is None else given.buffers, objective=objective)
+    buffers = BUFFERS if given.buffers is None else given.buffers
+    return design_blt(participation, buffers=buffers, objective=objective, workload=workload)
 
 
 def _robust_blt(several: Sequence[Participation], objective: Objective, given: BltParameters) -> Strategy:
@@ -71,33 +79,48 @@ def _robust_blt(several: Sequence[Participation], objective: Objective, given: B
 
 
 def _toeplitz(
-    participation: Participation, objective: Objective, given: BandedParameters, progress: Progress
+    participation: Participation,
+    objective: Objective,
+    given: BandedParameters,
+    progress: Progress,
+    workload: Workload = PREFIX,
 ) -> Strategy:
     if given.coefficients is not None:
         return BandedToeplitz(coefficients=given.coefficients)
     from tacit.design.toeplitz import design_banded_toeplitz
 
-    return design_banded_toeplitz(participation, bands=_width(participation, given.bands), objective=objective)
+    bands = _width(participation, given.bands)
+    return design_banded_toeplitz(participation, bands=bands, objective=objective, workload=workload)
 
 
 def _inverse(
-    participation: Participation, objective: Objective, given: InverseParameters, progress: Progress
+    participation: Participation,
+    objective: Objective,
+    given: InverseParameters,
+    progress: Progress,
+    workload: Workload = PREFIX,
 ) -> Strategy:
     if given.coefficients is not None:
         return BandedInverse(coefficients=given.coefficients)
     from tacit.design.toeplitz import design_banded_inverse
 
     bands = min(BUFFERS + 1, participation.rounds) if given.bands is None else given.bands
-    return design_banded_inverse(participation, bands=bands, objective=objective, falling=given.falling)
+    return design_banded_inverse(
+        participation, bands=bands, objective=objective, falling=given.falling, workload=workload
+    )
 
 
 def _lambda(
-    participation: Participation, objective: Objective, given: CoefficientsParameters, progress: Progress
+    participation: Participation,
+    objective: Objective,
+    given: CoefficientsParameters,
+    progress: Progress,
+    workload: Workload = PREFIX,
 ) -> Strategy:
     if given.coefficients is None:
         from tacit.design.toeplitz import design_lambda_cgd
 
-        return design_lambda_cgd(participation, objective=objective)
+        return design_lambda_cgd(participation, objective=objective, workload=workload)
     if len(given.coefficients) > 2:
         raise InputError(
             f"{len(given.coefficients)} coefficients were given, and lambda-cgd takes back a share of one seed; give 1 "
@@ -106,31 +129,53 @@ def _lambda(
     return BandedInverse(coefficients=given.coefficients)
 
 
-def _root(participation: Participation, objective: Objective, given: BandsParameters, progress: Progress) -> Strategy:
+def _root(
+    participation: Participation,
+    objective: Objective,
+    given: BandsParameters,
+    progress: Progress,
+    workload: Workload = PREFIX,
+) -> Strategy:
     from tacit.design.toeplitz import banded_square_root
 
-    return banded_square_root(_width(participation, given.bands))
+    return banded_square_root(_width(participation, given.bands), workload)
 
 
 def _inverse_root(
-    participation: Participation, objective: Objective, given: BandsParameters, progress: Progress
+    participation: Participation,
+    objective: Objective,
+    given: BandsParameters,
+    progress: Progress,
+    workload: Workload = PREFIX,
 ) -> Strategy:
     from tacit.design.toeplitz import banded_inverse_square_root
 
-    return banded_inverse_square_root(_width(participation, given.bands))
+    return banded_inverse_square_root(_width(participation, given.bands), workload)
 
 
-def _banded(participation: Participation, objective: Objective, given: BandsParameters, progress: Progress) -> Matrix:
+def _banded(
+    participation: Participation,
+    objective: Objective,
+    given: BandsParameters,
+    progress: Progress,
+    workload: Workload = PREFIX,
+) -> Matrix:
     from tacit.design.banded import design_banded
 
     bands = participation.min_separation if given.bands is None else given.bands
-    return design_banded(participation, bands=bands, objective=objective, progress=progress)
+    return design_banded(participation, bands=bands, objective=objective, workload=workload, progress=progress)
 
 
-def _dense(participation: Participation, objective: Objective, given: Parameters, progress: Progress) -> Matrix:
+def _dense(
+    participation: Participation,
+    objective: Objective,
+    given: Parameters,
+    progress: Progress,
+    workload: Workload = PREFIX,
+) -> Matrix:
     from tacit.design.dense import design_dense
 
-    return design_dense(participation, progress=progress)
+    return design_dense(participation, workload=workload, progress=progress)
 
 
 def _full_tree(participation: Participation, objective: Objective, given: Parameters, progress: Progress) -> Matrix:
@@ -216,6 +261,7 @@ BLT = Mechanism(
     says=f"{BUFFERS} buffers, designed here",
     explains="A buffered linear Toeplitz mechanism: a few buffers, any number of rounds.",
     build=_blt,
+    build_for=_blt,
     parameters=BltParameters,
     examples=(BltParameters(buffers=2), BltParameters(theta=(0.9, 0.5), omega=(0.1, 0.3))),
     compared=_buffers,
@@ -236,6 +282,7 @@ BANDED_TOEPLITZ = Mechanism(
     says="b bands, designed here",
     explains="BandToep: the best so many falling coefficients of C; any number of rounds.",
     build=_toeplitz,
+    build_for=_toeplitz,
     parameters=BandedParameters,
     # Beyond the separation the others come out as zeros.
     examples=(BandedParameters(bands=3), BandedParameters(bands=7), BandedParameters(coefficients=(1.0, 0.5, 0.25))),
@@ -246,6 +293,7 @@ SQUARE_ROOT = Mechanism(
     says="b bands, in closed form",
     explains="BSR: C begins like the square root of the prefix sums; a closed form.",
     build=_root,
+    build_for=_root,
     parameters=BandsParameters,
     examples=(BandsParameters(bands=4), BandsParameters()),
     compared=_widths,
@@ -255,6 +303,7 @@ INVERSE_SQUARE_ROOT = Mechanism(
     says="b bands of C^-1, in closed form",
     explains="BISR: C inverse begins like the inverse of the square root; a closed form.",
     build=_inverse_root,
+    build_for=_inverse_root,
     parameters=BandsParameters,
     examples=(BandsParameters(bands=3),),
     compared=_widths,
@@ -264,6 +313,7 @@ BANDED_INVERSE = Mechanism(
     says=f"{BUFFERS + 1} bands of C^-1, designed here",
     explains="BandInvMF: the best so many coefficients of C inverse; any number of rounds.",
     build=_inverse,
+    build_for=_inverse,
     parameters=InverseParameters,
     examples=(InverseParameters(bands=4, falling=True), InverseParameters(coefficients=(1.0, -0.5))),
     compared=_few,
@@ -273,6 +323,7 @@ LAMBDA_CGD = Mechanism(
     says="takes back part of the last noise",
     explains="DP-lambdaCGD: take back a share of the last seed, the best share; one seed drawn again, nothing kept.",
     build=_lambda,
+    build_for=_lambda,
     parameters=CoefficientsParameters,
     examples=(CoefficientsParameters(),),
 )
@@ -281,6 +332,7 @@ BANDED = Mechanism(
     says="b bands, every entry free",
     explains="BandMF: a banded matrix with every entry free; for these rounds only. Takes seconds to minutes.",
     build=_banded,
+    build_for=_banded,
     parameters=BandsParameters,
     examples=(BandsParameters(),),
     compared=_wide,
@@ -292,6 +344,7 @@ DENSE = Mechanism(
     says="the optimal matrix for one participation",
     explains="The optimal matrix (rms) where clients come once; for these rounds only. Takes seconds.",
     build=_dense,
+    build_for=_dense,
     compared=_once,
     matrix=Dense,
     objective="rms",

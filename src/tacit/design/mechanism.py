@@ -10,6 +10,7 @@ from functools import lru_cache, partial
 from typing import Any, ClassVar, Self
 
 from tacit.design.objective import Losses, Objective
+from tacit.design.workload import PREFIX, Workload
 from tacit.errors import InputError, TacitError
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Matrix, Strategy
@@ -65,17 +66,20 @@ def checked_least(name: str, value: int | None, least: int = 1) -> None:
 Build = Callable[[Participation, Objective, Any, Progress], Strategy]
 """(who takes part, the loss to minimise, the parameters, who listens) -> the strategy, or InputError."""
 
+BuildFor = Callable[[Participation, Objective, Any, Progress, Workload], Strategy]
+"""The same for the losses of a workload."""
+
 
 def only_default(mechanism: "Mechanism", participation: Participation) -> Sequence[Parameters]:
     """What a comparison tries of most mechanisms: the defaults."""
     return (mechanism.parameters(),)
 
 
-def cost_of_any(strategy: Strategy, participation: Participation) -> Losses:
+def cost_of_any(strategy: Strategy, participation: Participation, workload: Workload = PREFIX) -> Losses:
     """What a strategy costs: see `tacit.design.losses`."""
     from tacit.design.losses import losses  # an account, a recipe and a run ask for no loss
 
-    return losses(strategy, participation)
+    return losses(strategy, participation, workload)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +109,8 @@ class Mechanism:
     cost: Callable[[Strategy, Participation], Losses] = cost_of_any
     build_robust: "Callable[[Sequence[Participation], Objective, Any], Strategy] | None" = None
     """One strategy for several participations; None where there is no such design."""
+    build_for: BuildFor | None = None
+    """The strategy for another workload than prefix sums; None where there is no such design."""
 
     @classmethod
     def fixed(cls, name: str, strategy: Strategy, says: str = "", explains: str = "", **more: Any) -> "Mechanism":
@@ -128,17 +134,40 @@ class Mechanism:
         objective: Objective | None = None,
         parameters: Parameters | None = None,
         progress: Progress = silent,
+        workload: Workload = PREFIX,
     ) -> Strategy:
-        """The strategy for this participation; one that was made before is remembered, but for matrices."""
+        """The strategy for this participation; one that was made before is remembered, but for matrices.
+
+        InputError where there is none for the workload.
+        """
         wanted, given = objective or self.objective, self.parameters() if parameters is None else parameters
         if self.matrix is not None:
-            return self.build(participation, wanted, given, progress)
-        return _built(self.build, participation, wanted, given)
+            return self.made(participation, wanted, given, progress, workload)
+        return _remembered(self, participation, wanted, given, workload)
+
+    def made(
+        self, participation: Participation, objective: Objective, given: Any, progress: Progress, workload: Workload
+    ) -> Strategy:
+        """By `build`, or by `build_for` for another workload than prefix sums. InputError where there is none."""
+        if workload == PREFIX:
+            return self.build(participation, objective, given, progress)
+        if self.build_for is None:
+            raise InputError(
+                f"mechanism '{self.name}' has no design for what a server makes of the releases, only for prefix sums; "
+                "take one that has (banded, blt, lambda-cgd), or the workload of prefix sums."
+            )
+        return self.build_for(participation, objective, given, progress, workload)
 
 
 @lru_cache(maxsize=4096)
-def _built(build: Build, participation: Participation, objective: Objective, parameters: Parameters) -> Strategy:
-    return build(participation, objective, parameters, silent)
+def _remembered(
+    mechanism: Mechanism,
+    participation: Participation,
+    objective: Objective,
+    parameters: Parameters,
+    workload: Workload,
+) -> Strategy:
+    return mechanism.made(participation, objective, parameters, silent, workload)
 
 
 def _always(
@@ -167,18 +196,26 @@ class ChosenMechanism:
         return self.mechanism.matrix is not None or self.parameters.is_wish
 
     def strategy(
-        self, participation: Participation, objective: Objective | None = None, progress: Progress = silent
+        self,
+        participation: Participation,
+        objective: Objective | None = None,
+        progress: Progress = silent,
+        workload: Workload = PREFIX,
     ) -> Strategy:
         """The strategy for this participation, designed where it is a wish. InputError where there is none."""
-        return self.mechanism.strategy(participation, objective, self.parameters, progress)
+        return self.mechanism.strategy(participation, objective, self.parameters, progress, workload)
 
-    def settled(self, participation: Participation, objective: Objective | None = None) -> "ChosenMechanism":
+    def settled(
+        self, participation: Participation, objective: Objective | None = None, workload: Workload = PREFIX
+    ) -> "ChosenMechanism":
         """The same with the numbers of the strategy designed for `participation`, where they are few; a matrix stays
         a wish.
         """
         if not self.parameters.is_wish or self.mechanism.matrix is not None:
             return self
-        return replace(self, parameters=self.parameters.settled(self.strategy(participation, objective)))
+        return replace(
+            self, parameters=self.parameters.settled(self.strategy(participation, objective, workload=workload))
+        )
 
     def to_plain(self) -> dict[str, Any]:
         """Its name and what was given, for TOML; `catalogue.chosen` reads it."""

@@ -7,6 +7,9 @@ from tacit.errors import InputError
 
 Objective: TypeAlias = Literal["max", "rms"]
 
+POWERS: dict[Objective, tuple[float, ...]] = {"rms": (1.0,), "max": (1.0, 8.0, 64.0, 256.0)}
+"""The power means of the rows' variances that a search lowers one after another: the largest has no gradient."""
+
 
 def checked_objective(objective: str) -> Objective:
     """InputError unless it is max or rms."""

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+BLOCK = 512  # rows of A at once: 4 kB a round
 NOTHING = 2.0**-56  # of the first coefficient: what a double no longer sees beside it
 
 
@@ -50,6 +51,18 @@ class Workload:
         beta = self.momentum
         first = [1.0 + beta, -beta] if self.nesterov else [1.0]
         return np.asarray(lfilter(first, [1.0, -beta], values))
+
+    def models(self, means: Array) -> Array:
+        """A times `means` (rounds, ...): the models of all rounds."""
+        rates = self.rates(len(means)).reshape(-1, *[1] * (means.ndim - 1))
+        return np.cumsum(rates * np.moveaxis(self.moved(np.moveaxis(means, 0, -1)), -1, 0), axis=0)
+
+    def arriving(self, rounds: int) -> Array:
+        """The squares of each column of A, added up (rounds,): what the noise of a round does to all models."""
+        found = np.zeros(rounds)
+        for rows in self.blocks(rounds, BLOCK):
+            found[: rows.shape[1]] += (rows**2).sum(axis=0)
+        return found
 
     def blocks(self, rounds: int, size: int) -> Iterator[Array]:
         """A, `size` rows at a time: rows begin to end as (end - begin, end); nothing follows the diagonal."""

@@ -12,6 +12,7 @@ from tacit.design.catalogue import TREE
 from tacit.design.losses import prefix_errors
 from tacit.design.mechanism import ChosenMechanism
 from tacit.design.parameters import TreeParameters
+from tacit.design.workload import Workload
 from tacit.errors import InputError
 from tacit.planning.tuning import (
     Choice,
@@ -136,14 +137,17 @@ def planned(recipe: Recipe) -> Guarantee:
     Raises: InputError, AccountingError where the mechanism cannot be had for this participation.
     """
     noise = {name: getattr(recipe.privacy, name) for name in SCALES}
-    section, matrix = _designed(recipe.privacy.model_copy(update=SCALES), recipe.rounds.participation())
+    section = recipe.privacy.model_copy(update=SCALES)
+    section, matrix = _designed(section, recipe.rounds.participation(), recipe.workload())
     return recipe.model_copy(update={"privacy": section.model_copy(update=noise)}).guarantee(matrix)
 
 
 @lru_cache(maxsize=4)
-def _designed(section: PrivacySection, participation: Participation) -> tuple[PrivacySection, Matrix | None]:
+def _designed(
+    section: PrivacySection, participation: Participation, workload: Workload
+) -> tuple[PrivacySection, Matrix | None]:
     """A section without scales: some minutes for thousands of rounds of "banded"."""
-    return section.designed(participation), section.matrix(participation)
+    return section.designed(participation, workload=workload), section.matrix(participation, workload=workload)
 
 
 def _noise_multiplier(recipe: Recipe) -> float:

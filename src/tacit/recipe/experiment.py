@@ -15,6 +15,7 @@ import tomli_w
 from pydantic import Field, ValidationError, model_validator
 
 from tacit.design.catalogue import MECHANISMS
+from tacit.design.workload import PREFIX, Workload
 from tacit.errors import AccountingError, RecipeError
 from tacit.files import as_path
 from tacit.privacy import Guarantee
@@ -89,6 +90,19 @@ class Recipe(Section):
                 f"'{self.privacy.mechanism_name}', which has one clip norm; drop [clipping] or name one of those below "
                 "[privacy.mechanism]."
             )
+        return self
+
+    @model_validator(mode="after")
+    def _has_a_design_for_its_workload(self) -> Self:
+        privacy, mechanism = self.privacy, self.privacy.mechanism
+        if privacy.workload == "server" and (mechanism is None or mechanism.mechanism.build_for is None):
+            able = ", ".join(name for name, each in MECHANISMS.items() if each.build_for is not None)
+            raise ValueError(
+                f"privacy.workload='server' wants a design for what the server makes of the means, and "
+                f"privacy.mechanism='{privacy.mechanism_name}' has none; drop privacy.workload, or name one of {able} "
+                "below [privacy.mechanism] (left out, the best of them)."
+            )
+        self.workload()
         return self
 
     @model_validator(mode="after")
@@ -219,8 +233,12 @@ class Recipe(Section):
         other last digits, and its noise must stay the noise of one matrix. What is too large for a recipe stays asked:
         see `matrix`.
         """
-        section = self.privacy.designed(self.rounds.participation(), self._may_be_matrix)
+        section = self.privacy.designed(self.rounds.participation(), self._may_be_matrix, self.workload())
         return self.model_copy(update={"privacy": section})
+
+    def workload(self) -> Workload:
+        """What the mechanism is designed for. Raises: RecipeError where the server's is asked for and not linear."""
+        return self.server.workload() if self.privacy.workload == "server" else PREFIX
 
     @property
     def _may_be_matrix(self) -> bool:
@@ -232,11 +250,11 @@ class Recipe(Section):
 
         Raises: InputError where the mechanism has none for this participation.
         """
-        return self.privacy.matrix(self.rounds.participation(), self._may_be_matrix)
+        return self.privacy.matrix(self.rounds.participation(), self._may_be_matrix, self.workload())
 
     def why_mechanism(self) -> str | None:
         """Which mechanism a recipe that names none gets, and why; None where it names one."""
-        choice = self.privacy.choice(self.rounds.participation(), self._may_be_matrix)
+        choice = self.privacy.choice(self.rounds.participation(), self._may_be_matrix, self.workload())
         return None if choice is None else choice.why()
 
     def of(self, population: Path) -> Self:
@@ -257,7 +275,7 @@ class Recipe(Section):
         matrix: what `matrix` designed, or the run kept.
         """
         participation = self.rounds.participation()
-        strategy = self.privacy.strategy(participation, matrix)
+        strategy = self.privacy.strategy(participation, matrix, self.workload())
         rho = self.privacy.spent()
         inflation = 1.0 if self.aggregation is None else self.aggregation.inflation
         if strategy is not None and rho is not None:

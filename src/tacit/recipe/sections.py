@@ -18,6 +18,7 @@ from tacit.compute.precision import Precision
 from tacit.design.best import BEST, BestMechanism, BestParameters, best_mechanism
 from tacit.design.catalogue import chosen
 from tacit.design.mechanism import ChosenMechanism
+from tacit.design.workload import PREFIX, Workload
 from tacit.errors import InputError, RecipeError, conceivable
 from tacit.population.devices import RoundRules
 from tacit.privacy import Participation
@@ -88,6 +89,17 @@ class ServerSection(Section):
     def settings(self) -> ServerOptimizer:
         return ServerOptimizer(**self.model_dump())
 
+    def workload(self) -> Workload:
+        """What it makes of the means, in units of the learning rate. Raises: RecipeError where that is not linear."""
+        if self.method not in ("sgd", "momentum", "nesterov"):
+            raise RecipeError(
+                f"privacy.workload='server' designs for what the server makes of the means, and server.method="
+                f"'{self.method}' divides by what it saw, which no matrix says; take momentum, nesterov or sgd, or "
+                "drop privacy.workload."
+            )
+        momentum = 0.0 if self.method == "sgd" else self.momentum
+        return Workload(momentum=momentum, nesterov=self.method == "nesterov" and momentum > 0, cooldown=self.cooldown)
+
 
 class RoundsSection(Section):
     """How many rounds, of whom, how far apart."""
@@ -145,6 +157,9 @@ class PrivacySection(Section):
     delta: float | None = Field(default=None, gt=0, lt=1)  # left out: below 1/population, see privacy.delta
     population: Path | None = Field(default=None, strict=False)  # in whose budget the run is entered
     objective: Literal["max", "rms"] = "max"  # what a design minimises: the worst prefix sum's error, as paper 4's
+    workload: Literal["prefix", "server"] = (
+        "prefix"  # whose error that is: prefix sums', as in the papers, or the models'
+    )
     stands_in_for: int | None = Field(default=None, ge=1)  # the production report goal this cohort stands for
 
     @model_validator(mode="after")
@@ -197,28 +212,35 @@ class PrivacySection(Section):
         """Whether the strategy is still to be designed."""
         return self.mechanism is not None and self.mechanism.is_wish
 
-    def designed(self, participation: Participation, matrices: bool = True) -> "PrivacySection":
-        """The same section with the numbers of the strategy designed for `participation`, where they are few."""
+    def designed(
+        self, participation: Participation, matrices: bool = True, workload: Workload = PREFIX
+    ) -> "PrivacySection":
+        """The same section with the numbers of the strategy designed for `participation`, where they are few.
+
+        workload: `Recipe.workload`, here and below.
+        """
         if self.mechanism is None:
             return self
-        best = self.choice(participation, matrices)
+        best = self.choice(participation, matrices, workload)
         asked = self.mechanism if best is None else best.chosen
-        return self.model_copy(update={"mechanism": asked.settled(participation, self.objective)})
+        return self.model_copy(update={"mechanism": asked.settled(participation, self.objective, workload)})
 
-    def choice(self, participation: Participation, matrices: bool = True) -> BestMechanism | None:
+    def choice(
+        self, participation: Participation, matrices: bool = True, workload: Workload = PREFIX
+    ) -> BestMechanism | None:
         """The mechanism that is chosen for `participation`, and why; None where the recipe names one.
 
         matrices: whether it may be one. Raises: InputError where there is none.
         """
         chooses = self.mechanism is not None and self.mechanism.mechanism is BEST
-        return best_mechanism(participation, self.objective, matrices) if chooses else None
+        return best_mechanism(participation, self.objective, matrices, workload) if chooses else None
 
-    def matrix(self, participation: Participation, matrices: bool = True) -> Matrix | None:
+    def matrix(self, participation: Participation, matrices: bool = True, workload: Workload = PREFIX) -> Matrix | None:
         """The strategy matrix for `participation`, designed; None where a strategy is a few numbers.
 
         Raises: InputError where there is none: more bands than the separation, more than one participation of "dense".
         """
-        best = self.choice(participation, matrices)
+        best = self.choice(participation, matrices, workload)
         if best is not None:
             return best.strategy if isinstance(best.strategy, Matrix) else None
         kind = None if self.mechanism is None else self.mechanism.mechanism.matrix
@@ -229,11 +251,13 @@ class PrivacySection(Section):
                 f"privacy.mechanism='{self.mechanism_name}' is a full matrix and rounds.rounds={participation.rounds} "
                 f"are too many for one; ask for at most {LARGEST} rounds, or take blt or banded."
             )
-        strategy = self.mechanism.strategy(participation, self.objective)
+        strategy = self.mechanism.strategy(participation, self.objective, workload=workload)
         assert isinstance(strategy, Matrix)  # what the catalogue says of it
         return strategy
 
-    def strategy(self, participation: Participation, matrix: Matrix | None = None) -> Strategy | None:
+    def strategy(
+        self, participation: Participation, matrix: Matrix | None = None, workload: Workload = PREFIX
+    ) -> Strategy | None:
         """None for mechanism "none". A wish that was not `designed` before is now; `matrix` is what was asked for.
 
         Raises: InputError where a matrix is needed and not given.
@@ -241,7 +265,7 @@ class PrivacySection(Section):
         if self.mechanism is None:
             return None
         if self.mechanism.mechanism.matrix is None:
-            return self.mechanism.strategy(participation, self.objective)
+            return self.mechanism.strategy(participation, self.objective, workload=workload)
         if matrix is None:
             raise InputError(f"privacy.mechanism='{self.mechanism_name}' needs its matrix; give what was designed.")
         return matrix
