@@ -17,11 +17,13 @@ pfl_lstm          pfl_cifg with torch's own LSTM with a projection (4 gates): th
 
 Each tacit process also times a product of 2048 x 2048 matrices in its precision: a figure's share of that peak counts
 the floating-point operations of real words only. `two_cores` is wall clock, in one process of two workers; beside it
-stands what two cores gain on such products alone, since two virtual cores may be one physical core.
+stands what two processes gain that know nothing of each other, each on a core of its own, and what two cores gain on
+such products alone: two virtual cores may be one physical core, and no program gains more than those processes.
 
     python benchmarks/simulation_throughput.py                          with the extra `peers` installed
     python benchmarks/simulation_throughput.py --peer-python PATH       pfl and torch live in another environment
     python benchmarks/simulation_throughput.py --workload blogs --cache caches/blogs-en
+    python benchmarks/simulation_throughput.py --cores-alone            two cores beside one, and nothing else
     python benchmarks/simulation_throughput.py --clients 2 --pairs 1    a smoke test
 
 Prints one JSON line per figure. Run it on an otherwise idle machine.
@@ -334,9 +336,10 @@ def work_for(parent: Any, system: str, folder: Path) -> None:
     prepared.run()
     print(json.dumps(prepared.facts), file=parent, flush=True)
     for _ in sys.stdin:
-        before = cpu_seconds()
+        before, clock = cpu_seconds(), time.perf_counter()
         prepared.run()
-        answer = {"cpu_seconds_per_client": (cpu_seconds() - before) / len(work["sentences"])}
+        spent = {"cpu_seconds": cpu_seconds() - before, "seconds": time.perf_counter() - clock}
+        answer = {f"{name}_per_client": value / len(work["sentences"]) for name, value in spent.items()}
         if prepared.peak is not None:
             answer["peak_flops"] = 2.0 * PEAK_SIZE**3 / min(prepared.peak() for _ in range(3))
         print(json.dumps(answer), file=parent, flush=True)
@@ -375,9 +378,17 @@ class Worker:
 
     def measure(self) -> dict[str, float]:
         """What one more cohort took."""
+        self.ask()
+        return self.answer()
+
+    def ask(self) -> None:
+        """Begin one more cohort."""
         assert self.process.stdin is not None
         self.process.stdin.write("run\n")
         self.process.stdin.flush()
+
+    def answer(self) -> dict[str, float]:
+        """What the cohort took that was asked for."""
         return self._answer(self.system)
 
     def _answer(self, system: str) -> dict[str, Any]:
@@ -440,10 +451,21 @@ def compare(workers: list[Worker], pairs: int, folder: Path, words: float) -> No
             figure("same_sum_as_pfl_cifg", system=ours, relative_difference=apart, agrees=apart < bound)
 
 
-def compare_cores(worker: Worker, pairs: int) -> None:
-    turns = [worker.measure() for _ in range(pairs)]
-    for name in ("clients", "products"):
-        ratios = [turn[f"{name}_one"] / turn[f"{name}_two"] for turn in turns]
+def compare_cores(cores: list[int], pairs: int, folder: Path) -> None:
+    shared = Worker(TWO_CORES, sys.executable, folder, set(cores))
+    apart = [Worker("tacit", sys.executable, folder, {core}) for core in cores]
+    gains: dict[str, list[float]] = {"clients": [], "processes": [], "products": []}
+    for _ in range(pairs):
+        turn = shared.measure()
+        for name in ("clients", "products"):
+            gains[name].append(turn[f"{name}_one"] / turn[f"{name}_two"])
+        alone = apart[0].measure()["seconds_per_client"]
+        for worker in apart:
+            worker.ask()
+        gains["processes"].append(sum(alone / worker.answer()["seconds_per_client"] for worker in apart))
+    for worker in (shared, *apart):
+        worker.close()
+    for name, ratios in gains.items():
         figure(
             "two_cores_are_times_one_in_wall_clock",
             of=name,
@@ -468,6 +490,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=7, help="rounds in which every system is timed once")
     parser.add_argument("--peer-python", default=sys.executable, help="the interpreter that has pfl and torch")
     parser.add_argument("--without-peers", action="store_true", help="time tacit alone")
+    parser.add_argument("--cores-alone", action="store_true", help="time two cores beside one, and nothing else")
     parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)), help="to pin the systems to")
     parser.add_argument("--worker", choices=(*OURS, *PEERS, TWO_CORES), help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
@@ -479,7 +502,7 @@ def main() -> None:
         return
     if options.workload == "blogs" and options.cache is None:
         raise SystemExit("the workload blogs needs --cache: one made by tacit data import with 10,000 words.")
-    if not options.without_peers and not peers_are_there(options.peer_python):
+    if not (options.without_peers or options.cores_alone or peers_are_there(options.peer_python)):
         raise SystemExit(
             f"{options.peer_python} has no pfl and torch: pip install 'tacit[peers]', or give --peer-python "
             "an environment that has them, or time tacit alone with --without-peers."
@@ -506,19 +529,18 @@ def measure_all(options: argparse.Namespace, folder: Path, sentences: np.ndarray
         words_per_client=round(words, 1),
         real_share_of_padded_words=round(words / (-(-counts // BATCH) * BATCH * WORDS).mean(), 3),
     )
-    peers = () if options.without_peers else PEERS if options.workload == "blogs" else ("pfl_cifg", "pfl_lstm")
-    workers = [
-        Worker(system, sys.executable if system in OURS else options.peer_python, folder, {options.core})
-        for system in (*OURS, *peers)
-    ]
-    compare(workers, options.pairs, folder, words)
-    for worker in workers:
-        worker.close()
+    if not options.cores_alone:
+        peers = () if options.without_peers else PEERS if options.workload == "blogs" else ("pfl_cifg", "pfl_lstm")
+        workers = [
+            Worker(system, sys.executable if system in OURS else options.peer_python, folder, {options.core})
+            for system in (*OURS, *peers)
+        ]
+        compare(workers, options.pairs, folder, words)
+        for worker in workers:
+            worker.close()
     cores = sorted(os.sched_getaffinity(0))[:2]
     if len(cores) == 2:
-        worker = Worker(TWO_CORES, sys.executable, folder, set(cores))
-        compare_cores(worker, options.pairs)
-        worker.close()
+        compare_cores(cores, options.pairs, folder)
 
 
 if __name__ == "__main__":
