@@ -8,7 +8,8 @@ and by all tokens as the paper counts:
 - strategies against each other, by the same clients;
 - policies of each family (SGD of one epoch as the paper's, SGD of several, caches, all of them), with and without
   gates, chosen on one half of the clients and judged on the other, both ways round;
-- whom it pays: slopes with the tokens and with the accuracy before.
+- whom it pays: slopes with the tokens and with the accuracy before;
+- the same of another user's text: what is not the user's own, but that of the kind of text.
 
     python benchmarks/personalization_on_text.py --model runs/tied --cache caches/chat-en caches/blogs-en \
         --clients 150 60 --runs runs [--table] [--figure docs/results/personalization]
@@ -22,6 +23,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from cells import save
@@ -30,15 +32,18 @@ from slopes import slope_of
 
 import tacit
 from tacit.compute import Hardware
+from tacit.compute.cores import Cores
+from tacit.data import Cache, Manifest
 from tacit.evaluation.deltas import Deltas, summarise
 from tacit.evaluation.fine_tuning import FineTuning
 from tacit.evaluation.gate import LEVELS, Policy, followed
 from tacit.evaluation.histograms import Buckets
 from tacit.evaluation.intervals import Estimate, mean_of, share_of
-from tacit.evaluation.personalization import TemporalSplit
+from tacit.evaluation.personalization import ClientOutcome, SkippedClient, TemporalSplit, personalize_clients
 from tacit.evaluation.queries import Queries
 from tacit.evaluation.release import exactly
 from tacit.evaluation.settings import PersonalizationSettings
+from tacit.evaluation.splits import Parts
 from tacit.keyboard.metrics import ALL_TOKENS, TOP1
 from tacit.progress import Advanced, Event
 from tacit.records import json_ready
@@ -60,7 +65,9 @@ FAMILIES: Mapping[str, Sequence[FineTuning]] = {
     "caches": CACHES,
     "all": STRATEGIES,
 }
-DRAWN = (PAPER, SGD[3], FineTuning(epochs=0, unigram=0.1), FineTuning(epochs=0, bigram=0.1), BOTH[2])
+DRAWN = (PAPER, SGD[2], CACHES[1], CACHES[5], BOTH[1])  # two epochs, a cache of words, one of pairs, and both
+OF_OTHERS = (SGD[1], SGD[2], CACHES[1], CACHES[4], BOTH[1])  # one and two epochs, both caches, two epochs with a cache
+OTHERS = 100  # of each text are also given another's
 TOKENS = Buckets((200.0, 500.0, 1000.0, 2500.0))
 SHARES = ("use a model of their own", "gain 0.02 or more", "lose", "lose more than 0.02")  # columns: of users
 ACCURACIES = {TOP1: "words", ALL_TOKENS: "all tokens"}
@@ -105,7 +112,56 @@ def evaluated(asked: argparse.Namespace, cache: Path, clients: int) -> "Text":
         asked.model, cache, out, settings=settings, seed=1, hardware=Hardware(workers=asked.workers), progress=said
     ).found.exact
     assert exact is not None  # of simulated clients it is known
-    return Text(deltas=exact.deltas, skipped=exact.skipped, asked=len(exact.asked))
+    first = exact.deltas.of_clients(np.arange(min(OTHERS, len(exact.deltas))))
+    others = of_another(asked, cache, first, settings.split)
+    return Text(deltas=exact.deltas, skipped=exact.skipped, asked=len(exact.asked), others=others)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Swapped:
+    """Clients who are tested on their own text and train on that of another with about as many tokens."""
+
+    cache: Cache
+    split: TemporalSplit
+    giver: Mapping[int, int]  # whose text a client trains on
+
+    @property
+    def manifest(self) -> Manifest:
+        return self.cache.manifest
+
+    def timestamps(self, client: int) -> NDArray[np.int64]:
+        return self.cache.timestamps(client)
+
+    def padded(self, client: int, rows: NDArray[np.int64], length: int) -> NDArray[np.int32]:
+        giver = self.giver[client]
+        mine, given = (self.split.parts(self.timestamps(each)) for each in (client, giver))
+        assert isinstance(mine, Parts) and isinstance(given, Parts)  # both were evaluated
+        if not np.isin(rows, mine.train).all():
+            return self.cache.padded(client, rows, length)
+        return self.cache.padded(giver, np.random.default_rng(client).permutation(given.train), length)
+
+
+def of_another(asked: argparse.Namespace, path: Path, deltas: Deltas, split: TemporalSplit) -> Deltas:
+    """What OF_OTHERS change for these clients by the text of others; kept client by client."""
+    by_tokens = deltas.clients[np.argsort(deltas.tokens, kind="stable")].tolist()
+    pairs = zip(by_tokens[::2], by_tokens[1::2], strict=False)
+    giver = {client: other for one, two in pairs for client, other in ((one, two), (two, one))}
+    kept = asked.runs / f"others-{path.name}.jsonl"
+    rows = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
+    missing = [client for client in giver if client not in {row["client"] for row in rows}]
+    model = tacit.load_model(asked.model)
+    with kept.open("a") as file:
+
+        def keep(outcome: ClientOutcome | SkippedClient) -> None:
+            rows.append(outcome.as_row())
+            print(json.dumps(rows[-1]), file=file, flush=True)
+
+        if missing:
+            swapped: Any = Swapped(cache=tacit.open_data(path), split=split, giver=giver)
+            cores = Cores(Hardware(workers=asked.workers))
+            network, parameters = model.network, model.parameters
+            personalize_clients(network, parameters, swapped, missing, OF_OTHERS, split, cores=cores, progress=keep)
+    return Deltas.of([ClientOutcome.from_row(row) for row in rows if row["client"] in giver])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +171,7 @@ class Text:
     deltas: Deltas
     skipped: Mapping[str, int]
     asked: int
+    others: Deltas  # of some of the clients, by OF_OTHERS
 
     def tables(self) -> dict[str, list[dict[str, object]]]:
         """Every figure, by table."""
@@ -124,9 +181,10 @@ class Text:
             "by tokens, words": [self._by_tokens(how, TOP1) for how in STRATEGIES],
             "by tokens, all tokens": [self._by_tokens(how, ALL_TOKENS) for how in STRATEGIES],
             "against the paper's best": [self._against(how, PAPER) for how in STRATEGIES if how != PAPER],
-            "both against the cache alone": [self._against(how, DRAWN[3]) for how in BOTH],
+            "both against the cache alone": [self._against(how, CACHES[4]) for how in BOTH],
             "policies": list(self._policies()),
             "slopes": [self._slopes(how) for how in DRAWN],
+            "another's text": [self._of_another(how) for how in OF_OTHERS],
         }
 
     def as_markdown(self, name: str, tables: Mapping[str, Sequence[Mapping[str, object]]]) -> str:
@@ -206,6 +264,20 @@ class Text:
             "per doubling of train tokens": slope_of(np.log2(np.maximum(self.deltas.tokens, 1)), change),
             "per unit of accuracy before": slope_of(before[known], change[known]),
         }
+
+    def _of_another(self, how: FineTuning) -> dict[str, object]:
+        """The same clients by their own text and by another's."""
+        place = {client: at for at, client in enumerate(self.deltas.clients.tolist())}
+        rows = [place[client] for client in self.others.clients.tolist()]
+        found: dict[str, object] = {"strategy": str(how), "users": len(rows)}
+        for metric, said in ACCURACIES.items():
+            own, given = self.change(how, metric)[rows], self.others.change[metric][:, OF_OTHERS.index(how)]
+            found |= {
+                said: mean_of(own),
+                f"{said}, another's": mean_of(given),
+                f"{said}, own less": mean_of(own - given),
+            }
+        return found
 
 
 def _of_strategies(deltas: Deltas, columns: Sequence[int]) -> Deltas:
