@@ -3,13 +3,15 @@
 Rounds are the currency of privacy: a client's noised updates are paid for, what it computes before is not. So the same
 sentences are cut into batches of 16, 8, 4, ...: the more batches, the more steps of SGD before the update is clipped.
 
-Three questions, each with cells of its own (`--only`):
+Four questions, each with cells of its own (`--only`):
 
 b*         316 thousand parameters (2,000 words), 120 rounds of 40 clients with 64 sentences, no noise: which
            batch, client rate, server rate and clip norm; one seed, judged on validation clients
 tune-*     with noise, 81 thousand parameters, 252 rounds of 20 clients with 16 sentences: the server rate for each
            number of steps and level; a seed of its own, judged on validation clients
 steps-*    the same with the rates found, three seeds, judged on test clients: accuracy per zCDP
+recipe-*   what `tacit recipe new` writes for a small population: 64 sentences in batches of 16 or 4, 120 rounds under
+           the noise of epsilon 2: three seeds, judged on test clients
 
     python benchmarks/local_steps.py --cache caches/blogs2k --runs runs/local-steps --only 'b*'
     python benchmarks/local_steps.py --cache caches/blogs2k --runs runs/local-steps --only 'tune-*'
@@ -33,6 +35,7 @@ LEVELS = (Level(2, 1000), Level(8, 1000))
 STEPS = {1: 16, 2: 8, 4: 4, 8: 2}  # local steps of 16 sentences, and the batch
 TRIED = (0.7, 1.4, 2.0)  # server rates
 TIMES, GOAL, TUNING_SEED = 6, 20, 101
+RECIPES = ((16, 4.0), (4, 4.0), (4, 2.0), (4, 1.0))  # (batch, client rate) with 64 sentences
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,10 @@ def planned(asked: argparse.Namespace) -> Iterator[Cell]:
             for rate in TRIED:
                 yield private(asked, trial(steps, level, rate), steps, level, rate, TUNING_SEED)
     for seed in range(1, asked.seeds + 1):
+        for batch, client_rate in RECIPES:
+            yield private(
+                asked, f"recipe-b{batch}-c{client_rate:g}-{seed}", 1, LEVELS[0], 1.4, seed, (batch, client_rate)
+            )
         for steps in STEPS:
             for level, rate in zip(LEVELS, RATES[steps], strict=True):
                 yield private(asked, name(steps, level, seed), steps, level, rate, seed)
@@ -113,15 +120,28 @@ def name(steps: int, level: Level, seed: int) -> str:
     return f"steps-{steps}-{level.name}-{seed}"
 
 
-def private(asked: argparse.Namespace, name: str, steps: int, level: Level, rate: float, seed: int) -> Cell:
+def private(
+    asked: argparse.Namespace,
+    name: str,
+    steps: int,
+    level: Level,
+    rate: float,
+    seed: int,
+    recipe: tuple[int, float] | None = None,
+) -> Cell:
+    """recipe: (batch, client rate) of a client with 64 sentences; None: 16 sentences in so many steps."""
+    client = {**SECTIONS["client"], "batch_size": STEPS[steps]}
+    if recipe is not None:
+        client |= {"batch_size": recipe[0], "learning_rate": recipe[1], "sentences": 64}
+    rounds = asked.rounds if recipe is None else min(120, asked.rounds)
     sections: dict[str, Mapping[str, Any]] = {
         **SECTIONS,
-        "client": {**SECTIONS["client"], "batch_size": STEPS[steps]},
+        "client": client,
         "server": {**SECTIONS["server"], "learning_rate": rate},
         "rounds": {
-            "rounds": asked.rounds,
+            "rounds": rounds,
             "report_goal": GOAL,
-            "min_separation": asked.rounds // TIMES,
+            "min_separation": rounds // TIMES,
             "max_participations": TIMES,
         },
         "privacy": {
@@ -131,7 +151,7 @@ def private(asked: argparse.Namespace, name: str, steps: int, level: Level, rate
             "delta": DELTA,
             "stands_in_for": level.reports,
         },
-        "evaluation": {"every": asked.rounds // TIMES, "clients": 200, "test_clients": 400, "sentences": 16},
+        "evaluation": {"every": rounds // TIMES, "clients": 200, "test_clients": 400, "sentences": 16},
     }
     return cell(name, sections, cache=asked.cache, seed=seed)
 

@@ -38,10 +38,11 @@ from tacit.data import Cache
 from tacit.design.blt import design_blt
 from tacit.design.losses import losses
 from tacit.design.objective import Losses
+from tacit.design.workload import PREFIX, Workload
 from tacit.evaluation.trigram import BackedOffTrigram
 from tacit.privacy import Participation
 from tacit.privacy.gaussian import zcdp_for_epsilon
-from tacit.recipe.sections import PrivacySection
+from tacit.recipe.sections import PrivacySection, ServerSection
 from tacit.runs import Run
 
 DELTA = 1e-10  # the papers'
@@ -211,13 +212,18 @@ def asked(mechanism: str, served: Participation) -> Mapping[str, Any]:
             return {"mechanism": {"name": mechanism}}
 
 
+SERVER = ServerSection(**SECTIONS["server"]).workload()  # what momentum and cooldown make of the means, at rate 1
+
+
 @cache
-def cost(mechanism: str, served: Participation) -> Losses:
-    """What the design promises."""
-    privacy = PrivacySection(noise_multiplier=1.0, **asked(mechanism, served)).designed(served)
-    strategy = privacy.strategy(served, privacy.matrix(served))
+def cost(mechanism: str, served: Participation, of: Workload = PREFIX) -> Losses:
+    """What the design promises for prefix sums, or for the models (SERVER)."""
+    section = PrivacySection(noise_multiplier=1.0, **asked(mechanism, served))
+    made_for = SERVER if section.workload == "server" else PREFIX
+    privacy = section.designed(served, workload=made_for)
+    strategy = privacy.strategy(served, privacy.matrix(served, workload=made_for))
     assert strategy is not None
-    return losses(strategy, served)
+    return losses(strategy, served, of)
 
 
 def predicted(mechanism: str, level: Level, served: Participation) -> tuple[float, float]:
@@ -331,9 +337,10 @@ def table(plan: Plan, done: Mapping[str, Played]) -> str:
             lines += [
                 f"### {plan.text.name}, {level.says}",
                 "",
-                "| mechanism | server rate | max / rms loss | rms noise | seeds | top-1 accuracy, % | less the tree's "
+                "| mechanism | server rate | max / rms loss | models' rms loss | rms noise | seeds "
+                "| top-1 accuracy, % | less the tree's "
                 "| cross-entropy | less the tree's | paper: max / rms loss | paper: accuracy, % |",
-                "|---" * 11 + "|",
+                "|---" * 12 + "|",
                 *(row(plan, each, everything) for each in rows),
                 "",
                 "| | seeds | top-1 accuracy, points | cross-entropy, nats |",
@@ -346,15 +353,17 @@ def table(plan: Plan, done: Mapping[str, Played]) -> str:
 
 def row(plan: Plan, each: Found, everything: Everything) -> str:
     shown = MECHANISMS[each.mechanism]
-    promised = noise = printed = accuracy = ""
+    promised = models = noise = printed = accuracy = ""
     if each.mechanism != NONE:
         price = cost(each.mechanism, plan.served)
         promised = f"{price.max_loss:.2f} / {price.rms_loss:.2f}"
+        if each.mechanism != TREE:  # a tree's errors are known for prefix sums alone
+            models = f"{cost(each.mechanism, plan.served, SERVER).rms_loss:.1f}"
         noise = f"{predicted(each.mechanism, each.level, plan.served)[0]:.4f}"
     if shown.paper is not None:
         at_two, at_eight, largest, rms = shown.paper
         printed, accuracy = f"{largest:.2f} / {rms:.2f}", f"{at_two if each.level.epsilon == 2 else at_eight:.2f}"
-    cells = [shown.label, f"{tuned(each.mechanism, each.level):g}", promised, noise, str(len(each.played))]
+    cells = [shown.label, f"{tuned(each.mechanism, each.level):g}", promised, models, noise, str(len(each.played))]
     tree = None if each.mechanism == TREE else everything.get((TREE, each.level))
     for measure in MEASURES:
         cells += [middle(each.values(measure), measure), interval(each.less(tree, measure), measure)]

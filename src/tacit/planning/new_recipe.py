@@ -237,10 +237,10 @@ def _network(corpus: Corpus, first: ModelSection | None) -> _Network:
         rates = (FAST, 1.0, SMALL_RATES)
     elif corpus.train < MIDDLE:
         size, why = (64, 128, False), f"for {SMALL:,} to {MIDDLE:,} clients: between the small network and the papers',"
-        rates = ({**FAST, "learning_rate": 2.0}, 0.5, LARGE_RATES)
+        rates = ({**FAST, "learning_rate": 1.0}, 0.5, LARGE_RATES)
     else:
         size, why = (96, 670, False), f"for {MIDDLE:,} clients or more: the papers',"
-        rates = ({**FAST, "learning_rate": 2.0}, 0.5, LARGE_RATES)
+        rates = ({**FAST, "learning_rate": 1.0}, 0.5, LARGE_RATES)
     embedding, units, tied = size
     section = section_of(DEFAULT).model_validate({"embedding": embedding, "units": units, "tied": tied})
     reasons = {
@@ -254,10 +254,10 @@ def _network(corpus: Corpus, first: ModelSection | None) -> _Network:
     return _Network(section=section, reasons=reasons, client=client, clip_norm=clip_norm, tried=tried)
 
 
-FAST: Mapping[str, Any] = {"learning_rate": 4.0, "batch_size": 16, "sentences": 64}
+FAST: Mapping[str, Any] = {"learning_rate": 2.0, "batch_size": 4, "sentences": 64}
 GENTLE: Mapping[str, Any] = {"learning_rate": 0.3, "batch_size": 8, "sentences": 32}
-SMALL_RATES = "large, since updates are clipped: the best of four tried at clip norm 1 (docs/results/utility.md)"
-LARGE_RATES = "large, since updates are clipped: the best at clip norm 0.5 (docs/results/blogs.md)"
+SMALL_RATES = "large, since updates are clipped: the best of three with so small a batch (docs/results/local-steps.md)"
+LARGE_RATES = "large, since updates are clipped: 2 does as well, 0.5 worse (docs/results/local-steps.md)"
 GENTLE_RATES = "a model that knows much already forgets with three times as large a one (docs/results/first-hour.md)"
 
 
@@ -269,7 +269,7 @@ def _learning(shape: RunShape, network: _Network) -> Told:
         else ("sgd", "a model that knows much already forgets some of it with momentum")
     )
     return {
-        "client.batch_size": (network.client["batch_size"], "small: several local steps, which cost no privacy"),
+        "client.batch_size": (network.client["batch_size"], "small: many local steps, which cost no privacy (docs/results/local-steps.md)"),
         "client.learning_rate": (network.client["learning_rate"], network.tried),
         "client.sentences": (network.client["sentences"], "the most of a client in a round; it bounds a device's time"),
         "server.method": method,
