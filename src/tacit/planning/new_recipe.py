@@ -269,7 +269,10 @@ def _learning(shape: RunShape, network: _Network) -> Told:
         else ("sgd", "a model that knows much already forgets some of it with momentum")
     )
     return {
-        "client.batch_size": (network.client["batch_size"], "small: many local steps, which cost no privacy (docs/results/local-steps.md)"),
+        "client.batch_size": (
+            network.client["batch_size"],
+            "small: many local steps, which cost no privacy (docs/results/local-steps.md)",
+        ),
         "client.learning_rate": (network.client["learning_rate"], network.tried),
         "client.sentences": (network.client["sentences"], "the most of a client in a round; it bounds a device's time"),
         "server.method": method,
