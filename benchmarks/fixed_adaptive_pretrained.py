@@ -21,8 +21,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cells import Cell, Played, cell, chosen, figure, options, paired, play, read, small, spread
-from pretraining_saves_rounds import LARGER, TOP1, Reached, last, pretrain, price, public, reached
+from cells import Cell, Played, cell, chosen, figure, options, paired, play, read, small
+from pretraining_saves_rounds import LARGER, TOP1, Reached, last, percent, pretrain, price, public, reached
 
 from tacit.design.losses import prefix_errors
 from tacit.privacy import Guarantee, Participation, Tree
@@ -141,7 +141,7 @@ def report(asked: argparse.Namespace, runs: dict[str, Played]) -> None:
             clip_estimate=[run.measures[-1].get("clip_estimate") for run in among],
             reached={str(share): [at._asdict() for at in found_at(all_three, kind, share)] for share in TARGETS},
         )
-        if kind != "fixed":
+        if kind != "fixed" and len(all_three) > 1:
             values = [(each["fixed"].last(TEST), each[kind].last(TEST)) for each in all_three]
             figure("above_fixed", kind=kind, test_top1=paired(*zip(*values, strict=True))._asdict())
 
@@ -155,19 +155,20 @@ def table(asked: argparse.Namespace, runs: dict[str, Played]) -> str:
     ]
     for kind, (label, _) in KINDS.items():
         among = [each[kind] for each in all_three]
-        ended = spread([run.last(TEST) for run in among])
-        apart = paired([each["fixed"].last(TEST) for each in all_three], [run.last(TEST) for run in among])
+        pairs = [(each["fixed"].last(TEST), each[kind].last(TEST)) for each in all_three]
         norms = statistics.mean(run.measures[-1].get("clip_norm", FIXED) for run in among)
         estimates = [run.measures[-1]["clip_estimate"] for run in among if "clip_estimate" in run.measures[-1]]
         lines.append(
-            f"| {label} | {ended.mean:.2%} ± {ended.deviation:.2%} "
-            f"| {'' if kind == 'fixed' else f'{apart.mean:+.2%}, {apart.low:+.2%} to {apart.high:+.2%}'} "
+            f"| {label} | {percent([run.last(TEST) for run in among])} "
+            f"| {'' if kind == 'fixed' else difference(pairs)} "
             f"| {norms:.3g} | {f'{statistics.mean(estimates):.3g}' if estimates else ''} "
             f"| {price(among[0], asked.rounds):.4f} |"
         )
     lines += [
         "",
-        "| target, share of fixed at its end | " + " | ".join(f"{label}: rounds (zCDP)" for label, _ in KINDS.values()),
+        "| target, share of fixed at its end | "
+        + " | ".join(f"{label}: rounds (zCDP)" for label, _ in KINDS.values())
+        + " |",
         "|--:|" + "---|" * len(KINDS),
     ]
     for share in TARGETS:
@@ -177,6 +178,14 @@ def table(asked: argparse.Namespace, runs: dict[str, Played]) -> str:
             columns.append(", ".join("never" if at.rounds is None else f"{at.rounds} ({at.zcdp:.2g})" for at in found))
         lines.append(f"| {share:.0%} | {' | '.join(columns)} |")
     return "\n".join(lines)
+
+
+def difference(pairs: Sequence[tuple[float, float]]) -> str:
+    """Second minus first over seeds, with its 95% interval; one seed has none."""
+    if len(pairs) < 2:
+        return f"{pairs[0][1] - pairs[0][0]:+.2%}, no interval"
+    apart = paired(*zip(*pairs, strict=True))
+    return f"{apart.mean:+.2%}, {apart.low:+.2%} to {apart.high:+.2%}"
 
 
 def drawn(asked: argparse.Namespace, runs: dict[str, Played]) -> Figure:
