@@ -1,4 +1,4 @@
-"""Large goals learn faster at first, public text has diminishing returns, adaptive clipping fails by noise on the mean.
+"""Large goals learn faster, public text pays by amount, and adaptive clipping fails by the noise on the mean.
 
 Three remarks of paper 1 (arXiv:2305.18465) on real text, with paired seeds and four local steps a client:
 
@@ -14,14 +14,15 @@ small goal fails first. Adaptive clipping from a low and from a high start, and 
 a clip norm that stays there, each at 12 and at 156 reports.
 
 pretraining (section 2.3): "pretraining helps with diminishing marginal returns". `tacit pretrain` on amounts of public
-text that grow fourfold, one run a seed, then the same private rounds from each.
+text that grow fourfold, then the same private rounds from each with five seeds.
 
     python benchmarks/paper_1_findings.py --cache caches/blogs2k --public caches/public2k --runs runs/paper-1
     ... --only 'same-noise-*' 'equal-zcdp-*'            one of the three
     ... --table, or --figure docs/results/paper-1-findings  from finished cells
     ... --runs runs/smoke --smoke                       a few minutes: does it work
 
-The caches: see pretraining_saves_rounds.py. Killed at any time, the same command goes on.
+The caches: see pretraining_saves_rounds.py. Takes about 12 minutes of CPU time.
+Killed at any time, the same command goes on.
 """
 
 import argparse
