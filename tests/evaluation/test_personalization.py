@@ -465,7 +465,7 @@ def test_what_stops_later_is_one_training_that_goes_on(cache: Cache) -> None:
         (2,), (0.2,), epochs=(1, 2, 3), max_tokens=(20, 10_000), unigram=(0.1,), bigram=(0.3,), cache_with_sgd=True
     )
     together = run(cache, strategies=tried)
-    for at in (0, 3, 6, 7, 8, 13, len(tried) - 1):
+    for at in (3, 7, 13):
         alone = run(cache, strategies=tried[at : at + 1])
         for one, other in zip(alone.outcomes, together.outcomes, strict=True):
             assert one.test.personalised[0] == other.test.personalised[at]

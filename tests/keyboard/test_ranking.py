@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -73,6 +73,7 @@ def texts(draw: st.DrawFn) -> Ids:
 mixes_ = st.sampled_from([Mix(0.3, 0.0), Mix(0.0, 0.4), Mix(0.2, 0.5), Mix(0.0, 0.01)])
 
 
+@settings(max_examples=40)
 @given(text=texts(), mix=mixes_, seed=st.integers(0, 999))
 def test_words_stand_where_the_twin_has_them(text: Ids, mix: Mix, seed: int) -> None:
     random, slow = np.random.default_rng(seed), SlowCache(text)
@@ -93,6 +94,7 @@ def test_words_stand_where_the_twin_has_them(text: Ids, mix: Mix, seed: int) -> 
             assert words.kind[at] == {EOS: END, OOV: UNKNOWN}.get(int(target), KNOWN)
 
 
+@settings(max_examples=40)
 @given(text=texts().filter(len))
 def test_both_caches_are_distributions(text: Ids) -> None:
     cache, slow = UserCache.of(text, V), SlowCache(text)
