@@ -250,6 +250,9 @@ def draw(asked: argparse.Namespace, done: Mapping[str, Played]) -> None:
         ylabel="top-1 accuracy, test (%)",
         xscale="log",
     )
+    paid = [zcdp_for_epsilon(level.epsilon, DELTA) for level in LEVELS]
+    right.xaxis.set_minor_formatter("")  # labels of a short log axis overlap
+    right.set_xticks(paid, [f"{each:.3g}" for each in paid])
     for axis in (left, right):
         axis.legend(frameon=False)
     save(drawn, asked.figure)

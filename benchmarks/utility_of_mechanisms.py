@@ -423,7 +423,7 @@ def draw(plan: Plan, done: Mapping[str, Played], path: Path) -> None:
     drawn, axes = pyplot.subplots(1, len(levels) + 1, figsize=(5.2 * (len(levels) + 1), 4.4), layout="constrained")
     for axis, level in zip(axes, levels, strict=False):
         for each in everything.values():
-            if each.level == level or each.mechanism == NONE:
+            if each.level == level:
                 curve(axis, each)
         axis.set(title=level.says, xlabel="rounds", ylabel="top-1 accuracy, validation (%)")
         low = min(min(each.values(ACCURACY)) for each in everything.values() if each.level == level)
@@ -442,6 +442,8 @@ def draw(plan: Plan, done: Mapping[str, Played], path: Path) -> None:
         ylabel="top-1 accuracy, points",
         xscale="log",
     )
+    axes[-1].xaxis.set_minor_formatter("")  # beside the marks' own the labels of a short log axis overlap
+    axes[-1].set_xticks(ticks := (0.006, 0.01, 0.02, 0.03), [f"{tick:g}" for tick in ticks])
     handles, labels = axes[0].get_legend_handles_labels()
     drawn.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False)
     save(drawn, path)
