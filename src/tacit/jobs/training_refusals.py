@@ -28,10 +28,13 @@ def check_asked(recipe: Recipe, hooks: Hooks, *, run: Path | None = None) -> Non
     )
 
 
-def check_splits(cache: Cache) -> None:
-    """Refuse a cache that nobody trains on, or what would fail at the first evaluation, or after the last round."""
+def check_splits(cache: Cache, clients: int) -> None:
+    """Refuse what nobody trains on, or what would fail at the first evaluation, or after the last round.
+
+    clients: how many train; where devices bring their own text, none of them is in the cache.
+    """
     for split, share in {"train": "most of them", "validation": "a tenth of many", "test": "a tenth of many"}.items():
-        if not len(cache.clients(split)):
+        if not (clients if split == "train" else len(cache.clients(split))):
             raise InputError(
                 f"the cache '{cache.path}' has {cache.manifest.clients} clients and none of them is in the {split} "
                 f"split, which is {share}; import more clients, or a folder with a file of each split."

@@ -84,10 +84,10 @@ def begin(
     progress(StageEnded(DESIGN))
     cache = checked_cache(recipe.data.cache, progress=progress)
     vocabulary = Vocabulary.from_json(cache.vocabulary_json)
-    check_splits(cache)
     seed = recipe.run.seed
     key = fresh_key() if seed is None else key_from_seed(seed)
     clients = recipe.clients(len(cache.clients("train")))
+    check_splits(cache, clients)
     delta = recipe.privacy.delta_for(clients)
     recipe = recipe.at(delta)
     plan = recipe.plan(matrix)
