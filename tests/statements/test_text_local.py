@@ -10,6 +10,7 @@ from tests.statements.test_local_releases import LAYERS
 
 from tacit.errors import AccountingError, InputError
 from tacit.privacy.local_anonymity import Anonymity
+from tacit.privacy.local_supports import SUPPORTS
 from tacit.statements import DiscoveryFacts
 from tacit.statements.statement import checksum, statement
 from tacit.statements.verify import verify
@@ -117,9 +118,12 @@ def test_what_weakens_it_stands_first_and_in_capitals() -> None:
 
 
 def test_a_large_epsilon_is_a_label() -> None:
-    numbers = dict(local_epsilon=25.0, randomizer="k-ary", own_support=0.5, other_support=0.1)
-    loud = tuple(replace(each, **numbers, contributions=1) for each in LAYERS)
-    labels = [label.name for label in statement(replace(FACTS, releases=loud, anonymity=None)).labels]
+    loud = []
+    for layer in LAYERS:
+        support = SUPPORTS["k-ary"](layer.domain, 25.0)
+        numbers = dict(local_epsilon=25.0, randomizer="k-ary", own_support=support.p, other_support=support.q)
+        loud.append(replace(layer, **numbers, contributions=1))
+    labels = [label.name for label in statement(replace(FACTS, releases=tuple(loud), anonymity=None)).labels]
     assert labels == ["VERY LARGE LOCAL EPSILON", "VERY LARGE CENTRAL EPSILON"]
 
 
