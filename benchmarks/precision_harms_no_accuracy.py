@@ -18,7 +18,7 @@ from pathlib import Path
 
 from cells import Cell, Played, compare, figure, play
 
-from tacit.compute.precision import UNITS, processor_features
+from tacit.compute.precision import has_bfloat16_units
 from tacit.recipe import Recipe
 
 RECIPES = Path(__file__).resolve().parent / "recipes"
@@ -36,7 +36,7 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.seeds < 2:
         raise SystemExit(f"--seeds {asked.seeds}: an interval needs at least 2.")
-    figure("machine", bfloat16_units=UNITS in processor_features(), rounds=asked.rounds, recipe=asked.recipe.stem)
+    figure("machine", bfloat16_units=has_bfloat16_units(), rounds=asked.rounds, recipe=asked.recipe.stem)
     found: dict[str, list[dict[str, float]]] = {precision: [] for precision in PRECISIONS}
     for seed in range(1, asked.seeds + 1):
         for precision in PRECISIONS if seed % 2 else PRECISIONS[::-1]:  # whoever comes second finds warm files

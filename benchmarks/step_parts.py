@@ -1,10 +1,10 @@
-"""Where the time of one packed step of float32 goes: its parts, each compiled and timed by itself.
+"""Where the time of one packed step goes: its parts, each compiled and timed by itself.
 
 The 2.4 M network with a vocabulary of 10,000, 16 sentences of 20 words, so no padding and one compiled size. A part's
 figure is CPU time on one core, least and median of the repetitions; beside it the floating-point operations of its
 products. `step` is the whole, `around a client` what happens once after a client's steps: subtract, clip, add.
 
-    python benchmarks/step_parts.py --repetitions 9
+    python benchmarks/step_parts.py --repetitions 9 [--precision bfloat16]
 
 Prints one JSON line per part. Needs half a minute of one core.
 """
@@ -30,7 +30,6 @@ from tacit.keyboard.cifg import Cifg, CifgParameters
 
 VOCABULARY, WORDS, BATCH, RATE, CLIP = 10_000, 20, 16, 0.5, 0.2
 BOS, EOS, SPECIALS = 1, 2, 4
-PRODUCT = jnp.dtype("float32")
 
 
 def sentences() -> Array:
@@ -42,12 +41,14 @@ def sentences() -> Array:
     return jnp.asarray(ids)
 
 
-def parts(model: CifgParameters, ids: Array) -> dict[str, tuple[Callable[..., Any], tuple[Any, ...], float]]:
+def parts(model: CifgParameters, ids: Array, precision: str) -> dict[str, tuple[Callable[..., Any], tuple[Any, ...], float]]:
     """By name: a function to compile, what it is called with, and GFLOP of its products."""
     width, units = model.embedding.shape[1], len(model.projection)
     batch = jax.jit(packed._pack)(ids)
     rows = len(batch.inputs)
-    words, feedback = model.kernel[:width], model.kernel[width:]
+    operand = jnp.dtype(precision)
+    kernel, projection = model.kernel.astype(operand), model.projection.astype(operand)
+    words, feedback = kernel[:width], kernel[width:]
     inputs = model.embedding[batch.inputs]
     gates, vocabulary = (2e-9 * rows * width * columns for columns in (3 * units, VOCABULARY))
     projected = 2e-9 * rows * width * units
@@ -59,7 +60,7 @@ def parts(model: CifgParameters, ids: Array) -> dict[str, tuple[Callable[..., An
         return packed._forward(batch, hoisted, feedback, projection, BATCH)
 
     def softmax(outputs: Array, matrix: Array, bias: Array) -> Any:
-        return packed._softmax(batch, outputs, matrix, bias, PRODUCT)
+        return packed._softmax(batch, outputs, matrix, bias, operand)
 
     def backward(trace: Any, d_outputs: Array, feedback: Array, projection: Array) -> Any:
         return packed._backward(batch, trace, d_outputs, feedback, projection, BATCH)
@@ -71,21 +72,21 @@ def parts(model: CifgParameters, ids: Array) -> dict[str, tuple[Callable[..., An
         return jax.tree.map(jnp.add, total, clip(jax.tree.map(jnp.subtract, theta, model), CLIP).update)
 
     hoisted = jax.jit(hoist)(inputs, words)
-    outputs, trace = jax.jit(forward)(hoisted, feedback, model.projection)
+    outputs, trace = jax.jit(forward)(hoisted, feedback, projection)
     _, d_outputs, _ = jax.jit(softmax)(outputs, model.output, model.output_bias)
-    dz, d_fed = jax.jit(backward)(trace, d_outputs, feedback, model.projection)
-    both, hidden = jnp.concatenate([inputs, outputs], axis=1).T, trace.emit * trace.squashed
+    dz, d_fed = jax.jit(backward)(trace, d_outputs, feedback, projection)
+    both, hidden = jnp.concatenate([inputs, outputs], axis=1).T.astype(operand), trace.emit * trace.squashed
 
     def step(model: CifgParameters, ids: Array) -> Any:
-        return packed.descend(model, ids, RATE)
+        return packed.descend(model, ids, RATE, precision=precision)
 
     theta = jax.tree.map(lambda leaf: leaf * 1.01, model)
     return {
         "words' part of the gates": (hoist, (inputs, words), gates),
-        "recurrence, forward": (forward, (hoisted, feedback, model.projection), gates + projected),
+        "recurrence, forward": (forward, (hoisted, feedback, projection), gates + projected),
         "softmax, both its gradients": (softmax, (outputs, model.output, model.output_bias), 3 * vocabulary),
-        "recurrence, backward": (backward, (trace, d_outputs, feedback, model.projection), gates + projected),
-        "gradients of the other matrices": (gradients, (both, hidden, dz, d_fed.T, words.T), 3 * gates + projected),
+        "recurrence, backward": (backward, (trace, d_outputs, feedback, projection), gates + projected),
+        "gradients of the other matrices": (gradients, (both, hidden, dz, d_fed.T.astype(operand), words.T), 3 * gates + projected),
         "step": (step, (model, ids), 3 * (vocabulary + 2 * gates + projected)),
         "around a client": (around, (theta, model, model), 0.0),
     }
@@ -94,11 +95,12 @@ def parts(model: CifgParameters, ids: Array) -> dict[str, tuple[Callable[..., An
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=9)
+    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32", help="of products' operands")
     options = parser.parse_args()
     packed.SIZES = 1  # every batch here has all of its words
     model = Cifg(vocabulary=VOCABULARY).init(jax.random.key(0))
-    print(json.dumps({"figure": "machine", "load": os.getloadavg(), "version": f"jax {jax.__version__}"}), flush=True)
-    for name, (function, operands, gflop) in parts(model, sentences()).items():
+    print(json.dumps({"figure": "machine", "load": os.getloadavg(), "version": f"jax {jax.__version__}"} | {"precision": options.precision}), flush=True)
+    for name, (function, operands, gflop) in parts(model, sentences(), options.precision).items():
         compiled = jax.jit(function)
         jax.block_until_ready(compiled(*operands))
         spent = []

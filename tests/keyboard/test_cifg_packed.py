@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.keyboard import numpy_model as twin
 from tests.keyboard.test_cifg import SMALL, Sentences, both, lively
 
-from tacit.compute.precision import UNITS, processor_features
+from tacit.compute.precision import has_bfloat16_units
 from tacit.keyboard import cifg_packed as packed
 from tacit.keyboard.cifg import Cifg, CifgParameters
 from tacit.keyboard.cifg_loss import loss
@@ -84,7 +84,7 @@ def test_extreme_scores_stay_finite_and_a_broken_model_is_seen() -> None:
     assert np.isnan(descend(broken, batch_of([3, 2, 0, 0, 1, 1, 1]))[1])
 
 
-@pytest.mark.skipif(UNITS not in processor_features(), reason="this processor has no bfloat16 units")
+@pytest.mark.skipif(not has_bfloat16_units(), reason="this processor has no bfloat16 units")
 def test_bfloat16_moves_the_step_by_its_rounding_and_float32_by_far_less() -> None:
     """bfloat16 keeps 8 bits: relative rounding errors of up to 2^-9 each, of which a step averages many."""
     model = Cifg(vocabulary=300, embedding=16, units=32).init(jax.random.key(1))

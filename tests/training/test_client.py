@@ -114,7 +114,7 @@ def test_without_units_float32_is_used_and_said_once(
         np.testing.assert_array_equal(total("bfloat16"), total("float32"))
         total("bfloat16")
     assert [record.getMessage() for record in caplog.records] == [
-        "precision=bfloat16 was asked for, but this processor has no amx_bf16 units; float32 is used."
+        "precision=bfloat16 was asked for, but this processor has neither of amx_bf16 and avx512_bf16; float32 is used."
     ]
     usable_precision.cache_clear()
 

@@ -6,21 +6,27 @@ from pathlib import Path
 from typing import Literal
 
 Precision = Literal["float32", "bfloat16"]  # of the operands of products; parameters and sums are float32 always
-UNITS = "amx_bf16"  # without, XLA emulates bfloat16 products, or computes them slower than float32
+# What Linux calls units that multiply bfloat16: of either kind XLA makes use, without one it computes in float32 anyway.
+UNITS = frozenset({"amx_bf16", "avx512_bf16"})
 
 
 @cache
 def usable_precision(asked: Precision) -> Precision:
-    """What is asked if this machine's processors have matrix units for it, else float32, which is said once.
+    """What is asked if this machine's processors have units for it, else float32, which is said once.
 
     It is part of a run's result (0.3% of an update), so whoever records a run records this, not what was asked.
     """
-    if asked == "float32" or UNITS in processor_features():
+    if asked == "float32" or has_bfloat16_units():
         return asked
     logging.getLogger(__name__).warning(
-        "precision=bfloat16 was asked for, but this processor has no %s units; float32 is used.", UNITS
+        "precision=bfloat16 was asked for, but this processor has neither of %s; float32 is used.",
+        " and ".join(sorted(UNITS)),
     )
     return "float32"
+
+
+def has_bfloat16_units() -> bool:
+    return not UNITS.isdisjoint(processor_features())
 
 
 def processor_features(listing: Path = Path("/proc/cpuinfo")) -> frozenset[str]:

@@ -35,7 +35,7 @@ PACKAGES = (
     *("cryptography", "jax", "jaxlib", "jinja2", "llvmlite", "matplotlib", "numba", "numpy", "optax", "pyarrow"),
     *("pydantic", "rich", "safetensors", "scipy", "threadpoolctl", "tokenizers", "tomli-w", "typer"),
 )
-FEATURES = ("avx2", "avx512f", "amx_bf16")  # of processors, that decide how fast training is
+FEATURES = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")  # of processors, that decide how fast training is
 PATIENCE = 300.0  # seconds for a check; the first compiles, and disks are slow
 MEMORY_LIMIT = Path("/sys/fs/cgroup/memory.max")  # of a container
 # Everything before the last name of an absolute path, which may have spaces where it stands in quotes.
