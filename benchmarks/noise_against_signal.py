@@ -13,6 +13,7 @@ fitted on one text and predicts others.
     python benchmarks/noise_against_signal.py --cache caches/chat2k --held-out caches/blogs2k caches/docstrings2k \
         --public runs/public --runs runs/outlook
     ... --table, or --figure docs/results/outlook           from finished cells
+    ... --again docs/results/outlook.md --table             what was kept from that page, the ratios anew
 
 About 25 CPU-minutes; killed at any time, the same command goes on.
 """
@@ -27,14 +28,16 @@ from cells import Cell, Played, cell, chosen, figure, options, play, read, save
 
 from tacit.data import Cache
 from tacit.design.losses import prefix_errors
+from tacit.keyboard.language_model import parameter_count
 from tacit.planning.outlook import FACTOR, LEAST, Outlook, share_kept
 from tacit.recipe import Recipe
 from tacit.recipe.sections import PrivacySection, RoundsSection
-from tacit.training.server import gain
 
 VARIES = 0.05  # of a share: runs of two seeds without noise differ by that
 REFUSED = 0.2  # share kept from which on a run is said to have learnt something
-LEVELS = (0.2, 0.4, 0.8, 1.6)  # noise in a weight
+WIDTH = 8  # columns of the table of every run
+VOCABULARY = 2000  # words of the caches above
+LEVELS = (0.2, 0.4, 0.8, 1.6)  # noise in the sum of a weight's steps, by prefix sums
 SECTIONS: dict[str, dict[str, Any]] = {
     "model": {"embedding": 32, "units": 64, "tied": True},
     "client": {"batch_size": 16, "learning_rate": 4.0, "sentences": 16},
@@ -81,12 +84,18 @@ def main() -> None:
     parser = options(__doc__, seeds=1, rounds=120)
     parser.add_argument("--held-out", type=Path, nargs="*", default=[])
     parser.add_argument("--public", type=Path, required=True)
+    parser.add_argument("--again", type=Path, help="a page with the table of every run: judge those by today's outlook")
     asked = parser.parse_args()
     if asked.smoke:
         SECTIONS["rounds"] |= {"rounds": 4, "min_separation": 4}
-    cells = chosen(list(planned(asked)), asked.only)
-    runs = read(cells, asked.runs) if asked.table or asked.figure else play(cells, asked.runs, at_once=asked.at_once)
-    points = found(asked, runs)
+    runs: Mapping[str, Played] = {}
+    if asked.again:
+        points = list(again(asked))
+    else:
+        cells = chosen(list(planned(asked)), asked.only)
+        finished = asked.table or asked.figure
+        runs = read(cells, asked.runs) if finished else play(cells, asked.runs, at_once=asked.at_once)
+        points = found(asked, runs)
     if asked.figure:
         draw(asked, points)
     elif asked.table:
@@ -130,7 +139,7 @@ def one(asked: argparse.Namespace, text: Path, name: str, family: Family, level:
 
 
 def multiplier(sections: dict[str, dict[str, Any]], level: float) -> float:
-    """The noise multiplier that brings so much noise into a weight."""
+    """The noise multiplier that brings so much into the sum of a weight's steps; what momentum smooths is left out."""
     server, clip = sections["server"], sections["privacy"]["clip_norm"]
     gain = server["learning_rate"] / (1 - (0.9 if server.get("method") != "sgd" else 0.0))
     served = RoundsSection(**sections["rounds"]).participation()
@@ -174,18 +183,40 @@ def found(asked: argparse.Namespace, runs: Mapping[str, Played]) -> list[Point]:
 
 
 def point(text: str, family: str, level: float, noisy: Played, quiet: Played) -> Point:
+    kept = noisy.last("test_top1_accuracy") / quiet.last("test_top1_accuracy")
+    worse = noisy.last("test_cross_entropy") - quiet.last("test_cross_entropy")
     recipe = Recipe.from_toml(noisy.metadata.recipe)
-    carried = gain(recipe.server.settings(), recipe.rounds.rounds)
-    assert carried is not None
+    return judged(text, family, level, recipe, noisy.metadata.parameters, kept, worse)
+
+
+def judged(text: str, family: str, level: float, recipe: Recipe, parameters: int, kept: float, worse: float) -> Point:
     outlook = Outlook(
         guarantee=recipe.guarantee(),
         report_goal=recipe.rounds.report_goal,
-        gain=carried,
-        parameters=noisy.metadata.parameters,
+        learning_rate=recipe.server.learning_rate,
+        server=recipe.server.workload(),
+        parameters=parameters,
     )
-    kept = noisy.last("test_top1_accuracy") / quiet.last("test_top1_accuracy")
-    worse = noisy.last("test_cross_entropy") - quiet.last("test_cross_entropy")
     return Point(text, family, level, outlook.noise, outlook.ratio, kept, outlook.kept, *outlook.interval, worse)
+
+
+def again(asked: argparse.Namespace) -> Iterator[Point]:
+    """The runs of a page, of which it says what was kept (to a hundredth) and lost; the rest is reckoned anew.
+
+    A family's runs stand there by their level.
+    """
+    rows: dict[tuple[str, str], list[list[str]]] = {}
+    for line in asked.again.read_text(encoding="utf-8").splitlines():
+        cells = [each.strip() for each in line.strip("|").split("|")]
+        if len(cells) == WIDTH and cells[1] in FAMILIES:
+            rows.setdefault((cells[0], cells[1]), []).append(cells)
+    for (text, name), mine in rows.items():
+        family = FAMILIES[name]
+        levels = family.levels if text == asked.cache.name else LEVELS
+        for level, cells in zip(levels, mine, strict=True):
+            recipe = one(asked, Path(text), name, family, level, 1).recipe
+            parameters = parameter_count(recipe.model.settings(VOCABULARY))
+            yield judged(text, name, level, recipe, parameters, float(cells[4].strip("%")) / 100, float(cells[-1]))
 
 
 def table(asked: argparse.Namespace, points: list[Point], runs: Mapping[str, Played]) -> str:

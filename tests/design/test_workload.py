@@ -1,5 +1,7 @@
 """Workloads against the server's own steps, and the errors of every strategy under them against dense matrices."""
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from tests.design.test_losses import ROUNDS, STRATEGIES
 from tacit.design.losses import losses, prefix_errors, workload_errors
 from tacit.design.workload import PREFIX, Workload
 from tacit.errors import InputError
+from tacit.mechanisms.tree import TreeStream
 from tacit.privacy import Participation, Tree
 from tacit.training import ServerOptimizer
 from tacit.training.server import server_step
@@ -33,9 +36,10 @@ CORRELATED = [name for name, each in STRATEGIES.items() if not isinstance(each, 
 
 @st.composite
 def workloads(draw: st.DrawFn) -> Workload:
+    momentum = draw(st.sampled_from([0.0, 0.3, 0.9, 0.99]))
     return Workload(
-        momentum=draw(st.sampled_from([0.0, 0.3, 0.9, 0.99])),
-        nesterov=draw(st.booleans()),
+        momentum=momentum,
+        nesterov=momentum > 0 and draw(st.booleans()),
         cooldown=draw(st.sampled_from([0.0, 0.01, 0.3, 1.0])),
     )
 
@@ -92,15 +96,57 @@ def test_every_strategy_has_the_errors_of_its_matrix(workload: Workload, name: s
 @pytest.mark.parametrize("name", CORRELATED)
 def test_without_momentum_and_cooldown_it_is_the_prefix_sums(name: str) -> None:
     strategy, served = STRATEGIES[name], Participation(rounds=ROUNDS, min_separation=10, max_participations=3)
-    plain = Workload(momentum=0.0, nesterov=True, cooldown=0.0)  # another way to say it: it takes the general way
-    assert plain != PREFIX
-    assert workload_errors(strategy, plain, ROUNDS)[:2] == pytest.approx(prefix_errors(strategy, ROUNDS), rel=1e-12)
+    assert workload_errors(strategy, PREFIX, ROUNDS)[:2] == pytest.approx(prefix_errors(strategy, ROUNDS), rel=1e-12)
     assert losses(strategy, served, PREFIX) == losses(strategy, served)
     momentum = losses(strategy, served, Workload(momentum=0.9))
     assert momentum.sensitivity == losses(strategy, served).sensitivity
     assert momentum.rms_error > losses(strategy, served).rms_error
 
 
-def test_a_tree_is_refused() -> None:
-    with pytest.raises(InputError, match="prefix sums alone"):
-        workload_errors(Tree(), Workload(momentum=0.9), 8)
+pulls = st.sampled_from([0.0, 1e-3, 0.02, 0.3])
+
+
+@settings(max_examples=20, deadline=None)
+@given(workload=workloads(), pull=pulls, name=st.sampled_from(CORRELATED), rounds=st.integers(1, ROUNDS))
+def test_with_what_training_takes_back_they_have_those_of_a_matrix_too(
+    workload: Workload, pull: float, name: str, rounds: int
+) -> None:
+    matrix = np.linalg.inv(np.linalg.inv(matrix_of(workload, rounds)) + pull * np.eye(rounds, k=-1))
+    variances = (np.linalg.solve(STRATEGIES[name].dense(rounds).T, matrix.T) ** 2).sum(axis=0)
+    slow = np.sqrt([variances.max(), variances.mean(), variances[-1]])
+    assert workload_errors(STRATEGIES[name], workload, rounds, pull) == pytest.approx(slow, rel=1e-7)
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    workload=workloads(),
+    pull=pulls,
+    rounds=st.integers(1, 40),
+    restarts=st.sets(st.integers(1, 45), max_size=3),
+    reduced=st.booleans(),
+)
+def test_so_has_a_tree_by_the_matrix_of_its_stream(
+    workload: Workload, pull: float, rounds: int, restarts: set[int], reduced: bool
+) -> None:
+    tree = Tree(restarts=tuple(sorted(restarts)), variance_reduced=reduced)
+    matrix = np.linalg.inv(np.linalg.inv(matrix_of(workload, rounds)) + pull * np.eye(rounds, k=-1))
+    variances = ((matrix @ TreeStream(tree).dense(rounds)) ** 2).sum(axis=1)
+    slow = np.sqrt([variances.max(), variances.mean(), variances[-1]])
+    assert workload_errors(tree, workload, rounds, pull) == pytest.approx(slow, rel=1e-7)
+    plain = workload_errors(tree, PREFIX, rounds)
+    assert plain[:2] == pytest.approx(prefix_errors(tree, rounds), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "match"),
+    [
+        ({"momentum": 1.0}, "momentum=1.0 must be in"),
+        ({"momentum": -0.1}, "momentum=-0.1 must be in"),
+        ({"nesterov": True}, "give momentum=0.9"),
+        ({"momentum": 0.9, "cooldown": 1.5}, "cooldown=1.5 must be a share"),
+        ({"cooldown": float("nan")}, "must be a share"),
+    ],
+)
+def test_a_server_that_is_none_is_refused(wrong: dict[str, Any], match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        Workload(**wrong)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.design.losses import prefix_errors
+from tacit.design.losses import workload_errors
 from tacit.errors import InputError
-from tacit.planning.outlook import FACTOR, GOOD, LEAST, Outlook, noise_of_sums, ratio_for, share_kept
-from tacit.privacy import Guarantee, Independent, Participation, Tree
+from tacit.planning.outlook import FACTOR, GOOD, LEAST, PULL, Outlook, ratio_for, share_kept
+from tacit.privacy import Guarantee, Independent, Participation
 from tacit.privacy.strategy import Strategy
 
 PARTICIPATION = Participation(rounds=60, min_separation=20, max_participations=3)
@@ -20,7 +20,7 @@ FRESH = Independent()
 
 
 def outlook(
-    noise: float = 1.0, clip: float = 1.0, gain: float = 10.0, goal: int = 20, strategy: Strategy | None = FRESH
+    noise: float = 1.0, clip: float = 1.0, rate: float = 1.0, goal: int = 20, strategy: Strategy | None = FRESH
 ) -> Outlook:
     guarantee = Guarantee(
         participation=PARTICIPATION,
@@ -28,20 +28,21 @@ def outlook(
         clip_norm=clip,
         noise_multiplier=noise if strategy is not None else 0.0,
     )
-    return Outlook(guarantee=guarantee, report_goal=goal, gain=gain, parameters=80_000)
+    return Outlook(guarantee=guarantee, report_goal=goal, learning_rate=rate, parameters=80_000)
 
 
 def test_the_formula_by_hand() -> None:
-    found = outlook(noise=2.0, clip=0.5, gain=8.0, goal=40)
-    assert found.step == 4.0
-    assert found.noise == pytest.approx(4.0 * prefix_errors(Independent(), 60)[1] * 2.0 / 40)
+    found = outlook(noise=2.0, clip=0.5, rate=8.0, goal=40)
+    assert found.reach == 4.0 and found.step == pytest.approx(40.0)
+    error = workload_errors(Independent(), found.server, 60, PULL * 4.0).rms
+    assert found.noise == pytest.approx(4.0 * error * 2.0 / 40)
 
 
-@given(noise=positive, clip=positive, gain=positive, by=positive)
+@given(noise=positive, clip=positive, rate=positive, by=positive)
 def test_a_larger_clip_norm_at_a_smaller_rate_changes_nothing(
-    noise: float, clip: float, gain: float, by: float
+    noise: float, clip: float, rate: float, by: float
 ) -> None:
-    one, other = outlook(noise, clip, gain), outlook(noise, clip * by, gain / by)
+    one, other = outlook(noise, clip, rate), outlook(noise, clip * by, rate / by)
     assert other.ratio == pytest.approx(one.ratio) and other.verdict == one.verdict
 
 
@@ -60,7 +61,7 @@ def test_noise_in_proportion_to_the_report_goal_is_the_same(noise: float, goal: 
 
 @given(noise=positive, rate=st.floats(0.05, 0.99))
 def test_a_lower_rate_is_quieter_and_the_signal_holds_a_little_less(noise: float, rate: float) -> None:
-    slow, fast = outlook(noise, gain=10 * rate), outlook(noise, gain=10.0)
+    slow, fast = outlook(noise, rate=rate), outlook(noise)
     assert rate * fast.ratio < slow.ratio < fast.ratio
 
 
@@ -99,7 +100,6 @@ def test_the_interval_holds_what_is_expected_and_its_upper_end_decides() -> None
 def test_without_noise_all_is_kept() -> None:
     found = outlook(strategy=None)
     assert (found.noise, found.ratio, found.kept, found.verdict) == (0.0, 0.0, 1.0, "works")
-    assert noise_of_sums(None, 60) == 0.0 and noise_of_sums(Tree(), 60) == prefix_errors(Tree(), 60)[1]
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0, -1.0, 2.0])

@@ -9,6 +9,7 @@ privacy the seeds scale with the sensitivity, so mechanisms compare by Error * s
 import math
 from collections.abc import Iterator
 from functools import singledispatch
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,6 @@ from tacit.design.blt_errors import blt_errors
 from tacit.design.objective import Losses
 from tacit.design.toeplitz_error import ToeplitzErrors
 from tacit.design.workload import PREFIX, Workload
-from tacit.errors import InputError
 from tacit.privacy.participation import Participation
 from tacit.privacy.sensitivity import sensitivity_bound_squared
 from tacit.privacy.strategy import (
@@ -61,13 +61,13 @@ class Errors(NamedTuple):
     last: float
 
 
-def workload_errors(strategy: Strategy, workload: Workload, rounds: int) -> Errors:
+def workload_errors(strategy: Strategy, workload: Workload, rounds: int, pull: float = 0.0) -> Errors:
     """The errors of A C^{-1} Z over `rounds` rounds, in units of the learning rate; exact.
 
-    O(rounds x rounds of the cooldown) for Toeplitz matrices, quadratic for Banded and cubic for Dense. InputError for
-    a tree, which has a matrix of nodes and whose errors are known for prefix sums (`prefix_errors`).
+    O(rounds x rounds of the cooldown) for Toeplitz matrices, quadratic for Banded and Tree and cubic for Dense.
+    pull: the share of the model that the next mean takes back, see `Workload.states`; no design counts on it.
     """
-    variances = np.concatenate(list(_variances(strategy, workload, rounds)))
+    variances = np.concatenate(list(_variances(strategy, workload, rounds, pull)))
     return Errors(*(math.sqrt(each) for each in (variances.max(), variances.mean(), variances[-1])))
 
 
@@ -112,25 +112,25 @@ def _row_errors(variances: Iterator[Array], rounds: int) -> tuple[float, float]:
 
 
 @singledispatch
-def _variances(strategy: Strategy, workload: Workload, rounds: int) -> Iterator[Array]:
+def _variances(strategy: Strategy, workload: Workload, rounds: int, pull: float = 0.0) -> Iterator[Array]:
     """Of the rows of B, some at a time; by default by the matrix."""
     from scipy.linalg import solve_triangular
 
     matrix = strategy.dense(rounds)
-    for queries in workload.blocks(rounds, ROWS):
+    for queries in workload.blocks(rounds, ROWS, pull):
         end = queries.shape[1]
         rows = solve_triangular(matrix[:end, :end].T, queries.T, lower=False, overwrite_b=True)
         yield (rows**2).sum(axis=0)
 
 
 @_variances.register
-def _(strategy: Banded, workload: Workload, rounds: int) -> Iterator[Array]:
+def _(strategy: Banded, workload: Workload, rounds: int, pull: float = 0.0) -> Iterator[Array]:
     """Row t of B solves C^T b = row t of A; nothing beyond round t matters."""
     from scipy.linalg import solve_banded
 
     columns = strategy.leading(rounds)
     bands = columns.shape[1]
-    for queries in workload.blocks(rounds, ROWS):
+    for queries in workload.blocks(rounds, ROWS, pull):
         end = queries.shape[1]
         # LAPACK keeps a diagonal in each row, the main one last: entry (j, j+i) of C^T is columns[j, i].
         upper = np.zeros((bands, end))
@@ -146,15 +146,49 @@ def _(strategy: Banded, workload: Workload, rounds: int) -> Iterator[Array]:
 @_variances.register(BandedInverse)
 @_variances.register(Blt)
 def _(
-    strategy: Independent | Toeplitz | BandedToeplitz | BandedInverse | Blt, workload: Workload, rounds: int
+    strategy: Independent | Toeplitz | BandedToeplitz | BandedInverse | Blt,
+    workload: Workload,
+    rounds: int,
+    pull: float = 0.0,
 ) -> Iterator[Array]:
-    sums = np.ones(rounds) if isinstance(strategy, Independent) else np.cumsum(strategy.inverse_column(rounds))
-    yield ToeplitzErrors(rounds, workload).variances(sums)
+    """With a pull by the column of B while the rate stays, by its rows where it falls."""
+    column = np.eye(1, rounds)[0] if isinstance(strategy, Independent) else strategy.inverse_column(rounds)
+    if not pull:
+        yield ToeplitzErrors(rounds, workload).variances(np.cumsum(column))
+    elif workload.cooldown:
+        padded = np.append(column[::-1], np.zeros(rounds - 1))
+        rows = (padded[rounds - 1 - at :][:rounds] for at in range(rounds))
+        yield np.array([row @ row for row in workload.states(rows, rounds, pull)])
+    else:
+        yield np.cumsum(np.array(list(workload.states(column, rounds, pull))) ** 2)
 
 
 @_variances.register
-def _(strategy: Tree, workload: Workload, rounds: int) -> Iterator[Array]:
-    raise InputError("the errors of a tree are known for prefix sums alone; take tree-full, whose decoder is a matrix.")
+def _(strategy: Tree, workload: Workload, rounds: int, pull: float = 0.0) -> Iterator[Array]:
+    yield np.array([row @ row for row in workload.states(_added(strategy, rounds), rounds, pull)])
+
+
+def _added(tree: Tree, rounds: int) -> Iterator[Array]:
+    """What each round adds to the noise of the prefix sums, by the seeds of the nodes (nodes,).
+
+    A round that completes a block takes the place of the two that it is made of, as digits carry; its estimate is that
+    of `prefix_errors`, in which its own node weighs 2^h / (2^(h+1) - 1).
+    """
+    begins = [0, *(at for at in tree.restarts if at < rounds), rounds]
+    places = (place for begin, end in pairwise(begins) for place in range(1, end - begin + 1))
+    carried = [(place & -place).bit_length() - 1 for place in places]
+    node, last = 0, list[Array]()  # the estimate of the last block of each height
+    for top in carried:
+        estimate, added = np.zeros((2, rounds + sum(carried)))
+        estimate[node] = 1.0
+        for height in range(1, top + 1):
+            own = 2.0**height / (2.0 ** (height + 1) - 1) if tree.variance_reduced else 1.0
+            added -= last[height - 1]
+            estimate = (1.0 - own) * (last[height - 1] + estimate)
+            estimate[node + height] = own
+        last[top:] = [estimate, *last[top + 1 :]]
+        node += top + 1
+        yield added + estimate
 
 
 @prefix_errors.register

@@ -13,11 +13,14 @@ depends on the strategy C alone. Such workloads: arXiv:2202.08312; with momentum
 arXiv:2511.17994.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tacit.errors import InputError
 
 Array = NDArray[np.float64]
 
@@ -35,6 +38,14 @@ class Workload:
     momentum: float = 0.0
     nesterov: bool = False
     cooldown: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.momentum < 1:
+            raise InputError(f"momentum={self.momentum} must be in [0, 1); the papers use 0.9.")
+        if self.nesterov and not self.momentum:
+            raise InputError("nesterov looks one step of the momentum ahead, and there is none; give momentum=0.9.")
+        if not 0 <= self.cooldown <= 1:
+            raise InputError(f"cooldown={self.cooldown} must be a share of the rounds, from 0 to 1.")
 
     def rates(self, rounds: int) -> Array:
         """The rate of each round (rounds,), in multiples of the learning rate; all above 0."""
@@ -54,8 +65,20 @@ class Workload:
 
     def models(self, means: Array) -> Array:
         """A times `means` (rounds, ...): the models of all rounds."""
-        rates = self.rates(len(means)).reshape(-1, *[1] * (means.ndim - 1))
-        return np.cumsum(rates * np.moveaxis(self.moved(np.moveaxis(means, 0, -1)), -1, 0), axis=0)
+        return np.stack(list(self.states(means, len(means))))
+
+    def states(self, means: Iterable[Array], rounds: int, pull: float = 0.0) -> Iterator[Array]:
+        """The model after each round, from the round's mean.
+
+        pull: the share of the model that the next mean takes back, in units of the learning rate: training repairs what
+        noise did to the model, so that mean_t = given_t - pull * model_{t-1}.
+        """
+        model = moved = np.zeros(())
+        for rate, given in zip(self.rates(rounds), means, strict=True):
+            mean = given - pull * model
+            moved = self.momentum * moved + mean
+            model = model + rate * (mean + self.momentum * moved if self.nesterov else moved)
+            yield model
 
     def arriving(self, rounds: int) -> Array:
         """The squares of each column of A, added up (rounds,): what the noise of a round does to all models."""
@@ -64,17 +87,14 @@ class Workload:
             found[: rows.shape[1]] += (rows**2).sum(axis=0)
         return found
 
-    def blocks(self, rounds: int, size: int) -> Iterator[Array]:
-        """A, `size` rows at a time: rows begin to end as (end - begin, end); nothing follows the diagonal."""
-        rates, column = self.rates(rounds), self.moved(_impulse(rounds))
-        before = np.zeros(0)
-        for begin in range(0, rounds, size):
-            end = min(begin + size, rounds)
-            age = np.arange(begin, end)[:, None] - np.arange(end)
-            rows = np.cumsum(np.where(age < 0, 0.0, rates[begin:end, None] * column[age]), axis=0)
-            rows[:, :begin] += before
-            before = rows[-1].copy()  # whoever solves with the rows may write over them
-            yield rows
+    def blocks(self, rounds: int, size: int, pull: float = 0.0) -> Iterator[Array]:
+        """A, `size` rows at a time: rows begin to end as (end - begin, end); nothing follows the diagonal.
+
+        pull: as for `states`; A is then (A^{-1} + pull S)^{-1}, S with ones below the diagonal.
+        """
+        rows = self.states((_impulse(rounds, at) for at in range(rounds)), rounds, pull)
+        for end in (*range(size, rounds, size), rounds):
+            yield np.stack([row[:end] for row in islice(rows, size)])
 
     def inverse(self, rounds: int) -> Array:
         """A^{-1} = M^{-1} R^{-1} P^{-1} by its bands (rounds, bands): [s, i] stands in row s + i, column s.
@@ -102,7 +122,7 @@ PREFIX = Workload()
 """Prefix sums: the workload of the papers."""
 
 
-def _impulse(rounds: int) -> Array:
+def _impulse(rounds: int, at: int = 0) -> Array:
     impulse = np.zeros(rounds)
-    impulse[0] = 1.0
+    impulse[at] = 1.0
     return impulse

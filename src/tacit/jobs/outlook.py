@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from tacit.design.workload import PREFIX
 from tacit.errors import InputError
 from tacit.files import PathLike, as_path
 from tacit.jobs.plan import Shown
@@ -111,7 +112,7 @@ class OutlookResult(Shown):
     def _more_reports(self, found: Outlook) -> list[str]:
         """The report goal of least noise among these clients, where it does more than a little."""
         served = found.guarantee.participation
-        training = Training(rounds=served.rounds, parameters=found.parameters, step=found.step)
+        training = Training(rounds=served.rounds, parameters=found.parameters, step=found.step, server=found.server)
         best = affordable(Clients(devices=self.clients), training, mechanism_named("blt"), delta=self.delta)
         then = replace(best.at(epsilon(found.guarantee.zcdp, self.delta)), public=self.public, noises=found.noises)
         if best.report_goal <= found.report_goal or then.ratio > WORTH * found.ratio:
@@ -231,21 +232,21 @@ def foreseen(
     hooks: the parts of its own that a run has, of which nothing was measured.
     """
     from tacit.keyboard.language_model import parameter_count
-    from tacit.training.server import gain
 
     delta = recipe.privacy.delta_for(clients)
-    carried, unknown = gain(plan.server, plan.rounds), ""
+    server, unknown = recipe.server.linear(), ""
     if plan.updates.strategy is not None:
         if hooks is not None and (hooks.optimizer is not None or hooks.algorithm is not None):
             unknown = "an optimizer or an algorithm of one's own was never measured"
-        elif carried is None:
+        elif server is None:
             unknown = f"server.method='{plan.server.method}' divides by what it saw"
         elif recipe.model.kind != KNOWN:
             unknown = f"the network '{recipe.model.kind}' was never measured"
     known = Outlook(
         guarantee=plan.updates,
         report_goal=plan.report_goal,
-        gain=carried or 1.0,
+        learning_rate=plan.server.learning_rate,
+        server=server or PREFIX,
         parameters=parameter_count(network),
         public=public,
         noises=max(1, plan.keepers),

@@ -6,13 +6,14 @@ noise against the signal is least at equal zCDP. An estimate by `outlook`, with 
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tacit.design.losses import losses
 from tacit.design.mechanism import Mechanism
+from tacit.design.workload import Workload
 from tacit.errors import InputError
 from tacit.planning.clients import Clients
-from tacit.planning.outlook import GOOD, PARAMETERS, STEP, Outlook
+from tacit.planning.outlook import GOOD, MOMENTUM, PARAMETERS, STEP, Outlook
 from tacit.privacy.delta import default_delta
 from tacit.privacy.gaussian import epsilon, zcdp_for_epsilon
 from tacit.privacy.guarantee import Guarantee
@@ -28,12 +29,14 @@ REFERENCE = 0.5  # zCDP at which report goals are compared; which one is best do
 class Training:
     """What is to be trained: so many rounds of a network whose clipped updates carry it `step` a round, see `Outlook`.
 
-    step: the server's learning rate / (1 - momentum) * the clip norm. InputError for values that mean nothing.
+    step: the server's learning rate / (1 - momentum) * the clip norm. server: what it makes of the means, at its
+    learning rate. InputError for values that mean nothing.
     """
 
     rounds: int = 200
     parameters: int = int(PARAMETERS)
     step: float = STEP
+    server: Workload = MOMENTUM
 
     def __post_init__(self) -> None:
         for name in ("rounds", "parameters"):
@@ -70,12 +73,7 @@ class Affordable:
             strategy=guarantee.strategy,
             clip_norm=guarantee.clip_norm,
         )
-        return Outlook(
-            guarantee=quieter,
-            report_goal=self.outlook.report_goal,
-            gain=self.outlook.gain,
-            parameters=self.outlook.parameters,
-        )
+        return replace(self.outlook, guarantee=quieter)
 
     @property
     def works(self) -> float:
@@ -125,4 +123,10 @@ def _outlook(clients: Clients, training: Training, mechanism: Mechanism, report_
         clip_norm=1.0,
         noise_multiplier=sensitivity / math.sqrt(2 * REFERENCE),
     )
-    return Outlook(guarantee=guarantee, report_goal=report_goal, gain=training.step, parameters=training.parameters)
+    return Outlook(
+        guarantee=guarantee,
+        report_goal=report_goal,
+        learning_rate=training.step * (1 - training.server.momentum),  # at clip norm 1
+        server=training.server,
+        parameters=training.parameters,
+    )

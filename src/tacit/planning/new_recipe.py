@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from tacit.design.best import BestMechanism, best_mechanism
 from tacit.errors import InputError
-from tacit.planning.outlook import ALIKE, HOLD, OF_PUBLIC, SCALE, UNLIKE
+from tacit.planning.outlook import ALIKE, HOLD, OF_PUBLIC_SUMS, OF_SUMS, UNLIKE
 from tacit.planning.run_shape import VISITS, Learning, RunShape, shape_of_run
 from tacit.privacy.delta import default_delta
 from tacit.privacy.gaussian import zcdp_for_epsilon
@@ -31,7 +31,7 @@ FROM_RANDOM = Learning(
     momentum=0.9,
     rounds=(40, 60, 80, 120, 160),
     cohort=20,
-    scale=SCALE,
+    scale=OF_SUMS,
     hold=HOLD,
 )
 # From a model of public text, which begins with most of what there is to learn. How much is left depends on how far the
@@ -44,7 +44,7 @@ FROM_PUBLIC = Learning(
     momentum=0.0,
     rounds=(20, 40, 80, 160),
     cohort=100,
-    scale=OF_PUBLIC,
+    scale=OF_PUBLIC_SUMS,
     hold=HOLD,
     spared=0.1,
 )

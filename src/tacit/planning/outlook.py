@@ -2,20 +2,24 @@
 
 The noise is that in one weight of the model, its standard deviation as root mean square over the rounds,
 
-    noise = step * error * noise multiplier / report goal,   step = gain * clip norm
+    noise = reach * error * noise multiplier / report goal,   reach = learning rate * clip norm
 
-with the rms error of the mechanism's prefix sums (arXiv:2408.08868, Equation 9) and the gain of the server's optimizer
-(`training/server.py`): `step` is how far a round of clipped updates that agree can carry the model, the signal. What a
-network bears was measured (docs/results/outlook.md): a little more with longer steps, which hold the model better, and
-a little less with more parameters d, since each word's score sums more of them:
+with the rms error of the server's models (`design/losses.py`): what its momentum and cooldown make of the mechanism's
+noise, and what training leaves of that. `reach` is how far a round of clipped updates that agree carries the model; a
+model that noise has moved is pulled back by PULL of that, a round and a unit that it is off, so slow noise is repaired
+and fast noise is not. What a network bears was measured (docs/results/outlook.md): a little less with more parameters
+d, since each word's score sums more of them:
 
-    ratio = noise / SCALE * (10 / step)^HOLD * (d / 80,000)^SIZE
+    ratio = noise / SCALE * (d / 80,000)^SIZE
     share of the accuracy without noise that is kept = exp(-ratio / 5 - ratio^4)
 
 One curve for the mechanisms, report goals, rates, clip norms, lengths, networks and texts that were tried there. From a
 good model of public text, in the few gentle rounds that it needs, OF_PUBLIC stands in the place of SCALE
 (docs/results/first-hour.md): most that such a model knows it knew before, and noise takes of that as well.
 Nothing changes when the clip norm grows and the learning rate falls by the same factor. An estimate, no promise.
+
+Who plans before there is a server knows the noise of prefix sums alone (`ratio_of_sums`), and OF_SUMS and HOLD are the
+same runs' in that measure: about the same for a mechanism like BLT under momentum, too dark for fresh noise.
 """
 
 import math
@@ -25,16 +29,19 @@ from typing import Literal
 
 from scipy.optimize import brentq
 
-from tacit.design.losses import prefix_errors
+from tacit.design.losses import workload_errors
+from tacit.design.workload import Workload
 from tacit.errors import InputError
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.strategy import Strategy
 
 Verdict = Literal["works", "costly", "cannot work"]
 
-SCALE, HOLD, SIZE = 0.75, 0.2, 0.3  # by docs/results/outlook.md, as the curve itself
-OF_PUBLIC = 0.5
+PULL, SCALE, SIZE = 0.0015, 0.45, 0.3  # by docs/results/outlook.md, as the curve itself
+OF_PUBLIC = 0.3
+OF_SUMS, OF_PUBLIC_SUMS, HOLD = 0.75, 0.5, 0.2  # of the noise of prefix sums; more is borne with longer steps
 STEP, PARAMETERS = 10.0, 80_000.0  # of most runs there
+MOMENTUM = Workload(momentum=0.9)  # theirs, and that of recipes
 FACTOR = 1.5  # nine in ten of the measured runs kept what the curve says at a ratio within this factor
 GOOD = 0.9  # share kept from which on a run works
 # The same for a run from a model of public text: without noise, clients who write as that text does taught it 2% more,
@@ -43,8 +50,6 @@ ALIKE, UNLIKE = 0.02, 0.15
 GOOD_OF_PUBLIC = 0.98
 LEAST = 0.1  # share kept, at the upper end of the interval, below which it cannot
 
-_errors = lru_cache(maxsize=1024)(prefix_errors)
-
 
 def share_kept(ratio: float) -> float:
     """The share of the accuracy without noise that is kept at this ratio of noise to signal; 1 without noise."""
@@ -52,8 +57,10 @@ def share_kept(ratio: float) -> float:
     return math.exp(-ratio / 5 - ratio**4)
 
 
-def ratio_of(noise: float, *, step: float = STEP, parameters: float = PARAMETERS, scale: float = SCALE) -> float:
-    """So much noise in a weight over what such a network with such a step bears: at 1, 30% of the accuracy is kept."""
+def ratio_of_sums(noise: float, *, step: float = STEP, parameters: float = PARAMETERS, scale: float = OF_SUMS) -> float:
+    """So much noise in the prefix sums of a weight's steps over what such a network with such a step, what a round of
+    clipped updates carries the model in the end, bears; see above.
+    """
     return noise / scale * math.pow(STEP / step, HOLD) * math.pow(parameters / PARAMETERS, SIZE)
 
 
@@ -65,44 +72,55 @@ def ratio_for(share: float) -> float:
     return float(brentq(lambda ratio: ratio / 5 + ratio**4 - missing, 0.0, 5 * missing + 1, xtol=1e-15, rtol=1e-13))
 
 
-def noise_of_sums(strategy: Strategy | None, rounds: int) -> float:
-    """The rms error of the prefix sums of so many rounds, for seeds of deviation 1; 0 without noise."""
-    return 0.0 if strategy is None else _errors(strategy, rounds)[1]
+@lru_cache(maxsize=1024)
+def error_of_models(strategy: Strategy, server: Workload, rounds: int, reach: float) -> float:
+    """The rms error of the models of so many rounds, in units of the learning rate and for seeds of deviation 1: what
+    training leaves of it, where clipped updates that agree carry a model by `reach`.
+    """
+    return workload_errors(strategy, server, rounds, PULL * reach).rms
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outlook:
     """The noise of a run against its signal.
 
-    guarantee: of the model updates, whose clip norm and noise multiplier these are. gain: of the server's optimizer
-    over the rounds, `training.server.gain`. parameters: of the network. public: it begins from a model of public text.
+    guarantee: of the model updates, whose clip norm and noise multiplier these are. server: what it makes of the means,
+    at its learning rate. parameters: of the network. public: it begins from a model of public text.
     noises: how many parties each add the noise that the guarantee accounts; the model gets that of all.
     """
 
     guarantee: Guarantee
     report_goal: int
-    gain: float
+    learning_rate: float
     parameters: int
+    server: Workload = MOMENTUM
     public: bool = False
     noises: int = 1
 
     @property
+    def reach(self) -> float:
+        """How far a round whose clipped updates agree carries the model at once: the norm of it in weights."""
+        return self.learning_rate * self.guarantee.clip_norm
+
+    @property
     def step(self) -> float:
-        """How far a round whose clipped updates agree carries the model, in the end: the norm of it in weights."""
-        return self.gain * self.guarantee.clip_norm
+        """How far it carries it in the end, by momentum."""
+        return self.reach / (1 - self.server.momentum)
 
     @property
     def noise(self) -> float:
         """The standard deviation of the noise in one weight, root mean square over the rounds; 0 without noise."""
-        error = noise_of_sums(self.guarantee.strategy, self.guarantee.participation.rounds)
+        strategy, rounds = self.guarantee.strategy, self.guarantee.participation.rounds
+        if strategy is None:
+            return 0.0
         multiplier = math.sqrt(self.noises) * self.guarantee.noise_multiplier
-        return self.step * error * multiplier / self.report_goal
+        return self.reach * error_of_models(strategy, self.server, rounds, self.reach) * multiplier / self.report_goal
 
     @property
     def ratio(self) -> float:
-        """Noise over what such a network with such a step bears: at 1, 30% of the accuracy is kept."""
+        """Noise over what such a network bears: at 1, 30% of the accuracy is kept."""
         scale = OF_PUBLIC if self.public else SCALE
-        return ratio_of(self.noise, step=self.step, parameters=self.parameters, scale=scale)
+        return self.noise / scale * math.pow(self.parameters / PARAMETERS, SIZE)
 
     @property
     def kept(self) -> float:

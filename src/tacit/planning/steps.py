@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from tacit.design.mechanism import Mechanism
 from tacit.planning.adaptive_clipping import BITS_PER_REPORT, WITHOUT_KEEPERS, AdaptivePrice
 from tacit.planning.clients import HOURS_PER_DAY
-from tacit.planning.outlook import STEP, ratio_of, share_kept
+from tacit.planning.outlook import STEP, ratio_of_sums, share_kept
 from tacit.planning.scenario import Plan, Record, Scenario
 from tacit.planning.targets import Goal, Reached, report_goal_for
 from tacit.privacy.encoding import Encoding
@@ -206,7 +206,7 @@ class PlanSteps:
 
     def _kept(self, parameters: int) -> float:
         """The share of the accuracy without noise that such a network keeps."""
-        return share_kept(ratio_of(STEP * self.plan.noise_of_mean, parameters=parameters))
+        return share_kept(ratio_of_sums(STEP * self.plan.noise_of_mean, parameters=parameters))
 
     def _limit(self) -> str:
         """Why no larger report goal was taken."""

@@ -89,16 +89,23 @@ class ServerSection(Section):
     def settings(self) -> ServerOptimizer:
         return ServerOptimizer(**self.model_dump())
 
-    def workload(self) -> Workload:
-        """What it makes of the means, in units of the learning rate. Raises: RecipeError where that is not linear."""
+    def linear(self) -> Workload | None:
+        """What it makes of the means, in units of the learning rate; None where it divides by what it saw."""
         if self.method not in ("sgd", "momentum", "nesterov"):
+            return None
+        momentum = 0.0 if self.method == "sgd" else self.momentum
+        return Workload(momentum=momentum, nesterov=self.method == "nesterov" and momentum > 0, cooldown=self.cooldown)
+
+    def workload(self) -> Workload:
+        """`linear`. Raises: RecipeError where there is none."""
+        found = self.linear()
+        if found is None:
             raise RecipeError(
                 f"privacy.workload='server' designs for what the server makes of the means, and server.method="
                 f"'{self.method}' divides by what it saw, which no matrix says; take momentum, nesterov or sgd, or "
                 "drop privacy.workload."
             )
-        momentum = 0.0 if self.method == "sgd" else self.momentum
-        return Workload(momentum=momentum, nesterov=self.method == "nesterov" and momentum > 0, cooldown=self.cooldown)
+        return found
 
 
 class RoundsSection(Section):

@@ -10,7 +10,6 @@ from typing import Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 from jax import Array
 
@@ -61,26 +60,6 @@ class ServerOptimizer:
                 return optax.chain(
                     _adaptive(self.method, self.momentum, self.adaptivity), optax.scale_by_learning_rate(rate)
                 )
-
-
-def gain(server: ServerOptimizer, rounds: int) -> float | None:
-    """How much of the noise of the means' sum arrives in the model: the learning rate, and what momentum makes of it.
-
-    Root mean square over the rounds of the model's noise, over that of the plain sum's: exact for independent noise
-    and a rate that stays, else near (`tests/training/test_server_gain.py` says how near). A cooldown takes the root
-    mean square of its rates. None for optimizers that divide by what they saw (adam, yogi, adagrad).
-
-    With momentum b, a mean of round s has moved the model of round t by (1 - b^(t-s+1)) / (1 - b) rates; Nesterov's is
-    one round ahead.
-    """
-    if server.method not in ("sgd", "momentum", "nesterov"):
-        return None
-    decay = 0.0 if server.method == "sgd" else server.momentum
-    ages = np.arange(1, rounds + 1) + (server.method == "nesterov")
-    moved = ((1 - decay**ages) / (1 - decay)) ** 2  # (rounds,): the square of what a mean of this age has done
-    left = np.arange(rounds, 0, -1)  # how many pairs (t, s) have this age
-    rates = 1 - 2 * server.cooldown / 3  # the mean square of rates that stay, then fall to zero
-    return server.learning_rate * math.sqrt(rates * float(moved @ left) / float(left.sum()))
 
 
 class Moments(NamedTuple):
