@@ -14,27 +14,35 @@ fitted on one text and predicts others.
         --public runs/public --runs runs/outlook
     ... --table, or --figure docs/results/outlook           from finished cells
     ... --again docs/results/outlook.md --table             what was kept from that page, the ratios anew
+    ... --again docs/results/outlook.md --measures          other measures of noise against the same runs
 
 About 25 CPU-minutes; killed at any time, the same command goes on.
 """
 
 import argparse
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+import utility_of_mechanisms
 from cells import Cell, Played, cell, chosen, figure, options, play, read, save
+from scipy.optimize import minimize
 
 from tacit.data import Cache
-from tacit.design.losses import prefix_errors
+from tacit.design.losses import prefix_errors, workload_errors
+from tacit.design.workload import PREFIX, Workload
 from tacit.keyboard.language_model import parameter_count
-from tacit.planning.outlook import FACTOR, LEAST, Outlook, share_kept
+from tacit.planning.outlook import FACTOR, LEAST, PARAMETERS, SIZE, STEP, Outlook, share_kept
+from tacit.privacy import Guarantee, Independent, Participation
 from tacit.recipe import Recipe
 from tacit.recipe.sections import PrivacySection, RoundsSection
 
 VARIES = 0.05  # of a share: runs of two seeds without noise differ by that
 REFUSED = 0.2  # share kept from which on a run is said to have learnt something
+PULLS = (0.0, 0.001, 0.0015, 0.002, 0.003)
+FRESH = Independent()
 WIDTH = 8  # columns of the table of every run
 VOCABULARY = 2000  # words of the caches above
 LEVELS = (0.2, 0.4, 0.8, 1.6)  # noise in the sum of a weight's steps, by prefix sums
@@ -85,6 +93,7 @@ def main() -> None:
     parser.add_argument("--held-out", type=Path, nargs="*", default=[])
     parser.add_argument("--public", type=Path, required=True)
     parser.add_argument("--again", type=Path, help="a page with the table of every run: judge those by today's outlook")
+    parser.add_argument("--measures", action="store_true", help="hold other measures of noise against the same runs")
     asked = parser.parse_args()
     if asked.smoke:
         SECTIONS["rounds"] |= {"rounds": 4, "min_separation": 4}
@@ -96,13 +105,18 @@ def main() -> None:
         finished = asked.table or asked.figure
         runs = read(cells, asked.runs) if finished else play(cells, asked.runs, at_once=asked.at_once)
         points = found(asked, runs)
-    if asked.figure:
+    if asked.measures:
+        measures(points)
+    elif asked.figure:
         draw(asked, points)
     elif asked.table:
         print(table(asked, points, runs))
     else:
         for point in points:
-            figure("noise", **point._asdict())
+            said = {
+                name: getattr(point, name) for name in ("noise", "ratio", "kept", "expected", "low", "high", "nats")
+            }
+            figure("noise", text=point.text, family=point.family, level=point.level, **said)
 
 
 def planned(asked: argparse.Namespace) -> Iterator[Cell]:
@@ -154,13 +168,29 @@ class Point(NamedTuple):
     text: str
     family: str
     level: float
-    noise: float
-    ratio: float
+    outlook: Outlook
     kept: float  # measured
-    expected: float
-    low: float
-    high: float
     nats: float  # worse in cross-entropy
+
+    @property
+    def noise(self) -> float:
+        return self.outlook.noise
+
+    @property
+    def ratio(self) -> float:
+        return self.outlook.ratio
+
+    @property
+    def expected(self) -> float:
+        return self.outlook.kept
+
+    @property
+    def low(self) -> float:
+        return self.outlook.interval[0]
+
+    @property
+    def high(self) -> float:
+        return self.outlook.interval[1]
 
     @property
     def inside(self) -> bool:
@@ -197,7 +227,7 @@ def judged(text: str, family: str, level: float, recipe: Recipe, parameters: int
         server=recipe.server.workload(),
         parameters=parameters,
     )
-    return Point(text, family, level, outlook.noise, outlook.ratio, kept, outlook.kept, *outlook.interval, worse)
+    return Point(text, family, level, outlook, kept, worse)
 
 
 def again(asked: argparse.Namespace) -> Iterator[Point]:
@@ -217,6 +247,70 @@ def again(asked: argparse.Namespace) -> Iterator[Point]:
             recipe = one(asked, Path(text), name, family, level, 1).recipe
             parameters = parameter_count(recipe.model.settings(VOCABULARY))
             yield judged(text, name, level, recipe, parameters, float(cells[4].strip("%")) / 100, float(cells[-1]))
+
+
+def measures(points: list[Point]) -> None:
+    """JSON lines: each measure of noise, its scale and, if asked, its power of the step fitted to all runs; then the
+    designs of `utility_of_mechanisms`, at equal rate and guarantee, by the noise that is left at each pull.
+    """
+    for pull in (None, *PULLS):
+        for power in (True, False):
+            noise = [noise_by(each, pull) for each in points]
+            best = minimize(wrong, [math.log(0.5)] + [0.0] * power, args=(points, noise), method="Nelder-Mead")
+            said = {
+                "scale": round(math.exp(best.x[0]), 3),
+                "power": round(float(best.x[1]), 3) if power else None,
+                "rms": round(math.sqrt(best.fun), 4),
+            }
+            missed = missing(best.x, points, noise)
+            for family in ("independent", "long", "tree"):  # where something, and not nearly all, is kept
+                of = [m for m, each in zip(missed, points, strict=True) if each.family == family]
+                kept = [each.kept for each in points if each.family == family]
+                said[family] = round(float(np.mean([m for m, k in zip(of, kept, strict=True) if 0.02 < k < 0.95])), 2)
+            figure("measure", noise="prefix sums" if pull is None else "models", pull=pull, **said)
+    level, rate = utility_of_mechanisms.LEVELS[0], 1.4
+    served = Participation(rounds=252, min_separation=42, max_participations=6)
+    for name, each in utility_of_mechanisms.MECHANISMS.items():
+        if each.rates[0] == rate:
+            section = PrivacySection(zcdp=level.zcdp, **utility_of_mechanisms.asked(name, served))
+            server = utility_of_mechanisms.SERVER
+            made_for = server if section.workload == "server" else PREFIX
+            section = section.designed(served, workload=made_for)
+            strategy = section.strategy(served, section.matrix(served, workload=made_for), made_for)
+            guarantee = Guarantee.for_zcdp(level.zcdp, participation=served, strategy=strategy, clip_norm=1.0)
+            unit = rate * guarantee.noise_multiplier / utility_of_mechanisms.GOAL
+            left = {
+                f"{pull:g}": round(unit * workload_errors(strategy, server, 252, pull * rate).rms, 4) for pull in PULLS
+            }
+            figure("design", mechanism=name, rate=rate, left=left)
+
+
+def noise_by(each: Point, pull: float | None) -> float:
+    """The noise in a weight: of the models, or, without a pull, the level of the prefix sums."""
+    found, rounds = each.outlook, each.outlook.guarantee.participation.rounds
+    if pull is None:
+        return each.level * (gain_of(found.server, rounds) * (1 - found.server.momentum))
+    error = workload_errors(found.guarantee.strategy, found.server, rounds, pull * found.reach).rms
+    return found.reach * error * found.guarantee.noise_multiplier / found.report_goal
+
+
+def gain_of(server: Workload, rounds: int) -> float:
+    """What the server makes of fresh noise, beside what plain sums do."""
+    return workload_errors(FRESH, server, rounds).rms / prefix_errors(FRESH, rounds)[1]
+
+
+def missing(by: Sequence[float], points: list[Point], noise: list[float]) -> list[float]:
+    """Kept less expected, with the scale and the power of the step."""
+    scale, power = math.exp(by[0]), by[1] if len(by) > 1 else 0.0
+    return [
+        each.kept
+        - share_kept(n / scale * (STEP / each.outlook.step) ** power * (each.outlook.parameters / PARAMETERS) ** SIZE)
+        for each, n in zip(points, noise, strict=True)
+    ]
+
+
+def wrong(by: Sequence[float], points: list[Point], noise: list[float]) -> float:
+    return float(np.mean(np.square(missing(by, points, noise))))
 
 
 def table(asked: argparse.Namespace, points: list[Point], runs: Mapping[str, Played]) -> str:
