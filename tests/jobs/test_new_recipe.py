@@ -20,6 +20,7 @@ from tacit.jobs.outlook import foreseen
 from tacit.keyboard.language_model import parameter_count
 from tacit.keyboard.model_folder import write_model, write_origin
 from tacit.planning.new_recipe import Corpus, Proposal, propose
+from tacit.planning.outlook import ratio_for
 from tacit.recipe import Recipe
 from tacit.recipe.model_section import ModelSection, section_of
 
@@ -76,7 +77,7 @@ def test_a_recipe_is_whole_keeps_its_epsilon_and_gives_a_reason_for_each_value(
         designed, designed.plan(matrix), designed.model.settings(2_000), clients=clients, public=first is not None
     ).outlook
     assert told is not None
-    assert told.noise == pytest.approx(made.shape.noise, rel=0.3), "the estimate is of another mechanism"
+    assert told.ratio == pytest.approx(ratio_for(made.shape.kept), rel=0.3), "the estimate is of another mechanism"
     assert made.shape.kept - 0.02 < told.kept < made.shape.kept + 0.12, "on the careful side"
 
 
