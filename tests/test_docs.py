@@ -9,6 +9,7 @@ from tests.conftest import REPOSITORY
 from tests.pages import PAGES, Command, blocks, commands, differs
 from tests.render_cli import PAGE, render_cli_help
 from tests.small_sizes import is_smaller
+from tests.test_pages import WITH_COMMANDS
 from typer.testing import CliRunner
 
 from tacit.jobs.machine_checks import CHECKS
@@ -23,7 +24,21 @@ SESSIONS = [
 ]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+# Their Python takes many seconds; that of a page with commands `make long` runs between them anyway (test_pages.py).
+SLOW = {"keyboard.md", "secure-aggregation.md", "your-own-data.md"}
+SLOWER = {"extending.md"}
+CODE = [
+    pytest.param(page, marks=[pytest.mark.long] if page.name in SLOWER else [], id=page.name)
+    for page in PAGES
+    if page.name not in SLOW
+]
+
+
+def test_pages_that_are_left_out_here_are_run_between_their_commands() -> None:
+    assert {page.name for page in WITH_COMMANDS} >= SLOW
+
+
+@pytest.mark.parametrize("page", CODE)
 def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The blocks of a page run one after another in one namespace, in an empty folder; of the checks of `tacit.doctor`,
     each of which is a process, a page asks one: tests/jobs/test_doctor.py has them all.

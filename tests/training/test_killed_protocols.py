@@ -39,13 +39,14 @@ runpy.run_module("tacit", run_name="__main__")
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("protocol", "party", "method", "calls"),
     [
         pytest.param("masks", MaskedServer, "advance", 3 * 5 + 4, id="masks, before unmasking"),
-        pytest.param("masks", MaskedServer, "receive", 100, id="masks, a message", marks=pytest.mark.long),
-        pytest.param("one-message", SealedServer, "answer", 30, id="keepers answer", marks=pytest.mark.long),
-        pytest.param("one-message", Keeper, "receive", 150, id="a keeper is asked", marks=pytest.mark.long),
+        pytest.param("masks", MaskedServer, "receive", 100, id="masks, a message"),
+        pytest.param("one-message", SealedServer, "answer", 30, id="keepers answer"),
+        pytest.param("one-message", Keeper, "receive", 150, id="a keeper is asked"),
     ],
 )
 def test_a_run_killed_inside_a_protocol_resumes_to_the_same_bits(
