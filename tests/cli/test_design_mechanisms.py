@@ -13,6 +13,7 @@ from tacit.cli.design import app
 from tacit.design.banded import design_banded
 from tacit.design.catalogue import MECHANISMS
 from tacit.design.losses import losses
+from tacit.design.workload import Workload
 from tacit.jobs.design import design_mechanism
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import strategy_from_record
@@ -95,6 +96,28 @@ def test_comparison_is_sorted_and_complete() -> None:
     assert "lambda-cgd" in run("compare", *ASKED)
 
 
+def test_a_servers_models_are_designed_for_and_compared() -> None:
+    server = ["--momentum", "0.9", "--nesterov", "--cooldown", "0.3"]
+    printed = json.loads(run("lambda-cgd", *ASKED, *server, "--json"))
+    again = design_mechanism(
+        "lambda-cgd", SERVED, server=Workload(momentum=0.9, nesterov=True, cooldown=0.3)
+    ).to_record()
+    assert printed == {**again, "seconds": printed["seconds"]} and printed["loss"] == printed["models_max_loss"]
+    kept = json.loads(run("lambda-cgd", *ASKED, *server, "--workload", "prefix", "--json"))
+    assert kept["loss"] == kept["max_loss"] and kept["models_max_loss"] > printed["models_max_loss"]
+    assert "models rms loss" in run("lambda-cgd", *ASKED, *server)
+
+
+@pytest.mark.long  # seconds: every BLT is designed anew
+def test_mechanisms_are_compared_by_a_servers_models() -> None:
+    server = ["--momentum", "0.5", "--objective", "rms"]
+    rows = json.loads(run("compare", *ASKED, *server, "--json"))["mechanisms"]
+    assert [row["models_rms_loss"] for row in rows] == sorted(row["models_rms_loss"] for row in rows)
+    made = {row["name"]: row["workload"] for row in rows}
+    assert (made["tree"], made["independent"], made["blt, 2 buffers"]) == ("prefix", "prefix", "server")
+    assert "models' rms loss" in run("compare", *ASKED, *server)
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
@@ -105,6 +128,13 @@ def test_comparison_is_sorted_and_complete() -> None:
         (["tree", "--rounds", "24"], "exactly one"),
         (["tree", *ASKED, "--restarts", "soon"], "is not a list of rounds"),
         (["blt", *ASKED, "--theta", "0.5"], "theta and omega come together"),
+        (["blt", *ASKED, "--momentum", "1"], "must be in [0, 1)"),
+        (["blt", *ASKED, "--nesterov"], "give momentum=0.9"),
+        (["blt", *ASKED, "--momentum", "0.9", "--cooldown", "1.5"], "cooldown=1.5 must be a share"),
+        (["blt", *ASKED, "--workload", "server"], "without either they are prefix sums"),
+        (["blt", *ASKED, "--workload", "both"], "neither prefix nor server"),
+        (["tree", *ASKED, "--momentum", "0.9"], "has no design for what a server makes"),
+        (["blt", "--rounds", "24,48", "--min-separation", "6", "--momentum", "0.9"], "prefix sums alone"),
         (["compare", "--rounds", "24", "--min-separation", "6", "--max-participations", "5"], "does not fit"),
     ],
 )

@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from tacit.design.blt import design_blt
+from tacit.design.catalogue import MECHANISMS
 from tacit.design.losses import losses
+from tacit.design.workload import Workload
 from tacit.errors import InputError
-from tacit.jobs.design import compare_mechanisms, design_mechanism, design_robust_mechanism, limits_of, several_limits
+from tacit.jobs.design import compare_mechanisms, design_mechanism, design_robust_mechanism
+from tacit.jobs.limits import limits_of, several_limits
 from tacit.privacy import Participation
 from tacit.privacy.strategy import PUBLISHED_BLT, Tree, strategy_from_record
 from tacit.progress import Advanced, Event, StageBegan, StageEnded
@@ -26,7 +29,7 @@ def test_a_design_is_the_strategy_and_its_price(tmp_path: Path) -> None:
     assert record["loss"] == record["rms_loss"] and record["theta"] == list(strategy.numbers()["theta"])
     found.save(tmp_path / "blt.json")
     assert strategy_from_record(json.loads((tmp_path / "blt.json").read_text())) == strategy
-    assert "rms_loss" in found._repr_html_()
+    assert "rms loss" in found._repr_html_()
 
 
 def test_numbers_that_are_given_are_taken_as_they_are() -> None:
@@ -59,6 +62,42 @@ def test_a_slow_design_tells_its_steps() -> None:
 def test_what_cannot_be_designed_is_refused(mechanism: str, parameters: dict[str, Any], complaint: str) -> None:
     with pytest.raises(InputError, match=complaint):
         design_mechanism(mechanism, SERVED, **parameters)
+
+
+MOMENTUM = Workload(momentum=0.9, cooldown=0.3)
+
+
+def test_for_a_server_both_errors_are_told_and_its_models_lowered() -> None:
+    made, plain = (design_mechanism("lambda-cgd", SERVED, server=MOMENTUM, workload=each) for each in (None, "prefix"))
+    assert made.strategy == MECHANISMS["lambda-cgd"].strategy(SERVED, workload=MOMENTUM)
+    assert plain.strategy == design_mechanism("lambda-cgd", SERVED).strategy
+    for found in (made, plain):
+        strategy, sums = found.of()
+        assert sums == losses(strategy, SERVED) and found.models == losses(strategy, SERVED, MOMENTUM)
+        record = found.to_record()
+        assert (record["momentum"], record["cooldown"], record["max_loss"]) == (0.9, 0.3, sums.max_loss)
+        assert record["models_max_loss"] == found.models.max_loss and "models max loss" in str(found)
+    assert made.models and plain.models and made.loss == made.models.max_loss < plain.models.max_loss
+    assert plain.loss == plain.to_record()["loss"] == plain.of()[1].max_loss < made.of()[1].max_loss
+    without = design_mechanism("lambda-cgd", SERVED)
+    assert without.models is None and "momentum" not in without.to_record()
+
+
+@pytest.mark.parametrize(
+    ("job", "wrong", "complaint"),
+    [
+        (design_mechanism, {"mechanism": "tree", "server": MOMENTUM}, "'tree' has no design for what a server makes"),
+        (design_mechanism, {"mechanism": "blt", "workload": "server"}, "without either they are prefix sums"),
+        (design_mechanism, {"mechanism": "blt", "workload": "both"}, "neither prefix nor server"),
+        (design_mechanism, {"mechanism": "blt", "server": 0.9}, "server=0.9"),
+        (compare_mechanisms, {"workload": "server"}, "without either they are prefix sums"),
+    ],
+)
+def test_a_server_that_means_nothing_is_refused(job: Any, wrong: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(InputError, match=complaint):
+        job(participation=SERVED, **wrong)
+    with pytest.raises(InputError, match="prefix sums alone"):
+        design_robust_mechanism("blt", [SERVED], server=MOMENTUM)
 
 
 def test_one_design_for_several_participations() -> None:

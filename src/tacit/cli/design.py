@@ -3,15 +3,14 @@
 The commands are made from the catalogue, each with an option for each parameter.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
-from tacit.cli.console import console, say
+from tacit.cli.console import say_blocks
 from tacit.cli.display import display
 from tacit.cli.groups import late_app
 from tacit.cli.mechanism_options import Limits, of_every_mechanism
@@ -19,25 +18,16 @@ from tacit.cli.options import Json, command
 from tacit.cli.values import whole_numbers
 from tacit.design.catalogue import MECHANISMS
 from tacit.design.mechanism import ChosenMechanism
+from tacit.design.workload import Workload
 from tacit.files import check_file
-from tacit.jobs.design import (
-    Design,
-    MechanismComparison,
-    RobustDesign,
-    compare_mechanisms,
-    design_mechanism,
-    design_robust_mechanism,
-    limits_of,
-    several_limits,
-)
+from tacit.jobs.design import compare_mechanisms, design_mechanism, design_robust_mechanism
+from tacit.jobs.design_results import Design, RobustDesign
+from tacit.jobs.limits import limits_of, several_limits
 from tacit.privacy.participation import Participation
 
-ERRORS = "Errors of the prefix sums for seeds of deviation 1; loss = error x sensitivity, at equal privacy."
 Objected = Annotated[
     str | None,
-    typer.Option(
-        help="The loss to minimise: max (of the worst prefix sum) or rms; left out, rms for matrices, else max."
-    ),
+    typer.Option(help="The loss to minimise: max (of the worst round) or rms; left out, rms for matrices, else max."),
 ]
 Out = Annotated[Path | None, typer.Option(help="Write the strategy there, as JSON that `tacit account` reads.")]
 
@@ -88,31 +78,63 @@ class Several:
         return range(found[0], found[-1] + 1) if isinstance(between, range) else found
 
 
+@dataclass(frozen=True, kw_only=True)
+class OfServer:
+    """What a server makes of the releases."""
+
+    momentum: Annotated[float, typer.Option(help="Tell the errors of a server's models too, and lower them: 0.9.")] = (
+        0.0
+    )
+    nesterov: Annotated[bool, typer.Option("--nesterov", help="Its momentum looks one step ahead.")] = False
+    cooldown: Annotated[
+        float, typer.Option(help="The share of the rounds, the last ones, over which its rate falls to zero.")
+    ] = 0.0
+    workload: Annotated[
+        str | None, typer.Option(help="Whose errors are lowered all the same: prefix (sums of the releases) or server.")
+    ] = None
+
+    def asked(self) -> dict[str, Any]:
+        """As the jobs take it. InputError for a server that is none."""
+        server = Workload(momentum=self.momentum, nesterov=self.nesterov, cooldown=self.cooldown)
+        return {"server": server, "workload": self.workload}
+
+
 def _one(
-    limits: One, chosen: ChosenMechanism, objective: Objected = None, out: Out = None, as_json: Json = False
+    limits: One,
+    chosen: ChosenMechanism,
+    server: OfServer,
+    objective: Objected = None,
+    out: Out = None,
+    as_json: Json = False,
 ) -> None:
-    _design(chosen, limits.participations(), objective, out, as_json)
+    _design(chosen, limits.participations(), server, objective, out, as_json)
 
 
 def _several(
-    limits: Several, chosen: ChosenMechanism, objective: Objected = None, out: Out = None, as_json: Json = False
+    limits: Several,
+    chosen: ChosenMechanism,
+    server: OfServer,
+    objective: Objected = None,
+    out: Out = None,
+    as_json: Json = False,
 ) -> None:
     """With several rounds or separations, one strategy for all: the one whose worst ratio to the least loss possible
     at each combination is least. A range stands for three values at equal ratios.
     """
-    _design(chosen, limits.participations(), objective, out, as_json)
+    _design(chosen, limits.participations(), server, objective, out, as_json)
 
 
 def _design(
     chosen: ChosenMechanism,
     cases: tuple[Participation, ...],
+    server: OfServer,
     objective: str | None,
     out: Path | None,
     as_json: bool,
 ) -> None:
     if out is not None:
         check_file("--out", out)
-    said: dict[str, Any] = {"objective": objective, **chosen.parameters.to_plain()}
+    said: dict[str, Any] = {"objective": objective, **server.asked(), **chosen.parameters.to_plain()}
     with display(quiet=as_json) as progress:
         found: Design | RobustDesign
         if len(cases) > 1:
@@ -121,7 +143,7 @@ def _design(
             found = design_mechanism(chosen.name, cases[0], progress=progress, **said)
     if out is not None:
         found.save(out)
-    say(found, as_json, _show)
+    say_blocks(found, as_json)
 
 
 ROBUST = {name: _several for name, each in MECHANISMS.items() if each.build_robust is not None}
@@ -134,49 +156,14 @@ app = late_app(
 @command
 def compare(
     limits: One,
-    objective: Annotated[str, typer.Option(help="The loss to minimise: max (of the worst prefix sum) or rms.")] = "max",
+    server: OfServer,
+    objective: Annotated[str, typer.Option(help="The loss to minimise: max (of the worst round) or rms.")] = "max",
     slow: Annotated[bool, typer.Option(help="Matrices for these rounds too: seconds to minutes.")] = False,
     as_json: Json = False,
 ) -> None:
     """All mechanisms side by side: their losses at equal privacy, and what each must remember."""
     (participation,) = limits.participations()
     with display(quiet=as_json) as progress:
-        found = compare_mechanisms(participation, objective=objective, slow=slow, progress=progress)  # type: ignore[arg-type]
-    say(found, as_json, _show_comparison)
-
-
-def _show_comparison(found: MechanismComparison) -> None:
-    drawn = found.table()
-    table = Table(*drawn.head, box=None, pad_edge=False)
-    for row in drawn.rows:
-        table.add_row(*row)
-    console.print(table)
-
-
-def _show(found: Design | RobustDesign) -> None:
-    figures = found.figures()
-    rows = figures.pop("participations", [])
-    _print(figures)
-    if isinstance(found, Design):
-        console.print(ERRORS)
-        if not figures["exact"]:
-            console.print("The sensitivity is a proved upper bound, so the losses are too.")
-        return
-    table = Table(*(name.replace("_", " ") for name in rows[0]), box=None, pad_edge=False)
-    for row in rows:
-        table.add_row(*(_shown(value) for value in row.values()))
-    console.print(table)
-
-
-def _print(figures: Mapping[str, Any]) -> None:
-    table = Table(box=None, show_header=False, pad_edge=False)
-    for name, value in figures.items():
-        table.add_row(name.replace("_", " "), _shown(value))
-    console.print(table)
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, list):
-        listed = ", ".join(_shown(each) for each in value[:8])
-        return listed if len(value) <= 8 else f"{listed}, ... ({len(value)} in all)"
-    return f"{value:.8g}" if isinstance(value, float) else str(value)
+        said: dict[str, Any] = {"objective": objective, "slow": slow, **server.asked()}
+        found = compare_mechanisms(participation, progress=progress, **said)
+    say_blocks(found, as_json)
