@@ -149,6 +149,7 @@ def test_what_a_public_model_gains_depends_on_how_near_its_text_is(clients: int,
     low, high = made.gains
     assert made.prospect == prospect and low < high <= 0.15 and low <= 0.02
     assert f"From {low:+.1%} of the public model's accuracy" in made.to_toml()
+    assert f"to {high:+.0%} or more, where they write otherwise" in made.to_toml()
     if prospect == "cannot work":
         assert made.working_epsilon and proposal(clients, made.working_epsilon, PUBLIC).prospect == "works"
         assert made.working_clients

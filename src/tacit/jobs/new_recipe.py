@@ -161,7 +161,7 @@ def _expected(made: "Proposal") -> str:
         low, high = made.gains
         return (
             f"{made.prospect}, from {low:+.1%} of the public model's accuracy, where the clients write as that text "
-            f"does, to {high:+.0%}, where they write otherwise (compare, and keep the better one)"
+            f"does, to {high:+.0%} or more, where they write otherwise (compare, and keep the better one)"
         )
     return f"{made.prospect}, about {made.loss:.0%} is lost of what these clients would teach without privacy"
 

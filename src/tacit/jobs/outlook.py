@@ -10,7 +10,7 @@ from tacit.files import PathLike, as_path
 from tacit.jobs.plan import Shown
 from tacit.planning import Clients, mechanism_named
 from tacit.planning.affordable import Training, affordable
-from tacit.planning.outlook import ALIKE, FACTOR, UNLIKE, Outlook, ratio_for, share_kept
+from tacit.planning.outlook import ALIKE, FACTOR, FARTHEST, UNLIKE, Outlook, ratio_for, share_kept
 from tacit.privacy.delta import DELTA_TOO_LARGE, publishing_warning
 from tacit.privacy.gaussian import epsilon
 from tacit.privacy.rounding import rounded_up
@@ -69,11 +69,11 @@ class OutlookResult(Shown):
         """What the model that it begins from has already."""
         if not self.public:
             return ""
-        if found.kept * (1 + UNLIKE) < 1:
+        if found.kept * (1 + FARTHEST) < 1:
             return "; the public model that it begins from is better: take that as it is"
         return (
-            f"; clients taught a public model {ALIKE:.0%} to {UNLIKE:.0%} more without noise, so compare with that "
-            "model as it is"
+            f"; clients taught a public model {ALIKE:.0%} to {UNLIKE:.0%} more without noise, once {FARTHEST:.0%}, so "
+            "compare with that model as it is"
         )
 
     @property

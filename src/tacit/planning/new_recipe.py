@@ -92,8 +92,8 @@ class Proposal:
 
     @property
     def gains(self) -> tuple[float, float]:
-        """(least, most) that is gained on the accuracy of the public model that it begins from: where the clients'
-        text is of its kind, and where it is of another.
+        """What is gained on the accuracy of the public model that it begins from: where the clients' text is like its,
+        and where it is not; once it was four times the latter (`outlook.FARTHEST`).
         """
         return _gains(self.shape)
 
@@ -137,7 +137,7 @@ class Proposal:
             low, high = self.gains
             return (
                 f"Expected: {self.prospect}. From {low:+.1%} of the public model's accuracy, where the clients write",
-                f"as that text does, to {high:+.0%}, where they write otherwise, as far as small runs tell.",
+                f"as that text does, to {high:+.0%} or more, where they write otherwise, as far as small runs tell.",
             )
         return (
             f"Expected: {self.prospect}. {self.loss:.0%} is lost of what these clients would teach without privacy, as",
