@@ -26,7 +26,7 @@ import numpy as np
 
 from tacit.data import Cache, Manifest, VocabularyRecord
 from tacit.data.clients import SPLITS
-from tacit.data.manifest import FileRecord, sha256_of
+from tacit.data.manifest import BLOCK, BlockDigests, FileRecord
 
 CLIENTS, SENTENCES, IDS_PER_SENTENCE = 342_477, 135_818_730, 12  # the StackOverflow dataset of TFF, training split
 HELD_OUT = 1_000  # further clients in validation and in test
@@ -86,10 +86,19 @@ def write_cache(out: Path, scale: float) -> None:
         clients_without_sentences=0,
         left_out={},
         files={
-            file.name: FileRecord(dtype=dtypes.get(file.name, "<i8"), bytes=file.stat().st_size, sha256=sha256_of(file))
+            file.name: FileRecord(dtype=dtypes.get(file.name, "<i8"), bytes=file.stat().st_size, blocks=blocks_of(file))
             for file in sorted(out.iterdir())
         },
     ).save(out)
+
+
+def blocks_of(file: Path) -> tuple[str, ...]:
+    """The SHA-256 of each block, as a manifest lists them."""
+    digests = BlockDigests()
+    with file.open("rb") as opened:
+        while content := opened.read(BLOCK):
+            digests.update(content)
+    return digests.hexdigests()
 
 
 def memory() -> dict[str, int]:

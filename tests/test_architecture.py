@@ -173,6 +173,48 @@ def test_pages_and_benchmarks_of_the_server_alone_look_into_it() -> None:
     assert looking == may
 
 
+def test_what_benchmarks_import_is_there() -> None:
+    """No test runs most of them, so a name that moved would be missed by nobody until it is."""
+    missing = [
+        (path.name, f"{module}.{name}")
+        for path in (REPOSITORY / "benchmarks").glob("*.py")
+        for module, names in re.findall(
+            r"^ *from (tacit\.[\w.]+) import ([\w, ]+|\([^)]+\))", text_of(path), re.MULTILINE
+        )
+        for name in re.findall(r"(\w+)(?: as \w+)?", names)
+        if not binds(module, name)
+    ]
+    assert not missing, f"{missing}: moved, or misspelt"
+
+
+def binds(module: str, name: str) -> bool:
+    """Whether a module of tacit has a submodule or binds something of that name."""
+    file = PACKAGE.joinpath(*module.split(".")[1:])
+    if (file / f"{name}.py").exists() or (file / name / "__init__.py").exists():
+        return True
+    path = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
+    return path.exists() and name in bound_names(path)
+
+
+@cache
+def bound_names(path: Path) -> set[str]:
+    """What a file binds by import, definition or assignment, wherever in it."""
+    names: set[str] = set()
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+    return names
+
+
+def test_a_name_that_a_module_lacks_is_missed() -> None:
+    assert binds("tacit.data.manifest", "BlockDigests") and binds("tacit.data", "manifest")
+    assert not binds("tacit.data.manifest", "sha256_of") and not binds("tacit.nothing", "at_all")
+
+
 def test_imports_inside_functions_and_relative_ones_are_seen() -> None:
     code = "def f():\n    from tacit import runs\n    import tacit.cli.data\n    from ..keyboard import cifg\n"
     found = set(imported_modules(ast.parse(code), "tacit.training"))
