@@ -21,8 +21,10 @@ from tacit.errors import InputError, StoreError
 
 def test_the_migrations_make_the_tables_of_the_schema(tmp_path: Path) -> None:
     sqlite_store(tmp_path).close()
-    with create_engine(f"sqlite:///{tmp_path / 'store.db'}").connect() as connection:
+    engine = create_engine(f"sqlite:///{tmp_path / 'store.db'}")
+    with engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+    engine.dispose()
 
 
 def test_a_store_is_opened_again_as_it_was(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ SQLite (a file, nothing to install) or PostgreSQL. What is asked of it stands in
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -33,6 +34,7 @@ class Store:
     def __init__(self, engine: Engine, at_ease: Engine, *, clock: Clock) -> None:
         """at_ease: another to the same database, for what need not be on disk when it is committed."""
         self._engine, self._at_ease, self.clock = engine, at_ease, clock
+        weakref.finalize(self, _close, engine, at_ease)  # a store that nobody closed: from 3.13 on Python warns
         self._is_sqlite = engine.dialect.name == "sqlite"
         # SQLite has one writer; threads of a process queue here, where nobody sleeps between tries
         self._one_writer: Any = threading.Lock() if self._is_sqlite else nullcontext()
@@ -58,8 +60,7 @@ class Store:
 
     def close(self) -> None:
         """Close its connections."""
-        self._engine.dispose()
-        self._at_ease.dispose()
+        _close(self._engine, self._at_ease)
 
     def now(self) -> float:
         """The caller's clock, in Unix seconds."""
@@ -115,6 +116,11 @@ class Store:
                     f"{', '.join(reversed(missing))}; stop its workers, copy it, and start one with --upgrade-store."
                 )
             command.upgrade(config, "head")
+
+
+def _close(*engines: Engine) -> None:
+    for engine in engines:
+        engine.dispose()
 
 
 def insert_into(connection: Connection, table: Table) -> "sqlite.Insert | postgresql.Insert":

@@ -9,6 +9,7 @@ and not before.
 
 import fcntl
 import json
+import math
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -181,7 +182,7 @@ class DeviceRecord:
     def spent(self, *, but: str = "") -> float:
         """rho of all runs together, of one but for the plan with the digest `but`."""
         rows = self._rows("SELECT max(zcdp) FROM participations WHERE plan != ? GROUP BY plan", but)
-        return float(sum(found for (found,) in rows))
+        return math.fsum(found for (found,) in rows)
 
     def take_part(self, task: RoundTask, *, assignment: str, at: float, zcdp: float, body: str) -> None:
         """Record a participation, on disk when this returns. zcdp: what this run has cost with it. body: the SHA-256 of
