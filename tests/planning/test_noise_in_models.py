@@ -16,7 +16,7 @@ from tacit.design.catalogue import chosen
 from tacit.design.losses import losses, prefix_errors
 from tacit.design.workload import PREFIX, Workload
 from tacit.mechanisms import stream_for
-from tacit.planning.outlook import PULL, Outlook, error_of_models
+from tacit.planning.outlook import PULL, Outlook, errors_of_models
 from tacit.privacy import Guarantee, Participation
 from tacit.privacy.strategy import Independent, Strategy, Tree
 from tacit.recipe import Recipe
@@ -66,7 +66,7 @@ def test_it_is_what_noise_that_is_drawn_comes_to(server: ServerSection, mechanis
         Participation(rounds=ROUNDS, min_separation=24, max_participations=4)
     )
     reach = 10.0  # a strong pull, to be seen in so few rounds
-    foreseen = server.learning_rate * error_of_models(strategy, server.workload(), ROUNDS, reach)
+    foreseen = server.learning_rate * errors_of_models(strategy, server.workload(), ROUNDS, reach).rms
     found = simulated(server, strategy, ROUNDS, PULL * reach / server.learning_rate)
     assert found == pytest.approx(foreseen, rel=0.03)
     assert found != pytest.approx(1.2 * foreseen, rel=0.03)
@@ -77,14 +77,17 @@ def test_it_is_what_noise_that_is_drawn_comes_to(server: ServerSection, mechanis
 def test_of_plain_sgd_it_is_the_error_of_prefix_sums_less_what_training_repairs(rounds: int, name: str) -> None:
     strategy = chosen({"name": name}).strategy(Participation.worst_case(rounds, min(rounds, 10)), "rms")
     sums = prefix_errors(strategy, rounds)[1]
-    assert error_of_models(strategy, PREFIX, rounds, 0.0) == pytest.approx(sums, rel=1e-9)
-    assert error_of_models(strategy, PREFIX, rounds, 1.0) < sums * (1 + PULL)
+    assert errors_of_models(strategy, PREFIX, rounds, 0.0).rms == pytest.approx(sums, rel=1e-9)
+    assert errors_of_models(strategy, PREFIX, rounds, 1.0).rms < sums * (1 + PULL)
 
 
 def test_training_repairs_more_of_slow_noise_than_of_fast_noise() -> None:
     server = Workload(momentum=0.9)
     fresh, tree = Independent(), Tree()
-    left = [error_of_models(each, server, 200, 1.0) / error_of_models(each, server, 200, 0.0) for each in (fresh, tree)]
+    left = [
+        errors_of_models(each, server, 200, 1.0).rms / errors_of_models(each, server, 200, 0.0).rms
+        for each in (fresh, tree)
+    ]
     assert left[0] < 0.7 < 0.8 < left[1] < 1
 
 

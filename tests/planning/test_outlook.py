@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.design.losses import workload_errors
+from tacit.design.workload import Workload
 from tacit.errors import InputError
 from tacit.planning.outlook import FACTOR, GOOD, LEAST, PULL, Outlook, ratio_for, share_kept
 from tacit.privacy import Guarantee, Independent, Participation
@@ -63,6 +64,15 @@ def test_noise_in_proportion_to_the_report_goal_is_the_same(noise: float, goal: 
 def test_a_lower_rate_is_quieter_and_the_signal_holds_a_little_less(noise: float, rate: float) -> None:
     slow, fast = outlook(noise, rate=rate), outlook(noise)
     assert rate * fast.ratio < slow.ratio < fast.ratio
+
+
+@given(reach=st.floats(0.01, 1e6), by=st.floats(1.1, 100), nesterov=st.booleans(), momentum=st.sampled_from([0.0, 0.9]))
+def test_however_far_a_round_reaches_there_is_more_noise_in_the_model(
+    reach: float, by: float, nesterov: bool, momentum: float
+) -> None:
+    server = Workload(momentum=momentum, nesterov=nesterov and momentum > 0)
+    near, far = (replace(outlook(rate=each), server=server).noise for each in (reach, reach * by))
+    assert near < far < float("inf")
 
 
 @given(noise=positive, parameters=st.integers(1_000, 10**7))

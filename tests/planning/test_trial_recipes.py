@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from tests.training.tiny import MECHANISMS, tiny_recipe
 
 from tacit.errors import InputError, TacitError
+from tacit.mechanisms.tree import TreeStream
+from tacit.planning.outlook import PULL
 from tacit.planning.trial_recipes import production_recipe, trial_base, trial_recipe
 from tacit.planning.tuning import Choice, Setting, TrialName, TuningSettings
 from tacit.privacy import Tree
@@ -40,7 +42,7 @@ def test_other_folders_are_no_trials(folder: str) -> None:
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_every_mechanism_can_be_tuned_for(mechanism: str) -> None:
-    wanted = recipe(mechanism)
+    wanted = recipe(mechanism, rounds={"report_goal": 12})  # enough for the noise of the counts
     trial = trial_recipe(trial_base(wanted, TuningSettings()), TrialName(setting=SETTING, number=1))
     assert trial.clipping is not None and trial.clipping.quantile == 0.7 and trial.server.learning_rate == 2.0
     assert trial.clipping.initial == trial.privacy.clip_norm == 0.02, "a tenth of the recipe's"
@@ -50,7 +52,7 @@ def test_every_mechanism_can_be_tuned_for(mechanism: str) -> None:
     made = production_recipe(wanted, CHOICE, 6000)
     assert made.clipping is None and made.privacy.clip_norm == 0.31 and made.server.learning_rate == 2.0
     assert made.privacy.mechanism == wanted.privacy.mechanism and made.rounds.report_goal == 6000
-    assert made.privacy.noise_multiplier == (None if mechanism == "none" else 300.0)
+    assert made.privacy.noise_multiplier == (None if mechanism == "none" else 150.0)
     assert Recipe.from_toml(made.to_toml()) == made
 
 
@@ -65,9 +67,24 @@ def test_a_trial_of_a_recipe_with_keepers_has_the_noise_of_all_of_them(mechanism
     assert made.privacy == without.privacy and made.aggregation == kept.aggregation
 
 
-def test_a_trial_with_another_mechanism_has_its_worst_error() -> None:
-    """The error of prefix sums on the mean, from the matrices: what the model feels of the noise."""
-    wanted = recipe("banded-toeplitz")
+def test_a_trial_with_another_mechanism_has_its_worst_error_in_the_models() -> None:
+    """Less what training takes back, from the matrices: what the model feels of the noise."""
+    wanted = recipe("banded-toeplitz", server={"method": "momentum", "momentum": 0.5, "learning_rate": 30.0})
+    trial, server = trial_base(wanted, TuningSettings(report_goal=3)), wanted.server.workload()
+    pulled = np.linalg.inv(server.models(np.eye(40))) + PULL * 30 * wanted.privacy.clip_norm * np.eye(40, k=-1)
+    column = np.zeros(40)
+    column[:3] = 1.0, 0.5, 0.25
+    banded = np.array([[column[i - j] if i >= j else 0.0 for j in range(40)] for i in range(40)])
+
+    def worst(of: Recipe, added: np.ndarray) -> float:
+        noise = of.guarantee().noise_multiplier / of.rounds.report_goal
+        return float(noise * np.sqrt((np.linalg.solve(pulled, added) ** 2).sum(axis=1)).max())
+
+    assert worst(wanted, np.linalg.inv(banded)) == pytest.approx(worst(trial, TreeStream(Tree()).dense(40)), rel=1e-6)
+
+
+def test_for_a_server_that_divides_by_what_it_saw_it_has_the_worst_error_of_the_prefix_sums() -> None:
+    wanted = recipe("banded-toeplitz", server={"method": "adam"})
     trial = trial_base(wanted, TuningSettings(report_goal=3))
 
     def worst(of: Recipe, strategy_matrix: np.ndarray) -> float:

@@ -29,7 +29,7 @@ from typing import Literal
 
 from scipy.optimize import brentq
 
-from tacit.design.losses import workload_errors
+from tacit.design.losses import Errors, workload_errors
 from tacit.design.workload import Workload
 from tacit.errors import InputError
 from tacit.privacy.guarantee import Guarantee
@@ -75,11 +75,13 @@ def ratio_for(share: float) -> float:
 
 
 @lru_cache(maxsize=1024)
-def error_of_models(strategy: Strategy, server: Workload, rounds: int, reach: float) -> float:
-    """The rms error of the models of so many rounds, in units of the learning rate and for seeds of deviation 1: what
-    training leaves of it, where clipped updates that agree carry a model by `reach`.
+def errors_of_models(strategy: Strategy, server: Workload, rounds: int, reach: float) -> Errors:
+    """The errors of the models of so many rounds, in units of the learning rate and for seeds of deviation 1: what
+    training leaves of them, where clipped updates that agree carry a model by `reach`.
+
+    No step is pulled back by more than all that it was: beyond, what is sent back would swing ever farther.
     """
-    return workload_errors(strategy, server, rounds, PULL * reach).rms
+    return workload_errors(strategy, server, rounds, min(PULL * reach, 1.0 - server.momentum))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +118,8 @@ class Outlook:
         if strategy is None:
             return 0.0
         multiplier = math.sqrt(self.noises) * self.guarantee.noise_multiplier
-        return self.reach * error_of_models(strategy, self.server, rounds, self.reach) * multiplier / self.report_goal
+        error = errors_of_models(strategy, self.server, rounds, self.reach).rms
+        return self.reach * error * multiplier / self.report_goal
 
     @property
     def ratio(self) -> float:

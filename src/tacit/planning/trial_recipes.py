@@ -9,11 +9,11 @@ from dataclasses import replace
 from functools import lru_cache
 
 from tacit.design.catalogue import TREE
-from tacit.design.losses import prefix_errors
 from tacit.design.mechanism import ChosenMechanism
 from tacit.design.parameters import TreeParameters
-from tacit.design.workload import Workload
+from tacit.design.workload import PREFIX, Workload
 from tacit.errors import InputError
+from tacit.planning.outlook import errors_of_models
 from tacit.planning.tuning import (
     Choice,
     TrialName,
@@ -54,8 +54,8 @@ def trial_report_goal(recipe: Recipe, settings: TuningSettings) -> int:
 def trial_base(recipe: Recipe, settings: TuningSettings) -> Recipe:
     """What all trials have in common.
 
-    A mechanism with one clip norm gives way to a tree that restarts; its noise multiplier is then such that prefix
-    sums have the error that the recipe's mechanism gives. Keepers, beside whom no clip norm adapts, give way to a
+    A mechanism with one clip norm gives way to a tree that restarts; its noise multiplier is then such that the models
+    have the error that the recipe's mechanism gives. Keepers, beside whom no clip norm adapts, give way to a
     server that adds the noise of all of them. Raises: InputError, AccountingError, RecipeError.
     """
     goal, initial = trial_report_goal(recipe, settings), settings.initial_clip_norm
@@ -192,13 +192,17 @@ def _restarted(mechanism: ChosenMechanism, restarts: tuple[int, ...]) -> ChosenM
 
 
 def _error_over_tree(recipe: Recipe) -> float:
-    """Error of prefix sums under the recipe's mechanism over that under a tree, at equal seeds; the largest or the root
-    mean square, whichever the recipe's `objective` is.
+    """Error that training leaves in the server's models under the recipe's mechanism over that under a tree, at equal
+    seeds; the largest or the root mean square, whichever the recipe's `objective` is. Of prefix sums, where the server
+    divides by what it saw: nothing was measured of those.
     """
-    strategy, rounds = planned(recipe).strategy, recipe.rounds.rounds
+    strategy, server = planned(recipe).strategy, recipe.server.linear()
     assert strategy is not None  # by the caller: there is noise
-    which = 0 if recipe.privacy.objective == "max" else 1
-    return prefix_errors(strategy, rounds)[which] / prefix_errors(Tree(), rounds)[which]
+    reach = 0.0 if server is None else recipe.server.learning_rate * recipe.privacy.clip_norm
+    ours, of_tree = (
+        errors_of_models(each, server or PREFIX, recipe.rounds.rounds, reach) for each in (strategy, Tree())
+    )
+    return ours.max / of_tree.max if recipe.privacy.objective == "max" else ours.rms / of_tree.rms
 
 
 def _trial_clipping(recipe: Recipe, report_goal: int, initial: float | None) -> ClippingSection:

@@ -243,8 +243,8 @@ def scaled_noise_multiplier(noise_multiplier: float, *, report_goal: int, to: in
     """The noise multiplier that leaves the noise on the mean as it is when the report goal becomes `to`.
 
     z' = z (to / report goal), the hypothesis of arXiv:2305.18465, Section 2.2 (500 with 0.54, 6,500 with 7); to nine
-    digits. error_ratio: the error of the old mechanism's prefix sums over the new one's at equal seeds, where the
-    mechanism changes too, so that the error of the model stays (arXiv:2408.08868, Equation 9).
+    digits. error_ratio: the error of the models under the old mechanism over that under the new one at equal seeds,
+    where the mechanism changes too, so that it stays.
     """
     return significant(noise_multiplier * to / report_goal * error_ratio, 9)
 
