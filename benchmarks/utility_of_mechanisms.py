@@ -14,6 +14,7 @@ squared ratio of the cohorts.
     python benchmarks/utility_of_mechanisms.py --cache caches/blogs2k --runs runs/utility
     python benchmarks/utility_of_mechanisms.py ... --table            # Markdown, from the finished cells
     python benchmarks/utility_of_mechanisms.py ... --figure utility   # utility.png and utility.svg
+    python benchmarks/utility_of_mechanisms.py --cache caches/blogs10k --runs runs/utility-papers --papers  # 2.4 M
 
 --tune has a seed of its own and looks at validation clients; what is compared are test clients. Prints one JSON line a
 cell, one for each mechanism and level, and one for each pair that is compared (Student's t over seeds). Killed at any
@@ -50,8 +51,9 @@ GOAL = 20
 TIMES = 6  # participations of a client, as in the paper
 CLIP_NORM = 1.0
 SENTENCES = 16  # of a client in a round
+SMALL = {"embedding": 32, "units": 64, "tied": True}
+PAPERS = {"embedding": 96, "units": 670}  # 2.4 M parameters with 10,000 words
 SECTIONS: dict[str, dict[str, Any]] = {
-    "model": {"embedding": 32, "units": 64, "tied": True},
     "client": {"batch_size": 4, "learning_rate": 4.0, "sentences": SENTENCES},  # four local steps
     "server": {"method": "nesterov", "cooldown": 0.3},
 }
@@ -86,6 +88,7 @@ class Level:
 
 
 LEVELS = (Level(2, 1000), Level(8, 1000))
+LARGE = Level(2, 6500)  # for the papers' network, at the papers' report goal
 
 
 @dataclass(frozen=True)
@@ -95,26 +98,26 @@ class Mechanism:
     label: str
     colour: str
     rates: tuple[float, ...] = ()  # the server's, at each level: what --tune found, where no seed diverged with it
+    large: float | None = None  # the same for the papers' network, and None for a mechanism that does not train it
     paper: tuple[float, float, float, float] | None = None  # accuracy (%) at epsilon 2 and 8, max and rms loss
 
 
 MECHANISMS = {
-    NONE: Mechanism("no noise", "black", (2.0, 2.0)),
-    TREE: Mechanism("tree, variance-reduced", "#e69f00", (0.7, 2.0)),
+    NONE: Mechanism("no noise", "black", (2.0, 2.0), 2.0),
+    TREE: Mechanism("tree, variance-reduced", "#e69f00", (0.7, 2.0), 0.7),
     "lambda-cgd": Mechanism("DP-λCGD", "#999999", (1.4,)),
-    FULL: Mechanism("TreeAgg-Full", "#cc79a7", (1.0,), (22.54, 24.47, 14.98, 12.47)),
-    ONCE: Mechanism("BLT(k=1)", "#56b4e9", (1.4,), (22.37, 24.64, 11.80, 11.15)),  # the paper's with two buffers
+    FULL: Mechanism("TreeAgg-Full", "#cc79a7", (1.0,), paper=(22.54, 24.47, 14.98, 12.47)),
+    ONCE: Mechanism("BLT(k=1)", "#56b4e9", (1.4,), paper=(22.37, 24.64, 11.80, 11.15)),  # the paper's with two buffers
     "blt-one": Mechanism("BLT(k=6), one buffer", "#d55e00", (1.4,)),
-    BLT: Mechanism("BLT(k=6)", "#0072b2", (1.4, 2.0), (23.13, 24.87, 10.79, 9.33)),  # the paper's with three
+    BLT: Mechanism("BLT(k=6)", "#0072b2", (1.4, 2.0), 1.4, (23.13, 24.87, 10.79, 9.33)),  # the paper's with three
     "lambda-cgd-server": Mechanism("DP-λCGD, for the server's workload", "#555555", (1.4,)),
     "blt-6-server": Mechanism("BLT(k=6), for the server's workload", "#004080", (1.4,)),
     "banded-server": Mechanism("BandMF, for the server's workload", "#004d38", (1.4,)),
     "banded-toeplitz": Mechanism("BandToep", "#882255", (1.0,)),
-    BANDED: Mechanism("BandMF", "#009e73", (1.4, 2.0), (23.21, 24.86, 10.21, 8.60)),
+    BANDED: Mechanism("BandMF", "#009e73", (1.4, 2.0), 1.4, (23.21, 24.86, 10.21, 8.60)),
 }
 SMOKED = (NONE, TREE, FULL, BLT, BANDED)
-COMPARED = (TREE, FULL, ONCE, BLT, BANDED)  # with all seeds
-FEWER = 5  # seeds of what the paper does not compare, and of the second level
+FEWER = 5  # seeds of the second level
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,7 @@ class Plan:
     seeds: int
     rounds: int
     smoke: bool = False
+    papers: bool = False  # their network and report goal
 
     @property
     def served(self) -> Participation:
@@ -132,10 +136,14 @@ class Plan:
 
     @property
     def levels(self) -> tuple[Level, ...]:
+        if self.papers:
+            return (LARGE,)
         return LEVELS[:1] if self.smoke else LEVELS
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
+        if self.papers:
+            return tuple(name for name, each in MECHANISMS.items() if each.large is not None)
         return SMOKED if self.smoke else tuple(MECHANISMS)
 
     def settings(self) -> Iterator[tuple[str, Level]]:
@@ -149,9 +157,8 @@ class Plan:
         """Seed by seed: an experiment that is stopped early has all mechanisms of the seeds it finished."""
         for seed in range(1, self.seeds + 1):
             for mechanism, level in self.settings():
-                if seed > FEWER and (level != LEVELS[0] or mechanism not in COMPARED):
-                    continue
-                yield self.cell(self.name(mechanism, level, seed), mechanism, level, tuned(mechanism, level), seed)
+                if seed <= FEWER or level == self.levels[0]:
+                    yield self.cell(self.name(mechanism, level, seed), mechanism, level, tuned(mechanism, level), seed)
 
     def tuning(self) -> Iterator[Cell]:
         for mechanism, level in self.settings():
@@ -172,6 +179,7 @@ class Plan:
         clients = 20 if self.smoke else 400
         sections = {
             **SECTIONS,
+            "model": PAPERS if self.papers else SMALL,
             "server": {**SECTIONS["server"], "learning_rate": rate},
             "rounds": {
                 "rounds": served.rounds,
@@ -191,7 +199,10 @@ class Plan:
 
 
 def tuned(mechanism: str, level: Level) -> float:
-    return MECHANISMS[mechanism].rates[LEVELS.index(level)]
+    shown = MECHANISMS[mechanism]
+    rate = shown.large if level == LARGE else shown.rates[LEVELS.index(level)]
+    assert rate is not None, mechanism
+    return rate
 
 
 @cache
@@ -464,12 +475,13 @@ def curve(axis: Any, each: Found) -> None:
 
 def main() -> None:
     parser = options(__doc__ or "", seeds=15, rounds=252)
+    parser.add_argument("--papers", action="store_true", help="the papers' network and report goal; wants 10,000 words")
     parser.add_argument("--tune", action="store_true", help="the server rate of each mechanism, on validation clients")
     given: argparse.Namespace = parser.parse_args()
     rounds = 24 if given.smoke else given.rounds
     if rounds % TIMES:
         raise SystemExit(f"--rounds {rounds}: give a multiple of {TIMES}, so that a client comes {TIMES} times.")
-    plan = Plan(given.cache, 2 if given.smoke else given.seeds, rounds, given.smoke)
+    plan = Plan(given.cache, 2 if given.smoke else given.seeds, rounds, given.smoke, given.papers)
     cells: Sequence[Cell] = list(plan.tuning() if given.tune else plan.cells())
     if given.table or given.figure:
         done = read(cells, given.runs)
