@@ -180,6 +180,7 @@ class Plan:
         sections = {
             **SECTIONS,
             "model": PAPERS if self.papers else SMALL,
+            "client": SECTIONS["client"] | ({"precision": "bfloat16"} if self.papers else {}),
             "server": {**SECTIONS["server"], "learning_rate": rate},
             "rounds": {
                 "rounds": served.rounds,
