@@ -2,8 +2,8 @@
 
 Small trainings on real text at rising noise, with several mechanisms, report goals, clip norms, learning rates, numbers
 of rounds and networks, from random and from public weights. Each is held against the same recipe without noise: the
-share of its accuracy that is kept, against the ratio that `planning/outlook.py` gives before training. The curve is
-fitted on one text and predicts others.
+share of its accuracy that is kept, against the ratio that `planning/outlook.py` gives before training. The curve was
+fitted on one text and predicted others; how noise is measured was chosen later, by all of them.
 
     tacit data import DATA/chat-en --out caches/chat2k --vocabulary-size 2000 --vocabulary-from PUBLIC.parquet
     tacit data import DATA/blogs-en --out caches/blogs2k --vocabulary caches/chat2k/vocabulary.json
@@ -343,7 +343,7 @@ def table(asked: argparse.Namespace, points: list[Point], runs: Mapping[str, Pla
 
 
 def draw(asked: argparse.Namespace, points: list[Point]) -> None:
-    """The share kept against the ratio, the text that was fitted and those that were not side by side."""
+    """The share kept against the ratio, the text of most runs and the others side by side."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -352,10 +352,7 @@ def draw(asked: argparse.Namespace, points: list[Point]) -> None:
 
     drawing, panels = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
     ratios = [10 ** (-1.3 + 2.1 * at / 100) for at in range(101)]
-    titles = (
-        f"{asked.cache.name}: the curve was fitted here",
-        "held out: " + ", ".join(p.name for p in asked.held_out),
-    )
+    titles = (asked.cache.name, ", ".join(p.name for p in asked.held_out))
     for axes, title, here in zip(panels, titles, (True, False), strict=True):
         axes.plot(ratios, [share_kept(ratio) for ratio in ratios], color="#24292f")
         low, high = ([share_kept(ratio * by) for ratio in ratios] for by in (FACTOR, 1 / FACTOR))
