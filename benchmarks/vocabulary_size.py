@@ -65,8 +65,8 @@ PUBLIC = 64_000  # sentences of public text
 GOAL = 20
 LEVEL = Level(2, 1000)
 STARTS, KINDS = "public", ("quiet", "noise")
-TRIED = {"quiet": (2.0, 4.0, 8.0), "noise": (1.0, 2.0, 4.0)}  # server rates
-RATES = {"quiet": 4.0, "noise": 2.0}  # those chosen
+TRIED = {"quiet": (1.0, 3.0), "noise": (0.5, 1.5)}  # server rates
+RATES = {"quiet": 3.0, "noise": 1.5}  # those chosen
 TUNING_SEED = 101
 TEST = 200  # clients
 SENTENCES = 16  # of each of them
@@ -76,7 +76,7 @@ TOP1, TOP3, OOVS = "test_top1_accuracy", "test_top3_accuracy", "test_oov_rate"
 
 
 def main() -> None:
-    parser = options(__doc__ or "", seeds=3, rounds=30)
+    parser = options(__doc__ or "", seeds=2, rounds=20)
     parser.add_argument("--public", type=Path, required=True, help="caches of public text with the same vocabularies")
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="of the vocabularies, from small")
     parser.add_argument("--phone", action="store_true", help="measure what it costs devices, train nothing more")
@@ -139,10 +139,11 @@ def one(asked: argparse.Namespace, name: str, size: int, kind: str, rate: float,
     noise = {**blt, "stands_in_for": LEVEL.reports} if kind == "noise" else {"mechanism": {"name": "none"}}
     sections: dict[str, Mapping[str, Any]] = {
         "model": {**asked.network, "init": str(public(asked, size))},
-        "client": {"batch_size": 16, "sentences": 64, "learning_rate": 2.0, "precision": "float32"},
+        # Gentler than from a random model: at client rate 2 the tied tables forgot what public text had taught them.
+        "client": {"batch_size": 8, "sentences": 32, "learning_rate": 0.3, "precision": "float32"},
         "server": {"method": "nesterov", "learning_rate": rate, "cooldown": 0.3},
         "rounds": {"rounds": rounds, "report_goal": GOAL, "min_separation": rounds},  # nobody comes twice
-        "privacy": {**noise, "clip_norm": 0.5},
+        "privacy": {**noise, "clip_norm": 0.3},
         "evaluation": {
             "every": max(1, rounds // 2),
             "clients": min(100, asked.clients),
