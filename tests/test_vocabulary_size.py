@@ -91,5 +91,5 @@ def test_the_smoke_works(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr[-2000:]
         if not more:
             figures = {row["figure"]: row for row in map(json.loads, done.stdout.splitlines())}
-            assert {"quiet-20-1", "noise-60-2", "tune-quiet-3", "public-40"} <= figures.keys()
+            assert {"quiet-20-1", "noise-60-2", "tune-quiet-6", "public-40"} <= figures.keys()
     assert "sqrt(parameters)" in subprocess.run([*command, "--table"], capture_output=True, text=True).stdout
