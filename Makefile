@@ -1,14 +1,17 @@
 # Everything happens in .venv (or VENV=elsewhere); each target does the set-up that it needs.
 PYTHON ?= python3
 PROCESSES ?= 2
+VERSIONS ?= 3.12 3.13
+TESTED ?= tests
 VENV ?= .venv
+DIST ?= dist
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip -q --disable-pip-version-check
 INSTALLED := $(VENV)/installed
 
 TESTS := $(BIN)/python -m pytest -q -n $(PROCESSES)
 
-.PHONY: install demo test long pages nightly check format-check lint types format docs wheel from-wheel lock clean
+.PHONY: install demo test long pages nightly check format-check lint types format docs wheel from-wheel versions lock clean
 
 install: $(INSTALLED)
 
@@ -58,18 +61,25 @@ docs: $(INSTALLED)
 	$(BIN)/python -m tests.render_cli
 	$(BIN)/python -m tests.deployment.test_openapi
 
-# dist/tacit-VERSION-py3-none-any.whl, as `pip install` takes it.
+# DIST/tacit-VERSION-py3-none-any.whl, as `pip install` takes it.
 wheel: $(INSTALLED)
-	rm -rf build dist
-	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist .
+	rm -rf build $(DIST)
+	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir $(DIST) .
 
-# The tests against the installed wheel, beside the newest packages that pyproject.toml allows on this Python.
+# TESTED against the installed wheel, beside the newest packages that pyproject.toml allows on this Python, in an
+# environment of their own that is removed whatever comes of it.
 from-wheel: wheel
-	rm -rf .venv-wheel
-	$(PYTHON) -m venv .venv-wheel
-	.venv-wheel/bin/python -m pip -q --disable-pip-version-check install "$$(echo dist/*.whl)[dev]"
-	.venv-wheel/bin/python -m pytest -q -n $(PROCESSES)
-	rm -rf .venv-wheel
+	@trap 'rm -rf $(VENV)-wheel' EXIT; trap 'exit 130' INT TERM; set -ex; rm -rf $(VENV)-wheel; \
+	$(PYTHON) -m venv $(VENV)-wheel; \
+	$(VENV)-wheel/bin/python -m pip -q --disable-pip-version-check install "$$(echo $(DIST)/*.whl)[dev]"; \
+	$(VENV)-wheel/bin/python -c 'import jax, sys; print("Python", sys.version.split()[0], "with JAX", jax.__version__)'; \
+	$(VENV)-wheel/bin/python -m pytest -q -n $(PROCESSES) $(TESTED)
+
+# The same with each of VERSIONS; one that is not on this machine is an error before anything is tested.
+versions: $(INSTALLED)
+	@for version in $(VERSIONS); do .ci/python $$version > /dev/null || exit; done
+	@for version in $(VERSIONS); do \
+	$(MAKE) --no-print-directory from-wheel PYTHON="$$(.ci/python $$version)" || exit; done
 
 # The newest versions that pyproject.toml allows, in a venv of their own; commit the result with what changed.
 lock:
@@ -80,4 +90,4 @@ lock:
 	rm -rf .venv-lock
 
 clean:
-	rm -rf .venv .venv-lock .venv-wheel .mypy_cache .ruff_cache .pytest_cache .hypothesis .jax_cache build dist src/*.egg-info
+	rm -rf .venv .venv-lock .venv-wheel .mypy_cache .ruff_cache .pytest_cache .hypothesis .jax_cache build $(DIST) src/*.egg-info
