@@ -1,18 +1,19 @@
-"""For whom a model of one's own pays: SGD by epochs, caches without SGD, and both, on test clients of real text.
+"""For whom a model of one's own pays: SGD by epochs, caches without SGD, and both, on held-out clients of real text.
 
 Federated Personalization Evaluation (paper 5, arXiv:1910.10252). Every client is cut in time: 70% to train on, 10% for
 the gate, 20% to test on (the paper: 80% and 20%). Prints, with 95% intervals over clients, by words of the vocabulary
 and by all tokens as the paper counts:
 
-- what each strategy changes, of all clients and by how many tokens they have to train on;
+- what each strategy changes, of all clients and by how many tokens they have to train on, and who loses;
 - strategies against each other, by the same clients;
+- what a gate lets through, and what those gain whom it refuses, were they not refused;
 - policies of each family (SGD of one epoch as the paper's, SGD of several, caches, all of them), with and without
   gates, chosen on one half of the clients and judged on the other, both ways round;
 - whom it pays: slopes with the tokens and with the accuracy before;
 - the same of another user's text: what is not the user's own, but that of the kind of text.
 
     python benchmarks/personalization_on_text.py --model runs/tied --cache caches/chat-en caches/blogs-en \
-        --clients 150 60 --runs runs [--table] [--figure docs/results/personalization]
+        --split validation --clients 150 60 --runs runs [--table] [--figure docs/results/personalization]
 
 One JSON line per figure, or Markdown; resumable: the same command goes on where it was killed, and once finished prints
 again in seconds. `--clients 8` is a smoke test.
@@ -34,11 +35,11 @@ import tacit
 from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.data import Cache, Manifest
-from tacit.evaluation.deltas import Deltas, summarise
+from tacit.evaluation.deltas import Deltas, Pairs, summarise
 from tacit.evaluation.fine_tuning import FineTuning
-from tacit.evaluation.gate import LEVELS, Policy, followed
+from tacit.evaluation.gate import HARM_LEVEL, LEVELS, Policy, accepted, chance_of_gains, followed
 from tacit.evaluation.histograms import Buckets
-from tacit.evaluation.intervals import Estimate, mean_of, share_of
+from tacit.evaluation.intervals import UNKNOWN, Estimate, mean_of, share_of
 from tacit.evaluation.personalization import ClientOutcome, SkippedClient, TemporalSplit, personalize_clients
 from tacit.evaluation.queries import Queries
 from tacit.evaluation.release import exactly
@@ -49,15 +50,18 @@ from tacit.progress import Advanced, Event
 from tacit.records import json_ready
 
 MOST = 40_000  # tokens: more than four epochs of anybody here
+LONG = 10_000  # the paper's other T, of its figure 3: more than one epoch of anybody here
 PAPER = FineTuning()  # its best: B=5, L=0.1, one epoch or 5,000 tokens
 SGD = (
     PAPER,
-    *FineTuning.grid((5,), (0.1,), epochs=(1, 2, 4), max_tokens=(MOST,)),
-    *FineTuning.grid((5,), (0.3,), max_tokens=(MOST,)),
-    *FineTuning.grid((20,), (1.0,), max_tokens=(MOST,)),
+    *FineTuning.grid((5,), (0.1,), max_tokens=(LONG,)),
+    *FineTuning.grid((5,), (0.1,), epochs=(2, 4), max_tokens=(MOST,)),
+    *FineTuning.grid((5,), (0.1,), epochs=(8,), max_tokens=(LONG,)),
+    *FineTuning.grid((5,), (0.3,), max_tokens=(LONG,)),
+    *FineTuning.grid((20,), (1.0,), max_tokens=(LONG,)),
 )
 CACHES = FineTuning.grid((), (), unigram=(0.05, 0.1, 0.2), bigram=(0.05, 0.1, 0.2, 0.3))
-BOTH = tuple(replace(how, bigram=0.1) for how in SGD[1:])
+BOTH = tuple(replace(how, bigram=0.1) for how in SGD[1:4])
 STRATEGIES = (*SGD, *CACHES, *BOTH)
 FAMILIES: Mapping[str, Sequence[FineTuning]] = {
     "SGD, one epoch": [how for how in SGD if how.epochs == 1],
@@ -67,9 +71,10 @@ FAMILIES: Mapping[str, Sequence[FineTuning]] = {
 }
 DRAWN = (PAPER, SGD[2], CACHES[1], CACHES[5], BOTH[1])  # two epochs, a cache of words, one of pairs, and both
 OF_OTHERS = (SGD[1], SGD[2], CACHES[1], CACHES[4], BOTH[1])  # one and two epochs, both caches, two epochs with a cache
+PAIRS = ((CACHES[5], SGD[1]), (BOTH[0], SGD[1]), (BOTH[1], SGD[2]), (BOTH[1], CACHES[5]))  # compared by tokens
 OTHERS = 100  # of each text are also given another's
 TOKENS = Buckets((200.0, 500.0, 1000.0, 2500.0))
-SHARES = ("use a model of their own", "gain 0.02 or more", "lose", "lose more than 0.02")  # columns: of users
+SHARES = ("use a model of their own", "gain 0.02 or more", "lose", "lose more than 0.02", "surely lose")  # of users
 ACCURACIES = {TOP1: "words", ALL_TOKENS: "all tokens"}
 
 
@@ -78,6 +83,7 @@ def main() -> None:
     options.add_argument("--model", type=Path, required=True)
     options.add_argument("--cache", type=Path, nargs="+", required=True)
     options.add_argument("--clients", type=int, nargs="+", default=[0], help="of each, in a public order; 0: all")
+    options.add_argument("--split", default="validation", help="whose clients; nothing may have been chosen on them")
     options.add_argument("--runs", type=Path, required=True, help="where the run folders go")
     options.add_argument("--workers", type=int, default=1)
     options.add_argument("--table", action="store_true", help="Markdown in place of JSON")
@@ -105,7 +111,12 @@ def evaluated(asked: argparse.Namespace, cache: Path, clients: int) -> "Text":
             print(f"# {cache.name}: {event.done} clients", flush=True)
 
     settings = PersonalizationSettings(
-        clients=clients, strategies=STRATEGIES, split=TemporalSplit(gate=0.125), levels=LEVELS, tokens=TOKENS
+        split_name=asked.split,
+        clients=clients,
+        strategies=STRATEGIES,
+        split=TemporalSplit(gate=0.125),
+        levels=LEVELS,
+        tokens=TOKENS,
     )
     out = asked.runs / f"personalize-{cache.name}"
     exact = tacit.personalize(
@@ -114,7 +125,10 @@ def evaluated(asked: argparse.Namespace, cache: Path, clients: int) -> "Text":
     assert exact is not None  # of simulated clients it is known
     first = exact.deltas.of_clients(np.arange(min(OTHERS, len(exact.deltas))))
     others = of_another(asked, cache, first, settings.split)
-    return Text(deltas=exact.deltas, skipped=exact.skipped, asked=len(exact.asked), others=others)
+    opened = tacit.open_data(cache)
+    parts = [settings.split.parts(opened.timestamps(client)) for client in exact.deltas.clients.tolist()]
+    sentences = np.array([part.train.size for part in parts if isinstance(part, Parts)])
+    return Text(deltas=exact.deltas, skipped=exact.skipped, asked=len(exact.asked), others=others, sentences=sentences)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,6 +186,7 @@ class Text:
     skipped: Mapping[str, int]
     asked: int
     others: Deltas  # of some of the clients, by OF_OTHERS
+    sentences: NDArray[np.int64]  # (clients,) to train on
 
     def tables(self) -> dict[str, list[dict[str, object]]]:
         """Every figure, by table."""
@@ -180,8 +195,13 @@ class Text:
             "strategies": [self._strategy(how) for how in STRATEGIES],
             "by tokens, words": [self._by_tokens(how, TOP1) for how in STRATEGIES],
             "by tokens, all tokens": [self._by_tokens(how, ALL_TOKENS) for how in STRATEGIES],
+            "by tokens, who loses": [self._losing(how) for how in DRAWN],
+            "by tokens, differences of words": [self._between(*pair, TOP1) for pair in PAIRS],
+            "by tokens, differences of all tokens": [self._between(*pair, ALL_TOKENS) for pair in PAIRS],
+            "amount of text": list(self._amounts()),
             "against the paper's best": [self._against(how, PAPER) for how in STRATEGIES if how != PAPER],
             "both against the cache alone": [self._against(how, CACHES[4]) for how in BOTH],
+            "gates": [self._gate(how, level) for how in DRAWN for level in LEVELS],
             "policies": list(self._policies()),
             "slopes": [self._slopes(how) for how in DRAWN],
             "another's text": [self._of_another(how) for how in OF_OTHERS],
@@ -200,11 +220,16 @@ class Text:
         """What the strategy changes for each client (n,)."""
         return self.deltas.change[metric][:, STRATEGIES.index(how)]
 
-    def by_bucket(self, how: FineTuning, metric: str) -> dict[str, tuple[int, Estimate]]:
-        """(users, mean change) in each bucket of train tokens with at least five users."""
-        bucket, change = TOKENS.of(self.deltas.tokens), self.change(how, metric)
+    def buckets(self) -> dict[str, NDArray[np.bool_]]:
+        """Who is in each bucket of train tokens that has at least five users."""
+        bucket = TOKENS.of(self.deltas.tokens)
         members = {label: bucket == number for number, label in enumerate(TOKENS.labels())}
-        return {label: (int(of.sum()), mean_of(change[of])) for label, of in members.items() if of.sum() >= 5}
+        return {f"{label} ({of.sum()})": of for label, of in members.items() if of.sum() >= 5}
+
+    def by_bucket(self, how: FineTuning, metric: str) -> dict[str, Estimate]:
+        """Mean change in each bucket."""
+        change = self.change(how, metric)
+        return {label: mean_of(change[of]) for label, of in self.buckets().items()}
 
     def _before(self) -> dict[str, object]:
         return {f"before, {said}": mean_of(self.deltas.baseline[metric]) for metric, said in ACCURACIES.items()}
@@ -218,11 +243,53 @@ class Text:
             "gain 0.02 or more": found.gaining[0.02],
             "lose": found.losing[0.0],
             "lose more than 0.02": found.losing[0.02],
+            "surely lose": self._surely_lose(how),
         }
 
+    def _surely_lose(self, how: FineTuning) -> Estimate:
+        """Of whose test words the sign test says so at 5%: fewer than 5% of users would by chance."""
+        test = self.deltas.test
+        surely = chance_of_gains(Pairs(gained=test.lost, lost=test.gained))[:, STRATEGIES.index(how)] <= HARM_LEVEL
+        return share_of(int(surely.sum()), len(self.deltas))
+
     def _by_tokens(self, how: FineTuning, metric: str) -> dict[str, object]:
-        found = self.by_bucket(how, metric)
-        return {"strategy": str(how), **{f"{label} ({users})": mean for label, (users, mean) in found.items()}}
+        return {"strategy": str(how), **self.by_bucket(how, metric)}
+
+    def _losing(self, how: FineTuning) -> dict[str, object]:
+        change = self.change(how, TOP1)
+        lose = {label: share_of(int(np.sum(change[of] < 0)), int(of.sum())) for label, of in self.buckets().items()}
+        return {"strategy": str(how), **lose}
+
+    def _between(self, how: FineTuning, other: FineTuning, metric: str) -> dict[str, object]:
+        change = self.change(how, metric) - self.change(other, metric)
+        means = {label: mean_of(change[of]) for label, of in self.buckets().items()}
+        return {"strategy": str(how), "less": str(other), **means}
+
+    def _amounts(self) -> Iterator[dict[str, object]]:
+        """What a bucket of tokens is in sentences, and how good the global model is there."""
+        for label, of in self.buckets().items():
+            low, middle, high = np.quantile(self.sentences[of], [0.1, 0.5, 0.9])
+            before = {f"before, {said}": mean_of(self.deltas.baseline[key][of]) for key, said in ACCURACIES.items()}
+            said = f"{middle:.0f} ({low:.0f} to {high:.0f})"
+            yield {"tokens (users)": label, "sentences, median (10% to 90%)": said, **before}
+
+    def _gate(self, how: FineTuning, level: float) -> dict[str, object]:
+        """Whom a gate lets through, and what its refusals cost and spare."""
+        passes = accepted(self.deltas, level)[:, STRATEGIES.index(how)]
+        free, users = self.change(how, TOP1), len(self.deltas)
+        change = np.where(passes, free, 0.0)
+        return {
+            "strategy": str(how),
+            "level": level,
+            "use a model of their own": share_of(int(passes.sum()), users),
+            "words": mean_of(change),
+            "all tokens": mean_of(np.where(passes, self.change(how, ALL_TOKENS), 0.0)),
+            "less no gate": mean_of(change - free),
+            "words of those let through": mean_of(free[passes]) if passes.sum() > 1 else UNKNOWN,
+            "words of those refused": mean_of(free[~passes]) if (~passes).sum() > 1 else UNKNOWN,
+            "lose": share_of(int(np.sum(change < 0)), users),
+            "lose more than 0.02": share_of(int(np.sum(change < -0.02)), users),
+        }
 
     def _against(self, how: FineTuning, other: FineTuning) -> dict[str, object]:
         of = {
@@ -336,17 +403,15 @@ def draw(found: Mapping[str, Text], path: Path) -> None:
             for number, how in enumerate(DRAWN):
                 of = text.by_bucket(how, metric)
                 at = np.arange(len(of)) + 0.12 * (number - (len(DRAWN) - 1) / 2)
-                means = np.array([estimate for _, estimate in of.values()])
+                means = np.array([*of.values()])
                 errors = np.abs(means[:, 1:].T - means[:, 0])
                 panel.errorbar(at, means[:, 0], errors, marker="os^Dv"[number], capsize=2, lw=1, label=str(how))
             panel.axhline(0, color="black", lw=0.6)
             panel.set_title(f"{name}: accuracy of {said}", fontsize=10)
-            panel.set_xticks(
-                range(len(of)), [f"{label}\n{users} users" for label, (users, _) in of.items()], fontsize=7
-            )
+            panel.set_xticks(range(len(of)), [label.replace(" (", "\n(") for label in of], fontsize=7)
             panel.set_ylabel("mean change" if column == 0 else "")
     for panel in axes[-1]:
-        panel.set_xlabel("tokens to train on")
+        panel.set_xlabel("tokens to train on (users)")
     axes[0][0].legend(fontsize=8)
     figure.tight_layout()
     save(figure, path)
