@@ -75,6 +75,7 @@ PAIRS = ((CACHES[5], SGD[1]), (BOTH[0], SGD[1]), (BOTH[1], SGD[2]), (BOTH[1], CA
 OTHERS = 100  # of each text are also given another's
 TOKENS = Buckets((200.0, 500.0, 1000.0, 2500.0))
 SHARES = ("use a model of their own", "gain 0.02 or more", "lose", "lose more than 0.02", "surely lose")  # of users
+LOSING = "by tokens, who loses"  # a table of shares
 ACCURACIES = {TOP1: "words", ALL_TOKENS: "all tokens"}
 
 
@@ -195,7 +196,7 @@ class Text:
             "strategies": [self._strategy(how) for how in STRATEGIES],
             "by tokens, words": [self._by_tokens(how, TOP1) for how in STRATEGIES],
             "by tokens, all tokens": [self._by_tokens(how, ALL_TOKENS) for how in STRATEGIES],
-            "by tokens, who loses": [self._losing(how) for how in DRAWN],
+            LOSING: [self._losing(how) for how in DRAWN],
             "by tokens, differences of words": [self._between(*pair, TOP1) for pair in PAIRS],
             "by tokens, differences of all tokens": [self._between(*pair, ALL_TOKENS) for pair in PAIRS],
             "amount of text": list(self._amounts()),
@@ -212,7 +213,7 @@ class Text:
         parts = []
         for table, rows in tables.items():
             heads = list(rows[0])
-            body = "\n".join("| " + " | ".join(written(head, row[head]) for head in heads) + " |" for row in rows)
+            body = "\n".join(f"| {' | '.join(written(table, head, row[head]) for head in heads)} |" for row in rows)
             parts.append(f"### {name}: {table}\n\n| {' | '.join(heads)} |\n|{'---|' * len(heads)}\n{body}\n")
         return "\n".join(parts)
 
@@ -384,19 +385,21 @@ def _rules(policy: Policy, ways: Sequence[FineTuning]) -> str:
     return "; ".join(f"{of}: {how}" for of, how in zip(policy.buckets.labels(), said, strict=True))
 
 
-def written(head: str, value: object) -> str:
-    """A cell of a table."""
+def written(table: str, head: str, value: object) -> str:
+    """A cell of a table; – where too few users are left to say."""
     if not isinstance(value, Estimate):
         return str(value)
-    form = ".0%" if head in SHARES else ".4f" if head.startswith("before") else "+.4f"
-    return f"{value.value:{form}} ({value.low:{form}} to {value.high:{form}})"
+    share = head in SHARES or (table == LOSING and head != "strategy")
+    form = ".0%" if share else ".4f" if head.startswith("before") else "+.4f"
+    return "–" if np.isnan(value.value) else f"{value.value:{form}} ({value.low:{form}} to {value.high:{form}})"
 
 
 def draw(found: Mapping[str, Text], path: Path) -> None:
     """Mean change by tokens, a panel a text and metric."""
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(2, len(found), figsize=(5.2 * len(found), 7.5), squeeze=False, sharey="row")
+    size = (5.2 * len(found), 7.5)
+    figure, axes = plt.subplots(2, len(found), figsize=size, squeeze=False, sharey="row", layout="constrained")
     for column, (name, text) in enumerate(found.items()):
         for row, (metric, said) in enumerate(ACCURACIES.items()):
             panel = axes[row][column]
@@ -412,8 +415,7 @@ def draw(found: Mapping[str, Text], path: Path) -> None:
             panel.set_ylabel("mean change" if column == 0 else "")
     for panel in axes[-1]:
         panel.set_xlabel("tokens to train on (users)")
-    axes[0][0].legend(fontsize=8)
-    figure.tight_layout()
+    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
     save(figure, path)
 
 
