@@ -41,7 +41,9 @@ def sentences() -> Array:
     return jnp.asarray(ids)
 
 
-def parts(model: CifgParameters, ids: Array, precision: str) -> dict[str, tuple[Callable[..., Any], tuple[Any, ...], float]]:
+def parts(
+    model: CifgParameters, ids: Array, precision: str
+) -> dict[str, tuple[Callable[..., Any], tuple[Any, ...], float]]:
     """By name: a function to compile, what it is called with, and GFLOP of its products."""
     width, units = model.embedding.shape[1], len(model.projection)
     batch = jax.jit(packed._pack)(ids)
@@ -86,7 +88,11 @@ def parts(model: CifgParameters, ids: Array, precision: str) -> dict[str, tuple[
         "recurrence, forward": (forward, (hoisted, feedback, projection), gates + projected),
         "softmax, both its gradients": (softmax, (outputs, model.output, model.output_bias), 3 * vocabulary),
         "recurrence, backward": (backward, (trace, d_outputs, feedback, projection), gates + projected),
-        "gradients of the other matrices": (gradients, (both, hidden, dz, d_fed.T.astype(operand), words.T), 3 * gates + projected),
+        "gradients of the other matrices": (
+            gradients,
+            (both, hidden, dz, d_fed.T.astype(operand), words.T),
+            3 * gates + projected,
+        ),
         "step": (step, (model, ids), 3 * (vocabulary + 2 * gates + projected)),
         "around a client": (around, (theta, model, model), 0.0),
     }
@@ -99,7 +105,13 @@ def main() -> None:
     options = parser.parse_args()
     packed.SIZES = 1  # every batch here has all of its words
     model = Cifg(vocabulary=VOCABULARY).init(jax.random.key(0))
-    print(json.dumps({"figure": "machine", "load": os.getloadavg(), "version": f"jax {jax.__version__}"} | {"precision": options.precision}), flush=True)
+    print(
+        json.dumps(
+            {"figure": "machine", "load": os.getloadavg(), "version": f"jax {jax.__version__}"}
+            | {"precision": options.precision}
+        ),
+        flush=True,
+    )
     for name, (function, operands, gflop) in parts(model, sentences(), options.precision).items():
         compiled = jax.jit(function)
         jax.block_until_ready(compiled(*operands))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 Precision = Literal["float32", "bfloat16"]  # of the operands of products; parameters and sums are float32 always
-# What Linux calls units that multiply bfloat16: of either kind XLA makes use, without one it computes in float32 anyway.
+# What Linux calls units that multiply bfloat16: XLA uses either kind, and without one computes in float32 anyway.
 UNITS = frozenset({"amx_bf16", "avx512_bf16"})
 
 
