@@ -170,7 +170,7 @@ def test_each_trial_of_a_tuning_is_entered_unless_it_costs_its_clients_nothing(c
     setting = Setting(server_learning_rate=1.0, quantile=0.5)
     assert trial_recipe(base, TrialName(setting=setting, number=1)).privacy.population == budget
     assert trial_base(wanted, TuningSettings(public="another population")).privacy.population is None
-    with pytest.raises(BudgetError, match=r"would take 252\.997"):  # all three, before the first
+    with pytest.raises(BudgetError, match=r"would take 103\.612"):  # all three, before the first
         tacit.tune(wanted, budget.parent / "tuned", hardware=ONE)
     assert not (budget.parent / "tuned").exists()
     choice = Choice(setting=setting, score=0.0, trials=1, clip_norm=1.0)
@@ -180,7 +180,7 @@ def test_each_trial_of_a_tuning_is_entered_unless_it_costs_its_clients_nothing(c
 def test_a_tuning_of_several_trials_is_entered_to_its_end(cache: Cache, tmp_path: Path) -> None:
     """Killed after its first trial and gone on with; what its trials took is refused to the next who asks."""
     budget = tmp_path / "phones"
-    begin_population(budget, clients="phones of a test", zcdp=250.0, delta=1e-6)
+    begin_population(budget, clients="phones of a test", zcdp=120.0, delta=1e-6)
     wanted = tiny_recipe(
         cache.path,
         rounds={"rounds": 3, "report_goal": 6, "min_separation": 3},
@@ -210,7 +210,7 @@ def test_a_tuning_of_several_trials_is_entered_to_its_end(cache: Cache, tmp_path
     tacit.tune(wanted, tmp_path / "tuned", grid, hardware=ONE)  # nothing is begun, so nothing is entered
     assert account_population(budget).zcdp == found.zcdp
     more = replace(grid, server_learning_rates=(0.5, 1.0, 2.0, 4.0))
-    with pytest.raises(BudgetError, match=r"'phones' has zCDP .* of 250 left after 2 runs"):
+    with pytest.raises(BudgetError, match=r"'phones' has zCDP .* of 120 left after 2 runs"):
         tacit.tune(wanted, tmp_path / "tuned", more, hardware=ONE)
     assert len(list((tmp_path / "tuned" / "runs").iterdir())) == 2
 
