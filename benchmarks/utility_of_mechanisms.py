@@ -369,8 +369,7 @@ def row(plan: Plan, each: Found, everything: Everything) -> str:
     if each.mechanism != NONE:
         price = cost(each.mechanism, plan.served)
         promised = f"{price.max_loss:.2f} / {price.rms_loss:.2f}"
-        if each.mechanism != TREE:  # a tree's errors are known for prefix sums alone
-            models = f"{cost(each.mechanism, plan.served, SERVER).rms_loss:.1f}"
+        models = f"{cost(each.mechanism, plan.served, SERVER).rms_loss:.1f}"
         noise = f"{predicted(each.mechanism, each.level, plan.served)[0]:.4f}"
     if shown.paper is not None:
         at_two, at_eight, largest, rms = shown.paper
