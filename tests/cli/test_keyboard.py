@@ -136,6 +136,22 @@ def test_stopped_by_a_signal_it_leaves_the_terminal_as_it_was(number: signal.Sig
         assert terminal.ended() == 128 + number
 
 
+ELSEWHERE = f"""
+import signal, threading, time
+threading.Thread(target=time.sleep, args=(100,), daemon=True).start()
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])  # of this thread
+{DRAWING}
+"""
+
+
+def test_a_signal_that_does_not_interrupt_the_wait_ends_it_nevertheless() -> None:
+    """As one that comes between the last look at signals and the wait: here another thread is interrupted by it."""
+    with opened("-c", ELSEWHERE) as terminal:
+        terminal.until("drawn")
+        terminal.process.send_signal(signal.SIGTERM)
+        assert terminal.ended() == 128 + signal.SIGTERM
+
+
 def test_without_a_terminal_it_is_refused_with_the_way_out(model: Path) -> None:
     result = CliRunner().invoke(app, ["keyboard", str(model)])
     assert result.exit_code == 2 and "ask `tacit suggest MODEL" in " ".join(result.stderr.split())

@@ -28,12 +28,15 @@ def keys_pressed(
     Signals that ask to stop end the process with their usual exit code, after the terminal was put back.
     """
     decode = codecs.getincrementaldecoder("utf-8")(errors="ignore").decode
-    with _raw(terminal), _redrawn(draw):
+    with _raw(terminal) as signalled, _redrawn(draw):
         waiting = ""
         while True:
             if not waiting:
                 draw()
-                if not select.select([terminal], [], [], again())[0]:
+                ready, _, _ = select.select([terminal, signalled], [], [], again())
+                if signalled in ready:
+                    os.read(signalled, 4096)
+                if terminal not in ready:
                     continue
             if not waiting or select.select([terminal], [], [], TOGETHER)[0]:
                 if not (read := _read(terminal)):
@@ -54,21 +57,29 @@ def _read(terminal: int) -> bytes:
 
 
 @contextmanager
-def _raw(terminal: int) -> Iterator[None]:
-    """No echo, no lines, and Ctrl-C as a key like any other; what is printed is printed as ever."""
+def _raw(terminal: int) -> Iterator[int]:
+    """No echo, no lines, and Ctrl-C as a key like any other; what is printed is printed as ever.
+
+    Gives what can be read after a signal: one that comes just before `select` would not end that wait by itself.
+    """
     before = termios.tcgetattr(terminal)
     raw = termios.tcgetattr(terminal)
     raw[0] &= ~(termios.IXON | termios.ICRNL)
     raw[3] &= ~(termios.ECHO | termios.ICANON | termios.ISIG | termios.IEXTEN)
     raw[6][termios.VMIN], raw[6][termios.VTIME] = 1, 0
     handlers = {number: signal.signal(number, _stop) for number in STOPPING}
-    told = signal.set_wakeup_fd(-1)  # Ctrl-C's thread (`interrupts`) would not wait for the terminal to be put back
+    signalled, signals = os.pipe()
+    os.set_blocking(signals, False)
+    # In the place of Ctrl-C's thread (`interrupts`), which would not wait for the terminal to be put back.
+    told = signal.set_wakeup_fd(signals, warn_on_full_buffer=False)
     try:
         termios.tcsetattr(terminal, termios.TCSADRAIN, raw)
-        yield
+        yield signalled
     finally:
         termios.tcsetattr(terminal, termios.TCSADRAIN, before)
         signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+        os.close(signalled)
+        os.close(signals)
         for number, handler in handlers.items():
             signal.signal(number, handler)
 
