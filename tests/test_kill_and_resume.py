@@ -8,8 +8,13 @@ import pytest
 from tests.conftest import REPOSITORY
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("mechanisms", "seed"), [("", "5"), ("secure sums", "19")], ids=["first four", "secure sums"])
+@pytest.mark.parametrize(
+    ("mechanisms", "seed"),
+    [
+        pytest.param("", "5", id="first four", marks=pytest.mark.nightly),
+        pytest.param("secure sums", "19", id="secure sums", marks=pytest.mark.long),
+    ],
+)
 def test_killed_runs_resume_to_the_same_bits(mechanisms: str, seed: str) -> None:
     script = REPOSITORY / "benchmarks" / "kill_and_resume.py"
     asked = ("--cycles", "4", "--seed", seed, "--mechanisms", mechanisms)

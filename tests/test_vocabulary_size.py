@@ -58,7 +58,7 @@ def test_words_are_judged_as_one_by_one(benchmark_: ModuleType, vocabulary: int)
     assert found.nats == pytest.approx(sum(each["nats"] for each in slow), rel=1e-6)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_the_smoke_works(tmp_path: Path) -> None:
     """Caches of made-up text, a round or two of each size, and the tables of what came of it."""
     words = [f"{first}{second}" for first in "bcdfghjklmnpqrstvwxz" for second in ("a", "e", "i", "o", "u")]

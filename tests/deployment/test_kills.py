@@ -123,8 +123,14 @@ def test_killed_on_postgresql_with_its_server(server: PostgreSQL) -> None:
         assert_once_and_whole(url, folder)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("seed", "kind"), [(101, "postgresql"), (102, "sealed"), (103, "sqlite")])
+@pytest.mark.parametrize(
+    ("seed", "kind"),
+    [
+        pytest.param(101, "postgresql", marks=pytest.mark.nightly),
+        pytest.param(102, "sealed", marks=pytest.mark.long),  # on PostgreSQL too
+        pytest.param(103, "sqlite", marks=pytest.mark.long),
+    ],
+)
 def test_a_hundred_kills_of_a_whole_server(server: PostgreSQL, seed: int, kind: str) -> None:
     """`tacit serve` and its devices; what holds is checked at the end of each run."""
     with quick_folder() as folder:

@@ -302,7 +302,7 @@ Rounds.TestCase.settings = settings(max_examples=12, stateful_step_count=50)
 TestRounds = Rounds.TestCase
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 class TestMoreRounds(Rounds.TestCase):  # type: ignore[misc]
     """The same at length."""
 
