@@ -27,8 +27,9 @@ class Hardware:
             raise InputError(f"products='{self.products}' is unknown; use one of {', '.join(get_args(Products))}.")
 
     def apply(self, *, processor_only: bool = False) -> None:
-        """Give JAX one CPU device a worker, each computing on one thread; with `processor_only` no accelerator either,
-        for what is compiled for processors and must be the same everywhere.
+        """Give JAX one CPU device a worker, each asked to compute on one thread, which XLA's large products do not heed
+        (docs/results/speed.md); with `processor_only` no accelerator either, for what is compiled for processors and
+        must be the same everywhere.
 
         A process that has computed with JAX already keeps the devices it has.
         """
