@@ -1,6 +1,9 @@
 """`tacit.pretrain` as programs call it: killed and resumed, whatever the network, and what comes back."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,6 +52,24 @@ def test_killed_and_resumed_it_leaves_the_same_model(cache: Cache, tmp_path: Pat
     files = [(tmp_path / name / "model" / "model.safetensors").read_bytes() for name in ("whole", "parts")]
     assert files[0] == files[1]
     assert list((tmp_path / "parts" / "steps").iterdir()) == []
+
+
+SMALL = """
+import os, sys
+import tacit
+from tacit.keyboard.cifg import Cifg
+from tacit.training.central import CentralTraining
+from tacit.training.pretrain import Pretraining
+plan = Pretraining(central=CentralTraining(batch_size=2, words=6), sentences=10, every=10)
+tacit.pretrain(sys.argv[1], sys.argv[2], model=Cifg(embedding=2, units=2), settings=plan, declared_public=True)
+import jax
+assert len(jax.local_devices()) == os.cpu_count(), jax.local_devices()
+"""
+
+
+def test_a_training_after_it_in_the_same_process_has_all_cores(cache: Cache, tmp_path: Path) -> None:
+    inherited = {name: value for name, value in os.environ.items() if name != "JAX_NUM_CPU_DEVICES"}
+    subprocess.run([sys.executable, "-c", SMALL, cache.path, tmp_path / "run"], env=inherited, check=True)
 
 
 def test_clients_text_is_refused_unless_it_is_declared_public_which_statements_repeat(

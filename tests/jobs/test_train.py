@@ -21,7 +21,7 @@ from tacit.jobs import training_run as trainer
 from tacit.jobs.account import strategy_from_file
 from tacit.jobs.training_run import begin, carry_on
 from tacit.privacy import Blt, Participation
-from tacit.progress import Advanced, Evaluated, Event
+from tacit.progress import Advanced, Evaluated, Event, Warned
 from tacit.recipe import Recipe
 from tacit.reports.brief import of_profile
 from tacit.reports.page import Table
@@ -521,3 +521,24 @@ def test_a_process_that_has_computed_keeps_its_devices(monkeypatch: pytest.Monke
     before = jax.local_devices()
     Hardware(workers=5).apply()
     assert jax.local_devices() == before
+
+
+def test_cores_that_a_training_leaves_idle_are_told_of(
+    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a notebook that has computed with JAX already."""
+
+    def warned(name: str, workers: int = 0) -> list[str]:
+        seen: list[Event] = []
+        with begin(recipe(cache), tmp_path / name) as run:
+            carry_on(run, hardware=Hardware(workers=workers), progress=seen.append, until=1)
+        return [each.message for each in seen if isinstance(each, Warned) and each.code == "idle-cores"]
+
+    monkeypatch.setattr("os.cpu_count", lambda: 64)
+    assert warned("whoever set JAX's own variable chose") == []
+    monkeypatch.delenv("JAX_NUM_CPU_DEVICES")
+    (said,) = warned("nobody chose")
+    assert "2 of 64 cores" in said and "Hardware().apply()" in said
+    assert warned("chosen", workers=2) == []
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    assert warned("all of them") == []

@@ -1,5 +1,6 @@
 """The XLA devices of this machine as workers: items go in, results come out in the order of the items."""
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -25,11 +26,23 @@ class Cores:
             raise InputError(
                 f"workers={wanted} is more than the {len(devices)} devices of this process; use at most that."
             )
-        self.devices = devices[:wanted]
+        self.devices, self._asked = devices[:wanted], cores_asked
         self._free: SimpleQueue[Any] = SimpleQueue()
         for device in self.devices:
             self._free.put(device)
         self._pool = ThreadPoolExecutor(wanted, thread_name_prefix="worker")
+
+    @property
+    def idle(self) -> str | None:
+        """What to tell somebody whose process computed with JAX before it was asked for workers, and so has too few."""
+        there = os.cpu_count() or 1
+        chosen = self._asked or "JAX_NUM_CPU_DEVICES" in os.environ or self.devices[0].platform != "cpu"
+        if chosen or len(self.devices) >= there:
+            return None
+        return (
+            f"{len(self.devices)} of {there} cores will train: this process computed with JAX before it was asked for "
+            "workers, and keeps the devices that it has; begin with tacit.compute.Hardware().apply(), or train first."
+        )
 
     def map(self, work: Callable[[Any, Any], Any], items: Sequence[Any]) -> list[Any]:
         """[work(device, item) ...] in the order of the items, each on whichever worker is free."""

@@ -9,6 +9,10 @@ from tacit.errors import InputError
 
 Products = Literal["float32", "tensorfloat32"]
 
+# Of XLA's pool, which all workers of a process share. With one thread XLA adds up a large array in another order than
+# with two or more, so a machine of one core would have bits of its own. Threads beyond the workers only take turns.
+LEAST_THREADS = 2
+
 
 @dataclass(frozen=True, kw_only=True)
 class Hardware:
@@ -27,9 +31,9 @@ class Hardware:
             raise InputError(f"products='{self.products}' is unknown; use one of {', '.join(get_args(Products))}.")
 
     def apply(self, *, processor_only: bool = False) -> None:
-        """Give JAX one CPU device a worker, each asked to compute on one thread, which XLA's large products do not heed
-        (docs/results/speed.md); with `processor_only` no accelerator either, for what is compiled for processors and
-        must be the same everywhere.
+        """Give JAX one CPU device a worker, and XLA's pool a thread for each, at least two: large products are cut up
+        among whoever is idle there, so that one worker may use two cores (docs/results/speed.md). With `processor_only`
+        no accelerator either, for what is compiled for processors and must be the same everywhere.
 
         A process that has computed with JAX already keeps the devices it has.
         """
@@ -40,5 +44,7 @@ class Hardware:
         flags = os.environ.get("XLA_FLAGS", "")
         if "xla_cpu_multi_thread_eigen" not in flags:
             os.environ["XLA_FLAGS"] = f"{flags} --xla_cpu_multi_thread_eigen=false".strip()
+        workers = self.workers or os.cpu_count() or 1
+        os.environ["PJRT_NPROC"] = str(max(workers, LEAST_THREADS))
         with suppress(RuntimeError):
-            jax.config.update("jax_num_cpu_devices", self.workers or os.cpu_count() or 1)  # type: ignore[no-untyped-call]
+            jax.config.update("jax_num_cpu_devices", workers)  # type: ignore[no-untyped-call]

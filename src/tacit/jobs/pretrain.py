@@ -135,6 +135,7 @@ def pretrain(
     from tacit.keyboard.language_model import parameter_count, settings_of
     from tacit.training.pretrain import Pretraining
 
+    Hardware().apply()  # it needs one device; a training in the same process, as in the demo, needs one a core
     if min(seed, held_out - 1) < 0:
         raise InputError(f"--seed {seed} must be 0 or more and --held-out {held_out} at least 1.")
     of_type("declared_public", declared_public, bool)
@@ -167,6 +168,7 @@ def resume_pretraining(
     progress: Progress = silent,
 ) -> PretrainingResult:
     """Go on with a pre-training; a finished one is read."""
+    Hardware().apply()
     return _to_the_end(run, progress)
 
 

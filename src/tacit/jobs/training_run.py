@@ -42,7 +42,7 @@ from tacit.mechanisms import fresh_key
 from tacit.population.devices import Population
 from tacit.population.simulated_cohorts import SimulatedCohorts
 from tacit.privacy.encoding import Encoding
-from tacit.progress import Progress, StageBegan, StageEnded, compiling, silent
+from tacit.progress import Progress, StageBegan, StageEnded, Warned, compiling, silent
 from tacit.recipe import Recipe
 from tacit.recipe.deployment_section import DeploymentSection
 from tacit.runs import Run, TrainingMetadata
@@ -194,6 +194,8 @@ def carry_on(
         hooks.required(trained(run).hooks, str(run.path))
         with phase("start"):
             cache, cores = same_cache(run, trained(run).data, progress=progress), Cores(hardware)
+            if cores.idle and cluster is None and hooks.collector is None:
+                progress(Warned("idle-cores", cores.idle))
             learner = _learner(run, recipe, cache, hooks)
             plan = replace(recipe.plan(matrix_of(run)), optimizer=hooks.optimizer)
             if recipe.deployment is None:  # or devices compute as they can

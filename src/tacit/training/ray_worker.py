@@ -46,8 +46,7 @@ class Worker:
         """kind: "GPU" or "CPU". xla_flags: of the process that started training, so that both compile alike."""
         os.environ["XLA_FLAGS"] = xla_flags
         if kind == "CPU":
-            jax.config.update("jax_platforms", "cpu")  # type: ignore[no-untyped-call]
-            jax.config.update("jax_num_cpu_devices", 1)  # type: ignore[no-untyped-call]
+            Hardware(workers=1).apply(processor_only=True)
         self._kind, self._hardware, self._job = kind, hardware, b""
 
     def start(self, job: bytes) -> NodeInfo:
