@@ -29,12 +29,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from cells import Cell, Played, Spread, cell, chosen, figure, options, paired, play, read, save, spread
 from federated_against_central import figures, held_out, words_seen
 
+from tacit.compute.precision import Precision
 from tacit.data import Cache
 from tacit.design.blt import design_blt
 from tacit.design.losses import losses
@@ -129,6 +130,7 @@ class Plan:
     rounds: int
     smoke: bool = False
     papers: bool = False  # their network and report goal
+    precision: str = "bfloat16"  # of their network
 
     @property
     def served(self) -> Participation:
@@ -180,7 +182,7 @@ class Plan:
         sections = {
             **SECTIONS,
             "model": PAPERS if self.papers else SMALL,
-            "client": SECTIONS["client"] | ({"precision": "bfloat16"} if self.papers else {}),
+            "client": SECTIONS["client"] | ({"precision": self.precision} if self.papers else {}),
             "server": {**SECTIONS["server"], "learning_rate": rate},
             "rounds": {
                 "rounds": served.rounds,
@@ -476,12 +478,13 @@ def curve(axis: Any, each: Found) -> None:
 def main() -> None:
     parser = options(__doc__ or "", seeds=15, rounds=252)
     parser.add_argument("--papers", action="store_true", help="the papers' network and report goal; wants 10,000 words")
+    parser.add_argument("--precision", choices=get_args(Precision), default="bfloat16", help="of the papers' network")
     parser.add_argument("--tune", action="store_true", help="the server rate of each mechanism, on validation clients")
     given: argparse.Namespace = parser.parse_args()
     rounds = 24 if given.smoke else given.rounds
     if rounds % TIMES:
         raise SystemExit(f"--rounds {rounds}: give a multiple of {TIMES}, so that a client comes {TIMES} times.")
-    plan = Plan(given.cache, 2 if given.smoke else given.seeds, rounds, given.smoke, given.papers)
+    plan = Plan(given.cache, 2 if given.smoke else given.seeds, rounds, given.smoke, given.papers, given.precision)
     cells: Sequence[Cell] = list(plan.tuning() if given.tune else plan.cells())
     if given.table or given.figure:
         done = read(cells, given.runs)

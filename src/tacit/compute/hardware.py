@@ -1,5 +1,6 @@
 """What a computation runs on: how many cores, or which accelerator, and in how many digits it multiplies."""
 
+import ctypes
 import os
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,6 +13,9 @@ Products = Literal["float32", "tensorfloat32"]
 # Of XLA's pool, which all workers of a process share. With one thread XLA adds up a large array in another order than
 # with two or more, so a machine of one core would have bits of its own. Threads beyond the workers only take turns.
 LEAST_THREADS = 2
+
+KEPT = 1 << 28  # bytes: freed arrays up to this size, and so much free memory in all, stay with the process
+TRIM_THRESHOLD, MMAP_THRESHOLD, ARENA_MAX = -1, -3, -8  # as mallopt(3) numbers them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +48,20 @@ class Hardware:
         flags = os.environ.get("XLA_FLAGS", "")
         if "xla_cpu_multi_thread_eigen" not in flags:
             os.environ["XLA_FLAGS"] = f"{flags} --xla_cpu_multi_thread_eigen=false".strip()
+        _keep_memory()
         workers = self.workers or os.cpu_count() or 1
         os.environ["PJRT_NPROC"] = str(max(workers, LEAST_THREADS))
         with suppress(RuntimeError):
             jax.config.update("jax_num_cpu_devices", workers)  # type: ignore[no-untyped-call]
+
+
+def _keep_memory() -> None:
+    """Have glibc keep what XLA gives back after each step, for the next one.
+
+    By default it maps large arrays anew each time, and the kernel fills them with zeros page by page: a tenth of a
+    client's time (docs/results/speed.md). One arena for all threads, since those of others are at most 64 MB long.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # None: another allocator, which does as it does
+    if mallopt is not None:
+        for parameter, value in ((MMAP_THRESHOLD, KEPT), (TRIM_THRESHOLD, KEPT), (ARENA_MAX, 1)):
+            mallopt(parameter, value)
