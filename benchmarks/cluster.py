@@ -135,7 +135,7 @@ def rounds(cache: Path, goal: int, pairs: int, cores: list[int]) -> dict[str, An
     """The table of a cluster of such nodes, beside the cores of this process; the last node is killed, if it may be."""
     lost: list[Any] = []
     with nodes(cores) as cluster, open_cluster(cluster.address, progress=lost.append) as crew:
-        jax.config.update("jax_num_cpu_devices", 2)
+        Hardware(workers=2).apply()
         learner = fixed_learner(Cache.open(cache))
         here, there, killed = Played(), Played(), Played()
         two_cores = CoreWorkers(Cores(Hardware(workers=2)))

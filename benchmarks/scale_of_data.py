@@ -171,7 +171,6 @@ def cheap_loss(model: Any, sentences: Any) -> Any:
 
 def training(path: Path, rounds: int = 3) -> dict[str, Any]:
     """Rounds over the whole population, with the state that is carried and saved."""
-    import jax
     from jax.flatten_util import ravel_pytree
 
     from tacit.compute import Hardware
@@ -184,7 +183,7 @@ def training(path: Path, rounds: int = 3) -> dict[str, Any]:
     from tacit.training.sampling import Cohorts, UniformCohorts
     from tacit.training.workers_cores import CoreWorkers
 
-    jax.config.update("jax_num_cpu_devices", os.cpu_count())
+    Hardware().apply()
     cache = Cache.open(path)
     clients = cache.clients("train")
     goal = min(REPORT_GOAL, len(clients) // 50)

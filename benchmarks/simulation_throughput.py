@@ -60,7 +60,6 @@ CLIP = 0.2  # below the norm of a client's update here (0.3): clipping is part o
 PAD, BOS, EOS, SPECIALS = 0, 1, 2, 4
 ONE_THREAD = {
     "JAX_PLATFORMS": "cpu",
-    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
 }
@@ -128,8 +127,10 @@ def prepare_tacit(work: dict[str, np.ndarray], precision: str) -> Prepared:
     import jax
     import jax.numpy as jnp
 
+    from tacit.compute import Hardware
     from tacit.training.client import precision_of, shard_sum
 
+    Hardware(workers=1).apply()  # as `tacit train` begins
     client_work, flat, data = tacit_work(work, precision)
     used = precision_of(client_work)
 
@@ -183,6 +184,7 @@ def two_cores(work: dict[str, np.ndarray]) -> dict[str, float]:
     from tacit.training.client import ClientData, shard_sum
     from tacit.training.cohort import SHARDS
 
+    Hardware(workers=2).apply()
     client_work, flat, data = tacit_work(work, "float32")
     square = jnp.full((PEAK_SIZE, PEAK_SIZE), 1e-3, jnp.float32)
     product = jax.jit(lambda a: a @ a)
@@ -376,7 +378,7 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, **ONE_THREAD, "JAX_NUM_CPU_DEVICES": str(len(cores))},
+            env=os.environ | ONE_THREAD,
             preexec_fn=lambda: os.sched_setaffinity(0, cores),
         )
         self.ready = self._answer(system)
