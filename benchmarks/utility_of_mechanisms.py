@@ -115,7 +115,7 @@ MECHANISMS = {
     "blt-6-server": Mechanism("BLT(k=6), for the server's workload", "#004080", (1.4,)),
     "banded-server": Mechanism("BandMF, for the server's workload", "#004d38", (1.4,)),
     "banded-toeplitz": Mechanism("BandToep", "#882255", (1.0,)),
-    BANDED: Mechanism("BandMF", "#009e73", (1.4, 2.0), 1.4, (23.21, 24.86, 10.21, 8.60)),
+    BANDED: Mechanism("BandMF", "#009e73", (1.4, 2.0), 1.0, (23.21, 24.86, 10.21, 8.60)),
 }
 SMOKED = (NONE, TREE, FULL, BLT, BANDED)
 FEWER = 5  # seeds of the second level
