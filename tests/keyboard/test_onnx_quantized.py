@@ -236,6 +236,26 @@ def test_a_matrix_that_is_multiplied_with_both_ways_is_written_both_ways(scheme:
     np.testing.assert_allclose(back[0], rows(weight).rows()[:, 2], atol=1e-5)
 
 
+@given(seed=st.integers(0, 1000))
+def test_the_largest_codes_do_not_overflow(seed: int) -> None:
+    """Codes of 255 by weights of ±127, which in 16 bits, two products at once, would be clipped."""
+    weight = np.where(np.random.default_rng(seed).random((8, 6)) < 0.5, np.float32(-1), np.float32(1))
+    (found,) = running(int8(small_graph(weight, ("MatMul", {})))).run(None, {"left": np.ones((1, 8), np.float32)})
+    np.testing.assert_allclose(found[0], weight.sum(axis=0), atol=1e-5)
+
+
+def test_no_product_is_of_naturals_with_signed_integers() -> None:
+    """Some processors clip these (ONNX Runtime's issue 6004); on the others no number shows it."""
+    graph = int8(step_graph(SMALL[1], begun(SMALL[1]))).graph
+    weights = {each.name: each for each in graph.initializer}
+    turned = {node.output[0]: node.input[0] for node in graph.node if node.op_type == "Transpose"}
+    products = [node for node in graph.node if node.op_type == "MatMulInteger"]
+    assert len(products) == 3
+    for node in products:
+        codes, zero = weights[turned[node.input[1]]], weights[node.input[3]]
+        assert {codes.data_type, zero.data_type} == {TensorProto.UINT8}
+
+
 def test_a_product_that_is_written_otherwise_is_refused() -> None:
     model = small_graph(np.ones((4, 4), np.float32), ("Gemm", {"alpha": 2.0}))
     for quantize, _ in SCHEMES.values():

@@ -4,7 +4,9 @@ A matrix is quantized where it is multiplied with (`MatMul`, `Gemm`) or read by 
 both, is written once. A weight is an integer times a scale, symmetric about zero:
 
 int8: a scale for each row of a table and each column of a matrix. Products are of integers: what is multiplied is
-    quantized, too, on the way and by its own range (`DynamicQuantizeLinear`, `MatMulInteger`). Standard operators.
+    quantized, too, on the way and by its own range (`DynamicQuantizeLinear`, `MatMulInteger`). Standard operators. The
+    codes are written as naturals about 128: x86 processors without VNNI multiply naturals with signed integers in 16
+    bits, two products at once, and ONNX Runtime lets these overflow unseen (microsoft/onnxruntime, issue 6004).
 int4: a scale for every 32 numbers along what a product sums over, float16. Products are `MatMulNBits` of ONNX Runtime
     (com.microsoft), from version 1.17 on, whose layout tables have, too; their rows are unpacked by standard operators.
 
@@ -23,6 +25,7 @@ from tacit.errors import InputError
 
 Matrix = NDArray[np.float32]  # (rows, K): each row is multiplied with, and summed over, by itself
 RUNTIME = "com.microsoft"
+ZERO = 128  # the code of 8 bits that stands for nothing
 BLOCK = 32  # numbers that have one scale of int4; 16 costs a tenth more bytes, 64 pads a row of 96 to 128
 # Of a block, the greatest number divided by its scale: which of them errs least is tried for every block.
 RANGES = np.linspace(5.5, 8.5, 13, dtype=np.float32)
@@ -46,20 +49,20 @@ def int4(model: ModelProto) -> ModelProto:
 
 
 class Eight(NamedTuple):
-    """Rows in 8 bits: codes * scales."""
+    """Rows in 8 bits: (codes - ZERO) * scales."""
 
-    codes: NDArray[np.int8]  # (rows, K)
+    codes: NDArray[np.uint8]  # (rows, K), 1 to 255
     scales: NDArray[np.float32]  # (rows,)
 
     @classmethod
     def of(cls, rows: Matrix) -> "Eight":
         """The greatest number of each row becomes 127."""
         scales = _positive(np.abs(rows).max(axis=1) / np.float32(127))
-        return cls(np.rint(rows / scales[:, None]).astype(np.int8), scales)
+        return cls((np.rint(rows / scales[:, None]) + ZERO).astype(np.uint8), scales)
 
     def rows(self) -> Matrix:
         """What they stand for."""
-        return np.asarray(self.codes * self.scales[:, None], np.float32)
+        return np.asarray((self.codes.astype(np.float32) - ZERO) * self.scales[:, None], np.float32)
 
 
 class Four(NamedTuple):
@@ -155,7 +158,10 @@ class _Int8:
         last = self._written.weight("last_axis", np.array([-1], np.int64))
         return [
             _node("Gather", codes, ids, to=f"{to}.codes", axis=0),
-            _node("Cast", f"{to}.codes", to=f"{to}.numbers", type=TensorProto.FLOAT),
+            _node("Cast", f"{to}.codes", to=f"{to}.naturals", type=TensorProto.FLOAT),
+            _node(
+                "Sub", f"{to}.naturals", self._written.weight("zero", np.array(ZERO, np.float32)), to=f"{to}.numbers"
+            ),
             _node("Gather", scales, ids, to=f"{to}.scales", axis=0),
             _node("Unsqueeze", f"{to}.scales", last, to=f"{to}.scale"),
             _node("Mul", f"{to}.numbers", f"{to}.scale", to=to),
@@ -164,10 +170,11 @@ class _Int8:
     def product(self, name: str, rows: Matrix, left: str, to: str) -> list[NodeProto]:
         codes, scales = self._weights(name, rows)
         across = self._written.constant("Transpose", codes, name=f"{codes}.across", perm=[1, 0])
+        zero = self._written.weight("zero_code", np.array(ZERO, np.uint8))
         quantized = [f"{to}.codes", f"{to}.left_scale", f"{to}.zero"]
         return [
             helper.make_node("DynamicQuantizeLinear", [left], quantized, name=f"{to}.codes"),
-            _node("MatMulInteger", quantized[0], across, quantized[2], to=f"{to}.integers"),
+            _node("MatMulInteger", quantized[0], across, quantized[2], zero, to=f"{to}.integers"),
             _node("Cast", f"{to}.integers", to=f"{to}.numbers", type=TensorProto.FLOAT),
             _node("Mul", quantized[1], scales, to=f"{to}.scale"),
             _node("Mul", f"{to}.numbers", f"{to}.scale", to=to),
