@@ -9,7 +9,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip -q --disable-pip-version-check
 INSTALLED := $(VENV)/installed
 
-TESTS := $(BIN)/python -m pytest -q -n $(PROCESSES)
+# Neighbours in a file share what is slow to set up, so each process begins with a half of all and takes from the other.
+TESTS := $(BIN)/python -m pytest -q --dist worksteal -n
 
 .PHONY: install demo test long pages nightly check format-check lint types format docs wheel from-wheel versions lock clean
 
@@ -27,11 +28,12 @@ demo: $(INSTALLED)
 	$(BIN)/tacit demo
 
 test: $(INSTALLED)
-	$(TESTS)
+	$(TESTS) $(PROCESSES)
 
-# Programs are optimized and figures printed as users have them; `make test` spares both (tests/conftest.py).
+# Programs are optimized and figures printed as users have them; `make test` spares both (tests/conftest.py). A third
+# process, for servers and devices that play at length wait for each other and for the clock.
 long: $(INSTALLED)
-	$(TESTS) -m long --hypothesis-profile full
+	$(TESTS) $$(($(PROCESSES) + 1)) -m long --hypothesis-profile full
 
 # The commands of every page at the sizes that are printed, in a fresh clone; `make long` runs them smaller.
 pages: $(INSTALLED)
@@ -40,7 +42,7 @@ pages: $(INSTALLED)
 # Every test with other examples than yesterday's, and whatever XLA compiles compiled anew.
 nightly: $(INSTALLED)
 	rm -rf .jax_cache
-	$(TESTS) -m "" --hypothesis-profile full
+	$(TESTS) $(PROCESSES) -m "" --hypothesis-profile full
 
 check: format-check lint types test
 
@@ -73,7 +75,7 @@ from-wheel: wheel
 	$(PYTHON) -m venv $(VENV)-wheel; \
 	$(VENV)-wheel/bin/python -m pip -q --disable-pip-version-check install "$$(echo $(DIST)/*.whl)[dev]"; \
 	$(VENV)-wheel/bin/python -c 'import jax, sys; print("Python", sys.version.split()[0], "with JAX", jax.__version__)'; \
-	$(VENV)-wheel/bin/python -m pytest -q -n $(PROCESSES) $(TESTED)
+	$(VENV)-wheel/bin/python -m pytest -q --dist worksteal -n $(PROCESSES) $(TESTED)
 
 # The same with each of VERSIONS; one that is not on this machine is an error before anything is tested.
 versions: $(INSTALLED)

@@ -128,7 +128,7 @@ def test_killed_on_postgresql_with_its_server(server: PostgreSQL) -> None:
     [
         pytest.param(101, "postgresql", marks=pytest.mark.nightly),
         pytest.param(102, "sealed", marks=pytest.mark.long),  # on PostgreSQL too
-        pytest.param(103, "sqlite", marks=pytest.mark.long),
+        pytest.param(103, "sqlite", marks=pytest.mark.nightly),
     ],
 )
 def test_a_hundred_kills_of_a_whole_server(server: PostgreSQL, seed: int, kind: str) -> None:
