@@ -4,8 +4,9 @@ All systems train the same clients on the same text from the same parameters: th
 10k, batches of 16, one epoch of SGD, clip, sum. Two workloads: `fixed`, 64 sentences of 20 words a client, and `blogs`,
 real clients of a cache with as many and as long sentences as they have, at most 64 of 20 words. Each system is one
 process pinned to one core (the same one, in turns), warmed up before it is timed; a figure is the CPU time of its
-process (all its threads) over the clients. Systems run in rounds, one after another in each, and a ratio is the median
-of the rounds' own ratios.
+process (all its threads) over the clients. glibc keeps what all of them free, as tacit asks of it; peers gain a fifth
+by that and do not ask for it (--peers-as-they-come). Systems run in rounds, one after another in each, and a ratio is
+the median of the rounds' own ratios.
 
 tacit             shard_sum in float32, clip and sum included
 tacit_bfloat16    the same with client.precision = "bfloat16"; float32 where the processor has no units for it
@@ -62,6 +63,11 @@ ONE_THREAD = {
     "JAX_PLATFORMS": "cpu",
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
+}
+KEEPING = {  # as `compute.hardware` tells glibc, which reads these as a process begins
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 28),
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 28),
+    "MALLOC_ARENA_MAX": "1",
 }
 
 
@@ -371,14 +377,15 @@ def version_of(package: str) -> str:
 class Worker:
     """A system's process, pinned to its cores; waits without using CPU time until asked."""
 
-    def __init__(self, system: str, python: str, folder: Path, cores: set[int]) -> None:
+    def __init__(self, system: str, python: str, folder: Path, cores: set[int], *, keeping: bool = True) -> None:
+        """keeping: freed memory, as tacit does by itself (`compute.hardware`)."""
         command = [python, __file__, "--worker", system, "--folder", str(folder)]
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=os.environ | ONE_THREAD,
+            env=os.environ | ONE_THREAD | (KEEPING if keeping else {}),
             preexec_fn=lambda: os.sched_setaffinity(0, cores),
         )
         self.ready = self._answer(system)
@@ -507,6 +514,7 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=16, help="of a cohort; a timed round trains all of them")
     parser.add_argument("--pairs", type=int, default=7, help="rounds in which every system is timed once")
     parser.add_argument("--peer-python", default=sys.executable, help="the interpreter that has pfl and torch")
+    parser.add_argument("--peers-as-they-come", action="store_true", help="leave glibc's settings to them")
     parser.add_argument("--without-peers", action="store_true", help="time tacit alone")
     parser.add_argument("--cores-alone", action="store_true", help="time two cores beside one, and nothing else")
     parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)), help="to pin the systems to")
@@ -550,8 +558,11 @@ def measure_all(options: argparse.Namespace, folder: Path, sentences: np.ndarray
     if not options.cores_alone:
         peers = () if options.without_peers else PEERS if options.workload == "blogs" else ("pfl_cifg", "pfl_lstm")
         workers = [
-            Worker(system, sys.executable if system in OURS else options.peer_python, folder, {options.core})
-            for system in (*OURS, *peers)
+            *(Worker(system, sys.executable, folder, {options.core}) for system in OURS),
+            *(
+                Worker(system, options.peer_python, folder, {options.core}, keeping=not options.peers_as_they_come)
+                for system in peers
+            ),
         ]
         compare(workers, options.pairs, folder, words)
         for worker in workers:

@@ -131,6 +131,7 @@ class Plan:
     smoke: bool = False
     papers: bool = False  # their network and report goal
     precision: str = "bfloat16"  # of their network
+    rate: float | None = None  # the server's of all mechanisms, in the place of the tuned ones
 
     @property
     def served(self) -> Participation:
@@ -148,6 +149,9 @@ class Plan:
             return tuple(name for name, each in MECHANISMS.items() if each.large is not None)
         return SMOKED if self.smoke else tuple(MECHANISMS)
 
+    def rate_of(self, mechanism: str, level: Level) -> float:
+        return tuned(mechanism, level) if self.rate is None else self.rate
+
     def settings(self) -> Iterator[tuple[str, Level]]:
         """(mechanism, level): all at the first level, where they differ, and three at the second."""
         for level in self.levels:
@@ -160,7 +164,8 @@ class Plan:
         for seed in range(1, self.seeds + 1):
             for mechanism, level in self.settings():
                 if seed <= FEWER or level == self.levels[0]:
-                    yield self.cell(self.name(mechanism, level, seed), mechanism, level, tuned(mechanism, level), seed)
+                    rate = self.rate_of(mechanism, level)
+                    yield self.cell(self.name(mechanism, level, seed), mechanism, level, rate, seed)
 
     def tuning(self) -> Iterator[Cell]:
         for mechanism, level in self.settings():
@@ -376,7 +381,14 @@ def row(plan: Plan, each: Found, everything: Everything) -> str:
     if shown.paper is not None:
         at_two, at_eight, largest, rms = shown.paper
         printed, accuracy = f"{largest:.2f} / {rms:.2f}", f"{at_two if each.level.epsilon == 2 else at_eight:.2f}"
-    cells = [shown.label, f"{tuned(each.mechanism, each.level):g}", promised, models, noise, str(len(each.played))]
+    cells = [
+        shown.label,
+        f"{plan.rate_of(each.mechanism, each.level):g}",
+        promised,
+        models,
+        noise,
+        str(len(each.played)),
+    ]
     tree = None if each.mechanism == TREE else everything.get((TREE, each.level))
     for measure in MEASURES:
         cells += [middle(each.values(measure), measure), interval(each.less(tree, measure), measure)]
@@ -480,11 +492,13 @@ def main() -> None:
     parser.add_argument("--papers", action="store_true", help="the papers' network and report goal; wants 10,000 words")
     parser.add_argument("--precision", choices=get_args(Precision), default="bfloat16", help="of the papers' network")
     parser.add_argument("--tune", action="store_true", help="the server rate of each mechanism, on validation clients")
+    parser.add_argument("--rate", type=float, help="the server's, of all mechanisms, in the place of the tuned ones")
     given: argparse.Namespace = parser.parse_args()
     rounds = 24 if given.smoke else given.rounds
     if rounds % TIMES:
         raise SystemExit(f"--rounds {rounds}: give a multiple of {TIMES}, so that a client comes {TIMES} times.")
-    plan = Plan(given.cache, 2 if given.smoke else given.seeds, rounds, given.smoke, given.papers, given.precision)
+    seeds = 2 if given.smoke else given.seeds
+    plan = Plan(given.cache, seeds, rounds, given.smoke, given.papers, given.precision, given.rate)
     cells: Sequence[Cell] = list(plan.tuning() if given.tune else plan.cells())
     if given.table or given.figure:
         done = read(cells, given.runs)
