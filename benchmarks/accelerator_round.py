@@ -12,8 +12,9 @@ FLOPs take 0.14 s at 495 TFLOP/s in TF32); at half of the bandwidth, and with so
 forward and backward, 4 steps, 13 chunks), 2 to 2.5 s are predicted, mostly waiting for memory. If it is slower, look at
 the share reached first, then at --chunk.
 
-    python benchmarks/accelerator_round.py                                     on a machine with a GPU
-    python benchmarks/accelerator_round.py --peak-tflops 312 --bandwidth 2.0   an A100's peaks
+    python benchmarks/accelerator_round.py                                           on a machine with a GPU
+    python benchmarks/accelerator_round.py --precision bfloat16 --peak-tflops 989    operands of 8 significant bits
+    python benchmarks/accelerator_round.py --peak-tflops 312 --bandwidth 2.0         an A100's peaks
     JAX_PLATFORMS=cpu python benchmarks/accelerator_round.py --clients 8 --rounds 1    a smoke test
 
 The GPU: pip install 'jax[cuda12]' (or cuda13), Python 3.12 and JAX 0.11 or what is current. One JSON line a figure.
@@ -25,7 +26,7 @@ import statistics
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import jax
 import numpy as np
@@ -42,6 +43,7 @@ from fixed_workload import (
 
 from tacit.compute import Hardware
 from tacit.compute.cores import Cores
+from tacit.compute.precision import Precision
 from tacit.compute.profile import Profile
 from tacit.recipe import Recipe
 from tacit.training.cohort import train_cohort
@@ -84,7 +86,8 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=6500, help="of the round")
     parser.add_argument("--rounds", type=int, default=5, help="that are timed")
     parser.add_argument("--chunk", type=int, default=0, help="clients side by side; 0: as many as fit")
-    parser.add_argument("--products", default="tensorfloat32", help="or float32")
+    parser.add_argument("--products", default="tensorfloat32", help="or float32; of a recipe in float32")
+    parser.add_argument("--precision", choices=get_args(Precision), default="float32", help="of the recipe")
     parser.add_argument("--peak-tflops", type=float, default=495.0, help="of products; an H200's in TF32, dense")
     parser.add_argument("--bandwidth", type=float, default=4.8, help="of the device's memory in TB/s; an H200's")
     parser.add_argument("--check", type=int, default=4, help="clients whose sum is compared with the cores'; 0: none")
@@ -92,7 +95,8 @@ def main() -> None:
     device = jax.local_devices()[0]
     with tempfile.TemporaryDirectory() as temporary:
         cache = fixed_cache(Path(temporary) / "cache", options.clients)
-        text = fixed_recipe(cache.path, rounds=options.rounds + 1, report_goal=options.clients)
+        asked = {"report_goal": options.clients, "precision": options.precision}
+        text = fixed_recipe(cache.path, rounds=options.rounds + 1, **asked)
         learner, plan, profile = fixed_learner(cache), Recipe.from_toml(text).plan(), Profile()
         hardware = Hardware(chunk=options.chunk, products=options.products)
         workers = Accelerator(hardware, device=device)
@@ -121,6 +125,7 @@ def main() -> None:
             "accelerator_round",
             device=device.device_kind,
             jax=jax.__version__,
+            precision=options.precision,
             clients=options.clients,
             chunk=workers.chunk_size(work, parameters, options.clients),
             seconds=round(middle, 3),

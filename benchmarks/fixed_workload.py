@@ -11,6 +11,7 @@ import jax
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
+from tacit.compute.precision import Precision
 from tacit.data import Cache, VocabularyRecord
 from tacit.data.clients import ClientText
 from tacit.data.importing import build_cache
@@ -99,12 +100,18 @@ def fixed_learner(cache: Cache) -> Learner:
     )
 
 
-def fixed_recipe(cache: Path, *, rounds: int, report_goal: int, sentences: int = SENTENCES) -> str:
+def fixed_recipe(
+    cache: Path, *, rounds: int, report_goal: int, sentences: int = SENTENCES, precision: Precision = "float32"
+) -> str:
     """A recipe over it: DP-FTRL with a published BLT; every client may take part in every round."""
     return f"""
 name = "fixed workload"
 data.cache = '{cache}'
-client = {{ sentences = {sentences}, words = {WORDS}, batch_size = {BATCH}, learning_rate = {RATE} }}
+client.precision = "{precision}"
+client.sentences = {sentences}
+client.words = {WORDS}
+client.batch_size = {BATCH}
+client.learning_rate = {RATE}
 rounds = {{ rounds = {rounds}, report_goal = {report_goal}, min_separation = 1 }}
 evaluation = {{ every = {rounds}, clients = {HELD_OUT}, test_clients = {HELD_OUT}, sentences = 8 }}
 privacy = {{ mechanism = {{ name = "blt-b400" }}, noise_multiplier = 1.0, clip_norm = {CLIP} }}

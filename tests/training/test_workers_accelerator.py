@@ -12,6 +12,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jax import export
+from jax.flatten_util import ravel_pytree
+from tests.keyboard.gru import Gru
 from tests.training.test_rounds import POISON, poisoned_loss
 from tests.training.tiny import MECHANISMS, collector_of, cores, first_state, tiny_cache, tiny_learner, tiny_recipe
 
@@ -19,6 +22,8 @@ from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.errors import InputError, TrainingError
+from tacit.keyboard.cifg import Cifg
+from tacit.keyboard.language_model import next_word_loss
 from tacit.training import ClientTraining, Learner
 from tacit.training import workers_accelerator as accelerator
 from tacit.training.client import ClientWork
@@ -65,6 +70,28 @@ def test_any_chunk_gives_the_sum_of_the_cores(learner: Learner, chunk: int, epoc
     np.testing.assert_allclose(fast.losses, slow.losses, rtol=1e-5)
     assert fast.counted.all()
     assert (slow.norms > CLIP).any() and (slow.norms < CLIP).any(), "both sides of the clip norm, or this tests less"
+
+
+@pytest.mark.parametrize(
+    "network", [Cifg(vocabulary=40, embedding=8, units=16), Gru(vocabulary=40)], ids=["cifg", "gru"]
+)
+@pytest.mark.parametrize(
+    ("products", "said"),
+    [
+        (accelerator.BFLOAT16, "lhs_precision_type = bf16, rhs_precision_type = bf16, accumulation_type = f32"),
+        ("tensorfloat32", "precision = [HIGH, HIGH]"),
+        ("float32", "precision = [HIGHEST, HIGHEST]"),
+    ],
+)
+def test_every_product_on_a_gpu_is_of_the_kind_that_is_asked_for(network: Any, products: str, said: str) -> None:
+    """In the program as JAX gives it to CUDA's compiler, which needs no GPU. JAX's own "bfloat16" is TF32 there."""
+    flat, unravel = ravel_pytree(network.init(jax.random.key(0)))
+    loss = next_word_loss(network)
+    program, shapes = accelerator.chunk_program(loss, unravel, SETTINGS, None, len(flat), 3, False, False, products)
+    lowered = export.export(program, platforms=["cuda"])(*(jax.ShapeDtypeStruct(*of) for of in shapes))
+    of_products = [line for line in lowered.mlir_module().splitlines() if "stablehlo.dot_general" in line]
+    assert len(of_products) > 4, "forward and backward"
+    assert all(said in line for line in of_products)
 
 
 class Typed:
@@ -146,6 +173,19 @@ def test_a_device_out_of_memory_is_told_a_smaller_chunk(
     with pytest.raises(TrainingError, match="is out of memory with") as refused:
         cohort_sum(learner, Accelerator(Hardware(chunk=chunk)))
     assert advice in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_a_device_without_units_for_bfloat16_is_told_float32(learner: Learner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """XLA's words on a T4."""
+
+    def refused(*_: Any, **__: Any) -> None:
+        raise jax.errors.JaxRuntimeError(
+            "UNIMPLEMENTED: Unsupported algorithm on the current device(s): ALG_DOT_BF16_BF16_F32"
+        )
+
+    monkeypatch.setattr(accelerator, "_compiled", refused)
+    with pytest.raises(TrainingError, match=r"has no units for it .* use client\.precision = 'float32'"):
+        cohort_sum(learner, Accelerator(Hardware(chunk=4)))
 
 
 def test_other_failures_of_the_device_are_not_called_memory(learner: Learner, monkeypatch: pytest.MonkeyPatch) -> None:

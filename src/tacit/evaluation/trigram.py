@@ -75,7 +75,15 @@ class BackedOffTrigram:
         Clients are read in the order given; shuffle them before asking for a part. 20 million words of a 10k
         vocabulary take seconds and below 2 GB. Raises: InputError when there is nothing to count.
         """
-        trigrams, counts = count_trigrams(_text(cache, clients, words), vocabulary)
+        return cls.of_text(text_of(cache, clients, words), vocabulary=vocabulary)
+
+    @classmethod
+    def of_text(cls, text: Ids, *, vocabulary: int) -> Self:
+        """Count sentences that stand one after another, (n,) ids, each from its BOS to its EOS.
+
+        The order of the sentences does not matter, so texts of several caches are counted together when concatenated.
+        """
+        trigrams, counts = count_trigrams(text, vocabulary)
         v, bigram = trigrams // vocabulary % vocabulary, trigrams % vocabulary**2
         # Nothing stands before a beginning: what follows it counts as often as it was seen, as in KenLM.
         bigrams, kinds = _sum_by(bigram, np.where(v == BOS, counts, 1))
@@ -251,8 +259,11 @@ def _best(ngrams: NGrams, contexts: Ids, fallback: Ids, lower: Callable[[Ids, Id
     return best
 
 
-def _text(cache: Cache, clients: Ids, words: int | None) -> Ids:
-    """The sentences of the clients, one after another; whole sentences of at most `words` words."""
+def text_of(cache: Cache, clients: Ids, words: int | None = None) -> Ids:
+    """(n,) ids: the sentences of the clients, one after another; the first whole ones of at most `words` words.
+
+    Raises: InputError where that is none.
+    """
     parts: list[NDArray[Any]] = []
     left = np.inf if words is None else words
     for client in clients:

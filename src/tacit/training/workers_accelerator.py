@@ -42,6 +42,9 @@ from tacit.training.secure_updates import Residues, RoundEncoding
 PROBED = 8  # clients of the chunk whose need of memory is extrapolated
 LARGEST_CHUNK = 512  # about where launching kernels no longer costs; more only takes memory
 LARGEST_ENCODED = 64  # where each update goes to the host: two chunks of 2.4 M parameters take 1.2 GB there
+# What JAX calls products of operands rounded to bfloat16 whose sums are float32. Its "bfloat16" is another thing: the
+# fastest products that there are, which on NVIDIA's are those of TF32 (github.com/jax-ml/jax/issues/39869).
+BFLOAT16 = "BF16_BF16_F32"
 SPARE = 0.35  # share of the memory that is left to evaluation, to buffers of the noise, and to fragments
 READ_AHEAD = 2  # chunks
 
@@ -74,18 +77,25 @@ class Accelerator:
     ) -> Iterator[ShardSum]:
         """See Workers; here the sum over all shards at once.
 
-        Raises: TrainingError when the device has not enough memory, with a chunk size that may do.
+        Raises: TrainingError when the device has not enough memory, with a chunk size that may do; or no units for
+        the products that are asked for.
         """
         clients = np.concatenate(shards)
         clients = clients[clients != NOBODY]
         work.cache.read_ahead(clients)
-        size = self.chunk_size(work, len(model), len(clients), encoded=secure is not None)
+        size = 1
         try:
+            size = self.chunk_size(work, len(model), len(clients), encoded=secure is not None)
             if secure is None:
                 yield self._cohort_sum(work, model, clients, size, seed, clip_norm)
             else:
                 yield self._encoded_sum(work, model, clients, size, seed, clip_norm, secure)
         except jax.errors.JaxRuntimeError as error:
+            if BFLOAT16 in str(error):  # XLA: "Unsupported algorithm on the current device(s): ALG_DOT_BF16_BF16_F32"
+                raise TrainingError(
+                    f"client.precision = 'bfloat16' was asked for, and the device '{self._device}' has no units for "
+                    "it (NVIDIA's have since Ampere); use client.precision = 'float32'. What was done before is safe."
+                ) from error
             if "RESOURCE_EXHAUSTED" not in str(error):
                 raise
             advice = f"a smaller chunk: --chunk {size // 2}" if size > 1 else "a smaller client.batch_size or model"
@@ -205,7 +215,7 @@ class Accelerator:
 
     def _compiled(self, work: ClientWork, parameters: int, size: int, *, equal: bool, encoded: bool = False) -> Any:
         # A recipe's bfloat16 is that of the operands here too; numbers stay in memory as float32.
-        products = "bfloat16" if work.settings.precision == "bfloat16" else self._hardware.products
+        products = BFLOAT16 if work.settings.precision == "bfloat16" else self._hardware.products
         of = (work.loss, work.unravel, work.settings, work.algorithm)
         return _compiled(*of, parameters, size, equal, encoded, products, self._device)
 
@@ -233,9 +243,29 @@ def _compiled(
     products: str,
     device: Any,
 ) -> Any:
-    """(total, flat model, sentences, batches, clip norm) -> (total, norms, finite, losses); the total is donated.
+    """What `chunk_program` gives, compiled for the device."""
+    program, shapes = chunk_program(loss, unravel, settings, algorithm, parameters, size, equal, encoded, products)
+    placed = jax.sharding.SingleDeviceSharding(device)
+    there = [jax.ShapeDtypeStruct(*of, sharding=placed) for of in shapes]  # type: ignore[no-untyped-call]
+    return program.lower(*there).compile()
 
+
+def chunk_program(
+    loss: Loss,
+    unravel: Callable[[Array], Model],
+    settings: ClientTraining,
+    algorithm: ClientAlgorithm | None,
+    parameters: int,
+    size: int,
+    equal: bool,
+    encoded: bool,
+    products: str,
+) -> tuple[Any, list[tuple[tuple[int, ...], Any]]]:
+    """A function to be compiled, and the shape and type of each array that it takes.
+
+    (total, flat model, sentences, batches, clip norm) -> (total, norms, finite, losses); the total is donated.
     encoded: (flat model, sentences, batches, clip norm) -> (clipped updates (size, parameters), norms, finite, losses).
+    products: what `jax.default_matmul_precision` takes; it holds for whatever loss and algorithm multiply.
     """
     update_of, step = algorithm or local_update, sgd_step(loss, settings)
 
@@ -248,7 +278,8 @@ def _compiled(
             return clipped.update, clipped.norm, clipped.finite, mean_loss
 
         # Where counts differ, vmap runs the loop to the longest and keeps what a client had when it was through.
-        return jax.vmap(one, in_axes=(0, None if equal else 0))(sentences, batches)
+        with jax.default_matmul_precision(products):
+            return jax.vmap(one, in_axes=(0, None if equal else 0))(sentences, batches)
 
     def chunk_sum(total: Array, *of: Array) -> tuple[Array, ...]:
         updates, *looked_at = chunk(*of)
@@ -260,19 +291,12 @@ def _compiled(
         return jax.vmap(lambda update: ravel_pytree(update)[0])(updates), *looked_at
 
     rows = -(-settings.sentences // settings.batch_size) * settings.batch_size
-    placed = jax.sharding.SingleDeviceSharding(device)
-
-    def like(shape: tuple[int, ...], kind: Any) -> Any:
-        return jax.ShapeDtypeStruct(shape, kind, sharding=placed)  # type: ignore[no-untyped-call]
-
-    flat = like((parameters,), np.float32)
-    of = (
-        flat,
-        like((size, rows, settings.words + 1), np.int32),
-        like(() if equal else (size,), np.int32),
-        like((), np.float32),
-    )
-    with jax.default_matmul_precision(products):
-        if encoded:
-            return jax.jit(chunk_of_updates).lower(*of).compile()
-        return jax.jit(chunk_sum, donate_argnums=0).lower(flat, *of).compile()
+    shapes: list[tuple[tuple[int, ...], Any]] = [
+        ((parameters,), np.float32),
+        ((size, rows, settings.words + 1), np.int32),
+        (() if equal else (size,), np.int32),
+        ((), np.float32),
+    ]
+    if encoded:
+        return jax.jit(chunk_of_updates), shapes
+    return jax.jit(chunk_sum, donate_argnums=0), [shapes[0], *shapes]
