@@ -15,6 +15,8 @@ squared ratio of the cohorts.
     python benchmarks/utility_of_mechanisms.py ... --table            # Markdown, from the finished cells
     python benchmarks/utility_of_mechanisms.py ... --figure utility   # utility.png and utility.svg
     python benchmarks/utility_of_mechanisms.py --cache caches/blogs10k --runs runs/utility-papers --papers  # 2.4 M
+    python benchmarks/utility_of_mechanisms.py ... --quiet    # the same server rates without noise, then how right the
+                                                              # outlook was that `tacit train` gives (foretold_table)
 
 --tune has a seed of its own and looks at validation clients; what is compared are test clients. Prints one JSON line a
 cell, one for each mechanism and level, and one for each pair that is compared (Student's t over seeds). Killed at any
@@ -35,6 +37,7 @@ import numpy as np
 from cells import Cell, Played, Spread, cell, chosen, figure, options, paired, play, read, save, spread
 from federated_against_central import figures, held_out, words_seen
 
+import tacit
 from tacit.compute.precision import Precision
 from tacit.data import Cache
 from tacit.design.blt import design_blt
@@ -171,6 +174,18 @@ class Plan:
         for mechanism, level in self.settings():
             for rate in TRIED:
                 yield self.cell(self.trial(mechanism, level, rate), mechanism, level, rate, TUNING_SEED)
+
+    def quiet(self) -> Iterator[Cell]:
+        """Runs without noise at the server rates of those with it, seed by seed, where that of no noise is another."""
+        there = {self.rate_of(mechanism, level) for mechanism, level in self.settings() if mechanism != NONE}
+        for seed in range(1, self.seeds + 1):
+            for rate in sorted(there - {self.rate_of(NONE, self.levels[0])}):
+                yield self.cell(self.quiet_name(rate, seed), NONE, self.levels[0], rate, seed)
+
+    def quiet_name(self, rate: float, seed: int) -> str:
+        """Of the run without noise at this rate."""
+        mine = rate == self.rate_of(NONE, self.levels[0])
+        return self.name(NONE, self.levels[0], seed) if mine else f"{NONE}-at-{rate:g}-{seed}"
 
     def name(self, mechanism: str, level: Level, seed: int) -> str:
         return f"{mechanism}-{seed}" if mechanism == NONE else f"{mechanism}-{level.name}-{seed}"
@@ -402,6 +417,28 @@ def beside(one: Found, other: Found) -> str:
     return "| " + " | ".join([named, str(seeds), *apart]) + " |"
 
 
+def foretold_table(plan: Plan, done: Mapping[str, Played]) -> str:
+    """Markdown: of the accuracy of the same recipe without noise, what was foretold to be kept, and what was."""
+    lines = [
+        "| mechanism | level | server rate | ratio | foretold | interval | seeds | kept (95%) |",
+        "|---" * 8 + "|",
+    ]
+    for (mechanism, level), each in found(plan, done).items():
+        rate = plan.rate_of(mechanism, level)
+        pairs = [(run, done.get(plan.quiet_name(rate, seed))) for seed, run in each.played.items()]
+        shares = [run.last(f"test_{ACCURACY}") / twin.last(f"test_{ACCURACY}") for run, twin in pairs if twin]
+        if mechanism == NONE or len(shares) < 2:
+            continue
+        outlook = tacit.outlook(plan.cell("foretold", mechanism, level, rate, seed=1).recipe).outlook
+        assert outlook is not None, mechanism  # Nesterov's momentum and the built-in network were measured
+        low, high = outlook.interval
+        kept = spread(shares)
+        cells = [MECHANISMS[mechanism].label, level.says, f"{rate:g}", f"{outlook.ratio:.2f}", f"{outlook.kept:.1%}"]
+        cells += [f"{low:.1%} to {high:.1%}", str(len(shares))]
+        lines.append("| " + " | ".join([*cells, f"{kept.mean:.1%} ({kept.low:.1%} to {kept.high:.1%})"]) + " |")
+    return "\n".join(lines)
+
+
 def shown_as(measure: str) -> tuple[float, int]:
     """(what a value is multiplied by, digits)."""
     return (100.0, 2) if measure == ACCURACY else (1.0, 3)
@@ -419,6 +456,15 @@ def interval(apart: Spread | None, measure: str) -> str:
         return ""
     scale, digits = shown_as(measure)
     return f"{scale * apart.mean:+.{digits}f} ({scale * apart.low:+.{digits}f} to {scale * apart.high:+.{digits}f})"
+
+
+def told(given: argparse.Namespace, plan: Plan, done: Mapping[str, Played]) -> str:
+    """The Markdown that is asked for."""
+    if given.tune:
+        return rates(plan, done)
+    if given.quiet:
+        return foretold_table(plan, {**read(list(plan.cells()), given.runs), **done})
+    return table(plan, done)
 
 
 def rates(plan: Plan, done: Mapping[str, Played]) -> str:
@@ -492,6 +538,9 @@ def main() -> None:
     parser.add_argument("--papers", action="store_true", help="the papers' network and report goal; wants 10,000 words")
     parser.add_argument("--precision", choices=get_args(Precision), default="bfloat16", help="of the papers' network")
     parser.add_argument("--tune", action="store_true", help="the server rate of each mechanism, on validation clients")
+    parser.add_argument(
+        "--quiet", action="store_true", help="play the rates of runs with noise without it, and compare"
+    )
     parser.add_argument("--rate", type=float, help="the server's, of all mechanisms, in the place of the tuned ones")
     given: argparse.Namespace = parser.parse_args()
     rounds = 24 if given.smoke else given.rounds
@@ -499,13 +548,13 @@ def main() -> None:
         raise SystemExit(f"--rounds {rounds}: give a multiple of {TIMES}, so that a client comes {TIMES} times.")
     seeds = 2 if given.smoke else given.seeds
     plan = Plan(given.cache, seeds, rounds, given.smoke, given.papers, given.precision, given.rate)
-    cells: Sequence[Cell] = list(plan.tuning() if given.tune else plan.cells())
+    cells: Sequence[Cell] = list(plan.tuning() if given.tune else plan.quiet() if given.quiet else plan.cells())
     if given.table or given.figure:
         done = read(cells, given.runs)
         if not done:
             raise SystemExit(f"no cell is finished in '{given.runs}'; run the experiment first.")
         if given.table:
-            print(rates(plan, done) if given.tune else table(plan, done))
+            print(told(given, plan, done))
         if given.figure:
             draw(plan, done, given.figure)
         return
@@ -513,8 +562,8 @@ def main() -> None:
     print(json.dumps({"figure": "cells", "all": len(cells), "chosen": len(wanted)}), file=sys.stderr)
     play(wanted, given.runs, at_once=given.at_once)
     done = read(cells, given.runs)
-    if given.tune:
-        print(rates(plan, done))
+    if given.tune or given.quiet:
+        print(told(given, plan, done))
         return
     say(plan, done)
     figure("trigram", **{name: round(value, 6) for name, value in trigram(plan).items()})

@@ -14,7 +14,7 @@ from tests.keyboard.counting import whole
 from tacit.data import Cache
 from tacit.errors import InputError
 from tacit.evaluation.accuracy import HeldOut
-from tacit.evaluation.trigram import UNRELIABLE, BackedOffTrigram, discounts
+from tacit.evaluation.trigram import UNRELIABLE, BackedOffTrigram, discounts, text_of
 from tacit.keyboard.metrics import ALL_TOKENS
 from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD, SPECIALS
 
@@ -94,6 +94,16 @@ def test_equals_the_slow_twin(clients: list[list[Sentence]]) -> None:
         wanted = [slow.p(w, u, v) for w in slow.suggestions(u, v)]
         np.testing.assert_allclose([slow.p(int(w), u, v) for w in found], wanted, rtol=1e-12)
         assert len(set(found.tolist())) == 3
+
+
+@given(clients=populations, more=populations)
+def test_texts_of_two_caches_are_counted_together(clients: list[list[Sentence]], more: list[list[Sentence]]) -> None:
+    apart = [text_of(cache_of(each), np.arange(len(each))) for each in (more, clients)]
+    both, whole_ = BackedOffTrigram.of_text(np.concatenate(apart), vocabulary=V), trained([*clients, *more])
+    np.testing.assert_array_equal(both.unigram, whole_.unigram)
+    for one, other in zip((both.bigrams, both.trigrams), (whole_.bigrams, whole_.trigrams), strict=True):
+        for mine, theirs in zip(one, other, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
 
 
 @given(clients=populations)
