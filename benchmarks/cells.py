@@ -5,6 +5,7 @@ continues where it was: a finished cell is read, an unfinished one resumed. Its 
 """
 
 import argparse
+import hashlib
 import json
 import multiprocessing
 import os
@@ -12,6 +13,7 @@ import signal
 import statistics
 import sys
 import time
+import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -43,18 +45,24 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Played:
-    """What the folder of a finished cell says."""
+class Ended:
+    """What a finished cell came to."""
 
-    folder: Path
-    metadata: TrainingMetadata
-    measures: tuple[Mapping[str, float], ...]  # of each round: loss, clipped, clip_norm, ...
     curves: Mapping[str, Mapping[int, float]]  # "validation_top1_accuracy" -> {rounds played: value}
     client_seconds: float
 
     def last(self, name: str) -> float:
         """The latest value of a curve, as "test_top1_accuracy"."""
         return self.curves[name][max(self.curves[name])]
+
+
+@dataclass(frozen=True)
+class Played(Ended):
+    """What the folder of a finished cell says besides."""
+
+    folder: Path
+    metadata: TrainingMetadata
+    measures: tuple[Mapping[str, float], ...]  # of each round: loss, clipped, clip_norm, ...
 
 
 class Spread(NamedTuple):
@@ -206,7 +214,7 @@ def read_folder(folder: Path) -> Played:
         for metric in run.metrics():
             curves.setdefault(f"{metric.split}_{metric.name}", {})[metric.step] = metric.value
         seconds = sum(seconds for _, _, seconds in run.times())
-        return Played(folder, trained(run), tuple(row.measures for row in run.steps()), curves, seconds)
+        return Played(curves, seconds, folder, trained(run), tuple(row.measures for row in run.steps()))
 
 
 def finished(each: Cell, runs: Path) -> bool:
@@ -226,6 +234,50 @@ def _rounds(folder: Path) -> int:
         return 0
     with Run.open(folder) as run:
         return run.steps_done
+
+
+def remember(cells: Sequence[Cell], done: Mapping[str, Played], path: Path, measures: Sequence[str]) -> None:
+    """Add what finished cells came to in these measures to a file, a line of JSON each, where they do not stand yet.
+
+    The file is small and can be committed: whoever has it can add seeds to an experiment whose run folders are gone.
+    """
+    there = set(remembered(cells, path)) if path.is_file() else set()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "a", encoding="utf-8") as file:
+        for each in cells:
+            if each.name in done and each.name not in there:
+                run = done[each.name]
+                wanted = {f"{split}_{measure}" for split in ("validation", "test") for measure in measures}
+                curves = {
+                    name: {at: float(f"{value:.6g}") for at, value in run.curves[name].items()}
+                    for name in sorted(wanted & run.curves.keys())
+                }
+                facts = {"curves": curves, "client_seconds": round(run.client_seconds, 1)}
+                file.write(json.dumps({"cell": each.name, "recipe": digest(each), **facts}) + "\n")
+
+
+def remembered(cells: Sequence[Cell], path: Path) -> dict[str, Ended]:
+    """What a file says of these cells; lines of other recipes under the same names are left out, which is said."""
+    asked, found, others = {each.name: digest(each) for each in cells}, {}, 0
+    for line in path.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        if row["cell"] not in asked:
+            continue
+        if row["recipe"] == asked[row["cell"]]:
+            curves = {name: {int(at): value for at, value in curve.items()} for name, curve in row["curves"].items()}
+            found[row["cell"]] = Ended(curves, row["client_seconds"])
+        else:
+            others += 1
+    if others:
+        print(f"{others} cells of '{path}' are of other recipes than are asked for; left out.", file=sys.stderr)
+    return found
+
+
+def digest(each: Cell) -> str:
+    """Of the recipe but for the folder that its cache lies in."""
+    values = tomllib.loads(each.recipe.to_toml())
+    values["data"]["cache"] = Path(values["data"]["cache"]).name
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def spread(values: Sequence[float]) -> Spread:

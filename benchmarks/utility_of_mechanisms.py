@@ -15,6 +15,7 @@ squared ratio of the cohorts.
     python benchmarks/utility_of_mechanisms.py ... --table            # Markdown, from the finished cells
     python benchmarks/utility_of_mechanisms.py ... --figure utility   # utility.png and utility.svg
     python benchmarks/utility_of_mechanisms.py --cache caches/blogs10k --runs runs/utility-papers --papers  # 2.4 M
+    python benchmarks/utility_of_mechanisms.py ... --remembered benchmarks/remembered/utility-blogs2k.jsonl  # add seeds
     python benchmarks/utility_of_mechanisms.py ... --quiet    # the same server rates without noise, then how right the
                                                               # outlook was that `tacit train` gives (foretold_table)
 
@@ -34,7 +35,23 @@ from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
-from cells import Cell, Played, Spread, cell, chosen, figure, options, paired, play, read, save, spread
+from cells import (
+    Cell,
+    Ended,
+    Played,
+    Spread,
+    cell,
+    chosen,
+    figure,
+    options,
+    paired,
+    play,
+    read,
+    remember,
+    remembered,
+    save,
+    spread,
+)
 from federated_against_central import figures, held_out, words_seen
 
 import tacit
@@ -275,7 +292,7 @@ class Found:
 
     level: Level
     mechanism: str
-    played: Mapping[int, Played]
+    played: Mapping[int, Ended]
 
     def values(self, measure: str) -> list[float]:
         return [each.last(f"test_{measure}") for _, each in sorted(self.played.items())]
@@ -291,7 +308,7 @@ class Found:
 Everything = Mapping[tuple[str, Level], Found]
 
 
-def found(plan: Plan, done: Mapping[str, Played]) -> Everything:
+def found(plan: Plan, done: Mapping[str, Ended]) -> Everything:
     """All of which anything is finished, in the order of the cells; no noise is found at every level."""
     everything = {}
     for level in plan.levels:
@@ -311,10 +328,14 @@ def pairs(plan: Plan, everything: Everything) -> Iterator[tuple[Found, Found]]:
                 yield everything[one, level], everything[other, level]
 
 
-def check_pairs(plan: Plan, done: Mapping[str, Played]) -> None:
+def check_pairs(plan: Plan, done: Mapping[str, Ended]) -> None:
     """Whether runs of one seed began with one model and met the same clients in the same rounds."""
     for seed in range(1, plan.seeds + 1):
-        mine = [each for name, each in done.items() if name.endswith(f"-{seed}") and not name.startswith("tune-")]
+        mine = [
+            each
+            for name, each in done.items()
+            if isinstance(each, Played) and name.endswith(f"-{seed}") and not name.startswith("tune-")
+        ]
         starts = {each.curves["validation_cross_entropy"][0] for each in mine}
         cohorts = {participations(each.folder) for each in mine}
         if mine:
@@ -337,7 +358,7 @@ def trigram(plan: Plan) -> Mapping[str, float]:
     return figures(trained.evaluate(held_out(text, recipe)["test"]).total)
 
 
-def say(plan: Plan, done: Mapping[str, Played]) -> None:
+def say(plan: Plan, done: Mapping[str, Ended]) -> None:
     """The JSON lines."""
     check_pairs(plan, done)
     for name, each in done.items():
@@ -362,7 +383,7 @@ def shorter(value: Spread | None) -> dict[str, float] | None:
     return None if value is None else {name: round(number, 6) for name, number in value._asdict().items()}
 
 
-def table(plan: Plan, done: Mapping[str, Played]) -> str:
+def table(plan: Plan, done: Mapping[str, Ended]) -> str:
     """Markdown: at each level what was predicted, measured and printed in the paper; then the pairs."""
     everything, lines = found(plan, done), []
     for level in plan.levels:
@@ -417,7 +438,7 @@ def beside(one: Found, other: Found) -> str:
     return "| " + " | ".join([named, str(seeds), *apart]) + " |"
 
 
-def foretold_table(plan: Plan, done: Mapping[str, Played]) -> str:
+def foretold_table(plan: Plan, done: Mapping[str, Ended]) -> str:
     """Markdown: of the accuracy of the same recipe without noise, what was foretold to be kept, and what was."""
     lines = [
         "| mechanism | level | server rate | ratio | foretold | interval | seeds | kept (95%) |",
@@ -458,16 +479,22 @@ def interval(apart: Spread | None, measure: str) -> str:
     return f"{scale * apart.mean:+.{digits}f} ({scale * apart.low:+.{digits}f} to {scale * apart.high:+.{digits}f})"
 
 
-def told(given: argparse.Namespace, plan: Plan, done: Mapping[str, Played]) -> str:
+def known(cells: Sequence[Cell], given: argparse.Namespace) -> dict[str, Ended]:
+    """What is remembered of these cells, and what their folders say."""
+    before = remembered(cells, given.remembered) if given.remembered and given.remembered.is_file() else {}
+    return {**before, **read(cells, given.runs)}
+
+
+def told(given: argparse.Namespace, plan: Plan, done: Mapping[str, Ended]) -> str:
     """The Markdown that is asked for."""
     if given.tune:
         return rates(plan, done)
     if given.quiet:
-        return foretold_table(plan, {**read(list(plan.cells()), given.runs), **done})
+        return foretold_table(plan, {**known(list(plan.cells()), given), **done})
     return table(plan, done)
 
 
-def rates(plan: Plan, done: Mapping[str, Played]) -> str:
+def rates(plan: Plan, done: Mapping[str, Ended]) -> str:
     """Markdown: what each rate reached on the validation clients, the best of a row in bold."""
     lines = [
         "| mechanism | level | " + " | ".join(f"rate {rate:g}" for rate in TRIED) + " |",
@@ -483,7 +510,7 @@ def rates(plan: Plan, done: Mapping[str, Played]) -> str:
     return "\n".join(lines)
 
 
-def draw(plan: Plan, done: Mapping[str, Played], path: Path) -> None:
+def draw(plan: Plan, done: Mapping[str, Ended], path: Path) -> None:
     """Accuracy over the rounds at each level, and each mechanism's lead over the tree against the noise predicted."""
     import matplotlib
 
@@ -541,6 +568,7 @@ def main() -> None:
     parser.add_argument(
         "--quiet", action="store_true", help="play the rates of runs with noise without it, and compare"
     )
+    parser.add_argument("--remembered", type=Path, help="a file of what cells came to; these need not be played again")
     parser.add_argument("--rate", type=float, help="the server's, of all mechanisms, in the place of the tuned ones")
     given: argparse.Namespace = parser.parse_args()
     rounds = 24 if given.smoke else given.rounds
@@ -550,7 +578,7 @@ def main() -> None:
     plan = Plan(given.cache, seeds, rounds, given.smoke, given.papers, given.precision, given.rate)
     cells: Sequence[Cell] = list(plan.tuning() if given.tune else plan.quiet() if given.quiet else plan.cells())
     if given.table or given.figure:
-        done = read(cells, given.runs)
+        done = known(cells, given)
         if not done:
             raise SystemExit(f"no cell is finished in '{given.runs}'; run the experiment first.")
         if given.table:
@@ -560,8 +588,11 @@ def main() -> None:
         return
     wanted = chosen(cells, given.only)
     print(json.dumps({"figure": "cells", "all": len(cells), "chosen": len(wanted)}), file=sys.stderr)
-    play(wanted, given.runs, at_once=given.at_once)
-    done = read(cells, given.runs)
+    there = known(cells, given)
+    play([each for each in wanted if each.name not in there], given.runs, at_once=given.at_once)
+    if given.remembered:
+        remember(cells, read(cells, given.runs), given.remembered, tuple(MEASURES))
+    done = known(cells, given)
     if given.tune or given.quiet:
         print(told(given, plan, done))
         return

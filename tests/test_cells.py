@@ -4,7 +4,20 @@ import signal
 from pathlib import Path
 
 import pytest
-from benchmarks.cells import cell, chosen, finished, paired, play, read, small, spread
+from benchmarks.cells import (
+    Ended,
+    Played,
+    cell,
+    chosen,
+    finished,
+    paired,
+    play,
+    read,
+    remember,
+    remembered,
+    small,
+    spread,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -55,6 +68,26 @@ def test_a_folder_of_another_recipe_is_not_taken_for_a_cell(tmp_path: Path) -> N
     assert read([asked], tmp_path)["one"].folder == tmp_path / "one"
     with pytest.raises(SystemExit, match=r"run\.seed is 1, not 2"):
         finished(cell("one", SECTIONS, cache=Path("nowhere"), seed=2), tmp_path)
+
+
+def test_what_cells_came_to_is_remembered_without_their_folders(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cells = [cell(name, SECTIONS, cache=Path("caches/some"), seed=1) for name in ("tree-1", "tree-2")]
+    curves = {"test_accuracy": {2: 0.1, 4: 0.123456789}, "validation_accuracy": {4: 0.2}, "test_other": {4: 1.0}}
+    played = Played(curves, 12.34, tmp_path, training_metadata(), ())
+    file = tmp_path / "kept" / "cells.jsonl"
+    for _ in range(2):  # a second time adds nothing
+        remember(cells, {"tree-1": played}, file, ["accuracy"])
+    assert len(file.read_text().splitlines()) == 1
+    found = remembered(cells, file)
+    assert found == {"tree-1": Ended({"test_accuracy": {2: 0.1, 4: 0.123457}, "validation_accuracy": {4: 0.2}}, 12.3)}
+    assert found["tree-1"].last("test_accuracy") == 0.123457
+    elsewhere = [cell("tree-1", SECTIONS, cache=Path("/other/some"), seed=1)]
+    assert remembered(elsewhere, file) == found, "where a cache lies changes no result"
+    assert capsys.readouterr().err == ""
+    assert remembered([cell("tree-1", SECTIONS, cache=Path("caches/some"), seed=2)], file) == {}
+    assert "1 cells" in capsys.readouterr().err
 
 
 def test_a_cell_that_fails_is_named(tmp_path: Path) -> None:
