@@ -124,7 +124,7 @@ class Mechanism:
 
 
 MECHANISMS = {
-    NONE: Mechanism("no noise", "black", (2.0, 2.0), 2.0),
+    NONE: Mechanism("no noise", "black", (2.0, 2.0), 1.4),
     TREE: Mechanism("tree, variance-reduced", "#e69f00", (0.7, 2.0), 0.7),
     "lambda-cgd": Mechanism("DP-λCGD", "#999999", (1.4,)),
     FULL: Mechanism("TreeAgg-Full", "#cc79a7", (1.0,), paper=(22.54, 24.47, 14.98, 12.47)),
@@ -135,7 +135,7 @@ MECHANISMS = {
     "blt-6-server": Mechanism("BLT(k=6), for the server's workload", "#004080", (1.4,)),
     "banded-server": Mechanism("BandMF, for the server's workload", "#004d38", (1.4,)),
     "banded-toeplitz": Mechanism("BandToep", "#882255", (1.0,)),
-    BANDED: Mechanism("BandMF", "#009e73", (1.4, 2.0), 1.0, (23.21, 24.86, 10.21, 8.60)),
+    BANDED: Mechanism("BandMF", "#009e73", (1.4, 2.0), 1.4, (23.21, 24.86, 10.21, 8.60)),
 }
 SMOKED = (NONE, TREE, FULL, BLT, BANDED)
 FEWER = 5  # seeds of the second level
