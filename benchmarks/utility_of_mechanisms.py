@@ -125,7 +125,7 @@ class Mechanism:
 
 MECHANISMS = {
     NONE: Mechanism("no noise", "black", (2.0, 2.0), 1.4),
-    TREE: Mechanism("tree, variance-reduced", "#e69f00", (0.7, 2.0), 0.7),
+    TREE: Mechanism("tree, variance-reduced", "#e69f00", (0.7, 2.0), 1.4),
     "lambda-cgd": Mechanism("DP-λCGD", "#999999", (1.4,)),
     FULL: Mechanism("TreeAgg-Full", "#cc79a7", (1.0,), paper=(22.54, 24.47, 14.98, 12.47)),
     ONCE: Mechanism("BLT(k=1)", "#56b4e9", (1.4,), paper=(22.37, 24.64, 11.80, 11.15)),  # the paper's with two buffers
