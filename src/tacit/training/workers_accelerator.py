@@ -217,7 +217,7 @@ class Accelerator:
         # A recipe's bfloat16 is that of the operands here too; numbers stay in memory as float32.
         products = BFLOAT16 if work.settings.precision == "bfloat16" else self._hardware.products
         of = (work.loss, work.unravel, work.settings, work.algorithm)
-        return _compiled(*of, parameters, size, equal, encoded, products, self._device)
+        return _compiled(self._device, *of, parameters, size, equal, encoded, products)
 
 
 def fitting(memory: int, needed: float) -> int:
@@ -231,22 +231,11 @@ def _put_down(looked_at: Sequence[NDArray[Any]], places: NDArray[np.int64], each
 
 
 @lru_cache(maxsize=8)
-def _compiled(
-    loss: Loss,
-    unravel: Callable[[Array], Model],
-    settings: ClientTraining,
-    algorithm: ClientAlgorithm | None,
-    parameters: int,
-    size: int,
-    equal: bool,
-    encoded: bool,
-    products: str,
-    device: Any,
-) -> Any:
-    """What `chunk_program` gives, compiled for the device."""
-    program, shapes = chunk_program(loss, unravel, settings, algorithm, parameters, size, equal, encoded, products)
+def _compiled(device: Any, *of: Any) -> Any:
+    """What `chunk_program` of these gives, compiled for the device."""
+    program, shapes = chunk_program(*of)
     placed = jax.sharding.SingleDeviceSharding(device)
-    there = [jax.ShapeDtypeStruct(*of, sharding=placed) for of in shapes]  # type: ignore[no-untyped-call]
+    there = [jax.ShapeDtypeStruct(*shape, sharding=placed) for shape in shapes]  # type: ignore[no-untyped-call]
     return program.lower(*there).compile()
 
 
