@@ -169,7 +169,7 @@ def judge(asked: argparse.Namespace, finished: Sequence[str]) -> dict[str, Seeds
     for kind in (TRAINED, PRIVATE, SCRATCH):
         if mine := [seed for seed in seeds if f"{kind}-{seed}" in finished]:
             found[kind] = {seed: network(asked.runs / f"{kind}-{seed}") for seed in mine}
-    if mine := sorted(found.get(TRAINED, found.get(PRIVATE, {}))):
+    if mine := sorted({*found.get(TRAINED, {}), *found.get(PRIVATE, {})}):
         found[PRETRAINED] = {seed: network(first_model(asked, seed)) for seed in mine}
     sentences = recipe.rounds.rounds * recipe.rounds.report_goal * recipe.client.sentences
     openly = text_of(public, public.clients("train"))

@@ -119,7 +119,7 @@ class Mechanism:
     label: str
     colour: str
     rates: tuple[float, ...] = ()  # the server's, at each level: what --tune found, where no seed diverged with it
-    large: float | None = None  # the same for the papers' network, and None for a mechanism that does not train it
+    large: float | None = None  # the same for the papers' network (the tree's is not tuned); None: it does not train it
     paper: tuple[float, float, float, float] | None = None  # accuracy (%) at epsilon 2 and 8, max and rms loss
 
 
@@ -329,7 +329,7 @@ def pairs(plan: Plan, everything: Everything) -> Iterator[tuple[Found, Found]]:
 
 
 def check_pairs(plan: Plan, done: Mapping[str, Ended]) -> None:
-    """Whether runs of one seed began with one model and met the same clients in the same rounds."""
+    """Whether runs of one seed began with one model and met the same clients; of remembered cells nobody can see it."""
     for seed in range(1, plan.seeds + 1):
         mine = [
             each
