@@ -311,8 +311,8 @@ def _interval(of: Spread) -> tuple[float, float]:
     return round(of.low, 6), round(of.high, 6)
 
 
-def options(title: str, *, seeds: int, rounds: int) -> argparse.ArgumentParser:
-    """What every experiment asks for; its own options are added to it."""
+def options(title: str, *, seeds: int, rounds: int | None) -> argparse.ArgumentParser:
+    """What every experiment asks for; its own options are added to it. `rounds` None: as many as a recipe says."""
     parser = argparse.ArgumentParser(description=title, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cache", type=Path, required=True, help="of `tacit data import`")
     parser.add_argument("--runs", type=Path, required=True, help="where the run folders are, or are made")

@@ -75,7 +75,7 @@ def test_the_papers_sentences_hold_but_for_three_that_the_page_names() -> None:
     assert len(found) == 18
 
 
-@pytest.mark.long
+@pytest.mark.nightly  # two minutes
 def test_every_figure_keeps_the_papers_orders(figures: ModuleType) -> None:
     """And each family computes as many curves as it says."""
     for name, (build, expected) in figures.builders().items():

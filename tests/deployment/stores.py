@@ -95,11 +95,12 @@ class PostgreSQL:
     def start(self) -> None:
         options = f"-c listen_addresses='' -c unix_socket_directories='{self._folder}'"
         log = str(self._folder / "log")
-        self._run("pg_ctl", "-D", str(self._folder / "data"), "-l", log, "-o", options, "-w", "start")
+        patience = ("-w", "-t", "600")  # seconds to recover on a busy disk
+        self._run("pg_ctl", "-D", str(self._folder / "data"), "-l", log, "-o", options, *patience, "start")
 
     def stop(self, mode: str = "immediate") -> None:
         """immediate: as if it was killed."""
-        self._run("pg_ctl", "-D", str(self._folder / "data"), "-m", mode, "-w", "stop")
+        self._run("pg_ctl", "-D", str(self._folder / "data"), "-m", mode, "-w", "-t", "600", "stop")
 
     def new_database(self) -> str:
         """The URL of an empty one."""

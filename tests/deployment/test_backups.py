@@ -98,7 +98,7 @@ def copied(out: Path, to: Path) -> None:
         shutil.copytree(out / name, to / name)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_what_was_copied_while_the_server_was_up_is_gone_on_with(recipe: Recipe, tmp_path: Path) -> None:
     out = tmp_path / "served"
     with served(recipe, out) as server:

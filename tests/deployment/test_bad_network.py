@@ -84,7 +84,7 @@ def goes_down(network: BadNetwork, released: threading.Event) -> None:
     network.line.down = False
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_run_is_trained_through_a_line_that_delays_loses_and_goes_down(tmp_path: Path) -> None:
     if (why := missing()) is not None:
         pytest.skip(why)

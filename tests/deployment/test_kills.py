@@ -127,7 +127,7 @@ def test_killed_on_postgresql_with_its_server(server: PostgreSQL) -> None:
     ("seed", "kind"),
     [
         pytest.param(101, "postgresql", marks=pytest.mark.nightly),
-        pytest.param(102, "sealed", marks=pytest.mark.long),  # on PostgreSQL too
+        pytest.param(102, "sealed", marks=pytest.mark.nightly),  # on PostgreSQL too
         pytest.param(103, "sqlite", marks=pytest.mark.nightly),
     ],
 )

@@ -15,7 +15,7 @@ from tacit.keyboard.vocabulary import Provenance, Vocabulary
 
 
 @pytest.mark.parametrize(
-    ("users", "tests"), [(12, 12), pytest.param(30, 200, marks=pytest.mark.long)], ids=["small", "long"]
+    ("users", "tests"), [(12, 12), pytest.param(30, 200, marks=pytest.mark.nightly)], ids=["small", "large"]
 )
 def test_intervals_of_no_change_cover_zero(users: int, tests: int) -> None:
     """The share that they cover is within what chance allows of 95%, less a point for few users."""

@@ -305,7 +305,7 @@ def played(clients: int, spool: BinaryIO | None) -> tuple[MaskedServer, list[dic
     return server, steps, most
 
 
-@pytest.mark.parametrize("clients", [7, 70])
+@pytest.mark.parametrize("clients", [7, pytest.param(70, marks=pytest.mark.long)])
 def test_a_server_with_a_file_says_the_same_as_one_without_and_holds_no_boxes(clients: int) -> None:
     with tempfile.TemporaryFile(buffering=0) as spool:
         (on_disk, said, most), (in_memory, expected, _) = played(clients, spool), played(clients, None)

@@ -150,7 +150,7 @@ def test_a_killed_worker_is_replaced_within_the_round(cache: Cache, workers: Ray
     assert f"the worker {victim} on {socket.gethostname()} was lost" in line and "trained again" in line
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_nodes_come_and_go(cache: Cache, nodes: Nodes, workers: RayWorkers, lines: list[str]) -> None:
     here = cohort_sum(cache, cores(2))
     nodes.add()

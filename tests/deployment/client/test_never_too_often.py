@@ -272,7 +272,7 @@ def test_never_too_often_by_a_device_that_forgot(cache: Cache, events: list[Any]
     apart(happened(cache, events))
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @given(events=HONEST)
 @many
 def test_never_too_often_nor_too_dearly_at_length(cache: Cache, events: list[Any]) -> None:
