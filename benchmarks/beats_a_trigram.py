@@ -32,7 +32,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from cells import TACIT, Cell, Spread, cell, chosen, figure, options, paired, play, read, spread
@@ -69,8 +69,22 @@ PAIRS = (
     (PRIVATE, TRAINED),
     (SCRATCH, EQUAL),
 )
-MEASURES = {"top1_accuracy": (100.0, 2), "top3_accuracy": (100.0, 2), "cross_entropy": (1.0, 3)}  # times, digits
-TITLES = {"top1_accuracy": "top-1, points", "top3_accuracy": "top-3, points", "cross_entropy": "nats a word"}
+
+
+class Measure(NamedTuple):
+    """How it is shown: a level as `level` says, a difference as `difference`, times `scale`, with so many digits."""
+
+    level: str
+    difference: str
+    scale: float
+    digits: int
+
+
+MEASURES = {
+    "top1_accuracy": Measure("top-1, %", "top-1, points", 100.0, 2),
+    "top3_accuracy": Measure("top-3, %", "top-3, points", 100.0, 2),
+    "cross_entropy": Measure("nats a word", "nats a word", 1.0, 3),
+}
 
 Seeds = Mapping[int, Evaluation]
 
@@ -91,6 +105,8 @@ def main() -> None:
     parser.add_argument("--pretrained", type=int, default=320_000, help="public sentences that a first model reads")
     parser.add_argument("--sentences", type=int, default=16, help="of each test client, to judge by")
     asked = parser.parse_args()
+    if not asked.recipe.is_file():
+        raise SystemExit(f"--recipe: there is no file '{asked.recipe}'; `tacit recipe new` writes one.")
     if asked.figure:
         raise SystemExit("this experiment draws no figure; leave --figure out.")
     cells = chosen(planned(asked), asked.only)
@@ -125,8 +141,9 @@ def one(asked: argparse.Namespace, kind: str, seed: int) -> Cell:
     if kind != SCRATCH:
         sections["model"]["init"] = str(first_model(asked, seed))
     if kind != PRIVATE:
-        sections["privacy"] = {"clip_norm": privacy["clip_norm"], "mechanism": {"name": "none"}}
-    elif privacy["mechanism"]["name"] == "none":
+        norm = {key: value for key, value in privacy.items() if key == "clip_norm"}
+        sections["privacy"] = {**norm, "mechanism": {"name": "none"}}
+    elif privacy.get("mechanism") == {"name": "none"}:
         blt = {"mechanism": {"name": "blt", "buffers": 3}, "delta": DELTA, "stands_in_for": LEVEL.reports}
         zcdp = zcdp_for_epsilon(LEVEL.epsilon, DELTA) * (LEVEL.reports / rounds["report_goal"]) ** 2
         privacy |= {**blt, "zcdp": zcdp}
@@ -145,6 +162,7 @@ def pretrain(asked: argparse.Namespace, cells: Sequence[Cell]) -> None:
     for each in cells:
         if each.recipe.model.init is not None:
             shape = [f"--embedding={each.recipe.model.embedding}", f"--units={each.recipe.model.units}"]
+            shape += ["--tied"] if each.recipe.model.tied else []
             sentences = 64 if asked.smoke else asked.pretrained
             amount = [f"--sentences={sentences}", f"--every={sentences // 4}", f"--seed={each.recipe.run.seed}"]
             out = ["--out", str(each.recipe.model.init)]
@@ -208,7 +226,7 @@ def apart(one: Seeds, other: Seeds, measure: str) -> Apart:
 
 
 def said(of: Spread | Estimate | None, measure: str) -> str:
-    scale, digits = MEASURES[measure]
+    _, _, scale, digits = MEASURES[measure]
     if of is None:
         return ""
     middle = of.mean if isinstance(of, Spread) else of.value
@@ -217,7 +235,7 @@ def said(of: Spread | Estimate | None, measure: str) -> str:
 
 def level(of: Seeds, measure: str) -> str:
     """The mean over seeds ± their standard deviation; one value where seeds make no difference."""
-    scale, digits = MEASURES[measure]
+    _, _, scale, digits = MEASURES[measure]
     values = [scale * each.total.value(measure) for each in of.values()]
     if len(set(values)) < 2:
         return f"{values[0]:.{digits}f}"
@@ -227,10 +245,11 @@ def level(of: Seeds, measure: str) -> str:
 def table(judged: Mapping[str, Seeds]) -> None:
     """Markdown: what each reaches, and the pairs."""
     shown = {**NETWORKS, **TRIGRAMS}
-    print("| | seeds | " + " | ".join(TITLES.values()) + " |\n|---|" + "--:|" * (1 + len(MEASURES)))
+    titles = [shown.level for shown in MEASURES.values()]
+    print("| | seeds | " + " | ".join(titles) + " |\n|---|" + "--:|" * (1 + len(titles)))
     for kind, of in judged.items():
         print(f"| {shown[kind]} | {len(of)} | " + " | ".join(level(of, measure) for measure in MEASURES) + " |")
-    heads = [f"{TITLES[measure]}, over {units}" for measure in MEASURES for units in ("seeds", "clients")]
+    heads = [f"{shown.difference}, over {units}" for shown in MEASURES.values() for units in ("seeds", "clients")]
     print("\n| | seeds | " + " | ".join(heads) + " |\n|---|" + "--:|" * (1 + len(heads)))
     for one, other in there(judged):
         apart_by = {measure: apart(judged[one], judged[other], measure) for measure in MEASURES}

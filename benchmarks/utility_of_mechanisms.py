@@ -119,7 +119,7 @@ class Mechanism:
     label: str
     colour: str
     rates: tuple[float, ...] = ()  # the server's, at each level: what --tune found, where no seed diverged with it
-    large: float | None = None  # the same for the papers' network (the tree's is not tuned); None: it does not train it
+    large: float | None = None  # with the papers' network, where all are played at one; None: it is not
     paper: tuple[float, float, float, float] | None = None  # accuracy (%) at epsilon 2 and 8, max and rms loss
 
 

@@ -65,7 +65,7 @@ PUBLIC = 64_000  # sentences of public text
 GOAL = 20
 LEVEL = Level(2, 1000)
 STARTS, KINDS = "public", ("quiet", "noise")
-TRIED = {"quiet": (1.0, 3.0, 6.0), "noise": (1.0, 3.0, 6.0)}  # server rates, of which those below were chosen
+TRIED = (1.0, 3.0, 6.0)  # server rates, of which those below were chosen
 RATES = {"quiet": 3.0, "noise": 3.0}
 TUNING_SEED = 101
 TEST = 200  # clients
@@ -121,7 +121,7 @@ def planned(asked: argparse.Namespace) -> list[Cell]:
     cells = [
         one(asked, f"tune-{kind}-{rate:g}", middle, kind, rate, TUNING_SEED, rounds=max(2, asked.rounds // 2))
         for kind in KINDS
-        for rate in TRIED[kind]
+        for rate in TRIED
     ]
     for seed in range(1, asked.seeds + 1):
         for kind in KINDS:
@@ -427,8 +427,8 @@ def middle(found: Mapping[int, float], digits: int = 2) -> str:
 def tuning_table(runs: Mapping[str, Played]) -> list[str]:
     """What each server rate reached on validation clients."""
     lines = ["| rounds | server rate | top-1 in-vocabulary accuracy, validation, % |", "|---|--:|--:|"]
-    for kind, rates in TRIED.items():
-        for rate in rates:
+    for kind in KINDS:
+        for rate in TRIED:
             if run := runs.get(f"tune-{kind}-{rate:g}"):
                 lines.append(f"| {kind} | {rate:g} | {100 * run.last('validation_top1_accuracy'):.2f} |")
     return lines

@@ -75,6 +75,9 @@ def postgresql_programs() -> Path | None:
     return next((place for place in places if (place / "initdb").exists()), None)
 
 
+WAITS = ("-w", "-t", "600")  # of pg_ctl: seconds, for to recover on a busy disk took more than its minute
+
+
 class PostgreSQL:
     """A server of a test's own on a socket in its folder: no port, no network."""
 
@@ -95,12 +98,11 @@ class PostgreSQL:
     def start(self) -> None:
         options = f"-c listen_addresses='' -c unix_socket_directories='{self._folder}'"
         log = str(self._folder / "log")
-        patience = ("-w", "-t", "600")  # seconds to recover on a busy disk
-        self._run("pg_ctl", "-D", str(self._folder / "data"), "-l", log, "-o", options, *patience, "start")
+        self._run("pg_ctl", "-D", str(self._folder / "data"), "-l", log, "-o", options, *WAITS, "start")
 
     def stop(self, mode: str = "immediate") -> None:
         """immediate: as if it was killed."""
-        self._run("pg_ctl", "-D", str(self._folder / "data"), "-m", mode, "-w", "-t", "600", "stop")
+        self._run("pg_ctl", "-D", str(self._folder / "data"), "-m", mode, *WAITS, "stop")
 
     def new_database(self) -> str:
         """The URL of an empty one."""

@@ -84,9 +84,11 @@ def test_without_momentum_and_cooldown_it_is_the_design_for_prefix_sums(objectiv
         )
         return [losses(it, SERVED).of(objective) for it in designs]
 
-    # The stopping rule stops a banded matrix of least max error a few 1e-5 short, and where differs from one
-    # processor's rounding to another's; designed for a momentum of 0.01 it is 6e-4 off.
-    assert cost(PLAIN) == pytest.approx(cost(PREFIX), rel=2e-4 if objective == "max" else 1e-5)
+    (banded, *others), (banded_before, *others_before) = cost(PLAIN), cost(PREFIX)
+    assert others == pytest.approx(others_before, rel=1e-5)
+    # The stopping rule leaves a banded matrix of least max error a few 1e-5 short, on every processor somewhere else;
+    # designed for a momentum of 0.01 it is 6e-4 off.
+    assert banded == pytest.approx(banded_before, rel=2e-4 if objective == "max" else 1e-5)
 
 
 @pytest.mark.parametrize("workload", [Workload(momentum=0.9), Workload(momentum=0.7, nesterov=True)], ids=repr)
