@@ -32,7 +32,7 @@ from fixed_workload import fixed_cache, fixed_recipe
 
 from tacit.compute import Hardware
 from tacit.compute.profile import current
-from tacit.jobs.training_run import begin, carry_on
+from tacit.jobs.train.run import begin, carry_on
 from tacit.progress import Advanced, Event, StageEnded
 from tacit.recipe import Recipe
 from tacit.training import loop

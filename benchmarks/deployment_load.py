@@ -132,18 +132,18 @@ class Server:
 
     def open_round(self, *, most: int, parameters: int, round: int = 0) -> Any:
         """One that gives out so many tasks, of a model of zeros."""
-        from tacit.deployment import states
-        from tacit.deployment.blobs import model_name
-        from tacit.deployment.bodies import model_body
+        from tacit.protocol.bodies import model_body
+        from tacit.server.store import round_states
+        from tacit.server.store.blobs import model_name
 
         body = model_body(np.zeros(parameters, np.float32))
         name, now = hashlib.sha256(body).hexdigest(), time.time()
         self.blobs.put(model_name(name), body)
         task = self.key.task(a_task(self.plan, name, len(body), parameters, round, now))
-        return states.open_round(
+        return round_states.open_round(
             self.store,
             self.lease,
-            states.NewRound(
+            round_states.NewRound(
                 task=task.task.task,
                 round=round,
                 attempt=0,
@@ -161,12 +161,12 @@ class Server:
 @contextmanager
 def serving(workers: int, *, store_url: str | None = None, keepers: int = 0, enrols: bool = False) -> Iterator[Server]:
     """So many workers, started as `tacit serve` starts them; with keepers, which listen, of a run of sealed rounds."""
-    from tacit.deployment import states
-    from tacit.deployment.address import Address
-    from tacit.deployment.blobs import Blobs
-    from tacit.deployment.signing import OperatorKey, digest
-    from tacit.deployment.store import Store
-    from tacit.deployment.supervisor import Role, Supervisor
+    from tacit.protocol.address import Address
+    from tacit.protocol.signing import OperatorKey, digest
+    from tacit.server.store import round_states
+    from tacit.server.store.blobs import Blobs
+    from tacit.server.store.store import Store
+    from tacit.server.supervisor import Role, Supervisor
 
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tacit-load-")))
@@ -176,8 +176,8 @@ def serving(workers: int, *, store_url: str | None = None, keepers: int = 0, enr
         running = [stack.enter_context(a_keeper(folder / f"keeper-{i}", key.public)) for i in range(keepers)]
         plan = a_plan(running)
         said = {"population": plan.population, "kind": "train", "plan": key.plan(plan).model_dump_json()}
-        states.enter_run(store, plan.run, **said, plan_digest=digest(plan))
-        lease = states.take_lease(store, plan.run, seconds=1000)
+        round_states.enter_run(store, plan.run, **said, plan_digest=digest(plan))
+        lease = round_states.take_lease(store, plan.run, seconds=1000)
         told = {"store": url, "blobs": blobs_url, "key": str(folder / "key"), "socket": listener.fileno()}
         told["enrolment"] = enrols
         supervisor = Supervisor([Role("worker", f"worker {i}", told, (listener.fileno(),)) for i in range(workers)])
@@ -201,7 +201,7 @@ def serving(workers: int, *, store_url: str | None = None, keepers: int = 0, enr
 @contextmanager
 def serving_on(store: str, workers: int) -> Iterator[Server | None]:
     """The same on SQLite, or on a PostgreSQL in a throw-away folder; None where none is installed."""
-    from tests.deployment.stores import postgresql, postgresql_programs
+    from tests.server.stores import postgresql, postgresql_programs
 
     with ExitStack() as stack:
         if store == "sqlite":
@@ -242,7 +242,7 @@ def a_keeper(state: Path, operator: str) -> Iterator[RunningKeeper]:
 
 def a_plan(keepers: Sequence[RunningKeeper] = ()) -> Any:
     """A run that nobody trains; of sealed rounds where it has keepers."""
-    from tacit.deployment.messages import UNATTESTED, Aggregation, Plan, Separation, TrainingPrivacy
+    from tacit.protocol.messages import UNATTESTED, Aggregation, Plan, Separation, TrainingPrivacy
 
     return Plan(
         version=1,
@@ -281,8 +281,8 @@ def a_plan(keepers: Sequence[RunningKeeper] = ()) -> Any:
 
 def a_task(plan: Any, model: str, size: int, parameters: int, round: int, now: float) -> Any:
     """One that asks for updates in the clear."""
-    from tacit.deployment.messages import Content, RoundTask, Training, TrainingAsked
-    from tacit.deployment.signing import digest
+    from tacit.protocol.messages import Content, RoundTask, Training, TrainingAsked
+    from tacit.protocol.signing import digest
 
     return RoundTask(
         run=plan.run,
@@ -354,8 +354,7 @@ def generated(
     tokens: each check-in is asked for one, and made again with one of these, until there are none.
     """
     import uvloop
-
-    from tacit.deployment.swarm.connection import Connection, Place
+    from tests.swarm.connection import Connection, Place
 
     body, place, counts = json.dumps(CHECK_IN).encode(), Place.at(url), {"come_back": 0, "assignment": 0, "other": 0}
     left = None if tokens is None else list(tokens)
@@ -439,10 +438,10 @@ def assignment_rows(sizes: Sizes, workers: int) -> Iterator[dict[str, Any]]:
 
 def issued(server: Server, codes: int) -> list[str]:
     """The tokens of so many devices, blinded, signed and unblinded in this process."""
-    from tacit.deployment.blind_rsa import Blinded, prepare
-    from tacit.deployment.token_forms import message_of, public_key, token_of
-    from tacit.deployment.token_messages import TokenRequest
-    from tacit.deployment.tokens import Issuer, enrol
+    from tacit.protocol.blind_rsa import Blinded, prepare
+    from tacit.protocol.token_format import message_of, public_key, token_of
+    from tacit.protocol.token_messages import TokenRequest
+    from tacit.server.store.tokens import Issuer, enrol
 
     issuer, found = Issuer(server.store, server.key, server.key_file), list[str]()
     enrol(server.store, listed := [secrets.token_hex(16) for _ in range(codes)])
@@ -535,11 +534,11 @@ def one_round(
     """
     import jax.numpy as jnp
 
-    from tacit.deployment import states
-    from tacit.deployment.collector import ServedCollector
-    from tacit.deployment.keepers import HttpKeeper
-    from tacit.deployment.served_rounds import RoundTimes
     from tacit.privacy.separation import DeviceSeparation
+    from tacit.server.rounds.keepers import HttpKeeper
+    from tacit.server.rounds.rounds import RoundTimes
+    from tacit.server.store import round_states
+    from tacit.server.train import ServedCollector
     from tacit.training import ClientTraining, TrainingTask
 
     times = RoundTimes(over_selection=1.0, selecting=900.0, reporting=900.0, pause=0.0, poll=0.1, attempts=1)
@@ -559,12 +558,12 @@ def one_round(
     got: list[Any] = []
     thread = threading.Thread(target=lambda: got.append(collector.collect((), task, seed=bytes(32))[0]), daemon=True)
     thread.start()
-    while not (opened := states.attempts(server.store, server.plan.run)):
+    while not (opened := round_states.attempts(server.store, server.plan.run)):
         time.sleep(0.01)
     many = devices + SPARE
     played = prepared_swarm(server, many, at_once, opened[0]) if prepared else None
     swarm = played or swarm_of(server, many, at_once, arrive_s)
-    while states.attempts(server.store, server.plan.run)[0].assigned == 0:
+    while round_states.attempts(server.store, server.plan.run)[0].assigned == 0:
         time.sleep(0.005)
         assert swarm.poll() is None, "the swarm ended"
     others = {"coordinator": [os.getpid()], "keepers": [each.pid for each in server.keepers], "swarm": [swarm.pid]}
@@ -596,7 +595,7 @@ def secure_updates(parameters: int, devices: int) -> Any:
 
 def swarm_of(server: Server, devices: int, at_once: int, arrive_s: float = 0.0) -> "subprocess.Popen[str]":
     """Devices that come within so many seconds, as a process."""
-    command = [sys.executable, "-m", "tacit.deployment.swarm", "--server", server.url]
+    command = [sys.executable, "-m", "tests.swarm", "--server", server.url]
     command += ["--operator-key", server.key.public, "--population", POPULATION, "--devices", str(devices)]
     command += ["--distinct", str(DISTINCT), "--arrive", str(arrive_s), "--waits", "1", "--tasks", "1"]
     command += ["--at-once", str(at_once), "--json"]
@@ -620,9 +619,10 @@ def prepared_swarm(server: Server, devices: int, at_once: int, opened: Any) -> "
 
 def prepared_devices(url: str, key: str, devices: int, at_once: int, plan: str, task: str) -> dict[str, Any]:
     """Such a swarm; until SIGTERM."""
-    from tacit.deployment.client.sending import body_of
-    from tacit.deployment.messages import Plan, SignedTask
-    from tacit.deployment.swarm import Drawn, Swarm, SwarmSettings
+    from tests.swarm import Drawn, Swarm, SwarmSettings
+
+    from tacit.device.report_body import body_of
+    from tacit.protocol.messages import Plan, SignedTask
 
     plan_, task_, drawn = (
         Plan.model_validate_json(plan),

@@ -18,10 +18,10 @@ from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # tests/deployment begins the PostgreSQL
 
-from tests.deployment.stores import opened_round, postgresql, postgresql_programs, with_run
+from tests.server.stores import opened_round, postgresql, postgresql_programs, with_run
 
-from tacit.deployment.assignments import Answer, Assigned, Came, assign, assign_all, receive, receive_all
-from tacit.deployment.store import Store
+from tacit.server.store.assignments import Answer, Assigned, Came, assign, assign_all, receive, receive_all
+from tacit.server.store.store import Store
 
 TOGETHER = 16  # devices of one transaction: what waits in a worker while another is on its way
 

@@ -20,10 +20,10 @@ import numpy as np
 import tacit
 from tacit.data import Cache
 from tacit.evaluation.accuracy import HeldOut
-from tacit.keyboard.language_model import count, next_word_loss
 from tacit.keyboard.model_folder import TrainedModel
 from tacit.keyboard.onnx_reader import OnnxReader, OnnxScorer
-from tacit.keyboard.vocabulary import BOS, PAD, SPECIALS
+from tacit.networks.language_model import count, next_word_loss
+from tacit.text.vocabulary import BOS, PAD, SPECIALS
 
 TIE = 1e-5  # nats
 TOGETHER = 32  # sentences

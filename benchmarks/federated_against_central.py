@@ -24,8 +24,8 @@ from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.evaluation.accuracy import HeldOut, evaluate
 from tacit.evaluation.trigram import BackedOffTrigram
-from tacit.keyboard.language_model import next_word_loss
-from tacit.keyboard.metrics import Counts
+from tacit.networks.language_model import next_word_loss
+from tacit.networks.metrics import Counts
 from tacit.privacy import Participation
 from tacit.recipe import Recipe
 from tacit.runs import Run

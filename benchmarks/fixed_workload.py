@@ -15,9 +15,9 @@ from tacit.compute.precision import Precision
 from tacit.data import Cache, VocabularyRecord
 from tacit.data.clients import ClientText
 from tacit.data.importing import build_cache
-from tacit.keyboard.cifg import Cifg
-from tacit.keyboard.language_model import next_word_loss
-from tacit.keyboard.vocabulary import Provenance, Vocabulary
+from tacit.networks.cifg.network import Cifg
+from tacit.networks.language_model import next_word_loss
+from tacit.text.vocabulary import Provenance, Vocabulary
 from tacit.training import Learner, RoundPlan, SimulatedCollector
 from tacit.training.cohort import Workers
 from tacit.training.sampling import Cohorts, UniformCohorts

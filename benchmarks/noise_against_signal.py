@@ -2,8 +2,8 @@
 
 Small trainings on real text at rising noise, with several mechanisms, report goals, clip norms, learning rates, numbers
 of rounds and networks, from random and from public weights. Each is held against the same recipe without noise: the
-share of its accuracy that is kept, against the ratio that `planning/outlook.py` gives before training. The curve was
-fitted on one text and predicted others; how noise is measured was chosen later, by all of them.
+share of its accuracy that is kept, against the ratio that `planning/noise_forecast.py` gives before training. The
+curve was fitted on one text and predicted others; how noise is measured was chosen later, by all of them.
 
     tacit data import DATA/chat-en --out caches/chat2k --vocabulary-size 2000 --vocabulary-from PUBLIC.parquet
     tacit data import DATA/blogs-en --out caches/blogs2k --vocabulary caches/chat2k/vocabulary.json
@@ -33,8 +33,8 @@ from scipy.optimize import minimize
 from tacit.data import Cache
 from tacit.design.losses import prefix_errors, workload_errors
 from tacit.design.workload import PREFIX, Workload
-from tacit.keyboard.language_model import parameter_count
-from tacit.planning.outlook import FACTOR, LEAST, PARAMETERS, SIZE, STEP, Outlook, share_kept
+from tacit.networks.language_model import parameter_count
+from tacit.planning.noise_forecast import FACTOR, LEAST, PARAMETERS, SIZE, STEP, Outlook, share_kept
 from tacit.privacy import Guarantee, Independent, Participation
 from tacit.recipe import Recipe
 from tacit.recipe.sections import PrivacySection, RoundsSection

@@ -32,11 +32,11 @@ import numpy as np  # noqa: E402
 import onnxruntime  # noqa: E402
 
 from tacit.data import Cache  # noqa: E402
-from tacit.keyboard.cifg import Cifg  # noqa: E402
-from tacit.keyboard.language_model import leaves, parameter_count  # noqa: E402
 from tacit.keyboard.onnx_trainer import OnnxTrainer  # noqa: E402
-from tacit.keyboard.onnx_training import training_graph  # noqa: E402
-from tacit.keyboard.vocabulary import BOS, EOS, PAD, SPECIALS  # noqa: E402
+from tacit.networks.cifg.network import Cifg  # noqa: E402
+from tacit.networks.language_model import leaves, parameter_count  # noqa: E402
+from tacit.networks.onnx.training import training_graph  # noqa: E402
+from tacit.text.vocabulary import BOS, EOS, PAD, SPECIALS  # noqa: E402
 
 SENTENCES, WORDS, RATE = 16, 20, 0.5
 WARM = 3  # steps of each before any is timed

@@ -35,17 +35,17 @@ import tacit
 from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.data import Cache, Manifest
-from tacit.evaluation.deltas import Deltas, Pairs, summarise
-from tacit.evaluation.fine_tuning import FineTuning
-from tacit.evaluation.gate import HARM_LEVEL, LEVELS, Policy, accepted, chance_of_gains, followed
-from tacit.evaluation.histograms import Buckets
+from tacit.evaluation.counts.histograms import Buckets
+from tacit.evaluation.counts.queries import Queries
+from tacit.evaluation.counts.release import exactly
 from tacit.evaluation.intervals import UNKNOWN, Estimate, mean_of, share_of
-from tacit.evaluation.personalization import ClientOutcome, SkippedClient, TemporalSplit, personalize_clients
-from tacit.evaluation.queries import Queries
-from tacit.evaluation.release import exactly
+from tacit.evaluation.personalize.deltas import Deltas, Pairs, summarise
+from tacit.evaluation.personalize.fine_tuning import FineTuning
+from tacit.evaluation.personalize.gate import HARM_LEVEL, LEVELS, Policy, accepted, chance_of_gains, followed
+from tacit.evaluation.personalize.outcomes import ClientOutcome, SkippedClient, TemporalSplit, personalize_clients
+from tacit.evaluation.personalize.splits import Parts
 from tacit.evaluation.settings import PersonalizationSettings
-from tacit.evaluation.splits import Parts
-from tacit.keyboard.metrics import ALL_TOKENS, TOP1
+from tacit.networks.metrics import ALL_TOKENS, TOP1
 from tacit.progress import Advanced, Event
 from tacit.records import json_ready
 

@@ -40,7 +40,7 @@ import numpy as np  # noqa: E402
 from tacit.compute import Hardware  # noqa: E402
 from tacit.compute.cores import Cores  # noqa: E402
 from tacit.data import Cache, ClientText, VocabularyRecord, build_cache  # noqa: E402
-from tacit.evaluation.personalization import (  # noqa: E402
+from tacit.evaluation.personalize.outcomes import (  # noqa: E402
     WORDS,
     ClientOutcome,
     FineTuning,
@@ -48,12 +48,12 @@ from tacit.evaluation.personalization import (  # noqa: E402
     personalize_client,
     personalize_clients,
 )
-from tacit.keyboard.cifg import Cifg, CifgParameters  # noqa: E402
-from tacit.keyboard.cifg_loss import loss  # noqa: E402
-from tacit.keyboard.language_model import count  # noqa: E402
-from tacit.keyboard.metrics import Counts  # noqa: E402
-from tacit.keyboard.on_device import HeldModel, Step, held  # noqa: E402
-from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD, SPECIALS  # noqa: E402
+from tacit.networks.cifg.loss import loss  # noqa: E402
+from tacit.networks.cifg.network import Cifg, CifgParameters  # noqa: E402
+from tacit.networks.language_model import count  # noqa: E402
+from tacit.networks.metrics import Counts  # noqa: E402
+from tacit.networks.on_device import HeldModel, Step, held  # noqa: E402
+from tacit.text.vocabulary import BOS, EOS, OOV, PAD, SPECIALS  # noqa: E402
 
 NETWORK = Cifg(tied=True)
 BATCHES, RATES = (5, 10, 20), (0.01, 0.1, 1.0)

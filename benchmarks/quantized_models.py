@@ -34,12 +34,12 @@ import numpy as np  # noqa: E402
 import tacit  # noqa: E402
 from tacit.data import Cache  # noqa: E402
 from tacit.evaluation.intervals import ratio_of_means  # noqa: E402
-from tacit.keyboard.cifg import Cifg  # noqa: E402
 from tacit.keyboard.exported import STEP, Exported  # noqa: E402
-from tacit.keyboard.metrics import SHOWN  # noqa: E402
 from tacit.keyboard.model_folder import write_model  # noqa: E402
 from tacit.keyboard.onnx_reader import OnnxReader  # noqa: E402
-from tacit.keyboard.vocabulary import PAD, SPECIALS, Provenance, Vocabulary  # noqa: E402
+from tacit.networks.cifg.network import Cifg  # noqa: E402
+from tacit.networks.metrics import SHOWN  # noqa: E402
+from tacit.text.vocabulary import PAD, SPECIALS, Provenance, Vocabulary  # noqa: E402
 
 BITS = (None, "int8", "int4")
 WORDS, OF_A_CLIENT = 20, 600  # predicted words of a sentence, and about of a client: many clients, none of them heavy

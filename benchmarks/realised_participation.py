@@ -142,7 +142,7 @@ class Found(NamedTuple):
 
 
 def again(run: Played, recipe: Recipe) -> Simulation:
-    """The simulation that chose the cohorts of a run: a function of its fixed seed (see `tacit.jobs.train`)."""
+    """The simulation that chose the cohorts of a run: a function of its fixed seed (see `tacit.jobs.train.job`)."""
     if recipe.population is None or recipe.run.seed is None:
         raise SystemExit(f"'{run.folder}' was not trained on a simulated population with a fixed seed.")
     key = key_from_seed(recipe.run.seed)

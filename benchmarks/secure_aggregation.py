@@ -130,7 +130,7 @@ def encode_row(parameters: int, turns: int) -> dict[str, Any]:
 
 
 def shares_row(parameters: int, turns: int) -> dict[str, Any]:
-    from tacit.secure_aggregation.shares import rebuilt_secret, split_secret
+    from tacit.secure_aggregation.masked.shares import rebuilt_secret, split_secret
 
     secret, points = os.urandom(32), list(range(1, SHARES + 1))
     shares = split_secret(secret, points, THRESHOLD, os.urandom)
@@ -143,7 +143,7 @@ def shares_row(parameters: int, turns: int) -> dict[str, Any]:
 
 
 def cipher_row(parameters: int, turns: int) -> dict[str, Any]:
-    from tacit.secure_aggregation import secrets
+    from tacit.secure_aggregation.masked import secrets
 
     return {
         "bytes_per_s": cipher_speed(secrets.after_head, turns),
@@ -153,7 +153,7 @@ def cipher_row(parameters: int, turns: int) -> dict[str, Any]:
 
 def cipher_speed(cipher: Callable[[bytes], Any], turns: int) -> float:
     """Bytes a second of a keystream, made in blocks that stay in a core's cache, and added to nothing."""
-    from tacit.secure_aggregation import secrets
+    from tacit.secure_aggregation.masked import secrets
 
     zeros, room = bytes(4 * secrets.BLOCK), memoryview(bytearray(4 * secrets.BLOCK + 16))
     stream, blocks = cipher(bytes(32)), 512
@@ -171,11 +171,11 @@ def masked_row(parameters: int, turns: int, clients: int) -> dict[str, Any]:
 
 
 def masked_round_row(parameters: int, turns: int, clients: int, spool: Any) -> dict[str, Any]:
-    from tacit.secure_aggregation import secrets
-    from tacit.secure_aggregation.masked_client import DevicePolicy, MaskedClient
-    from tacit.secure_aggregation.masked_messages import Advertise, RoundSettings
-    from tacit.secure_aggregation.masked_server import MaskedServer
-    from tacit.secure_aggregation.secrets import Identity
+    from tacit.secure_aggregation.masked import secrets
+    from tacit.secure_aggregation.masked.client import DevicePolicy, MaskedClient
+    from tacit.secure_aggregation.masked.messages import Advertise, RoundSettings
+    from tacit.secure_aggregation.masked.secrets import Identity
+    from tacit.secure_aggregation.masked.server import MaskedServer
 
     encoding, spent = encoding_of(parameters), Stopwatch()
     identities, private = [Identity(os.urandom(32)) for _ in range(clients)], os.urandom(32)
@@ -249,10 +249,10 @@ def sealed_row(parameters: int, turns: int, clients: int, contributors: int = 0)
     What the server keeps for keepers until the set is agreed lies in a file for each of them. A client that vanishes
     sends nothing, and costs nothing. The peak is of one process that is every client, the server and all keepers.
     """
-    from tacit.secure_aggregation import secrets
-    from tacit.secure_aggregation.sealed_client import sealed_report
-    from tacit.secure_aggregation.sealed_server import SealedServer
-    from tacit.secure_aggregation.secrets import Identity
+    from tacit.secure_aggregation.masked import secrets
+    from tacit.secure_aggregation.masked.secrets import Identity
+    from tacit.secure_aggregation.one_message.client import sealed_report
+    from tacit.secure_aggregation.one_message.server import SealedServer
 
     encoding, spent, reports = encoding_of(parameters), Stopwatch(), clients - len(range(0, clients, 10))
     if contributors:
@@ -317,7 +317,7 @@ def sealed_row(parameters: int, turns: int, clients: int, contributors: int = 0)
 
 
 def keepers_in(folder: Path, *, always: list[bytes]) -> list[Any]:
-    from tacit.secure_aggregation.keeper import Keeper, make_keeper
+    from tacit.secure_aggregation.one_message.keeper import Keeper, make_keeper
 
     for index in range(KEEPERS):
         make_keeper(folder / str(index))
@@ -326,7 +326,7 @@ def keepers_in(folder: Path, *, always: list[bytes]) -> list[Any]:
 
 def sealed_settings(encoding: Any, keepers: list[Any], noise: list[Any], server: bytes) -> Any:
     """A round that could hold REPORT_GOAL reports, however many come."""
-    from tacit.secure_aggregation.sealed_messages import SealedRound, smallest_parameters
+    from tacit.secure_aggregation.one_message.messages import SealedRound, smallest_parameters
 
     margin, sizes = encoding.margin_each, (encoding.dimension, 2 * encoding.largest, REPORT_GOAL)
     return SealedRound(
@@ -360,7 +360,7 @@ def numbers_of(party: int, noise: bool, encoding: Any) -> tuple[Any, Any]:
 
 def noise_row(parameters: int, turns: int) -> dict[str, Any]:
     from tacit.mechanisms import stream_for
-    from tacit.mechanisms.whole import KeeperStream
+    from tacit.mechanisms.all_rounds import KeeperStream
     from tacit.privacy.strategy import PUBLISHED_BLT
     from tacit.secure_aggregation.noise import NoiseKeeper
 
@@ -444,7 +444,7 @@ def masked_formula(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """seconds = a reports + b masks, of a report what comes before masks are taken off: from two sizes, held against
     the third, and said of REPORT_GOAL.
     """
-    from tacit.secure_aggregation.graph import graph_plan
+    from tacit.secure_aggregation.masked.graph import graph_plan
 
     def before(row: dict[str, Any]) -> float:
         return float(row["server_s"] - row["by_step_s"]["open"])

@@ -98,7 +98,7 @@ def real_sentences(clients: int, path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def write_work(path: Path, sentences: np.ndarray, counts: np.ndarray) -> None:
-    """The text, and parameters whose shapes are those of tacit.keyboard.cifg.CifgParameters."""
+    """The text, and parameters whose shapes are those of tacit.networks.cifg.network.CifgParameters."""
     generator = np.random.default_rng(1)
 
     def uniform(limit: float, *shape: int) -> np.ndarray:
@@ -161,8 +161,8 @@ def tacit_work(work: dict[str, np.ndarray], precision: str) -> tuple[Any, Any, A
     import jax.numpy as jnp
     from jax.flatten_util import ravel_pytree
 
-    from tacit.keyboard.cifg import Cifg, CifgParameters
-    from tacit.keyboard.language_model import next_word_loss
+    from tacit.networks.cifg.network import Cifg, CifgParameters
+    from tacit.networks.language_model import next_word_loss
     from tacit.training import ClientTraining
     from tacit.training.client import ClientData, ClientWork
 
@@ -224,7 +224,7 @@ def two_cores(work: dict[str, np.ndarray]) -> dict[str, float]:
 
 
 def torch_cifg(work: dict[str, np.ndarray], *, trim: bool = False) -> Any:
-    """The network of tacit.keyboard.cifg, written for torch's autograd. trim: cut a batch to its longest sentence."""
+    """The network of tacit.networks.cifg, written for torch's autograd. trim: cut a batch to its longest sentence."""
     import torch
     from torch import nn
     from torch.nn.functional import cross_entropy, embedding

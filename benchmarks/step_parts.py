@@ -25,8 +25,8 @@ import numpy as np
 from jax import Array
 
 from tacit.aggregation.clipping import clip
-from tacit.keyboard import cifg_packed as packed
-from tacit.keyboard.cifg import Cifg, CifgParameters
+from tacit.networks.cifg import packed
+from tacit.networks.cifg.network import Cifg, CifgParameters
 
 VOCABULARY, WORDS, BATCH, RATE, CLIP = 10_000, 20, 16, 0.5, 0.2
 BOS, EOS, SPECIALS = 1, 2, 4

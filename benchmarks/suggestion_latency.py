@@ -31,13 +31,13 @@ import numpy as np
 import tacit
 from tacit.evaluation.trigram import BackedOffTrigram
 from tacit.evaluation.trigram_reader import TrigramReader
-from tacit.keyboard.cifg import Cifg
 from tacit.keyboard.exported import STEP, load_exported
-from tacit.keyboard.model_files import WEIGHTS
 from tacit.keyboard.model_folder import TrainedModel, load_model, write_model
 from tacit.keyboard.onnx_reader import OnnxReader
 from tacit.keyboard.suggest import TypingSession
-from tacit.keyboard.vocabulary import BOS, EOS, SPECIALS, Provenance, Vocabulary
+from tacit.networks.cifg.network import Cifg
+from tacit.networks.model_files import WEIGHTS
+from tacit.text.vocabulary import BOS, EOS, SPECIALS, Provenance, Vocabulary
 
 WORDS = 2_000
 GOALS = {10_000: 0.5, 30_000: 1.2}  # CPU milliseconds a word, by ONNX Runtime

@@ -36,16 +36,16 @@ from scipy.stats import t as student
 import tacit
 from tacit.compute import Hardware
 from tacit.data.typed_sentences import Share, TypingUser
-from tacit.evaluation.launch import CAUTIOUS, decide, gains_of
-from tacit.evaluation.paired_bootstrap import Change, changes_of
-from tacit.evaluation.typing import UNSPELLED, Keyboard, type_sentences
-from tacit.evaluation.typing_settings import TypingSettings
-from tacit.evaluation.typist import Typist
+from tacit.evaluation.type_ab.launch_rule import CAUTIOUS, decide, gains_of
+from tacit.evaluation.type_ab.paired_bootstrap import Change, changes_of
+from tacit.evaluation.type_ab.replay import UNSPELLED, Keyboard, type_sentences
+from tacit.evaluation.type_ab.settings import TypingSettings
+from tacit.evaluation.type_ab.typist import Typist
 from tacit.jobs.phone_models import phone_model
-from tacit.jobs.typing_test import open_test, sentences_of
+from tacit.jobs.type_ab.setup import open_test, sentences_of
 from tacit.keyboard.phone_model import PhoneModel
-from tacit.keyboard.vocabulary import OOV, SPECIALS
 from tacit.progress import silent
+from tacit.text.vocabulary import OOV, SPECIALS
 
 RESAMPLES = 2_000
 PROMISED = (0.93, 0.97)  # shares of 200 tests between which 95% lies by chance, but for about one measure in five

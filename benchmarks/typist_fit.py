@@ -28,18 +28,18 @@ from scipy.optimize import brentq
 from tacit.data import Cache
 from tacit.data.sources import open_source
 from tacit.data.typed_sentences import Share, TypingUser, read_typed_sentences
-from tacit.evaluation.misspelling import SHORTEST, Language, misspellings
 from tacit.evaluation.trigram import BackedOffTrigram
 from tacit.evaluation.trigram_reader import TrigramReader
-from tacit.evaluation.typing import Keyboard, Tally, distance, type_sentences
-from tacit.evaluation.typing_measures import MEASURES, total
-from tacit.evaluation.typist import NOTICING, POPULATION, Typist, shifted
+from tacit.evaluation.type_ab.measures import MEASURES, total
+from tacit.evaluation.type_ab.misspelling import SHORTEST, Language, misspellings
+from tacit.evaluation.type_ab.replay import Keyboard, Tally, distance, type_sentences
+from tacit.evaluation.type_ab.typist import NOTICING, POPULATION, Typist, shifted
 from tacit.keyboard.decoder import Decoder
 from tacit.keyboard.lexicon import Lexicon
 from tacit.keyboard.phone_model import PhoneModel
 from tacit.keyboard.touch import LAYOUTS, TouchModel
-from tacit.keyboard.vocabulary import Vocabulary
-from tacit.keyboard.words import sentences
+from tacit.text.vocabulary import Vocabulary
+from tacit.text.words import sentences
 
 WORDS_A_MINUTE, LEFT_WRONG = 36.2, 0.023  # Palin et al. 2019: means over 37,370 people
 LETTERS = 5  # a word in words a minute, its blank included: the custom in studies of text entry, and Palin's

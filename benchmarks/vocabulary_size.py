@@ -52,11 +52,11 @@ import tacit
 from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.evaluation.accuracy import HeldOut
-from tacit.keyboard.cifg import Cifg
-from tacit.keyboard.language_model import parameter_count
-from tacit.keyboard.metrics import SHOWN
 from tacit.keyboard.model_folder import load_model, write_model
-from tacit.keyboard.vocabulary import OOV, SPECIALS, Vocabulary
+from tacit.networks.cifg.network import Cifg
+from tacit.networks.language_model import parameter_count
+from tacit.networks.metrics import SHOWN
+from tacit.text.vocabulary import OOV, SPECIALS, Vocabulary
 
 SIZES = (10_000, 20_000, 30_000)
 NETWORK = {"embedding": 48, "units": 256, "tied": True}
@@ -348,7 +348,7 @@ def a_client(asked: argparse.Namespace, size: int, shape: Mapping[str, Any]) -> 
     import jax
     from jax.flatten_util import ravel_pytree
 
-    from tacit.keyboard.language_model import next_word_loss
+    from tacit.networks.language_model import next_word_loss
     from tacit.training.client import ClientWork, gather, shard_sum
 
     recipe = one(asked, "cost", size, "quiet", RATES["quiet"], 1, rounds=2).recipe

@@ -41,12 +41,12 @@ from tacit.data.unknown_words import TypedWords, read_typed_words
 from tacit.discovery.collect import AtOnce
 from tacit.discovery.rounds import Discovery, discover
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
-from tacit.keyboard.vocabulary import Provenance, Vocabulary, count_words, most_frequent
 from tacit.planning.discovery import DiscoveryPlan, population_for
 from tacit.privacy.local_anonymity import Anonymity
 from tacit.privacy.rounding import rounded_up
 from tacit.statements import LocalReports
 from tacit.statements.local_releases import local_guarantee
+from tacit.text.vocabulary import Provenance, Vocabulary, count_words, most_frequent
 
 NO_PRIVACY = 30.0
 PUBLIC = ("public-forum-en.parquet", "public-novels-en.parquet")

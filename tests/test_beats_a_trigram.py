@@ -17,7 +17,7 @@ from tests.conftest import REPOSITORY
 import tacit
 from tacit.data.vocabulary_choice import VocabularyChoice
 from tacit.evaluation.accuracy import Evaluation
-from tacit.keyboard.metrics import Counts
+from tacit.networks.metrics import Counts
 
 WORDS = [4, 10, 6]  # of three clients
 

@@ -47,8 +47,8 @@ def test_help_loads_no_command() -> None:
 
 ASCII_WORDS = """
 from tacit.keyboard.suggest import TypingSession
-from tacit.keyboard.vocabulary import Provenance, Vocabulary
-from tacit.keyboard.words import pieces
+from tacit.text.vocabulary import Provenance, Vocabulary
+from tacit.text.words import pieces
 words = Vocabulary(words=("one", "two"), provenance=Provenance(kind="public", description="numbers"))
 assert pieces("one two") == ["one", "two"]
 """

@@ -17,7 +17,7 @@ from tests.conftest import REPOSITORY
 
 import tacit
 from tacit.data.vocabulary_choice import VocabularyChoice
-from tacit.keyboard.vocabulary import OOV, SPECIALS
+from tacit.text.vocabulary import OOV, SPECIALS
 
 SIZES = (7, 9, 12)
 

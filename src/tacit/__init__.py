@@ -4,89 +4,89 @@ Every name is loaded when it is used, so that `import tacit` costs nothing and `
 libraries. docs/api.md says what each is for.
 """
 
+from tacit.version import __version__ as __version__
+
 TYPE_CHECKING = False  # as type checkers read it; `typing` itself would be most of what this file costs
 if TYPE_CHECKING:
     from typing import Any
 
-    from tacit.deployment.address import Address
-    from tacit.deployment.client.device import device
-    from tacit.deployment.client.policy import Policy
-    from tacit.deployment.keeper_server import KeeperAddress
-    from tacit.deployment.logged_run import verify_log
-    from tacit.deployment.serve import serve
-    from tacit.jobs.account import account
-    from tacit.jobs.account_run import account_run
+    from tacit.device.device import device
+    from tacit.device.policy import Policy
+    from tacit.jobs.account.job import account
+    from tacit.jobs.account.population import account_population, begin_population
+    from tacit.jobs.account.run import account_run
     from tacit.jobs.demo import demo
     from tacit.jobs.design import compare_mechanisms, design_mechanism
-    from tacit.jobs.discover import discover
+    from tacit.jobs.discover.job import discover
     from tacit.jobs.doctor import doctor
-    from tacit.jobs.evaluate import evaluate
+    from tacit.jobs.evaluate.job import evaluate
     from tacit.jobs.export import export
     from tacit.jobs.import_data import import_data, open_data
     from tacit.jobs.keeper import keeper
-    from tacit.jobs.new_recipe import new_recipe
-    from tacit.jobs.outlook import outlook
-    from tacit.jobs.personalize import personalize
-    from tacit.jobs.plan import plan
-    from tacit.jobs.plan_epsilon import plan_epsilon
-    from tacit.jobs.plan_production import plan_production
-    from tacit.jobs.population import account_population, begin_population
+    from tacit.jobs.personalize.job import personalize
+    from tacit.jobs.plan.epsilon import plan_epsilon
+    from tacit.jobs.plan.job import plan
+    from tacit.jobs.plan.new_recipe import new_recipe
+    from tacit.jobs.plan.production import plan_production
+    from tacit.jobs.plan.simulate import simulate
     from tacit.jobs.pretrain import pretrain
     from tacit.jobs.report import compare, report
     from tacit.jobs.resume import resume
-    from tacit.jobs.simulate import simulate
     from tacit.jobs.statement import statement, verify
     from tacit.jobs.suggest import suggest
-    from tacit.jobs.train import train
-    from tacit.jobs.tune import tune
-    from tacit.jobs.type_ab import type_ab
+    from tacit.jobs.train.job import train
+    from tacit.jobs.train.noise_forecast import outlook
+    from tacit.jobs.tune.job import tune
+    from tacit.jobs.type_ab.job import type_ab
     from tacit.jobs.vocabulary import extend_vocabulary
     from tacit.keyboard.model_folder import load_model
+    from tacit.protocol.address import Address
     from tacit.runs.folder import open_run
-
-__version__ = "0.1.0"
+    from tacit.server.http.keeper_server import KeeperAddress
+    from tacit.server.log.logged_run import verify_log
+    from tacit.server.serve import serve
 
 _HOME = {
-    "Address": "tacit.deployment.address",
-    "KeeperAddress": "tacit.deployment.keeper_server",
-    "Policy": "tacit.deployment.client.policy",
-    "account": "tacit.jobs.account",
-    "account_population": "tacit.jobs.population",
-    "account_run": "tacit.jobs.account_run",
-    "begin_population": "tacit.jobs.population",
+    "Address": "tacit.protocol.address",
+    "KeeperAddress": "tacit.server.http.keeper_server",
+    "Policy": "tacit.device.policy",
+    "account": "tacit.jobs.account.job",
+    "account_population": "tacit.jobs.account.population",
+    "account_run": "tacit.jobs.account.run",
+    "begin_population": "tacit.jobs.account.population",
     "compare": "tacit.jobs.report",
     "compare_mechanisms": "tacit.jobs.design",
     "demo": "tacit.jobs.demo",
     "design_mechanism": "tacit.jobs.design",
-    "device": "tacit.deployment.client.device",
-    "discover": "tacit.jobs.discover",
+    "device": "tacit.device.device",
+    "discover": "tacit.jobs.discover.job",
     "doctor": "tacit.jobs.doctor",
-    "evaluate": "tacit.jobs.evaluate",
+    "evaluate": "tacit.jobs.evaluate.job",
     "export": "tacit.jobs.export",
     "extend_vocabulary": "tacit.jobs.vocabulary",
     "import_data": "tacit.jobs.import_data",
     "keeper": "tacit.jobs.keeper",
     "load_model": "tacit.keyboard.model_folder",
-    "new_recipe": "tacit.jobs.new_recipe",
+    "new_recipe": "tacit.jobs.plan.new_recipe",
     "open_data": "tacit.jobs.import_data",
     "open_run": "tacit.runs.folder",
-    "outlook": "tacit.jobs.outlook",
-    "personalize": "tacit.jobs.personalize",
-    "plan": "tacit.jobs.plan",
-    "plan_epsilon": "tacit.jobs.plan_epsilon",
-    "plan_production": "tacit.jobs.plan_production",
+    "outlook": "tacit.jobs.train.noise_forecast",
+    "personalize": "tacit.jobs.personalize.job",
+    "plan": "tacit.jobs.plan.job",
+    "plan_epsilon": "tacit.jobs.plan.epsilon",
+    "plan_production": "tacit.jobs.plan.production",
     "pretrain": "tacit.jobs.pretrain",
     "report": "tacit.jobs.report",
     "resume": "tacit.jobs.resume",
-    "serve": "tacit.deployment.serve",
-    "simulate": "tacit.jobs.simulate",
+    "serve": "tacit.server.serve",
+    "simulate": "tacit.jobs.plan.simulate",
     "statement": "tacit.jobs.statement",
     "suggest": "tacit.jobs.suggest",
-    "train": "tacit.jobs.train",
-    "tune": "tacit.jobs.tune",
-    "type_ab": "tacit.jobs.type_ab",
+    "train": "tacit.jobs.train.job",
+    "tune": "tacit.jobs.tune.job",
+    "type_ab": "tacit.jobs.type_ab.job",
     "verify": "tacit.jobs.statement",
-    "verify_log": "tacit.deployment.logged_run",
+    "verify_log": "tacit.server.log.logged_run",
 }
 __all__ = [
     "Address",

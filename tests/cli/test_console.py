@@ -24,7 +24,7 @@ from tacit.cli.display import display
 from tacit.errors import AccountingError, InputError, RecipeError, RunError, TacitError
 from tacit.progress import Advanced, Event, StageBegan, Warned
 from tacit.records import visible
-from tacit.reports.page import Heading, Paragraph
+from tacit.reports.blocks import Heading, Paragraph
 
 REFUSALS: dict[str, Exception] = {
     "recipe": RecipeError("report_goal=500 exceeds the population of 20; use a report goal of at most 20."),

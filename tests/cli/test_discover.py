@@ -14,9 +14,9 @@ from tacit.cli.discover import DiscoveryOptions, discover_words
 from tacit.cli.options import SecureOptions
 from tacit.cli.verify import verify_statement
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
-from tacit.keyboard.vocabulary import Vocabulary
 from tacit.privacy.local_anonymity import Anonymity
 from tacit.secure_aggregation.counts import SimulatedProtocol
+from tacit.text.vocabulary import Vocabulary
 
 __all__ = ["clients"]  # the fixture
 

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.secure_aggregation.sealed_parts import CLIENTS, Small, small_round, summed, vectors
+from tests.secure_aggregation.one_message.sealed_parts import CLIENTS, Small, small_round, summed, vectors
 
 import tacit
 from tacit.errors import InputError
-from tacit.secure_aggregation.sealed_messages import KeySum, Proposal, Refusal, Vote
+from tacit.secure_aggregation.one_message.messages import KeySum, Proposal, Refusal, Vote
 from tacit.secure_aggregation.wire import Message, parsed
 
 

@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 
 from tacit.cli.commands import app
 from tacit.cli.raw_terminal import keys_pressed
-from tacit.keyboard.cifg_parameters import CifgSize
+from tacit.networks.cifg.parameters import CifgSize
 
 PATIENCE = 60.0  # seconds for what takes one or two, on a machine however busy
 WORDS = words_of("the", "quick", "thank", "you")

@@ -16,11 +16,11 @@ from tacit.cli.commands import app
 from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.errors import InputError, RunError
-from tacit.jobs import training_run as trainer
-from tacit.jobs.training_run import begin, carry_on
-from tacit.keyboard.cifg import Cifg
-from tacit.keyboard.language_model import LanguageModel, next_word_loss
+from tacit.jobs.train import run as trainer
+from tacit.jobs.train.run import begin, carry_on
 from tacit.keyboard.model_folder import ORIGIN, WEIGHTS, load_model, write_model
+from tacit.networks.cifg.network import Cifg
+from tacit.networks.language_model import LanguageModel, next_word_loss
 from tacit.recipe import Recipe
 from tacit.runs import Run
 from tacit.statements.run_facts import statement_of

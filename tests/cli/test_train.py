@@ -217,7 +217,7 @@ def test_a_foreign_folder_is_not_resumed(tmp_path: Path) -> None:
 
 def test_a_run_that_another_process_trains_is_refused(cache: Cache, tmp_path: Path) -> None:
     """A second process, for real: the lock belongs to this one."""
-    from tacit.jobs.training_run import begin
+    from tacit.jobs.train.run import begin
     from tacit.recipe import Recipe
 
     with begin(Recipe.load(written(tmp_path, cache)), tmp_path / "run") as run, run.locked():

@@ -14,7 +14,7 @@ from tacit.cli.commands import app
 from tacit.data.typed_sentences import Share
 from tacit.errors import InputError
 from tacit.evaluation.settings import ReleasePrice
-from tacit.evaluation.typing_settings import TypingSettings
+from tacit.evaluation.type_ab.settings import TypingSettings
 
 
 def invoke(*words: str | Path) -> Result:

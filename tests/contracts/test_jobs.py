@@ -32,13 +32,12 @@ from tacit.data.typed_sentences import Share
 from tacit.discovery.alphabet import Alphabet
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.errors import RunError, TacitError
-from tacit.evaluation.fine_tuning import FineTuning
+from tacit.evaluation.personalize.fine_tuning import FineTuning
+from tacit.evaluation.personalize.splits import TemporalSplit
 from tacit.evaluation.settings import EvaluationSettings, PersonalizationSettings, ReleasePrice
-from tacit.evaluation.splits import TemporalSplit
-from tacit.evaluation.typing_settings import TypingSettings
+from tacit.evaluation.type_ab.settings import TypingSettings
 from tacit.jobs.machine_checks import CHECKS
 from tacit.keyboard.model_folder import write_model
-from tacit.keyboard.vocabulary import Provenance, Vocabulary
 from tacit.planning import Clients, Scenario, Utility
 from tacit.planning.targets import Goal
 from tacit.planning.tuning import TuningSettings
@@ -47,6 +46,7 @@ from tacit.population.settings import SimulationSettings
 from tacit.privacy import Participation
 from tacit.progress import Event, Progress, silent
 from tacit.runs import Run
+from tacit.text.vocabulary import Provenance, Vocabulary
 from tacit.training.central import CentralTraining
 from tacit.training.pretrain import Pretraining
 

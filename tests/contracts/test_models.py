@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tests.evaluation.typists import typists_and_model
 from tests.keyboard.counting import nats, whole
-from tests.keyboard.gru import KIND, Gru
+from tests.networks.gru import KIND, Gru
 from tests.training.tiny import tiny_cache, tiny_recipe
 
 from tacit.compute import Hardware
@@ -19,10 +19,13 @@ from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.errors import InputError, RecipeError
 from tacit.evaluation.accuracy import HeldOut, evaluate
-from tacit.evaluation.personalization import FineTuning, TemporalSplit, personalize_clients
-from tacit.keyboard.cifg import Cifg
-from tacit.keyboard.language_model import (
-    MODELS,
+from tacit.evaluation.personalize.outcomes import FineTuning, TemporalSplit, personalize_clients
+from tacit.keyboard.model_folder import SETTINGS, load_model, write_model
+from tacit.keyboard.ranking import rank
+from tacit.keyboard.suggest import LONGEST, HasReader, Rereader, reader_of
+from tacit.keyboard.user_cache import ALONE, Mix, UserCache
+from tacit.networks.cifg.network import Cifg
+from tacit.networks.language_model import (
     HasLoss,
     HasSgdStep,
     LanguageModel,
@@ -37,14 +40,11 @@ from tacit.keyboard.language_model import (
     settings_of,
     sgd_step,
 )
-from tacit.keyboard.metrics import Counts, counts_of
-from tacit.keyboard.model_folder import SETTINGS, load_model, write_model
-from tacit.keyboard.on_device import HasOnDeviceTraining, HeldModel, Padded, Step, held
-from tacit.keyboard.ranking import rank
-from tacit.keyboard.suggest import LONGEST, HasReader, Rereader, reader_of
-from tacit.keyboard.user_cache import ALONE, Mix, UserCache
-from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD
+from tacit.networks.metrics import Counts, counts_of
+from tacit.networks.models import MODELS
+from tacit.networks.on_device import HasOnDeviceTraining, HeldModel, Padded, Step, held
 from tacit.recipe import Recipe
+from tacit.text.vocabulary import BOS, EOS, OOV, PAD
 
 # Of each kind in MODELS some small networks; a kind without one fails the first test.
 SMALL: list[LanguageModel] = [
@@ -247,8 +247,8 @@ def test_fast_paths_are_found() -> None:
     [
         ("lstm", "model.kind='lstm' is unknown; it is one of cifg, or a class of your own"),
         ("no.such.module:Net", "cannot be loaded"),
-        ("tests.keyboard.gru:Lstm", "cannot be loaded"),
-        ("tests.keyboard.gru:KIND", "lacks init, logits, groups"),
+        ("tests.networks.gru:Lstm", "cannot be loaded"),
+        ("tests.networks.gru:KIND", "lacks init, logits, groups"),
     ],
 )
 def test_what_is_no_network_is_refused(kind: str, complaint: str, tmp_path: Path) -> None:

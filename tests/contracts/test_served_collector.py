@@ -16,25 +16,25 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from tests.contracts.test_collectors import KEY, SEED, encoded, task_of
-from tests.deployment.documents import a_plan
-from tests.deployment.sealing import Here, keepers_in, sealed_plan
-from tests.deployment.served import check_in
-from tests.deployment.stores import Clock, quick_folder, sqlite_store
+from tests.server.documents import a_plan
+from tests.server.sealing import Here, keepers_in, sealed_plan
+from tests.server.served import check_in
+from tests.server.stores import Clock, quick_folder, sqlite_store
 from tests.training.tiny import cohorts_of, tiny_cache, tiny_learner, tiny_recipe
 
-from tacit.deployment import assignments, states
-from tacit.deployment.blobs import Blobs
-from tacit.deployment.bodies import Report, read_model, sha256
-from tacit.deployment.client.sending import body_of
-from tacit.deployment.collector import ServedCollector
-from tacit.deployment.messages import Assignment
-from tacit.deployment.partial_sums import PartialSums
-from tacit.deployment.served_rounds import RoundTimes
-from tacit.deployment.server import application
-from tacit.deployment.services import Services
-from tacit.deployment.signing import OperatorKey, digest
-from tacit.deployment.snapshot import Snapshot
+from tacit.device.report_body import body_of
 from tacit.privacy.separation import DeviceSeparation
+from tacit.protocol.bodies import Report, read_model, sha256
+from tacit.protocol.messages import Assignment
+from tacit.protocol.signing import OperatorKey, digest
+from tacit.server.http.application import application
+from tacit.server.http.services import Services
+from tacit.server.http.snapshot import Snapshot
+from tacit.server.rounds.rounds import RoundTimes
+from tacit.server.store import assignments, round_states
+from tacit.server.store.blobs import Blobs
+from tacit.server.sums.partial_sums import PartialSums
+from tacit.server.train import ServedCollector
 from tacit.training import Collected, Learner, RoundPlan, TrainingTask
 from tacit.training.one_by_one import OneByOne, report_of
 
@@ -91,10 +91,10 @@ class Network:
             made = sealed_plan(self._keepers, threshold=self._task.report_goal, run="tiny")
         self._plan = made
         signed = OPERATOR.plan(made).model_dump_json()
-        states.enter_run(
+        round_states.enter_run(
             self.store, made.run, population=made.population, kind="train", plan=signed, plan_digest=digest(made)
         )
-        lease = states.take_lease(self.store, made.run, seconds=60)
+        lease = round_states.take_lease(self.store, made.run, seconds=60)
         assert lease is not None
         times = RoundTimes(over_selection=1.0, attempts=1)
         collector = ServedCollector(
@@ -213,8 +213,8 @@ def assert_no_upload_is_stored(folder: Path, network: Network) -> None:
     for update, body in zip(network.updates, network.bodies, strict=True):
         for content in stored.values():
             assert update not in content and update[: len(update) // 4] not in content and body not in content
-    (attempt,) = states.attempts(network.store, "tiny")
-    parts = states.partial_sums(network.store, attempt.task)
+    (attempt,) = round_states.attempts(network.store, "tiny")
+    parts = round_states.partial_sums(network.store, attempt.task)
     assert sum(part.reports for part in parts) == attempt.reports and min(part.reports for part in parts) >= 2
     total = (folder / "blobs" / "totals" / attempt.task / str(attempt.total_digest)).read_bytes()
     assert any(total in content for content in stored.values())

@@ -12,25 +12,26 @@ import jax
 import numpy as np
 import pytest
 import tomli_w
-from tests.deployment.phones import TIMES, Phones
-from tests.deployment.sealing import Here, keepers_in
-from tests.deployment.stores import quick_folder
 from tests.evaluation.typists import typists_and_model
+from tests.server.phones import TIMES, Phones
+from tests.server.sealing import Here, keepers_in
+from tests.server.stores import quick_folder
 from tests.training.tiny import SETTINGS
 
 import tacit
 from tacit.compute import Hardware
 from tacit.data import Cache
-from tacit.deployment import histogram_collector, states
-from tacit.deployment.logged_run import verify_log
-from tacit.deployment.messages import HistogramPrivacy, LocalPrivacy
-from tacit.deployment.served_jobs import job_of
 from tacit.evaluation.accuracy import first_asked
-from tacit.evaluation.collect import Counted, HistogramTask
-from tacit.jobs import histograms as of_histograms
+from tacit.evaluation.counts.collect import Counted, HistogramTask
+from tacit.jobs import count_steps as of_histograms
 from tacit.keyboard.model_folder import write_model
+from tacit.protocol.messages import HistogramPrivacy, LocalPrivacy
 from tacit.runs import Run
 from tacit.runs.reconciliation import reconciled
+from tacit.server import count as histogram_collector
+from tacit.server.jobs import job_of
+from tacit.server.log.logged_run import verify_log
+from tacit.server.store import round_states
 
 World = tuple[Path, Path, Path]  # cache, models
 ONE = Hardware(workers=1)
@@ -161,10 +162,10 @@ def test_half_of_the_devices_design_policies_and_the_others_judge_them(
 
 def asked_of(world: World, clients: list[int], policies: Any, job: Any) -> list[int]:
     """What these clients count, each by the device's own function."""
-    from tacit.evaluation.gate import GateRule, Policy
-    from tacit.evaluation.histograms import Buckets
+    from tacit.evaluation.counts.histograms import Buckets
+    from tacit.evaluation.counts.report_layout import ReportLayout
     from tacit.evaluation.on_device import Network, StrategiesAsked
-    from tacit.evaluation.report_layout import ReportLayout
+    from tacit.evaluation.personalize.gate import GateRule, Policy
     from tacit.keyboard.model_folder import load_model
 
     judged = None
@@ -216,10 +217,13 @@ def test_a_round_below_its_goal_releases_nothing_and_a_killed_coordinator_goes_o
     with monkeypatch.context() as patched, pytest.raises(Killed):
         patched.setattr(of_histograms, "_release", dies)
         phones.serve(asked, tmp_path / "run")
-    sums = [each.total_digest for each in states.attempts(phones.store, "two-models")]
+    sums = [each.total_digest for each in round_states.attempts(phones.store, "two-models")]
     phones.serve(asked, tmp_path / "run")
-    assert [each.total_digest for each in states.attempts(phones.store, "two-models")] == sums
-    assert [each.state for each in states.attempts(phones.store, "two-models")] == [states.ABANDONED, states.RELEASED]
+    assert [each.total_digest for each in round_states.attempts(phones.store, "two-models")] == sums
+    assert [each.state for each in round_states.attempts(phones.store, "two-models")] == [
+        round_states.ABANDONED,
+        round_states.RELEASED,
+    ]
     assert [turn.what for turn in phones.turns].count("refused") == 4
     with Run.open(tmp_path / "run") as run:
         assert run.finished and run.counts().tolist() == [CLIENTS + 4]

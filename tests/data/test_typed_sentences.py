@@ -22,8 +22,8 @@ from tacit.data.typed_sentences import (
 )
 from tacit.errors import InputError, SourceError
 from tacit.jobs.import_data import import_data
-from tacit.keyboard.vocabulary import SPECIALS, Vocabulary, count_words
-from tacit.keyboard.words import sentences
+from tacit.text.vocabulary import SPECIALS, Vocabulary, count_words
+from tacit.text.words import sentences
 
 TYPED = {f"user {n}": [f"The dog sees {n} zebras. Who?", f"Dr. Ng's dog no. {n}\n...", ""] for n in range(60)}
 TYPED["nobody"] = ["... !"]

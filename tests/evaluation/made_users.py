@@ -3,8 +3,8 @@
 import numpy as np
 from tests.keyboard.counting import counted
 
-from tacit.evaluation.personalization import ClientOutcome, Comparison, Paired
-from tacit.keyboard.metrics import TOP1, Counts
+from tacit.evaluation.personalize.outcomes import ClientOutcome, Comparison, Paired
+from tacit.networks.metrics import TOP1, Counts
 
 
 def comparison(draw: np.random.Generator, *, words: int, accuracy: float, shifts: tuple[float, ...]) -> Comparison:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tacit.data import Cache
-from tacit.evaluation.collect import Counted, HistogramTask
+from tacit.evaluation.counts.collect import Counted, HistogramTask
 from tacit.jobs.devices import RealDevices
 from tacit.recipe.deployment_section import DeploymentSection
 

@@ -5,13 +5,13 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tacit.evaluation.typing import Keyboard
+from tacit.evaluation.type_ab.replay import Keyboard
 from tacit.keyboard.decoder import Decoder
 from tacit.keyboard.lexicon import Lexicon
 from tacit.keyboard.phone_model import PhoneModel
 from tacit.keyboard.suggest import Scores
 from tacit.keyboard.touch import LAYOUTS, TouchModel
-from tacit.keyboard.vocabulary import SPECIALS, Provenance, Vocabulary
+from tacit.text.vocabulary import SPECIALS, Provenance, Vocabulary
 
 WORDS = ("the", "cat", "sat", "on", "a", "mat", "dog", "went", "home", "well", "we'll", "because")
 QWERTY = LAYOUTS["qwerty"]

@@ -14,9 +14,9 @@ from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.errors import InputError
 from tacit.evaluation.accuracy import GROUP, Evaluation, HeldOut, evaluate
-from tacit.keyboard.cifg import Cifg, CifgParameters
-from tacit.keyboard.language_model import count
-from tacit.keyboard.metrics import Counts
+from tacit.networks.cifg.network import Cifg, CifgParameters
+from tacit.networks.language_model import count
+from tacit.networks.metrics import Counts
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,8 @@ import pytest
 from tests.keyboard.counting import counted
 
 from tacit.errors import InputError
+from tacit.evaluation.counts.histograms import UNCHANGED, mean_from, share_from
+from tacit.evaluation.counts.release import exactly
 from tacit.evaluation.fairness import (
     accuracy_query,
     advantage_of,
@@ -13,9 +15,7 @@ from tacit.evaluation.fairness import (
     shared_vocabulary,
     spread_of,
 )
-from tacit.evaluation.histograms import UNCHANGED, mean_from, share_from
-from tacit.evaluation.release import exactly
-from tacit.keyboard.metrics import Counts
+from tacit.networks.metrics import Counts
 
 
 def typists(accuracies: list[float], words: int = 200) -> list[Counts]:

@@ -15,8 +15,8 @@ from tacit.data import Cache
 from tacit.errors import InputError
 from tacit.evaluation.accuracy import HeldOut
 from tacit.evaluation.trigram import UNRELIABLE, BackedOffTrigram, discounts, text_of
-from tacit.keyboard.metrics import ALL_TOKENS
-from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD, SPECIALS
+from tacit.networks.metrics import ALL_TOKENS
+from tacit.text.vocabulary import BOS, EOS, OOV, PAD, SPECIALS
 
 V = 9  # four specials and five words, so that ties and unseen contexts abound
 Sentence = list[int]

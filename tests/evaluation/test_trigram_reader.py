@@ -7,7 +7,7 @@ from tests.keyboard.tabled import words_of
 
 from tacit.evaluation.trigram_reader import TrigramReader
 from tacit.keyboard.suggest import TypingSession
-from tacit.keyboard.vocabulary import BOS, OOV, PAD, SPECIALS
+from tacit.text.vocabulary import BOS, OOV, PAD, SPECIALS
 
 
 @given(populations)

@@ -10,7 +10,7 @@ from tests.training.tiny import SETTINGS, WORDS, Encoded
 
 from tacit.data import Cache, ClientText, VocabularyRecord, build_cache
 from tacit.keyboard.model_folder import write_model
-from tacit.keyboard.vocabulary import BOS, EOS, OOV, Provenance, Vocabulary
+from tacit.text.vocabulary import BOS, EOS, OOV, Provenance, Vocabulary
 
 
 @dataclass

@@ -14,7 +14,7 @@ from tacit.discovery.rounds import LAYERS
 from tacit.errors import InputError
 from tacit.integrations import LOGS, Log, Logs
 from tacit.integrations.published import PUBLISHED, Told, told
-from tacit.jobs.train import TrainingResult, train
+from tacit.jobs.train.job import TrainingResult, train
 from tacit.progress import Advanced, Evaluated, Event, StageBegan, StageEnded, Warned, together
 from tacit.recipe import Recipe
 from tacit.training import loop, pretrain

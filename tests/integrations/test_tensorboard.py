@@ -18,7 +18,7 @@ from tacit.compute import Hardware
 from tacit.errors import InputError
 from tacit.integrations import TensorBoard
 from tacit.integrations.event_file import crc32c, event
-from tacit.jobs.train import train
+from tacit.jobs.train.job import train
 from tacit.progress import Advanced, StageEnded
 
 ONE = Hardware(workers=1)

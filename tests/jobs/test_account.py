@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tacit.errors import InputError
-from tacit.jobs.account import account, read_round_times
+from tacit.jobs.account.job import account, read_round_times
 from tacit.jobs.design import design_mechanism
 from tacit.privacy import Guarantee, Participation, Tree
 

@@ -14,7 +14,7 @@ from tests.statements.test_ledger import counted
 from tests.statements.test_local_releases import LAYERS
 
 from tacit.errors import AccountingError, InputError, RunError, UnknownRelease
-from tacit.jobs.account_run import account_run
+from tacit.jobs.account.run import account_run
 from tacit.jobs.statement import statement, verify
 from tacit.privacy import Tree
 from tacit.privacy.composition import Composition

@@ -17,13 +17,13 @@ from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.errors import InputError, RunError
 from tacit.evaluation.accuracy import first_asked
-from tacit.evaluation.collect import Counted, HistogramTask
-from tacit.evaluation.fine_tuning import FineTuning
-from tacit.evaluation.gate import LEVELS
-from tacit.evaluation.histograms import Buckets
+from tacit.evaluation.counts.collect import Counted, HistogramTask
+from tacit.evaluation.counts.histograms import Buckets
+from tacit.evaluation.personalize.fine_tuning import FineTuning
+from tacit.evaluation.personalize.gate import LEVELS
+from tacit.evaluation.personalize.splits import TemporalSplit
 from tacit.evaluation.settings import EvaluationSettings, PersonalizationSettings, ReleasePrice
-from tacit.evaluation.splits import TemporalSplit
-from tacit.jobs import histograms as of_histograms
+from tacit.jobs import count_steps as of_histograms
 from tacit.jobs.statement import verify
 from tacit.keyboard.model_folder import write_model
 from tacit.privacy.local_guarantee import LocalGuarantee

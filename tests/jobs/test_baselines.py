@@ -15,10 +15,10 @@ from tacit.evaluation.accuracy import HeldOut, evaluate
 from tacit.evaluation.baselines import contenders_of
 from tacit.evaluation.settings import EvaluationSettings
 from tacit.evaluation.trigram import BackedOffTrigram
-from tacit.jobs.train import TrainingResult
-from tacit.keyboard.cifg import Cifg
+from tacit.jobs.train.job import TrainingResult
 from tacit.keyboard.prompts import PROMPTS, prompts_for
-from tacit.keyboard.vocabulary import Provenance, Vocabulary
+from tacit.networks.cifg.network import Cifg
+from tacit.text.vocabulary import Provenance, Vocabulary
 from tacit.training.central import CentralTraining
 from tacit.training.pretrain import Pretraining
 

@@ -20,16 +20,16 @@ from tacit.discovery.alphabet import Alphabet
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.errors import BudgetError, InputError, RunError
 from tacit.evaluation.settings import EvaluationSettings, ReleasePrice
-from tacit.jobs.budget import spent_by
-from tacit.jobs.population import account_population, begin_population
-from tacit.jobs.training_run import begin, carry_on
-from tacit.keyboard.vocabulary import Provenance, Vocabulary
+from tacit.jobs.account.budget import spent_by
+from tacit.jobs.account.population import account_population, begin_population
+from tacit.jobs.train.run import begin, carry_on
 from tacit.planning.trial_recipes import production_recipe, trial_base, trial_recipe
 from tacit.planning.tuning import Choice, Setting, TrialName, TuningSettings
 from tacit.privacy.gaussian import zcdp_for_epsilon
 from tacit.progress import Event
 from tacit.recipe import Recipe
 from tacit.runs.budget_book import Cost
+from tacit.text.vocabulary import Provenance, Vocabulary
 
 ONE = Hardware(workers=1)
 WORDS = Vocabulary(words=("the",), provenance=Provenance(kind="public", description="a word"))

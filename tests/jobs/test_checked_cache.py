@@ -19,11 +19,11 @@ from tacit.data import Cache
 from tacit.data.manifest import Manifest
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.errors import CacheError, InputError
-from tacit.jobs.begin import checked_cache
-from tacit.jobs.training_run import begin, carry_on
+from tacit.jobs.run_start import checked_cache
+from tacit.jobs.train.run import begin, carry_on
 from tacit.keyboard.model_folder import load_model, write_model, write_origin
-from tacit.keyboard.vocabulary import Provenance, Vocabulary
 from tacit.runs import Run
+from tacit.text.vocabulary import Provenance, Vocabulary
 from tacit.training import rounds
 
 ONE = Hardware(workers=1)

@@ -14,8 +14,8 @@ import tacit
 from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.errors import InputError, RunError, TrainingError
-from tacit.jobs.budget import spent_by
-from tacit.jobs.population import account_population, begin_population
+from tacit.jobs.account.budget import spent_by
+from tacit.jobs.account.population import account_population, begin_population
 from tacit.privacy import Participation
 from tacit.progress import Advanced, Event
 from tacit.recipe import Recipe

@@ -25,14 +25,13 @@ from tacit.discovery.alphabet import Alphabet
 from tacit.discovery.collect import AtOnce, OneByOne
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.errors import InputError, ParticipationError, RunError, SourceError, UnknownRelease
-from tacit.jobs.discover import discover, resume, settings_of
-from tacit.jobs.discovery_result import DiscoveryResult
-from tacit.jobs.discovery_warnings import discovery_warnings
+from tacit.jobs.discover.job import discover, resume, settings_of
+from tacit.jobs.discover.result import DiscoveryResult
+from tacit.jobs.discover.warnings import discovery_warnings
 from tacit.jobs.import_data import import_data
 from tacit.jobs.report import report
 from tacit.jobs.resume import resume as resume_any
 from tacit.jobs.statement import verify
-from tacit.keyboard.vocabulary import Provenance, Vocabulary
 from tacit.privacy.local_anonymity import Anonymity
 from tacit.privacy.local_guarantee import LocalGuarantee
 from tacit.progress import Advanced, Event, Warned
@@ -40,6 +39,7 @@ from tacit.runs import Run
 from tacit.secure_aggregation.counts import SimulatedProtocol
 from tacit.statements import DiscoveryFacts
 from tacit.statements.run_facts import facts_of
+from tacit.text.vocabulary import Provenance, Vocabulary
 
 KNOWN = Vocabulary(words=("the", "of"), provenance=Provenance(kind="public", description="two words"))
 SETTINGS = DiscoverySettings(

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 import pytest
 from tests.evaluation.typists import typists_and_model
-from tests.keyboard.gru import Gru
+from tests.networks.gru import Gru
 from tests.training.tiny import SETTINGS, WORDS
 from typer.testing import CliRunner
 
@@ -22,10 +22,10 @@ from tacit.errors import InputError, RunError
 from tacit.evaluation.accuracy import HeldOut
 from tacit.evaluation.accuracy import evaluate as count
 from tacit.evaluation.settings import EvaluationSettings, ReleasePrice
-from tacit.jobs import evaluation_run
-from tacit.jobs.account_run import account_run
-from tacit.jobs.evaluate import EvaluationResult, resume_evaluation
-from tacit.jobs.evaluation_run import COUNTS
+from tacit.jobs.account.run import account_run
+from tacit.jobs.evaluate import run as evaluation_run
+from tacit.jobs.evaluate.job import EvaluationResult, resume_evaluation
+from tacit.jobs.evaluate.run import COUNTS
 from tacit.keyboard.model_folder import load_model, write_model
 from tacit.privacy.local_guarantee import LocalGuarantee
 from tacit.privacy.participation import Participation
@@ -186,7 +186,7 @@ def test_a_killed_evaluation_goes_on_to_the_same_result(
         if killed == "at the release":
             patch.setattr(Run, "commit", die)
         elif killed == "at the report":
-            patch.setattr("tacit.reports.evaluation.figures", die)
+            patch.setattr("tacit.reports.evaluate.figures", die)
         found_by(model, other, **asked, progress=after_a_group if "in " in killed else silent)
     lines = out / COUNTS
     assert lines.read_bytes().count(b"\n") == (64 if "in " in killed else 90)

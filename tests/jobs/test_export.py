@@ -19,9 +19,9 @@ import jax
 import numpy as np
 import onnx
 import pytest
-from tests.keyboard.gru import Gru
 from tests.keyboard.slow_combined import read
-from tests.keyboard.test_onnx_step import GruWithCell
+from tests.networks.gru import Gru
+from tests.networks.test_onnx_step import GruWithCell
 from tests.training.tiny import MECHANISMS, SETTINGS, tiny_cache, tiny_recipe
 from typer.testing import CliRunner
 
@@ -35,10 +35,10 @@ from tacit.keyboard.exported import MANIFEST, SCORE, STEP, Promise, load_exporte
 from tacit.keyboard.model_folder import load_model, write_model, write_origin
 from tacit.keyboard.onnx_reader import PACKING, OnnxReader, OnnxScorer
 from tacit.keyboard.onnx_trainer import OnnxTrainer
-from tacit.keyboard.phone_model import load_phone_model
+from tacit.keyboard.phone_model import load_phone_model, phone_model_of
 from tacit.keyboard.prompts import prompts_for
-from tacit.keyboard.vocabulary import Provenance
 from tacit.reports.text import to_text
+from tacit.text.vocabulary import Provenance
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +132,7 @@ def test_a_network_that_does_not_say_how_it_trains_is_exported_without(cache: Ca
     network = GruWithCell()
     write_model(tmp_path / "gru", network, network.init(jax.random.key(0)), cache.vocabulary_json.encode())
     made = tacit.export(tmp_path / "gru", tmp_path / "phone")
-    assert "No train.onnx: a network of the kind tests.keyboard.test_onnx_step:GruWithCell" in to_text(made.blocks())
+    assert "No train.onnx: a network of the kind tests.networks.test_onnx_step:GruWithCell" in to_text(made.blocks())
     with pytest.raises(InputError, match=r"has no train\.onnx"):
         OnnxTrainer.of(made.exported)
 
@@ -285,7 +285,7 @@ def test_the_dictionary_names_the_run_s_guarantee_and_its_time(trained: Path, mo
     stated = json.loads(tacit.statement(trained).to_json())
     for key_source, bigrams in (("operating system", True), (stated["key_source"], False)):
         promise = Promise(kind="statement", says="", statement={**stated, "key_source": key_source})
-        text = dictionary.dictionary_of(load_model(trained).phone, promise, date=0)
+        text = dictionary.dictionary_of(phone_model_of(load_model(trained)), promise, date=0)
         listed = read(text)
         assert any(listed.bigrams.values()) == bigrams
         epsilon = math.ceil(1000 * stated["realised"]["epsilon"]) / 1000

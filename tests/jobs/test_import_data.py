@@ -12,8 +12,8 @@ from tacit.data import Cache, Source, TableOf, TextsOf, VocabularyChoice
 from tacit.data.clients import split_of
 from tacit.errors import CacheError, InputError, SourceError
 from tacit.jobs.import_data import COUNTING, FINDING, import_data, open_data
-from tacit.keyboard.vocabulary import OOV, Vocabulary
 from tacit.progress import Advanced, Event, StageBegan, Warned
+from tacit.text.vocabulary import OOV, Vocabulary
 
 TYPED = {"a": ["The dog. The cat", "a dog"], "b": ["Dog dog dog!"], "f": ["..."], "c": ["zebra"]}  # c is not in train
 ROWS = [(name, text) for name, texts in TYPED.items() for text in texts]

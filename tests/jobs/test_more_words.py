@@ -15,13 +15,13 @@ from tacit.data import VocabularyChoice
 from tacit.data.typed_sentences import Share
 from tacit.errors import InputError, RunError
 from tacit.evaluation.settings import ReleasePrice
-from tacit.evaluation.typing import Keyboard, type_sentences
-from tacit.evaluation.typing_measures import MEASURES, total
-from tacit.evaluation.typing_settings import TypingSettings
-from tacit.evaluation.typist import POPULATION
-from tacit.jobs.more_words import read_more_words
+from tacit.evaluation.type_ab.measures import MEASURES, total
+from tacit.evaluation.type_ab.replay import Keyboard, type_sentences
+from tacit.evaluation.type_ab.settings import TypingSettings
+from tacit.evaluation.type_ab.typist import POPULATION
 from tacit.jobs.phone_models import phone_model
-from tacit.jobs.typing_test import open_test
+from tacit.jobs.type_ab.more_words import read_more_words
+from tacit.jobs.type_ab.setup import open_test
 from tacit.keyboard.decoder import Decoder
 from tacit.keyboard.lexicon import Lexicon
 from tacit.keyboard.phone_model import PhoneModel

@@ -15,12 +15,12 @@ import tacit
 from tacit.cli.commands import app
 from tacit.data import Cache
 from tacit.errors import CacheError, InputError
-from tacit.jobs.new_recipe import NewRecipe, new_recipe
-from tacit.jobs.outlook import foreseen
-from tacit.keyboard.language_model import parameter_count
+from tacit.jobs.plan.new_recipe import NewRecipe, new_recipe
+from tacit.jobs.train.noise_forecast import foreseen
 from tacit.keyboard.model_folder import write_model, write_origin
+from tacit.networks.language_model import parameter_count
 from tacit.planning.new_recipe import Corpus, Proposal, propose
-from tacit.planning.outlook import ratio_for
+from tacit.planning.noise_forecast import ratio_for
 from tacit.recipe import Recipe
 from tacit.recipe.model_section import ModelSection, section_of
 

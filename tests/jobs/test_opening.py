@@ -8,10 +8,10 @@ from tests.training.tiny import tiny_cache, tiny_recipe
 
 from tacit.compute import Hardware
 from tacit.errors import InputError
-from tacit.jobs.account_run import account_run
+from tacit.jobs.account.run import account_run
 from tacit.jobs.report import report
 from tacit.jobs.statement import statement
-from tacit.jobs.train import train
+from tacit.jobs.train.job import train
 from tacit.privacy.strategy import STRATEGIES
 
 MODULE = """

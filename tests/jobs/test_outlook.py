@@ -9,12 +9,12 @@ from tests.training.tiny import tiny_cache, tiny_recipe
 from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.errors import CacheError, InputError
-from tacit.jobs.outlook import CODE, OutlookResult, foreseen, outlook
 from tacit.jobs.resume import resume
-from tacit.jobs.train import train
+from tacit.jobs.train.job import train
+from tacit.jobs.train.noise_forecast import CODE, OutlookResult, foreseen, outlook
 from tacit.progress import Event, Noted, Warned
 from tacit.recipe import Recipe
-from tacit.reports.page import Labels, Paragraph
+from tacit.reports.blocks import Labels, Paragraph
 from tacit.runs.diagnostics import MARGIN, worse_than_start
 
 ONE = Hardware(workers=1)

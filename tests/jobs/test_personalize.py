@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import pytest
 from tests.evaluation.typists import typists_and_model
-from tests.keyboard.gru import Gru
+from tests.networks.gru import Gru
 from tests.training.tiny import WORDS, tiny_cache
 from typer.testing import CliRunner
 
@@ -21,14 +21,14 @@ from tacit.cli.commands import app
 from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.errors import InputError, RunError
-from tacit.evaluation.fine_tuning import FineTuning
-from tacit.evaluation.gate import LEVELS
-from tacit.evaluation.histograms import Buckets
+from tacit.evaluation.counts.histograms import Buckets
+from tacit.evaluation.personalize.fine_tuning import FineTuning
+from tacit.evaluation.personalize.gate import LEVELS
+from tacit.evaluation.personalize.splits import TemporalSplit
 from tacit.evaluation.settings import PersonalizationSettings, ReleasePrice
-from tacit.evaluation.splits import TemporalSplit
-from tacit.jobs import personalization_run
-from tacit.jobs.personalization_run import OUTCOMES
-from tacit.jobs.personalize import PersonalizationResult, resume_personalization
+from tacit.jobs.personalize import run as personalization_run
+from tacit.jobs.personalize.job import PersonalizationResult, resume_personalization
+from tacit.jobs.personalize.run import OUTCOMES
 from tacit.keyboard.model_folder import write_model
 from tacit.privacy.local_guarantee import LocalGuarantee
 from tacit.privacy.participation import Participation
@@ -210,7 +210,7 @@ def test_a_killed_run_goes_on_to_the_same_result(
         if killed_after == "file of the release":
             patch.setattr(Run, "commit", die)
         elif killed_after == "first ledger row":
-            patch.setattr("tacit.reports.personalization.figures", die)
+            patch.setattr("tacit.reports.personalize.figures", die)
         run(world, out, GATED, release=PRICE, progress=after_seven)
     if killed_after == "torn line":
         (out / OUTCOMES).write_bytes((out / OUTCOMES).read_bytes()[:-20])

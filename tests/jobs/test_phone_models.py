@@ -11,7 +11,7 @@ import tacit
 from tacit.errors import CacheError, InputError
 from tacit.evaluation.trigram import BackedOffTrigram
 from tacit.jobs.phone_models import phone_model
-from tacit.keyboard.vocabulary import BOS, SPECIALS
+from tacit.text.vocabulary import BOS, SPECIALS
 
 
 def test_the_trigram_of_a_cache_is_counted_on_its_training_clients(tmp_path: Path) -> None:

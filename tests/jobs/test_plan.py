@@ -9,8 +9,8 @@ import pytest
 
 import tacit
 from tacit.errors import InputError, ParticipationError
-from tacit.jobs.plan import affordable_rounds, backwards, forwards, plan
-from tacit.jobs.plan_timers import plan_timers
+from tacit.jobs.plan.job import affordable_rounds, backwards, forwards, plan
+from tacit.jobs.plan.timers import plan_timers
 from tacit.planning import Clients, Goal, Scenario, Utility
 from tacit.population.devices import Population, RoundRules
 from tacit.population.settings import SimulationSettings

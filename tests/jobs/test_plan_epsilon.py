@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tacit.errors import InputError
-from tacit.jobs.plan_epsilon import LOUDEST, EpsilonResult, plan_epsilon
+from tacit.jobs.plan.epsilon import LOUDEST, EpsilonResult, plan_epsilon
 from tacit.planning.affordable import Training
 from tacit.progress import Advanced, Event
-from tacit.reports.page import Table
+from tacit.reports.blocks import Table
 
 
 @pytest.fixture(scope="module")

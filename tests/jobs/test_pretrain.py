@@ -57,7 +57,7 @@ def test_killed_and_resumed_it_leaves_the_same_model(cache: Cache, tmp_path: Pat
 SMALL = """
 import os, sys
 import tacit
-from tacit.keyboard.cifg import Cifg
+from tacit.networks.cifg.network import Cifg
 from tacit.training.central import CentralTraining
 from tacit.training.pretrain import Pretraining
 plan = Pretraining(central=CentralTraining(batch_size=2, words=6), sentences=10, every=10)

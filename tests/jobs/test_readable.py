@@ -8,7 +8,7 @@ import pytest
 
 import tacit.jobs
 from tacit.cli.blocks import print_blocks
-from tacit.jobs.readable import Readable
+from tacit.jobs.result import Readable
 from tacit.jobs.suggest import Suggestions
 from tacit.keyboard.suggest import Suggestion
 

@@ -16,17 +16,17 @@ from tacit.compute import Hardware
 from tacit.compute.profile import PHASES
 from tacit.data import Cache
 from tacit.errors import CacheError, InputError, ParticipationError, RunError, TacitError, TrainingError
-from tacit.jobs import training_refusals
-from tacit.jobs import training_run as trainer
-from tacit.jobs.account import strategy_from_file
-from tacit.jobs.training_run import begin, carry_on
+from tacit.jobs.account.job import strategy_from_file
+from tacit.jobs.train import refusals as training_refusals
+from tacit.jobs.train import run as trainer
+from tacit.jobs.train.run import begin, carry_on
 from tacit.privacy import Blt, Participation
 from tacit.progress import Advanced, Evaluated, Event, Warned
 from tacit.recipe import Recipe
-from tacit.reports.brief import of_profile
-from tacit.reports.page import Table
+from tacit.reports.blocks import Table
 from tacit.reports.summary import summarise
-from tacit.reports.training import write_report
+from tacit.reports.summary_lines import of_profile
+from tacit.reports.train import write_report
 from tacit.runs import Run, TrainingMetadata
 from tacit.statements.accounts import accounts_of, matrix_of, planned_in_all, run_figures
 from tacit.statements.ledger import ledger_record

@@ -16,8 +16,8 @@ from tests.training.tiny import MECHANISMS, cohorts_of, tiny_cache, tiny_learner
 from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.errors import AccountingError, InputError, ParticipationError, RecipeError, RunError
-from tacit.jobs.train import TrainingResult, resume_training, train
-from tacit.keyboard.language_model import LanguageModel
+from tacit.jobs.train.job import TrainingResult, resume_training, train
+from tacit.networks.language_model import LanguageModel
 from tacit.progress import COMPILING, Advanced, Evaluated, Event, StageBegan
 from tacit.recipe import Recipe
 from tacit.training.client import Loss, Model, Step, _group_sum

@@ -12,10 +12,10 @@ from tests.training.tiny import CLIENTS, MECHANISMS, tiny_cache, tiny_toml, what
 from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.errors import TacitError
-from tacit.jobs import tune as job
 from tacit.jobs.report import report
-from tacit.jobs.tune import existing_trials, outcome_of, resume_tuning
-from tacit.jobs.tuning_result import TuningResult
+from tacit.jobs.tune import job
+from tacit.jobs.tune.job import existing_trials, outcome_of, resume_tuning
+from tacit.jobs.tune.result import TuningResult
 from tacit.planning.tuning import Setting, TrialName, TuningSettings
 from tacit.progress import Advanced, Event, Progress, silent
 from tacit.recipe import Recipe

@@ -19,17 +19,17 @@ from tacit.data import Cache, TextsOf, VocabularyChoice
 from tacit.data.clients import split_of
 from tacit.data.typed_sentences import Share
 from tacit.errors import CacheError, InputError, RunError, SourceError
-from tacit.evaluation.launch import DECIDING
 from tacit.evaluation.settings import ReleasePrice
-from tacit.evaluation.typing import type_sentences
-from tacit.evaluation.typing_measures import MEASURES, total
-from tacit.evaluation.typing_settings import TypingSettings, variants
-from tacit.evaluation.typist import POPULATION
-from tacit.jobs import typing_workers
-from tacit.jobs.histograms import Lines
+from tacit.evaluation.type_ab.launch_rule import DECIDING
+from tacit.evaluation.type_ab.measures import MEASURES, total
+from tacit.evaluation.type_ab.replay import type_sentences
+from tacit.evaluation.type_ab.settings import TypingSettings, variants
+from tacit.evaluation.type_ab.typist import POPULATION
+from tacit.jobs.count_steps import Lines
 from tacit.jobs.phone_models import phone_model
-from tacit.jobs.typing_run import read, typed_once
-from tacit.jobs.typing_test import open_test
+from tacit.jobs.type_ab import workers as typing_workers
+from tacit.jobs.type_ab.run import read, typed_once
+from tacit.jobs.type_ab.setup import open_test
 from tacit.progress import Advanced, Event, silent
 
 SAID = ("See you at the station tomorrow", "We will be there all morning", "I see all of them at the station")
@@ -177,8 +177,8 @@ import tacit
 from tacit.compute import Hardware
 from tacit.data.typed_sentences import Share
 from tacit.evaluation.settings import ReleasePrice
-from tacit.evaluation.typing_settings import TypingSettings
-from tacit.jobs import typing_workers
+from tacit.evaluation.type_ab.settings import TypingSettings
+from tacit.jobs.type_ab import workers as typing_workers
 from tacit.progress import Advanced
 
 typing_workers.WORTH = 1  # so little text would be typed by one process

@@ -10,11 +10,11 @@ from tests.jobs.test_discover import KNOWN, SETTINGS, asked, clients
 
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.errors import InputError, RunError
-from tacit.jobs.discover import RESULT, settings_toml
+from tacit.jobs.discover.job import RESULT, settings_toml
 from tacit.jobs.vocabulary import extend_file, extend_vocabulary, is_word
-from tacit.keyboard.vocabulary import Vocabulary
 from tacit.runs import Run
 from tacit.runs.metadata import DiscoveryMetadata
+from tacit.text.vocabulary import Vocabulary
 
 __all__ = ["clients"]  # the fixture
 FOUND = [

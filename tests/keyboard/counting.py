@@ -1,6 +1,6 @@
 """Counts as tests write and read them: eight numbers, by the names of what is counted."""
 
-from tacit.keyboard.metrics import ALL_TOKENS, TOP1, Counts
+from tacit.networks.metrics import ALL_TOKENS, TOP1, Counts
 
 
 def counted(

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.keyboard.vocabulary import SPECIALS, Provenance, Vocabulary
+from tacit.text.vocabulary import SPECIALS, Provenance, Vocabulary
 
 State = tuple[int, ...]
 

@@ -13,7 +13,7 @@ from tests.keyboard.tabled import drawn, table_of, words_of
 from tacit.errors import InputError
 from tacit.keyboard.compose import Composed
 from tacit.keyboard.suggest import READ_AHEAD, TypingSession
-from tacit.keyboard.vocabulary import BOS, EOS, OOV, SPECIALS
+from tacit.text.vocabulary import BOS, EOS, OOV, SPECIALS
 
 VOCABULARY = words_of("aa", "ab", "a", "ba", "bb")
 CLOSE = 1e-5  # float32

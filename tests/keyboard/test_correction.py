@@ -9,7 +9,7 @@ from hypothesis import strategies as some
 from tests.evaluation.scripted import QWERTY, keyboard
 
 from tacit.keyboard.correction import at_space, worth_showing
-from tacit.keyboard.vocabulary import OOV
+from tacit.text.vocabulary import OOV
 
 BOARD = keyboard({"a": {"dog": 0.5}})
 TOUCH = BOARD.decoder.touch

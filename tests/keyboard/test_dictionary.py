@@ -16,7 +16,7 @@ from tacit.keyboard import dictionary
 from tacit.keyboard.dictionary import Entry, asked_of, can_be_written, combined, dictionary_of, promised
 from tacit.keyboard.exported import Promise
 from tacit.keyboard.phone_model import PhoneModel
-from tacit.keyboard.vocabulary import EOS, SPECIALS, Provenance, Vocabulary
+from tacit.text.vocabulary import EOS, SPECIALS, Provenance, Vocabulary
 
 HEADER: dict[str, Any] = {"locale": "en", "description": "for tests", "date": 0}
 PUBLIC = Promise(kind="public text", says="public", public_text="a book")

@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.keyboard.gru import Gru
 from tests.keyboard.tabled import drawn, table_of, words_of
+from tests.networks.gru import Gru
 
 from tacit.errors import InputError
-from tacit.keyboard.cifg import Cifg
-from tacit.keyboard.language_model import LanguageModel
 from tacit.keyboard.model_folder import load_model, write_model
 from tacit.keyboard.phone_model import PhoneModel, load_phone_model
 from tacit.keyboard.suggest import TypingSession
 from tacit.keyboard.user_words import UserWords
-from tacit.keyboard.vocabulary import EOS, OOV
+from tacit.networks.cifg.network import Cifg
+from tacit.networks.language_model import LanguageModel
+from tacit.text.vocabulary import EOS, OOV
 
 WORDS = words_of(*(f"w{number}" for number in range(56)))
 UNTIED, TIED = (Cifg(vocabulary=60, embedding=4, units=6, tied=tied) for tied in (False, True))

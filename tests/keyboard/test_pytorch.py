@@ -15,8 +15,8 @@ import pytest
 from tests.conftest import REPOSITORY
 from tests.keyboard.tabled import words_of
 
-from tacit.keyboard.cifg import Cifg
 from tacit.keyboard.model_folder import write_model
+from tacit.networks.cifg.network import Cifg
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch")
 EXAMPLE = REPOSITORY / "examples" / "load_in_pytorch.py"

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tacit.keyboard.metrics import END, KNOWN, UNKNOWN
-from tacit.keyboard.on_device import Scored
 from tacit.keyboard.ranking import rank
 from tacit.keyboard.user_cache import ALONE, Mix, UserCache
-from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD, SPECIALS
+from tacit.networks.metrics import END, KNOWN, UNKNOWN
+from tacit.networks.on_device import Scored
+from tacit.text.vocabulary import BOS, EOS, OOV, PAD, SPECIALS
 
 V, LENGTH = 9, 5
 Ids = NDArray[np.int32]

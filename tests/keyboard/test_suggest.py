@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.keyboard import numpy_model
-from tests.keyboard.gru import Gru
+from tests.networks import numpy_model
+from tests.networks.gru import Gru
 
 from tacit.errors import InputError
-from tacit.keyboard.cifg import Cifg
-from tacit.keyboard.language_model import LanguageModel
 from tacit.keyboard.model_folder import TrainedModel, load_model, write_model
 from tacit.keyboard.suggest import Suggestion, TypingSession
-from tacit.keyboard.tokens import Tokenizer
-from tacit.keyboard.vocabulary import BOS, PAD, SPECIALS, Provenance, Vocabulary
+from tacit.networks.cifg.network import Cifg
+from tacit.networks.language_model import LanguageModel
+from tacit.text.tokens import Tokenizer
+from tacit.text.vocabulary import BOS, PAD, SPECIALS, Provenance, Vocabulary
 
 WORDS = tuple(f"w{number}" for number in range(56))
 PUBLIC = Provenance(kind="public", description="for tests")

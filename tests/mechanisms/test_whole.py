@@ -14,8 +14,8 @@ from tests.contracts.test_noise_streams import any_strategy
 
 from tacit.errors import InputError
 from tacit.mechanisms import NoiseStream, standard_normal_seeds, stream_for
+from tacit.mechanisms.all_rounds import Basis, largest_deviation, whole_noise
 from tacit.mechanisms.banded_inverse import BandedInverseStream
-from tacit.mechanisms.whole import Basis, largest_deviation, whole_noise
 from tacit.privacy.strategy import PUBLISHED_BLT, Banded, BandedInverse, Independent, Strategy, Tree
 
 Reals = npt.NDArray[np.float64]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tacit.errors import InputError
 from tacit.planning import Clients, mechanism_named
 from tacit.planning.affordable import Affordable, Training, _outlook, affordable
-from tacit.planning.outlook import GOOD
+from tacit.planning.noise_forecast import GOOD
 
 FRESH = mechanism_named("independent")
 TREE = mechanism_named("tree")

@@ -16,7 +16,7 @@ from tacit.design.catalogue import chosen
 from tacit.design.losses import losses, prefix_errors
 from tacit.design.workload import PREFIX, Workload
 from tacit.mechanisms import stream_for
-from tacit.planning.outlook import PULL, Outlook, errors_of_models
+from tacit.planning.noise_forecast import PULL, Outlook, errors_of_models
 from tacit.privacy import Guarantee, Participation
 from tacit.privacy.strategy import Independent, Strategy, Tree
 from tacit.recipe import Recipe

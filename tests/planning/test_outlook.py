@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tacit.design.losses import workload_errors
 from tacit.design.workload import Workload
 from tacit.errors import InputError
-from tacit.planning.outlook import FACTOR, GOOD, LEAST, PULL, Outlook, ratio_for, share_kept
+from tacit.planning.noise_forecast import FACTOR, GOOD, LEAST, PULL, Outlook, ratio_for, share_kept
 from tacit.privacy import Guarantee, Independent, Participation
 from tacit.privacy.strategy import Strategy
 

@@ -12,7 +12,7 @@ from tests.training.tiny import MECHANISMS, tiny_recipe
 
 from tacit.errors import InputError, TacitError
 from tacit.mechanisms.tree import TreeStream
-from tacit.planning.outlook import PULL
+from tacit.planning.noise_forecast import PULL
 from tacit.planning.trial_recipes import production_recipe, trial_base, trial_recipe
 from tacit.planning.tuning import Choice, Setting, TrialName, TuningSettings
 from tacit.privacy import Tree

@@ -7,7 +7,7 @@ import pytest
 from tests.made_runs import note, write_adaptive_run, write_run
 
 from tacit.errors import InputError
-from tacit.jobs.account_run import account_run
+from tacit.jobs.account.run import account_run
 from tacit.jobs.report import compare, report
 from tacit.jobs.statement import statement
 from tacit.privacy import Tree

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.statements.test_text_local import FACTS
 
-from tacit.reports.discovery import MOST, page, released_page
+from tacit.reports.discover import MOST, page, released_page
 from tacit.reports.page import to_html, to_markdown
 from tacit.statements.statement import statement
 

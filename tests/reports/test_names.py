@@ -15,7 +15,8 @@ from tests.statements.test_statement import FACTS
 
 from tacit.jobs.report import report
 from tacit.privacy import Tree
-from tacit.reports.page import Block, Heading, Labels, Page, Paragraph, StatementOf, Table, Tiles, to_html, to_markdown
+from tacit.reports.blocks import Block, Heading, Labels, Paragraph, StatementOf, Table, Tiles
+from tacit.reports.page import Page, to_html, to_markdown
 from tacit.statements.markdown import escaped, one_line
 from tacit.statements.statement import Label, statement
 from tacit.statements.verify import verify

@@ -7,23 +7,9 @@ from pathlib import Path
 import pytest
 
 from tacit.errors import InputError
+from tacit.reports.blocks import Block, FigureOf, Heading, Labels, Paragraph, Table, Tiles
 from tacit.reports.figure import Axis, Figure, Line, Panel
-from tacit.reports.page import (
-    Block,
-    FigureOf,
-    Heading,
-    Labels,
-    Page,
-    Paragraph,
-    Table,
-    Tiles,
-    parts,
-    to_html,
-    to_html_fragment,
-    to_markdown,
-    write,
-    write_both,
-)
+from tacit.reports.page import Page, parts, to_html, to_html_fragment, to_markdown, write, write_both
 from tacit.statements.statement import Label
 
 FIGURE = Figure(

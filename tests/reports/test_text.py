@@ -5,8 +5,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tacit.reports.blocks import Block, FigureOf, Heading, Labels, Paragraph, Table, Tiles
 from tacit.reports.figure import Axis, Figure, Line, Panel
-from tacit.reports.page import Block, FigureOf, Heading, Labels, Page, Paragraph, Table, Tiles, write
+from tacit.reports.page import Page, write
 from tacit.reports.text import to_text
 from tacit.statements.statement import Label
 

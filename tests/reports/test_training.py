@@ -41,7 +41,7 @@ def written(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 @pytest.mark.parametrize("kind", RUNS)
 def test_every_run_has_a_report(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if kind not in DRAWN:  # drawing takes most of the time, and these have no figures of their own
-        monkeypatch.setattr("tacit.reports.training.figures", lambda summary: ())
+        monkeypatch.setattr("tacit.reports.train.figures", lambda summary: ())
     path = write_run(tmp_path / "run", **RUNS[kind])
     shown, record = written(path)
     assert shown["labels"] == [FIRST, *EXPECTED.get(kind, ())]

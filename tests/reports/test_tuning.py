@@ -9,7 +9,7 @@ from tacit.planning.tuning import Choice, Setting, Trial, choose
 from tacit.reports.drawing import render
 from tacit.reports.figure import RED, Points, Rule
 from tacit.reports.page import to_markdown
-from tacit.reports.tuning import figure, page
+from tacit.reports.tune import figure, page
 
 RATES = (0.5, 1.0, 2.0)
 

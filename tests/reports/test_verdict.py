@@ -8,9 +8,9 @@ from tests.made_runs import RUNS, note, write_run
 from tacit.errors import InputError, RunError
 from tacit.jobs.report import report
 from tacit.privacy import Tree
-from tacit.reports.page import Labels
+from tacit.reports.blocks import Labels
 from tacit.reports.summary import RunSummary, summarise
-from tacit.reports.training import page
+from tacit.reports.train import page
 from tacit.reports.verdict import NO_BETTER, WORSE, judged, opening, price, verdict_labels
 from tacit.runs import Metric, Run
 

@@ -15,7 +15,7 @@ from tests.journals import rewrite_each
 from tests.made_runs import REPORT_GOAL, write_run
 
 from tacit.errors import InputError, RunError
-from tacit.jobs.account_run import account_run
+from tacit.jobs.account.run import account_run
 from tacit.jobs.report import report
 from tacit.jobs.resume import resume
 from tacit.jobs.statement import statement, verify

@@ -21,7 +21,7 @@ from tacit.secure_aggregation.counts import (
     play,
     secure_total,
 )
-from tacit.secure_aggregation.graph import graph_plan
+from tacit.secure_aggregation.masked.graph import graph_plan
 
 
 @given(data=st.data(), cells=st.integers(1, 12), devices=st.integers(0, 8), most=st.integers(1, 2**31))

@@ -16,21 +16,22 @@ from tests.mechanisms.test_whole import STRATEGIES, carrying
 
 from tacit.errors import InputError, ProtocolError, RunError
 from tacit.files import held
-from tacit.mechanisms import whole
-from tacit.mechanisms.whole import KeeperStream, largest_deviation
+from tacit.mechanisms import all_rounds as whole
+from tacit.mechanisms.all_rounds import KeeperStream, largest_deviation
 from tacit.privacy import encoding as privacy_encoding
 from tacit.privacy.encoding import Encoding
 from tacit.privacy.strategy import Strategy
-from tacit.secure_aggregation import noise, secrets
+from tacit.secure_aggregation import noise
 from tacit.secure_aggregation.counts import Protocol, play
 from tacit.secure_aggregation.encoding import Turn, basis, decode, encode
-from tacit.secure_aggregation.lattice import published
-from tacit.secure_aggregation.masked_client import DevicePolicy, MaskedClient
-from tacit.secure_aggregation.masked_messages import RoundSettings
-from tacit.secure_aggregation.masked_server import MaskedServer
+from tacit.secure_aggregation.masked import secrets
+from tacit.secure_aggregation.masked.client import DevicePolicy, MaskedClient
+from tacit.secure_aggregation.masked.messages import RoundSettings
+from tacit.secure_aggregation.masked.secrets import Identity
+from tacit.secure_aggregation.masked.server import MaskedServer
 from tacit.secure_aggregation.noise import NoiseKeeper, residues
-from tacit.secure_aggregation.secrets import Identity
-from tacit.secure_aggregation.slots import Slots
+from tacit.secure_aggregation.one_message.lattice import published
+from tacit.secure_aggregation.one_message.slots import Slots
 
 PARAMETERS, REPORTS, CLIP_NORM, DEVIATION = 40, 6, 2.0, 3.0  # deviation of a seed, in the units of updates
 ROUNDS = 5

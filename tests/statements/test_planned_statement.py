@@ -10,8 +10,8 @@ from tacit.errors import InputError
 from tacit.privacy import Blt, Guarantee, Participation, Tree
 from tacit.privacy.strategy import PUBLISHED_BLT
 from tacit.statements import TrainingFacts
-from tacit.statements.facts import Extrapolation, SideRelease
 from tacit.statements.statement import statement
+from tacit.statements.train_facts import Extrapolation, SideRelease
 from tacit.statements.verify import verify
 
 SERVED = Participation(rounds=2000, min_separation=324, max_participations=6)

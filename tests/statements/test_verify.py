@@ -15,8 +15,8 @@ from tacit.errors import InputError
 from tacit.privacy import Blt, Guarantee, Independent, Participation, Tree
 from tacit.privacy.separation import DeviceSeparation
 from tacit.statements import TrainingFacts
-from tacit.statements.facts import Extrapolation, SideRelease
 from tacit.statements.statement import checksum, leaves, statement
+from tacit.statements.train_facts import Extrapolation, SideRelease
 from tacit.statements.verify import verify
 
 PLAN = Participation.from_rounds_between(rounds=200, rounds_between=30, max_participations=6)

@@ -8,14 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.stats import kstest
-from tests.keyboard import numpy_model
+from tests.networks import numpy_model
 from tests.training import numpy_round
 from tests.training.test_rounds import KEY, flat_loss, last_key, rounds_of
 from tests.training.tiny import cores, tiny_cache, tiny_learner, tiny_recipe, what_happened
 
 from tacit.compute import Hardware
 from tacit.data import Cache
-from tacit.jobs.training_run import begin, carry_on
+from tacit.jobs.train.run import begin, carry_on
 from tacit.mechanisms import NoiseState, standard_normal_seeds, stream_for
 from tacit.mechanisms.grid import grid_for
 from tacit.population.cohorts import draw_cohort, start_clock

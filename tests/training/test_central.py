@@ -9,9 +9,9 @@ import pytest
 
 from tacit.data import Cache
 from tacit.errors import InputError, TrainingError
-from tacit.keyboard.cifg import Cifg
-from tacit.keyboard.cifg_loss import loss
-from tacit.keyboard.vocabulary import BOS, EOS
+from tacit.networks.cifg.loss import loss
+from tacit.networks.cifg.network import Cifg
+from tacit.text.vocabulary import BOS, EOS
 from tacit.training import central
 from tacit.training.central import CentralState, CentralTraining, Pool, central_start, central_states
 

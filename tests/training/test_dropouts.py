@@ -23,7 +23,7 @@ from tests.training.tiny import (
 
 from tacit.data import Cache
 from tacit.errors import ParticipationError, RoundAborted, TrainingError
-from tacit.jobs.training_run import begin, carry_on
+from tacit.jobs.train.run import begin, carry_on
 from tacit.privacy.encoding import Encoding
 from tacit.runs import Run
 from tacit.runs.reconciliation import reconciled

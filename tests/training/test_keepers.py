@@ -27,19 +27,19 @@ from tests.training.tiny import (
 from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.errors import InputError, RecipeError, RoundAborted, TrainingError, UnknownRelease
-from tacit.jobs.outlook import outlook
 from tacit.jobs.report import report
-from tacit.jobs.training_run import begin, carry_on
-from tacit.mechanisms.whole import carrying_stream
+from tacit.jobs.train.noise_forecast import outlook
+from tacit.jobs.train.run import begin, carry_on
+from tacit.mechanisms.all_rounds import carrying_stream
 from tacit.records import to_plain
 from tacit.secure_aggregation import decode
-from tacit.secure_aggregation.masked_messages import MaskedVector
+from tacit.secure_aggregation.masked.messages import MaskedVector
 from tacit.secure_aggregation.simulate import run_masked_round
 from tacit.statements import NoisedSum
 from tacit.statements.accounts import accounts_of, ledger_of
-from tacit.statements.facts import TrainingFacts
 from tacit.statements.ledger import release_from
 from tacit.statements.run_facts import facts_of, statement_of
+from tacit.statements.train_facts import TrainingFacts
 from tacit.statements.verify import against_run, verify
 from tacit.training import Collected, RoundPlan, SimulatedCollector, TrainingTask, states
 from tacit.training.hooks import Hooks

@@ -12,12 +12,12 @@ import pytest
 from tests.training.tiny import tiny_cache, tiny_toml, what_happened
 
 from tacit.compute import Hardware
-from tacit.jobs.training_run import begin, carry_on
+from tacit.jobs.train.run import begin, carry_on
 from tacit.recipe import Recipe
 from tacit.runs import Run
-from tacit.secure_aggregation.keeper import Keeper
-from tacit.secure_aggregation.masked_server import MaskedServer
-from tacit.secure_aggregation.sealed_server import SealedServer
+from tacit.secure_aggregation.masked.server import MaskedServer
+from tacit.secure_aggregation.one_message.keeper import Keeper
+from tacit.secure_aggregation.one_message.server import SealedServer
 
 ONE = Hardware(workers=1)
 # The parties of a protocol, whose method is called so often in a run before its process is killed.

@@ -11,7 +11,7 @@ from tests.training.tiny import cohorts_of, tiny_cache, tiny_learner, tiny_recip
 from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.errors import TrainingError
-from tacit.jobs.train import train
+from tacit.jobs.train.job import train
 from tacit.recipe import Recipe
 from tacit.runs import Run
 from tacit.training import Collected, TrainingTask

@@ -11,7 +11,7 @@ from tests.training.tiny import LOSS, SETTINGS, tiny_cache
 
 from tacit.data import Cache
 from tacit.errors import InputError
-from tacit.jobs.begin import begin, cache_used, of_this_process
+from tacit.jobs.run_start import begin, cache_used, of_this_process
 from tacit.progress import Advanced, Event
 from tacit.runs.metadata import PretrainingMetadata
 from tacit.training.central import CentralTraining

@@ -15,8 +15,8 @@ from tests.training.tiny import tiny_cache, tiny_recipe, what_happened
 
 from tacit.compute import Hardware
 from tacit.errors import AccountingError, InputError, RecipeError
-from tacit.jobs.account_run import account_run
-from tacit.jobs.train import resume_training, train
+from tacit.jobs.account.run import account_run
+from tacit.jobs.train.job import resume_training, train
 from tacit.privacy import Guarantee, Independent, Participation, Tree
 from tacit.privacy.composition import Composition, ReleasedSequence, remaining_noise_multiplier
 from tacit.privacy.strategy import PUBLISHED_BLT, Strategy

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.stats import kstest
-from tests.keyboard import numpy_model
+from tests.networks import numpy_model
 from tests.training import numpy_round
 from tests.training.tiny import (
     LOSS,

@@ -27,7 +27,7 @@ from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.errors import InputError, RecipeError, RoundAborted, TrainingError
 from tacit.jobs.report import report
-from tacit.jobs.training_run import begin, carry_on
+from tacit.jobs.train.run import begin, carry_on
 from tacit.privacy import Guarantee
 from tacit.privacy.encoding import Encoding, clip_inflation
 from tacit.runs import Run

@@ -10,7 +10,7 @@ from tests.training.tiny import cohorts_of, tiny_cache, tiny_learner, tiny_recip
 from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.errors import InputError, ParticipationError
-from tacit.jobs.training_run import begin, carry_on
+from tacit.jobs.train.run import begin, carry_on
 from tacit.population.devices import Population
 from tacit.population.settings import SimulationSettings
 from tacit.population.simulated_cohorts import SimulatedCohorts

@@ -13,7 +13,7 @@ from tests.training.tiny import MECHANISMS, tiny_cache, tiny_recipe, what_happen
 
 from tacit.compute import Hardware
 from tacit.errors import RunError
-from tacit.jobs.training_run import begin, carry_on
+from tacit.jobs.train.run import begin, carry_on
 from tacit.runs import Run
 from tacit.runs.reconciliation import reconciled
 from tacit.training import states

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jax import export
 from jax.flatten_util import ravel_pytree
-from tests.keyboard.gru import Gru
+from tests.networks.gru import Gru
 from tests.training.test_rounds import POISON, poisoned_loss
 from tests.training.tiny import MECHANISMS, collector_of, cores, first_state, tiny_cache, tiny_learner, tiny_recipe
 
@@ -22,8 +22,8 @@ from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.errors import InputError, TrainingError
-from tacit.keyboard.cifg import Cifg
-from tacit.keyboard.language_model import next_word_loss
+from tacit.networks.cifg.network import Cifg
+from tacit.networks.language_model import next_word_loss
 from tacit.training import ClientTraining, Learner
 from tacit.training import workers_accelerator as accelerator
 from tacit.training.client import ClientWork

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.data import Cache, ClientText, VocabularyRecord, build_cache
-from tacit.keyboard.cifg import Cifg
-from tacit.keyboard.language_model import next_word_loss
-from tacit.keyboard.vocabulary import BOS, EOS, OOV, Provenance, Vocabulary
+from tacit.networks.cifg.network import Cifg
+from tacit.networks.language_model import next_word_loss
 from tacit.recipe import Recipe
+from tacit.text.vocabulary import BOS, EOS, OOV, Provenance, Vocabulary
 from tacit.training import Learner, RoundPlan, SimulatedCollector
 from tacit.training.cohort import Workers
 from tacit.training.rounds import TrainingState, initial_state

@@ -19,7 +19,7 @@ from tacit.cli.options import Json, OwnDelta, command
 from tacit.cli.values import seconds
 from tacit.design.mechanism import ChosenMechanism
 from tacit.errors import InputError
-from tacit.jobs.account import account_amplified, read_round_times, strategy_from_file
+from tacit.jobs.account.job import account_amplified, read_round_times, strategy_from_file
 from tacit.privacy.delta import DELTA_TOO_LARGE
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Clock, Participation

@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
-from tacit.cli.console import complaints, say_blocks
+from tacit.cli.blocks import say_blocks
+from tacit.cli.console import complaints
 from tacit.cli.options import Json, command
 from tacit.cli.values import k_and_delta, numbers
-from tacit.jobs.account_local import account_populations, account_shuffle, account_user
+from tacit.jobs.account.local import account_populations, account_shuffle, account_user
 from tacit.planning.discovery import DiscoveryPlan
 from tacit.privacy.local_anonymity import Anonymity
 from tacit.privacy.local_shuffling import Kind

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from tacit.cli.console import console, say, say_loudly
 from tacit.cli.options import Json, command
-from tacit.jobs.population import PopulationAccount, account_population, begin_population
+from tacit.jobs.account.population import PopulationAccount, account_population, begin_population
 from tacit.privacy.rounding import rounded_up
 
 

@@ -5,10 +5,11 @@ from typing import Annotated
 
 import typer
 
-from tacit.cli.console import say_blocks, say_loudly
+from tacit.cli.blocks import say_blocks
+from tacit.cli.console import say_loudly
 from tacit.cli.options import Json, RunFolder, command
 from tacit.files import check_file, write_whole
-from tacit.jobs.account_run import account_run
+from tacit.jobs.account.run import account_run
 from tacit.jobs.statement import statement
 
 

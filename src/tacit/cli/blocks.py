@@ -2,13 +2,26 @@
 
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
-from typing import Any
+from typing import Any, Protocol
 
 from rich.measure import Measurement
 from rich.table import Table as Drawn
 
-from tacit.cli.console import console, styled
-from tacit.reports.page import Heading, Labels, Paragraph, Table, Tiles
+from tacit.cli.console import Recorded, console, say, styled
+from tacit.reports.blocks import Heading, Labels, Paragraph, Table, Tiles
+
+
+class Shown(Recorded, Protocol):
+    """A result that people read as it stands."""
+
+    def blocks(self) -> Sequence[Any]:
+        """What people read of it."""
+        ...
+
+
+def say_blocks(result: Shown, as_json: bool) -> None:
+    """One JSON object of the result on standard output, or its blocks for people."""
+    say(result, as_json, lambda each: print_blocks(each.blocks()))
 
 
 def print_blocks(blocks: Sequence[Any]) -> None:

@@ -9,7 +9,7 @@ files of others can neither move the cursor nor colour a line, and no bracket is
 import functools
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 import typer
@@ -57,27 +57,12 @@ class Recorded(Protocol):
 Result = TypeVar("Result", bound=Recorded)
 
 
-class Shown(Recorded, Protocol):
-    """A result that people read as it stands."""
-
-    def blocks(self) -> Sequence[Any]:
-        """What people read of it."""
-        ...
-
-
 def say(result: Result, as_json: bool, show: Callable[[Result], None]) -> None:
     """One JSON object of the result on standard output, or what `show` prints of it for people."""
     if as_json:
         print_json(result.to_record())
     else:
         show(result)
-
-
-def say_blocks(result: Shown, as_json: bool) -> None:
-    """One JSON object of the result on standard output, or its blocks for people."""
-    from tacit.cli.blocks import print_blocks  # the pages of reports come with it
-
-    say(result, as_json, lambda each: print_blocks(each.blocks()))
 
 
 def print_json(values: Mapping[str, Any]) -> None:

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from tacit.cli.console import console, say_blocks
+from tacit.cli.blocks import say_blocks
+from tacit.cli.console import console
 from tacit.cli.display import display
 from tacit.cli.options import Json, command
 
@@ -19,8 +20,8 @@ def demo(
     json: Json = False,
 ) -> None:
     """A private model from nothing: clients, a public model, private training from it, and what the noise cost."""
-    from tacit.jobs.begin import check_place
     from tacit.jobs.demo import demo as job
+    from tacit.jobs.run_start import check_place
 
     check_place(out)  # before anything is said
     if not json:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tacit.cli.console import say_blocks
+from tacit.cli.blocks import say_blocks
 from tacit.cli.display import display
 from tacit.cli.groups import late_app
 from tacit.cli.mechanism_options import Limits, of_every_mechanism

@@ -10,7 +10,7 @@ from tacit.cli.console import console, say
 from tacit.cli.options import Json, command
 
 if TYPE_CHECKING:  # what it needs is loaded when it runs
-    from tacit.deployment.client.turn import Turn
+    from tacit.device.turn import Turn
 
 
 @command

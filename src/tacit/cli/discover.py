@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tacit.cli.console import say_blocks
+from tacit.cli.blocks import say_blocks
 from tacit.cli.display import display
 from tacit.cli.options import Json, Population, SecureOptions, command
 from tacit.cli.values import k_and_delta
@@ -103,7 +103,7 @@ def discover_words(
     json: Json = False,
 ) -> None:
     """Find frequent unknown words under local differential privacy, layer by layer of a trie."""
-    from tacit.jobs.discover import discover
+    from tacit.jobs.discover.job import discover
 
     settings = options.settings(secure.of())
     with display(json, out) as progress:

@@ -2,7 +2,7 @@
 
 import typer
 
-from tacit.cli.console import say_blocks
+from tacit.cli.blocks import say_blocks
 from tacit.cli.display import display
 from tacit.cli.options import Json, command
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import tacit
-from tacit.cli.console import say_blocks
+from tacit.cli.blocks import say_blocks
 from tacit.cli.display import display
 from tacit.cli.options import Json, Population, Price, SecureOptions, command
 from tacit.compute import Hardware

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 import tacit
-from tacit.cli.console import say_blocks
+from tacit.cli.blocks import say_blocks
 from tacit.cli.options import Json, command
 
 

@@ -17,7 +17,7 @@ from tacit.cli.values import numbers, rounds
 from tacit.design.catalogue import MECHANISMS
 from tacit.design.mechanism import ChosenMechanism, Mechanism, Parameters
 from tacit.errors import InputError
-from tacit.jobs.account import account, delta_asked
+from tacit.jobs.account.job import account, delta_asked
 from tacit.privacy.encoding import Encoding
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Participation

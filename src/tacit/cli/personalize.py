@@ -8,16 +8,16 @@ import typer
 
 import tacit
 from tacit.cli import values
-from tacit.cli.console import say_blocks
+from tacit.cli.blocks import say_blocks
 from tacit.cli.display import display
 from tacit.cli.options import Json, Population, Price, SecureOptions, command
 from tacit.compute import Hardware
 from tacit.errors import InputError
-from tacit.keyboard.metrics import TOP1
+from tacit.networks.metrics import TOP1
 
 if TYPE_CHECKING:  # JAX would come with them
-    from tacit.evaluation.histograms import Buckets
-    from tacit.evaluation.personalization import FineTuning, TemporalSplit
+    from tacit.evaluation.counts.histograms import Buckets
+    from tacit.evaluation.personalize.outcomes import FineTuning, TemporalSplit
 
 GATE_SHARE = 0.125  # of the text before test: of time:0.8 it leaves 70% to train on, 10% to the gate
 
@@ -42,7 +42,7 @@ class Grid:
 
     def strategies(self) -> "tuple[FineTuning, ...]":
         """The grid. Raises: InputError for what is no number or unknown."""
-        from tacit.evaluation.personalization import FineTuning
+        from tacit.evaluation.personalize.outcomes import FineTuning
 
         return FineTuning.grid(
             [values.whole_number(each, "batch-size") for each in values.parts(self.batch_size)],
@@ -79,7 +79,7 @@ class Gate:
 
     def levels(self) -> tuple[float, ...]:
         """The gates that are compared. Raises: InputError for what is none."""
-        from tacit.evaluation.gate import LEVELS, OPEN, GateRule
+        from tacit.evaluation.personalize.gate import LEVELS, OPEN, GateRule
 
         if self.gate in ("none", "auto"):
             return (OPEN,) if self.gate == "none" else LEVELS
@@ -88,8 +88,8 @@ class Gate:
 
     def temporal(self) -> "TemporalSplit":
         """The split, with a part for the gate where there is one. Raises: InputError where it cannot be read."""
-        from tacit.evaluation.gate import OPEN
-        from tacit.evaluation.personalization import TemporalSplit
+        from tacit.evaluation.personalize.gate import OPEN
+        from tacit.evaluation.personalize.outcomes import TemporalSplit
 
         if self.undated not in ("drop", "order"):
             raise InputError(f"--undated {self.undated} is unknown; choose drop or order.")
@@ -113,7 +113,7 @@ class Counted:
 
     def settings(self) -> dict[str, Any]:
         """Raises: InputError where cuts make no buckets."""
-        from tacit.evaluation.histograms import Buckets
+        from tacit.evaluation.counts.histograms import Buckets
 
         return {
             "metrics": tuple(values.parts(self.metrics)),
@@ -124,7 +124,7 @@ class Counted:
         }
 
     def _changes(self) -> "Buckets":
-        from tacit.evaluation.histograms import Buckets
+        from tacit.evaluation.counts.histograms import Buckets
 
         cuts = values.from_to_step(self.delta_buckets, "delta-buckets")
         if 0.0 not in cuts:

@@ -1,4 +1,4 @@
-"""`tacit plan`: privacy, participations and days of a run before any is spent, over `tacit.jobs.plan`.
+"""`tacit plan`: privacy, participations and days of a run before any is spent, over `tacit.jobs.plan.job`.
 
 Forwards (`run`), back from a target (`target`, `timer`, `rounds`), the seven steps of arXiv:2305.18465, Section 2.5
 (`steps`, which is meant where no command is named), what noise leaves of a recipe (`recipe`), which epsilon a
@@ -52,7 +52,7 @@ def plan_steps(
     as_json: Json = False,
 ) -> None:
     """From population and target to a plan, in the seven steps of arXiv:2305.18465, Section 2.5."""
-    from tacit.jobs.plan import plan
+    from tacit.jobs.plan.job import plan
 
     scenario = asked.scenario()
     goal = target.goal(scenario, most_reports)
@@ -73,7 +73,7 @@ def plan_run(
     as_json: Json = False,
 ) -> None:
     """One configuration, every mechanism at the same utility: guarantee, visits, days, memory."""
-    from tacit.jobs.plan import forwards
+    from tacit.jobs.plan.job import forwards
 
     scenario, each = asked.scenario(), cost.cost()
     with listening(as_json, figure) as progress:
@@ -93,7 +93,7 @@ def plan_target(
     as_json: Json = False,
 ) -> None:
     """Which report goal and noise reach an epsilon at this utility: the least, for each mechanism."""
-    from tacit.jobs.plan import backwards
+    from tacit.jobs.plan.job import backwards
 
     scenario, each = asked.scenario(), cost.cost()
     goal = target.goal(scenario, most_reports)
@@ -114,7 +114,7 @@ def plan_timer(
     as_json: Json = False,
 ) -> None:
     """What each timer buys, in whole days up to what the population gives; and the shortest that reaches a target."""
-    from tacit.jobs.plan_timers import plan_timers
+    from tacit.jobs.plan.timers import plan_timers
 
     scenario = asked.scenario()
     rho = None if target.epsilon is None and target.zcdp is None else target.goal(scenario).zcdp
@@ -137,7 +137,7 @@ def plan_rounds(
     as_json: Json = False,
 ) -> None:
     """How many rounds the budget affords, with strategy and noise as planned for --rounds."""
-    from tacit.jobs.plan import affordable_rounds
+    from tacit.jobs.plan.job import affordable_rounds
 
     scenario = asked.scenario()
     goal = target.goal(scenario)
@@ -158,7 +158,7 @@ def plan_recipe(
     as_json: Json = False,
 ) -> None:
     """What the noise of a recipe will leave of its model: the noise against the signal, and what would work."""
-    from tacit.jobs.outlook import outlook
+    from tacit.jobs.train.noise_forecast import outlook
 
     with listening(as_json, figure):
         result = outlook(recipe, data=data, init=init)
@@ -180,7 +180,7 @@ def plan_epsilon(
     as_json: Json = False,
 ) -> None:
     """Which epsilon a population affords: the least at which the noise leaves half, 90% or 95% of the accuracy."""
-    from tacit.jobs.plan_epsilon import plan_epsilon as job
+    from tacit.jobs.plan.epsilon import plan_epsilon as job
     from tacit.planning.affordable import Training
 
     training = Training(rounds=rounds, parameters=parameters, step=step)

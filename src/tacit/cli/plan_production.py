@@ -1,4 +1,4 @@
-"""`tacit plan production`: from a population and a target to a production recipe, over `tacit.jobs.plan_production`."""
+"""`tacit plan production`: from a population and a target to a production recipe, over `tacit.jobs.plan.production`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -146,8 +146,8 @@ def plan_production(
     as_json: Json = False,
 ) -> None:
     """From a population and a privacy target to a production recipe, in the seven steps of arXiv:2305.18465."""
-    from tacit.jobs.plan_production import ProductionSettings
-    from tacit.jobs.plan_production import plan_production as plan
+    from tacit.jobs.plan.production import ProductionSettings
+    from tacit.jobs.plan.production import plan_production as plan
 
     clients, goal = Clients(devices=wanted.devices()), wanted.goal()
     noise_from = "given" if small.given else "paper" if small.tuning is None else "tuning"

@@ -7,7 +7,7 @@ from typing import Annotated, Protocol
 
 import typer
 
-from tacit.cli.console import Shown, say_blocks
+from tacit.cli.blocks import Shown, say_blocks
 from tacit.cli.display import display
 from tacit.errors import InputError
 from tacit.files import check_file

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tacit.cli.console import say_blocks
+from tacit.cli.blocks import say_blocks
 from tacit.cli.display import display
 from tacit.cli.options import Json, LogOptions, command
 from tacit.progress import together
@@ -48,7 +48,7 @@ def pretrain(
 ) -> None:
     """Train a model on public text; `tacit train --init OUT` begins from it."""
     from tacit.jobs.pretrain import pretrain as job
-    from tacit.keyboard.cifg import Cifg
+    from tacit.networks.cifg.network import Cifg
     from tacit.training.central import CentralTraining
     from tacit.training.pretrain import Pretraining
 

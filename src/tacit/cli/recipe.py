@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tacit.cli.console import say_blocks
+from tacit.cli.blocks import say_blocks
 from tacit.cli.groups import late_app
 from tacit.cli.options import Json, OwnDelta, command
 
@@ -30,7 +30,7 @@ def new(
     json: Json = False,
 ) -> None:
     """Write a whole recipe for so many clients at this epsilon, and say what accuracy it is expected to cost."""
-    from tacit.jobs.new_recipe import new_recipe  # JAX comes with it
+    from tacit.jobs.plan.new_recipe import new_recipe  # JAX comes with it
 
     made = new_recipe(data, epsilon=epsilon, delta=delta, init=init, out=out, name=name, anyway=anyway)
     if out is None and not json:

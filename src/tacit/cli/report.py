@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from tacit.cli.console import say_blocks
+from tacit.cli.blocks import say_blocks
 from tacit.cli.options import Json, RunFolder, command
 
 

@@ -12,7 +12,7 @@ from tacit.cli.options import BehindProxy, Host, Json, TlsCert, TlsKey, command
 from tacit.errors import InputError
 
 if TYPE_CHECKING:  # what it needs is loaded when it runs
-    from tacit.deployment.serve import Serving
+    from tacit.server.serve import Serving
 
 TOKEN = "TACIT_ADMIN_TOKEN"
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from tacit.cli import values
-from tacit.cli.console import say_blocks
+from tacit.cli.blocks import say_blocks
 from tacit.cli.display import display
 from tacit.cli.options import Json, command
 
@@ -37,7 +37,7 @@ def simulate(
     as_json: Json = False,
 ) -> None:
     """Who would come, how often, and how long it would take: realised MinS and MaxP, days, wasted work."""
-    from tacit.jobs.simulate import simulate as run_simulation
+    from tacit.jobs.plan.simulate import simulate as run_simulation
     from tacit.population.settings import SimulationSettings
 
     asked = SimulationSettings.read(

@@ -5,7 +5,7 @@ JAX is imported by the functions that train, not by this file: `tacit account` m
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,9 +15,6 @@ from tacit.cli.display import display
 from tacit.cli.options import Json, LogOptions, Population, Seed, command
 from tacit.compute import Hardware
 from tacit.progress import together
-
-if TYPE_CHECKING:
-    pass
 
 Workers = Annotated[int, typer.Option(help="CPU cores to use; 0 is all. Changes the speed, never the result.")]
 Chunk = Annotated[
@@ -75,7 +72,7 @@ def train(
     json: Json = False,
 ) -> None:
     """Train a model by the recipe and leave a run folder."""
-    from tacit.jobs.train import train as job
+    from tacit.jobs.train.job import train as job
 
     with logs.of(out) as told, display(json, out) as progress:
         result = job(

@@ -1,4 +1,4 @@
-"""`tacit tune`: a few small trials, then the recipe for production, over `tacit.jobs.tune`."""
+"""`tacit tune`: a few small trials, then the recipe for production, over `tacit.jobs.tune.job`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from tacit.cli import values
-from tacit.cli.console import say_blocks
+from tacit.cli.blocks import say_blocks
 from tacit.cli.display import display
 from tacit.cli.options import Json, Population, command
 from tacit.cli.train import HardwareOptions
@@ -84,7 +84,7 @@ def tune(
     as_json: Json = False,
 ) -> None:
     """Try server learning rates and clipping quantiles small, then write the production recipe."""
-    from tacit.jobs.tune import tune as job
+    from tacit.jobs.tune.job import tune as job
 
     with display(as_json, out) as progress:
         result = job(recipe, out, tried.settings(), population=population, hardware=hardware.value, progress=progress)

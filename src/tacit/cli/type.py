@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import tacit
-from tacit.cli.console import say_blocks
+from tacit.cli.blocks import say_blocks
 from tacit.cli.display import display
 from tacit.cli.options import Json, Population, Price, SecureOptions, command
 from tacit.compute import Hardware
 
 if TYPE_CHECKING:  # numba would come with it
-    from tacit.evaluation.typing_settings import TypingSettings
+    from tacit.evaluation.type_ab.settings import TypingSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class TypingOptions:
     def settings(self) -> "TypingSettings":
         """Raises: InputError for what cannot be."""
         from tacit.data.typed_sentences import Share
-        from tacit.evaluation.typing_settings import TypingSettings
+        from tacit.evaluation.type_ab.settings import TypingSettings
 
         share = Share(split=self.split_name, users=self.users, sentences=self.sentences, words=self.words)
         return TypingSettings.on(

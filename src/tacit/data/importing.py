@@ -21,7 +21,7 @@ TOKENISING = "tokenising clients"  # the stage, a step a client
 
 
 class EncodedText(Protocol):
-    """What `encode` returns; `tacit.keyboard.tokens.Encoded` is one."""
+    """What `encode` returns; `tacit.text.tokens.Encoded` is one."""
 
     @property
     def ids(self) -> NDArray[np.int32]:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.errors import InputError
-from tacit.keyboard.language_model import LanguageModel, Parameters, count
-from tacit.keyboard.metrics import METRICS, TOP1, Counts
+from tacit.networks.language_model import LanguageModel, Parameters, count
+from tacit.networks.metrics import METRICS, TOP1, Counts
 
 PUBLIC_ORDER = 20_191_022  # of clients: the date of paper 5
 GROUP = 8  # clients counted in one compiled call

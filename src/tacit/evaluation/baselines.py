@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.evaluation.accuracy import Evaluation, HeldOut
-from tacit.evaluation.contenders import DIGITS, FIRST_WORDS, Contenders
-from tacit.keyboard.language_model import kinds_of
-from tacit.keyboard.metrics import KNOWN, SHOWN, TOP1
-from tacit.keyboard.vocabulary import SPECIALS
+from tacit.evaluation.comparison_models import DIGITS, FIRST_WORDS, Contenders
+from tacit.networks.language_model import kinds_of
+from tacit.networks.metrics import KNOWN, SHOWN, TOP1
+from tacit.text.vocabulary import SPECIALS
 
 TOP3 = "top3_accuracy"
 KEPT = (TOP1, TOP3, "cross_entropy")

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InputError
-from tacit.evaluation.histograms import Buckets, Cells
+from tacit.evaluation.counts.histograms import Buckets, Cells
+from tacit.evaluation.counts.queries import ACCURACY
+from tacit.evaluation.counts.release import HistogramQuery
 from tacit.evaluation.intervals import Estimate, as_share, mean_of, quantile_of, share_of, worst_share_of
-from tacit.evaluation.queries import ACCURACY
-from tacit.evaluation.release import HistogramQuery
-from tacit.keyboard.metrics import TOP1, Counts
+from tacit.networks.metrics import TOP1, Counts
 
 Reals = NDArray[np.float64]
 CHANGE = Buckets.steps(-20, 20, 100).with_unchanged_apart()  # of accuracy, from one model to another

@@ -16,15 +16,15 @@ from threadpoolctl import threadpool_limits
 from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.evaluation.accuracy import HeldOut, evaluate
-from tacit.evaluation.deltas import Deltas
+from tacit.evaluation.counts.histograms import Cells
+from tacit.evaluation.counts.release import HistogramQuery
 from tacit.evaluation.fairness import histograms_about, queries_about
-from tacit.evaluation.gate import Policy
-from tacit.evaluation.histograms import Cells
-from tacit.evaluation.personalization import WORDS, SkippedClient, personalize_client
-from tacit.evaluation.release import HistogramQuery
+from tacit.evaluation.personalize.deltas import Deltas
+from tacit.evaluation.personalize.gate import Policy
+from tacit.evaluation.personalize.outcomes import WORDS, SkippedClient, personalize_client
 from tacit.evaluation.settings import PersonalizationSettings
-from tacit.keyboard.language_model import LanguageModel, Parameters
-from tacit.keyboard.on_device import held
+from tacit.networks.language_model import LanguageModel, Parameters
+from tacit.networks.on_device import held
 
 Whole = NDArray[np.int64]
 

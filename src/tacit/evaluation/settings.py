@@ -7,12 +7,12 @@ from functools import cached_property
 from typing import Any, Self
 
 from tacit.errors import InputError
-from tacit.evaluation.fine_tuning import FineTuning
-from tacit.evaluation.gate import OPEN
-from tacit.evaluation.histograms import Buckets
-from tacit.evaluation.queries import BASELINES, TOKENS, Queries, changes
-from tacit.evaluation.splits import TemporalSplit
-from tacit.keyboard.metrics import TOP1
+from tacit.evaluation.counts.histograms import Buckets
+from tacit.evaluation.counts.queries import BASELINES, TOKENS, Queries, changes
+from tacit.evaluation.personalize.fine_tuning import FineTuning
+from tacit.evaluation.personalize.gate import OPEN
+from tacit.evaluation.personalize.splits import TemporalSplit
+from tacit.networks.metrics import TOP1
 from tacit.privacy import gaussian
 from tacit.privacy.delta import default_delta
 from tacit.records import from_plain, to_plain

@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from tacit.data import Cache
 from tacit.errors import InputError
 from tacit.evaluation.accuracy import Evaluation, HeldOut
-from tacit.keyboard.language_model import kinds_of
-from tacit.keyboard.metrics import END, KNOWN, METRICS, SHOWN, UNKNOWN, Counts, Words
-from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD, SPECIALS
+from tacit.networks.language_model import kinds_of
+from tacit.networks.metrics import END, KNOWN, METRICS, SHOWN, UNKNOWN, Counts, Words
+from tacit.text.vocabulary import BOS, EOS, OOV, PAD, SPECIALS
 
 Ids = NDArray[np.int64]
 Reals = NDArray[np.float64]

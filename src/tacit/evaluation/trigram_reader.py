@@ -6,7 +6,7 @@ import numpy as np
 
 from tacit.evaluation.trigram import BackedOffTrigram, Ids, NGrams, Reals
 from tacit.keyboard.suggest import Scores
-from tacit.keyboard.vocabulary import BOS
+from tacit.text.vocabulary import BOS
 
 Context: TypeAlias = tuple[int, int]  # the last two tokens (u, v), the later one second
 

@@ -2,7 +2,7 @@
 
 The others are exact: a training loss, a share of clipped updates, an accuracy of validation clients, how many clients a
 second. They tell of the clients' text, the guarantee does not cover them, and the report that may be published does
-not have them (`tacit.reports.training_published`). A stage that is not named here has no figure for readers.
+not have them (`tacit.reports.train_published`). A stage that is not named here has no figure for readers.
 """
 
 import math

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.errors import RunError, of_type
 from tacit.files import PathLike, as_path
-from tacit.jobs.readable import Readable
+from tacit.jobs.result import Readable
 from tacit.progress import Progress, StageBegan, StageEnded, silent
 from tacit.records import json_ready
 from tacit.runs import TrainingMetadata
@@ -17,9 +17,9 @@ if TYPE_CHECKING:  # what these need is loaded when the demo runs
     from tacit.data import Cache
     from tacit.jobs.pretrain import PretrainingResult
     from tacit.jobs.suggest import Suggestions
-    from tacit.jobs.train import TrainingResult
+    from tacit.jobs.train.job import TrainingResult
     from tacit.recipe import Recipe
-    from tacit.reports.page import Block
+    from tacit.reports.blocks import Block
 
 VOCABULARY = 2_000  # with the special ones: the noise grows with the network, and the network with them
 PUBLIC_SENTENCES = 100_000  # about once through the public text
@@ -89,9 +89,9 @@ def demo(out: PathLike = "runs/demo", *, quick: bool = False, progress: Progress
     twentieth of it, to see every step in half a minute; such a model has learned next to nothing. Raises: RunError
     where something else is at one of these places.
     """
-    from tacit.jobs.begin import check_place
     from tacit.jobs.pretrain import pretrain
-    from tacit.jobs.train import train
+    from tacit.jobs.run_start import check_place
+    from tacit.jobs.train.job import train
     from tacit.training.central import CentralTraining
     from tacit.training.pretrain import Pretraining
 

@@ -11,11 +11,11 @@ from tacit.design.objective import Losses, Objective
 from tacit.design.workload import PREFIX, Workload
 from tacit.errors import InputError
 from tacit.files import write_whole
-from tacit.jobs.readable import Readable
+from tacit.jobs.result import Readable
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Record, Strategy
 from tacit.records import json_ready
-from tacit.reports.page import Block, Paragraph, Table
+from tacit.reports.blocks import Block, Paragraph, Table
 
 Made = Literal["prefix", "server"]
 MEANING = "Errors of the prefix sums for seeds of deviation 1; loss = error x sensitivity, at equal privacy."

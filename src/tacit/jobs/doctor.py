@@ -19,16 +19,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import tacit
 from tacit.compute.precision import processor_features
 from tacit.extras import EXTRAS, has_extra
 from tacit.jobs.machine_checks import CHECKS
-from tacit.jobs.readable import Readable
+from tacit.jobs.result import Readable
 from tacit.progress import Progress, counted, silent
 from tacit.records import to_plain
+from tacit.version import __version__
 
 if TYPE_CHECKING:
-    from tacit.reports.page import Block
+    from tacit.reports.blocks import Block
 
 # What tacit stands on, and what two of them stand on.
 PACKAGES = (
@@ -88,7 +88,7 @@ class Diagnosis(Readable):
 
     def blocks(self) -> "tuple[Block, ...]":
         """What people read of it."""
-        from tacit.reports.page import Paragraph, Table
+        from tacit.reports.blocks import Paragraph, Table
 
         there = [f"{name}{'' if is_there else ' (not installed)'}" for name, is_there in self.extras.items()]
         rows = [
@@ -113,7 +113,7 @@ def doctor(*, progress: Progress = silent) -> Diagnosis:
     )
     return Diagnosis(
         versions={
-            "tacit": tacit.__version__,
+            "tacit": __version__,
             "Python": f"{platform.python_implementation()} {platform.python_version()}",
             "system": platform.platform(),
         },
@@ -169,7 +169,7 @@ def _writable(folder: Path) -> bool:
 def _checked(name: str, function: str) -> Checked:
     """The check in a process of its own, which finds the tacit that this one runs."""
     code = (
-        f"import json, sys; sys.path.insert(0, {str(Path(tacit.__file__).parent.parent)!r}); "
+        f"import json, sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r}); "
         f"from tacit.jobs.machine_checks import {function}; found = {function}(); print(json.dumps(found))"
     )
     try:

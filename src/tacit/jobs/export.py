@@ -10,18 +10,18 @@ from tacit.extras import of_extra
 from tacit.files import PathLike, as_path, check_folder
 from tacit.jobs.opening import opened
 from tacit.jobs.phone_models import TRIGRAM
-from tacit.jobs.readable import Readable
+from tacit.jobs.result import Readable
 from tacit.jobs.statement import statement
 from tacit.keyboard.dictionary import DICTIONARY, LOCALE, checked_locale
 from tacit.keyboard.exported import TRAIN, Exported, Promise, is_exported
-from tacit.keyboard.model_files import WEIGHTS
 from tacit.keyboard.prompts import prompts_for
+from tacit.networks.model_files import WEIGHTS
 from tacit.runs import Run
 from tacit.runs.journal import DATABASE
 
 if TYPE_CHECKING:  # JAX would come with them
     from tacit.keyboard.model_folder import TrainedModel
-    from tacit.reports.page import Block
+    from tacit.reports.blocks import Block
 
 POST_PROCESSING = "an export computes from the model alone, so it releases nothing new and costs no privacy"
 PRIVATE_WORDS = (
@@ -38,7 +38,7 @@ class Export(Readable):
 
     def blocks(self) -> "list[Block]":
         """What people read of it: files and sizes, what is promised, and how to ask it for words."""
-        from tacit.reports.page import Paragraph, Table
+        from tacit.reports.blocks import Paragraph, Table
 
         manifest, folder = self.exported.manifest, self.exported.folder
         rows = tuple((name, f"{file.bytes:,}", file.sha256[:16]) for name, file in manifest.files.items())

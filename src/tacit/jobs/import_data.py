@@ -15,13 +15,13 @@ from tacit.data.tables import Columns
 from tacit.data.vocabulary_choice import MANUALS
 from tacit.errors import CacheError, InputError, SourceError, of_type
 from tacit.files import PathLike, as_path
-from tacit.jobs.begin import checked_cache
 from tacit.jobs.opened_cache import open_cache
-from tacit.keyboard.tokens import Tokenizer
-from tacit.keyboard.vocabulary import OOV, SPECIALS, Provenance, Vocabulary, count_words, most_frequent
+from tacit.jobs.run_start import checked_cache
 from tacit.progress import Progress, StageBegan, StageEnded, Warned, silent
-from tacit.reports import brief
-from tacit.reports.page import Block
+from tacit.reports import summary_lines
+from tacit.reports.blocks import Block
+from tacit.text.tokens import Tokenizer
+from tacit.text.vocabulary import OOV, SPECIALS, Provenance, Vocabulary, count_words, most_frequent
 
 FINDING = "looking for clients"  # the stage; what is installed on a machine is large
 COUNTING = "making the vocabulary"  # the stage; public text is read for it
@@ -156,7 +156,7 @@ def _counted_on(choice: VocabularyChoice) -> str:
 
 def described(cache: Cache) -> list[Block]:
     """What people read of a cache in a few lines."""
-    return brief.of_data(cache.to_record())
+    return summary_lines.of_data(cache.to_record())
 
 
 def open_data(path: PathLike, *, verify: bool = False, progress: Progress = silent) -> Cache:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tacit.errors import InputError, ProtocolError, of_type
 from tacit.files import PathLike, as_path, check_folder, held
-from tacit.secure_aggregation.keeper import Keeper, make_keeper
-from tacit.secure_aggregation.sealed_messages import KeySum, Refusal, Vote
+from tacit.secure_aggregation.one_message.keeper import Keeper, make_keeper
+from tacit.secure_aggregation.one_message.messages import KeySum, Refusal, Vote
 from tacit.secure_aggregation.wire import ROUND_BYTES, opened
 
 IDENTITY = re.compile(r"[0-9a-fA-F]{64}")

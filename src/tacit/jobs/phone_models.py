@@ -40,8 +40,8 @@ def trigram_model(cache: Path, *, progress: Progress = silent) -> PhoneModel:
     """
     from tacit.evaluation.trigram import BackedOffTrigram
     from tacit.evaluation.trigram_reader import TrigramReader
-    from tacit.jobs.begin import checked_cache
-    from tacit.keyboard.vocabulary import Vocabulary
+    from tacit.jobs.run_start import checked_cache
+    from tacit.text.vocabulary import Vocabulary
 
     checked = checked_cache(cache, progress=progress)
     vocabulary = Vocabulary.from_json(checked.vocabulary_json)

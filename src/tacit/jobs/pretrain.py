@@ -11,7 +11,7 @@ import tomli_w
 from tacit.compute import Hardware
 from tacit.errors import InputError, of_type
 from tacit.files import PathLike, as_path
-from tacit.jobs.readable import Readable
+from tacit.jobs.result import Readable
 from tacit.progress import Progress, silent
 from tacit.records import from_plain, json_ready, to_plain
 from tacit.runs import Run
@@ -20,9 +20,9 @@ from tacit.runs.metadata import PretrainingMetadata
 
 if TYPE_CHECKING:  # what these need is loaded when something is trained
     from tacit.data import Cache
-    from tacit.keyboard.language_model import LanguageModel
     from tacit.keyboard.model_folder import TrainedModel
-    from tacit.reports.page import Block
+    from tacit.networks.language_model import LanguageModel
+    from tacit.reports.blocks import Block
     from tacit.training.pretrain import HeldOutEvaluation, Pretraining
 
 PASSAGE = 200  # sentences of a held-out passage that are looked at
@@ -77,7 +77,7 @@ class PretrainingResult(Readable):
 
     def blocks(self) -> "list[Block]":
         """What people read of it in a few lines: how well the kept model does, and how to begin from it."""
-        from tacit.reports.page import Paragraph
+        from tacit.reports.blocks import Paragraph
 
         best, found, path = self.best, self.held_out, self.run.path
         ended = "stopped early: held-out text no longer gained" if self.stopped_early else "all sentences seen"
@@ -105,7 +105,7 @@ class PretrainingResult(Readable):
 
     def _repr_html_(self) -> str:
         from tacit.reports.page import to_html_fragment
-        from tacit.reports.pretraining import page
+        from tacit.reports.pretrain import page
 
         return to_html_fragment(page(self.run).blocks)
 
@@ -130,9 +130,9 @@ def pretrain(
     InputError when there is nothing to train on, or the text is clients' and not declared public; RunError where `out`
     was begun with other settings; TrainingError when training diverges.
     """
-    from tacit.jobs.begin import begin, cache_used, checked_cache, key_for, of_this_process
-    from tacit.keyboard.cifg import Cifg
-    from tacit.keyboard.language_model import parameter_count, settings_of
+    from tacit.jobs.run_start import begin, cache_used, checked_cache, key_for, of_this_process
+    from tacit.networks.cifg.network import Cifg
+    from tacit.networks.language_model import parameter_count, settings_of
     from tacit.training.pretrain import Pretraining
 
     Hardware().apply()  # it needs one device; a training in the same process, as in the demo, needs one a core
@@ -186,9 +186,9 @@ def _train(run: Run, progress: Progress) -> None:
 
     from tacit.compute.cores import Cores
     from tacit.evaluation.accuracy import HeldOut, evaluate
-    from tacit.jobs.begin import same_cache
-    from tacit.keyboard.language_model import Parameters, model_of, next_word_loss
+    from tacit.jobs.run_start import same_cache
     from tacit.keyboard.model_folder import write_model, write_origin
+    from tacit.networks.language_model import Parameters, model_of, next_word_loss
     from tacit.runs import Metric
     from tacit.training import generator_for
     from tacit.training.pretrain import Pretraining, best_of, pretrain
@@ -229,7 +229,7 @@ def _train(run: Run, progress: Progress) -> None:
 
 def _with_words(model: "LanguageModel", cache: "Cache") -> "LanguageModel":
     """The network with the words of the cache."""
-    from tacit.keyboard.language_model import kind_of, model_of, settings_of
+    from tacit.networks.language_model import kind_of, model_of, settings_of
 
     own = {name: value for name, value in settings_of(model).items() if name != "kind"}
     return model_of(kind_of(model), {**own, "vocabulary": cache.manifest.vocabulary.size})

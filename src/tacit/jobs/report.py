@@ -11,7 +11,9 @@ from tacit.errors import InputError
 from tacit.files import PathLike, as_path, check_folder
 from tacit.jobs.opening import opened
 from tacit.jobs.resume import resume
-from tacit.reports import discovery, pretraining, training
+from tacit.reports import discover as discovery
+from tacit.reports import pretrain as pretraining
+from tacit.reports import train as training
 from tacit.reports.comparison import MOST, Comparison, comparison
 from tacit.reports.drawing import render
 from tacit.reports.page import FOR_READERS, SIMULATION, ReportFiles, write_files

@@ -14,18 +14,18 @@ from tacit.runs import Run
 from tacit.runs.reconciliation import reconciled
 
 if TYPE_CHECKING:
-    from tacit.reports.page import Block
+    from tacit.reports.blocks import Block
 
 # By kind: the function that goes on with such a run, loaded when one is resumed. It takes the open run, `progress`, and
 # of `resume`'s other arguments those that mean something to it.
 RESUMED: Mapping[str, str] = {
-    "train": "tacit.jobs.train:resume_training",
+    "train": "tacit.jobs.train.job:resume_training",
     "pretrain": "tacit.jobs.pretrain:resume_pretraining",
-    "discover": "tacit.jobs.discover:resume",
-    "tune": "tacit.jobs.tune:resume_tuning",
-    "evaluate": "tacit.jobs.evaluate:resume_evaluation",
-    "personalize": "tacit.jobs.personalize:resume_personalization",
-    "type": "tacit.jobs.type_ab:resume_typing",
+    "discover": "tacit.jobs.discover.job:resume",
+    "tune": "tacit.jobs.tune.job:resume_tuning",
+    "evaluate": "tacit.jobs.evaluate.job:resume_evaluation",
+    "personalize": "tacit.jobs.personalize.job:resume_personalization",
+    "type": "tacit.jobs.type_ab.job:resume_typing",
 }
 
 

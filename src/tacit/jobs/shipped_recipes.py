@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.errors import InputError
 from tacit.files import PathLike, as_path, check_file
-from tacit.jobs.new_recipe import write_recipe
-from tacit.jobs.readable import Readable
+from tacit.jobs.plan.new_recipe import write_recipe
+from tacit.jobs.result import Readable
 
 if TYPE_CHECKING:
-    from tacit.reports.page import Block
+    from tacit.reports.blocks import Block
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class ShippedRecipe(Readable):
 
     def blocks(self) -> "list[Block]":
         """What people read where a copy was written."""
-        from tacit.reports.page import Paragraph
+        from tacit.reports.blocks import Paragraph
 
         return [
             Paragraph(f"{self.path} is {self.name}, to change as you like"),
@@ -62,7 +62,7 @@ class ShippedRecipes(Readable):
 
     def blocks(self) -> "list[Block]":
         """What people read of it."""
-        from tacit.reports.page import Paragraph, Table
+        from tacit.reports.blocks import Paragraph, Table
 
         rows = tuple((each.name, each.made_by) for each in self.recipes)
         way = "tacit train NAME --out RUN trains by one; tacit recipe show NAME --out FILE writes a copy to change"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.errors import InputError, TacitError
 from tacit.files import PathLike, as_path
-from tacit.jobs.account_run import NO_PROMISE
+from tacit.jobs.account.run import NO_PROMISE
 from tacit.jobs.opening import opened
 from tacit.records import strict_json, visible
 from tacit.runs import Run

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.errors import InputError, of_type
 from tacit.files import PathLike
-from tacit.jobs.readable import Readable
+from tacit.jobs.result import Readable
 from tacit.records import json_ready
 
 if TYPE_CHECKING:
     from tacit.keyboard.model_folder import TrainedModel
     from tacit.keyboard.phone_model import PhoneModel
     from tacit.keyboard.suggest import Suggestion
-    from tacit.reports.page import Block
+    from tacit.reports.blocks import Block
 
 SUGGESTED = 3  # as many as a keyboard's strip shows
 

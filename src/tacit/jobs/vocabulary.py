@@ -7,13 +7,13 @@ from typing import Any
 
 from tacit.errors import InputError, RunError
 from tacit.files import PathLike, as_path, check_file
-from tacit.jobs.discover import settings_of, typed_by, vocabulary_digest
-from tacit.jobs.discovery_result import DiscoveryResult
-from tacit.keyboard.vocabulary import Provenance, ProvenanceKind, Vocabulary
-from tacit.keyboard.words import is_placeholder, marked, pieces
+from tacit.jobs.discover.job import settings_of, typed_by, vocabulary_digest
+from tacit.jobs.discover.result import DiscoveryResult
 from tacit.progress import Progress, silent
-from tacit.reports.discovery import RESULT
+from tacit.reports.discover import RESULT
 from tacit.runs import Run
+from tacit.text.vocabulary import Provenance, ProvenanceKind, Vocabulary
+from tacit.text.words import is_placeholder, marked, pieces
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,15 +6,24 @@ can both come, so at most 1 / threshold of them pass: with so many beams the sea
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from tacit.errors import InputError, of_type
 
-if TYPE_CHECKING:
-    from tacit.keyboard.suggest import TypingSession
-
 LONGEST_PHRASE = 4  # words
 BEAMS = 4
+
+
+class Session(Protocol):
+    """What a phrase is looked for in: a `suggest.TypingSession`."""
+
+    def after(self, word: str) -> "Session":
+        """The session once one more word is typed."""
+        ...
+
+    def words_above(self, threshold: float, prefix: str) -> Sequence[tuple[str, float]]:
+        """The next words that begin with `prefix` and have this probability, and it."""
+        ...
 
 
 class Composed(NamedTuple):
@@ -28,7 +37,7 @@ class Composed(NamedTuple):
 
 
 def compose(
-    session: "TypingSession",
+    session: Session,
     prefix: str,
     *,
     threshold: float,
@@ -47,9 +56,7 @@ def compose(
     return best
 
 
-def words_brought(
-    session: "TypingSession", prefix: str, wanted: Sequence[str | None], *, threshold: float
-) -> int | None:
+def words_brought(session: Session, prefix: str, wanted: Sequence[str | None], *, threshold: float) -> int | None:
     """How many words the phrase of `compose` writes for who wants these, whatever their case: all of its own, or 0
     where it has another word; None where no phrase appears.
 
@@ -67,9 +74,7 @@ def words_brought(
     return len(best.words) if _begins(spelled, best) else 0
 
 
-def _by_length(
-    session: "TypingSession", prefix: str, threshold: float, longest: int, beams: int
-) -> Iterator[list[Composed]]:
+def _by_length(session: Session, prefix: str, threshold: float, longest: int, beams: int) -> Iterator[list[Composed]]:
     """The likeliest phrases that pass, of one word, of two, and so on as long as there are any; likeliest first."""
     of_type("prefix", prefix, str)
     of_type("threshold", threshold, int, float)

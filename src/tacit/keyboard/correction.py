@@ -19,7 +19,7 @@ import numpy as np
 from tacit.keyboard.decoder import Candidate, Context, Decoder, Taps
 from tacit.keyboard.suggest import Scores, TypingSession
 from tacit.keyboard.touch import Points
-from tacit.keyboard.vocabulary import OOV
+from tacit.text.vocabulary import OOV
 
 CANDIDATES = 3
 SEARCHED = 4  # times as many as are shown: of equally likely ones those that begin as typed are not the first

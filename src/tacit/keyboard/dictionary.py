@@ -21,7 +21,7 @@ from tacit.errors import InputError, of_type
 from tacit.keyboard.exported import Promise
 from tacit.keyboard.phone_model import PhoneModel
 from tacit.keyboard.suggest import Reader, Scores
-from tacit.keyboard.vocabulary import BOS, EOS, PAD, SPECIALS, Vocabulary
+from tacit.text.vocabulary import BOS, EOS, PAD, SPECIALS, Vocabulary
 
 DICTIONARY = "words.combined"
 STEP, CERTAIN, LEAST = math.log(1.15), 255, 1  # of f; 0 is kept for words that are never suggested

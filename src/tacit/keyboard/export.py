@@ -15,7 +15,6 @@ import numpy as np
 from onnx import ModelProto
 from safetensors.numpy import save
 
-import tacit
 from tacit.errors import InputError
 from tacit.files import folder_beside, replace_folder, write_whole
 from tacit.keyboard.dictionary import DICTIONARY, LOCALE, dictionary_of
@@ -31,13 +30,15 @@ from tacit.keyboard.exported import (
     Promise,
     load_exported,
 )
-from tacit.keyboard.language_model import leaves, parameter_count, settings_of
-from tacit.keyboard.model_files import WEIGHTS, WORDS
 from tacit.keyboard.model_folder import TrainedModel
-from tacit.keyboard.onnx_graph import OPSET
-from tacit.keyboard.onnx_quantized import int4, int8
-from tacit.keyboard.onnx_step import score_graph, step_graph
-from tacit.keyboard.onnx_training import HasOnnxTraining, training_graph
+from tacit.keyboard.phone_model import phone_model_of
+from tacit.networks.language_model import leaves, parameter_count, settings_of
+from tacit.networks.model_files import WEIGHTS, WORDS
+from tacit.networks.onnx.graph import OPSET
+from tacit.networks.onnx.quantized import int4, int8
+from tacit.networks.onnx.step import score_graph, step_graph
+from tacit.networks.onnx.training import HasOnnxTraining, training_graph
+from tacit.version import __version__
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ PARTS: Mapping[str, Callable[[Exporting], bytes | None]] = MappingProxyType(
         WEIGHTS: _weights,
         WORDS: lambda asked: asked.model.vocabulary.to_json().encode(),
         DICTIONARY: lambda asked: dictionary_of(
-            asked.model.phone, asked.privacy, locale=asked.locale, date=asked.date
+            phone_model_of(asked.model), asked.privacy, locale=asked.locale, date=asked.date
         ).encode(),
     }
 )
@@ -145,7 +146,7 @@ def _written(path: Path, content: bytes) -> ExportedFile:
 def _manifest(asked: Exporting, files: Mapping[str, ExportedFile], run: str | None) -> Manifest:
     model = asked.model
     return Manifest(
-        tacit=tacit.__version__,
+        tacit=__version__,
         model=model.digest,
         run=run,
         network=settings_of(model.network),

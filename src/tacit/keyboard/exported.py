@@ -12,9 +12,9 @@ from typing import Any, ClassVar, Literal, Self
 
 from tacit.errors import InputError
 from tacit.files import PathLike, as_path
-from tacit.keyboard.model_files import WEIGHTS, WORDS
-from tacit.keyboard.vocabulary import Provenance, Vocabulary
+from tacit.networks.model_files import WEIGHTS, WORDS
 from tacit.records import from_plain, strict_json, to_plain
+from tacit.text.vocabulary import Provenance, Vocabulary
 
 SCHEMA, VERSION = "tacit.export", 1
 MANIFEST = "manifest.json"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import InputError, of_type
 from tacit.keyboard.touch import KeyboardLayout
-from tacit.keyboard.vocabulary import SPECIALS
+from tacit.text.vocabulary import SPECIALS
 
 LONGEST = 64  # letters of a word, and taps
 

@@ -14,12 +14,12 @@ from tacit.keyboard.compose import BEAMS
 from tacit.keyboard.correction import at_space, worth_showing
 from tacit.keyboard.decoder import Decoder
 from tacit.keyboard.lexicon import LONGEST
-from tacit.keyboard.metrics import SHOWN
 from tacit.keyboard.phone_model import PhoneModel
 from tacit.keyboard.suggest import TypingSession
 from tacit.keyboard.touch import KeyboardLayout, Keys
-from tacit.keyboard.vocabulary import OOV
-from tacit.keyboard.words import LINE_END, marked, pieces
+from tacit.networks.metrics import SHOWN
+from tacit.text.vocabulary import OOV
+from tacit.text.words import LINE_END, marked, pieces
 
 MARKS = ".,!?;:…"  # follow a word without a blank
 OPENING, CLOSING, DASHES = (

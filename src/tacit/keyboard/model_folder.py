@@ -17,14 +17,13 @@ from safetensors.numpy import save
 
 from tacit.errors import InputError
 from tacit.files import PathLike, as_path, sweep_drafts, write_whole
-from tacit.keyboard.language_model import LanguageModel, Parameters, leaves, model_of, settings_of
-from tacit.keyboard.metrics import SHOWN
-from tacit.keyboard.model_files import ORIGIN, SETTINGS, WEIGHTS, WORDS, ModelFiles, read_files
-from tacit.keyboard.phone_model import PhoneModel
-from tacit.keyboard.vocabulary import Vocabulary
+from tacit.networks.language_model import LanguageModel, Parameters, leaves, model_of, settings_of
+from tacit.networks.metrics import SHOWN
+from tacit.networks.model_files import ORIGIN, SETTINGS, WEIGHTS, WORDS, ModelFiles, read_files
+from tacit.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from tacit.keyboard.suggest import Suggestion, TypingSession
+    from tacit.keyboard.suggest import Reader, Suggestion, TypingSession
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,20 +45,23 @@ class TrainedModel:
         return f"TrainedModel({str(self)!r}: {self.network})"
 
     @cached_property
-    def phone(self) -> PhoneModel:
-        """The same model as a phone holds it."""
+    def reader(self) -> "Reader":
+        """What a typing session asks for probabilities."""
         from tacit.keyboard.suggest import reader_of
 
-        reader = reader_of(self.network, self.parameters)
-        return PhoneModel(name=str(self), reader=reader, vocabulary=self.vocabulary, digest=self.digest)
+        return reader_of(self.network, self.parameters)
 
     def typing(self) -> "TypingSession":
         """A session that suggests next words while somebody types; each has a state of its own."""
-        return self.phone.typing()
+        from tacit.keyboard.suggest import TypingSession
+
+        return TypingSession(self.reader, self.vocabulary)
 
     def next_words(self, prompt: str, k: int = SHOWN) -> "tuple[Suggestion, ...]":
         """See PhoneModel."""
-        return self.phone.next_words(prompt, k)
+        session = self.typing()
+        session.commit(prompt)
+        return session.next_words(k)
 
 
 def write_model(folder: Path, network: LanguageModel, parameters: Parameters, vocabulary: bytes) -> None:

@@ -15,7 +15,7 @@ from tacit.files import PathLike
 from tacit.keyboard.exported import MANIFEST, SCORE, STEP, Exported, load_exported
 from tacit.keyboard.phone_model import PhoneModel
 from tacit.keyboard.suggest import Scores
-from tacit.keyboard.vocabulary import SPECIALS
+from tacit.text.vocabulary import SPECIALS
 
 State = tuple[NDArray[np.float32], ...]
 GIVEN = ("word", "k")  # the inputs of a step that are no state

@@ -8,18 +8,21 @@ ONNX Runtime.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tacit.files import PathLike, as_path
 from tacit.keyboard.exported import is_exported
-from tacit.keyboard.metrics import SHOWN
-from tacit.keyboard.model_files import read_files
 from tacit.keyboard.suggest import Reader, Suggestion, TypingSession
 from tacit.keyboard.user_words import NO_WORDS, UserWords
-from tacit.keyboard.vocabulary import Vocabulary
+from tacit.networks.metrics import SHOWN
+from tacit.networks.model_files import read_files
+from tacit.text.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from tacit.keyboard.model_folder import TrainedModel
 
 # "module:function" by kind of network, from `ModelFiles` to a `Reader` without JAX; loaded when they are used.
-LIGHT_READERS: Mapping[str, str] = {"cifg": "tacit.keyboard.cifg_reader:reader_of_files"}
+LIGHT_READERS: Mapping[str, str] = {"cifg": "tacit.networks.cifg.reader:reader_of_files"}
 # From the path of an exported folder to a `PhoneModel`; refuses where the package that reads it is not installed.
 EXPORTED = "tacit.keyboard.onnx_reader:exported_phone_model"
 
@@ -56,6 +59,11 @@ class PhoneModel:
         return session.next_words(k)
 
 
+def phone_model_of(model: "TrainedModel") -> PhoneModel:
+    """The same model as a phone holds it."""
+    return PhoneModel(name=str(model), reader=model.reader, vocabulary=model.vocabulary, digest=model.digest)
+
+
 def load_phone_model(path: PathLike) -> PhoneModel:
     """The model of a finished run, a pre-training or a model folder, or one that `tacit export` wrote.
 
@@ -69,7 +77,7 @@ def load_phone_model(path: PathLike) -> PhoneModel:
     if files.kind not in LIGHT_READERS:
         from tacit.keyboard.model_folder import load_model
 
-        return load_model(path).phone
+        return phone_model_of(load_model(path))
     reader: Reader = _named(LIGHT_READERS[files.kind])(files)
     vocabulary = files.vocabulary
     if vocabulary.size != files.settings.get("vocabulary"):

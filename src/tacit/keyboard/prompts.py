@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from tacit.keyboard.vocabulary import OOV, Vocabulary
-from tacit.keyboard.words import marked, pieces
+from tacit.text.vocabulary import OOV, Vocabulary
+from tacit.text.words import marked, pieces
 
 PROMPTS: Mapping[str, tuple[str, ...]] = {
     "English": ("I", "I will see", "thank you for", "what do you", "it was a", "let me"),

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.compiled import compiled_with
-from tacit.keyboard.language_model import kinds_of
-from tacit.keyboard.metrics import Words
-from tacit.keyboard.on_device import HeldModel, Scored
 from tacit.keyboard.user_cache import ALONE, Mix, UserCache
-from tacit.keyboard.vocabulary import EOS, SPECIALS
+from tacit.networks.language_model import kinds_of
+from tacit.networks.metrics import Words
+from tacit.networks.on_device import HeldModel, Scored
+from tacit.text.vocabulary import EOS, SPECIALS
 
 Ids = NDArray[np.int32]
 Reals = NDArray[np.float32]

@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 
 from tacit.errors import InputError, conceivable, of_type
 from tacit.keyboard.compose import BEAMS, LONGEST_PHRASE, Composed, compose, words_brought
-from tacit.keyboard.metrics import SHOWN
 from tacit.keyboard.user_words import NO_WORDS, UserWords
-from tacit.keyboard.vocabulary import BOS, EOS, OOV, PAD, SPECIALS, Vocabulary
-from tacit.keyboard.words import LINE_END, marked, pieces, straight
+from tacit.networks.metrics import SHOWN
+from tacit.text.vocabulary import BOS, EOS, OOV, PAD, SPECIALS, Vocabulary
+from tacit.text.words import LINE_END, marked, pieces, straight
 
 Scores = NDArray[np.float32]  # (V,) of the word that comes next; their softmax is its probability
 READ_AHEAD = 32  # words from one place whose states are kept: four for each of the first letters of a word

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.keyboard.vocabulary import PAD
+from tacit.text.vocabulary import PAD
 
 Ids = NDArray[np.int32]
 

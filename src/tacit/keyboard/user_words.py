@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InputError, of_type
-from tacit.keyboard.vocabulary import OOV, Vocabulary
-from tacit.keyboard.words import LINE_END, is_placeholder, marked, pieces, straight
+from tacit.text.vocabulary import OOV, Vocabulary
+from tacit.text.words import LINE_END, is_placeholder, marked, pieces, straight
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from tacit.design.mechanism import Mechanism
 from tacit.design.workload import Workload
 from tacit.errors import InputError
 from tacit.planning.clients import Clients
-from tacit.planning.outlook import GOOD, MOMENTUM, PARAMETERS, STEP, Outlook
+from tacit.planning.noise_forecast import GOOD, MOMENTUM, PARAMETERS, STEP, Outlook
 from tacit.privacy.delta import default_delta
 from tacit.privacy.gaussian import epsilon, zcdp_for_epsilon
 from tacit.privacy.guarantee import Guarantee

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from tacit.design.best import BestMechanism, best_mechanism
 from tacit.errors import InputError
-from tacit.planning.outlook import ALIKE, HOLD, OF_PUBLIC_SUMS, OF_SUMS, UNLIKE
+from tacit.planning.noise_forecast import ALIKE, HOLD, OF_PUBLIC_SUMS, OF_SUMS, UNLIKE
 from tacit.planning.run_shape import VISITS, Learning, RunShape, shape_of_run
 from tacit.privacy.delta import default_delta
 from tacit.privacy.gaussian import zcdp_for_epsilon

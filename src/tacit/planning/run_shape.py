@@ -19,7 +19,7 @@ import numpy as np
 
 from tacit.design.catalogue import SQUARE_ROOT
 from tacit.errors import InputError
-from tacit.planning.outlook import PARAMETERS, SIZE, STEP, share_kept
+from tacit.planning.noise_forecast import PARAMETERS, SIZE, STEP, share_kept
 from tacit.privacy.participation import Participation
 
 VISITS = 40_000  # participations of all clients together that a run may take: minutes on two cores with a small network

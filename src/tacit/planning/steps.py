@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from tacit.design.mechanism import Mechanism
 from tacit.planning.adaptive_clipping import BITS_PER_REPORT, WITHOUT_KEEPERS, AdaptivePrice
 from tacit.planning.clients import HOURS_PER_DAY
-from tacit.planning.outlook import STEP, ratio_of_sums, share_kept
+from tacit.planning.noise_forecast import STEP, ratio_of_sums, share_kept
 from tacit.planning.scenario import Plan, Record, Scenario
 from tacit.planning.targets import Goal, Reached, report_goal_for
 from tacit.privacy.encoding import Encoding

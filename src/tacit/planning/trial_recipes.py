@@ -13,7 +13,7 @@ from tacit.design.mechanism import ChosenMechanism
 from tacit.design.parameters import TreeParameters
 from tacit.design.workload import PREFIX, Workload
 from tacit.errors import InputError
-from tacit.planning.outlook import errors_of_models
+from tacit.planning.noise_forecast import errors_of_models
 from tacit.planning.tuning import (
     Choice,
     TrialName,

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from tacit.privacy.separation import DeviceSeparation
 from tacit.recipe.sections import AggregationSection, RoundsSection, Section
-from tacit.secure_aggregation.sealed_messages import MOST_KEEPERS
+from tacit.secure_aggregation.one_message.messages import MOST_KEEPERS
 
 HOUR = 3600.0  # seconds
 KEY = re.compile(r"[0-9a-f]{64}")

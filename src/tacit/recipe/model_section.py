@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidatorFunc
 from pydantic import create_model as section_class
 
 from tacit.errors import InputError
-from tacit.keyboard.language_model import LanguageModel, kind_of, model_class, model_of, settings_of
+from tacit.networks.language_model import LanguageModel, kind_of, model_class, model_of, settings_of
 
 DEFAULT = "cifg"  # the network of papers 1 and 5
 

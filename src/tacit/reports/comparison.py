@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.evaluation.contenders import MODEL
-from tacit.keyboard.metrics import TOP1
+from tacit.evaluation.comparison_models import MODEL
+from tacit.networks.metrics import TOP1
 from tacit.privacy.rounding import rounded_up
+from tacit.reports.blocks import Block, FigureOf, Heading, Labels, Paragraph, Table
 from tacit.reports.figure import HUES, Axis, Figure, Line, Panel
-from tacit.reports.page import Block, FigureOf, Heading, Labels, Page, Paragraph, Table, to_html_fragment
+from tacit.reports.page import Page, to_html_fragment
 from tacit.reports.summary import RunSummary
 from tacit.reports.text import to_text
-from tacit.reports.training_published import setting_text
+from tacit.reports.train_published import setting_text
 from tacit.reports.verdict import TOP3, failures, points
 from tacit.statements.accounts import figures_of
 from tacit.statements.statement import Label

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tacit.privacy.rounding import rounded_up
-from tacit.reports.page import Block, Heading, Labels, Paragraph, Table
+from tacit.reports.blocks import Block, Heading, Labels, Paragraph, Table
 from tacit.reports.suggestions import suggestion_table
 from tacit.statements.statement import SURPRISING, Statement
 

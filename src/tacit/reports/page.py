@@ -1,7 +1,7 @@
 """Pages as data: blocks in their order, and the one place that writes them as HTML, Markdown and JSON.
 
     Page(title, blocks, record)    `record` is the page for programs: plain values, which report.json holds
-    Heading, Paragraph, Labels, Tiles, Table, FigureOf, StatementOf      what a page is made of
+    blocks                         what a page is made of (`blocks.py`)
 
 `write` puts pages and their figures into a folder. `to_html_fragment` is the same HTML without a page around it, for
 what a notebook or a dashboard shows.
@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from tacit.errors import InputError
 from tacit.files import write_whole
 from tacit.records import json_ready
+from tacit.reports.blocks import Block, FigureOf, Heading, Labels, Paragraph, StatementOf, Table, Tiles
 from tacit.reports.drawing import render
 from tacit.reports.figure import Figure
 from tacit.statements import Statement
 from tacit.statements.markdown import escaped, one_line, paragraphs
-from tacit.statements.statement import SECTIONS, Label
+from tacit.statements.statement import SECTIONS
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -32,61 +33,6 @@ PUBLISHED, SIMULATION = "report", "simulation"
 FOR_READERS = (PUBLISHED, SIMULATION)  # of a run's folder, what a report is written into
 
 Part: TypeAlias = tuple[str, list[str]]  # ("paragraph" | "list" | "code", lines)
-
-
-@dataclass(frozen=True)
-class Heading:
-    """Of what follows; the deeper, the smaller."""
-
-    text: str
-    depth: int = 2
-
-
-@dataclass(frozen=True)
-class Paragraph:
-    """Text; with blank lines between, several paragraphs, lists ("- ") and code (four spaces); `like this` inside."""
-
-    text: str
-    soft: bool = False  # smaller, beside what matters
-
-
-@dataclass(frozen=True)
-class Labels:
-    """Warnings that stand out: a name in capitals and what it means."""
-
-    labels: tuple[Label, ...]
-
-
-@dataclass(frozen=True)
-class Tiles:
-    """The figures that one wants to see first, each a large number over its name."""
-
-    tiles: tuple[tuple[str, str], ...]  # (name, value)
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of cells, the first of each names the row; `head` names the columns."""
-
-    rows: tuple[tuple[str, ...], ...]
-    head: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class FigureOf:
-    """A figure where it belongs in the text."""
-
-    figure: Figure
-
-
-@dataclass(frozen=True)
-class StatementOf:
-    """A statement as a section of its own, under its title."""
-
-    statement: Statement
-
-
-Block: TypeAlias = Heading | Paragraph | Labels | Tiles | Table | FigureOf | StatementOf
 
 
 @dataclass(frozen=True, kw_only=True)

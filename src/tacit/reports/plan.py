@@ -8,8 +8,8 @@ from tacit.planning.simulated_runs import TimerOutcome
 from tacit.planning.steps import PlanStep
 from tacit.planning.targets import MOST_ROUNDS, Goal, Reached
 from tacit.privacy.rounding import rounded_up
+from tacit.reports.blocks import Block, Heading, Paragraph, Table
 from tacit.reports.figure import HUES, RED, Axis, Bars, Figure, Line, Panel, Points, Rule
-from tacit.reports.page import Block, Heading, Paragraph, Table
 
 HYPOTHESIS = (
     "Utility is taken to see the noise of the mean and nothing else: an assumption about training, not a theorem. "

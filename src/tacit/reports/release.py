@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.privacy.guarantee import OPERATING_SYSTEM
 from tacit.privacy.rounding import rounded_up
-from tacit.reports.page import Block, Heading, Labels, Paragraph
+from tacit.reports.blocks import Block, Heading, Labels, Paragraph
 from tacit.statements.statement import Label
 
 if TYPE_CHECKING:  # numba would come with it

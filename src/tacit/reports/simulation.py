@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from tacit.population.availability import DAY
 from tacit.population.simulation import Simulation
 from tacit.population.work_model import SECOND
+from tacit.reports.blocks import Block, Paragraph
 from tacit.reports.figure import BLUE, GREEN, ORANGE, PURPLE, RED, Axis, Figure, Line, Panel
-from tacit.reports.page import Block, Paragraph
 
 POINTS = 1500  # of a curve: more than a figure has pixels for
 BINS = 60

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tacit.reports.page import Table
+from tacit.reports.blocks import Table
 
 BEGINNING = "(the first word)"  # in place of a prompt without a word
 Words = Sequence[tuple[str, float]]  # with their probabilities, the likeliest first

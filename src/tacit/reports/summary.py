@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import RunError
-from tacit.evaluation.contenders import START, Contenders
+from tacit.evaluation.comparison_models import START, Contenders
 from tacit.records import from_plain
 from tacit.runs import Run, TrainingMetadata
 from tacit.runs.diagnostics import clipping_failure, worse_than_start

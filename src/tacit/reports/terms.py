@@ -3,7 +3,7 @@
 import math
 
 from tacit.privacy.rounding import rounded_up
-from tacit.reports.page import Block, Heading, Table
+from tacit.reports.blocks import Block, Heading, Table
 from tacit.reports.summary import RunSummary
 
 

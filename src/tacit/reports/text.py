@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from tacit.records import visible
-from tacit.reports.page import Block, FigureOf, Heading, Labels, Paragraph, StatementOf, Table, Tiles
+from tacit.reports.blocks import Block, FigureOf, Heading, Labels, Paragraph, StatementOf, Table, Tiles
 
 WIDTH = 80  # columns of a terminal
 INDENT, GAP = "   ", "  "

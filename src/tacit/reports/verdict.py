@@ -7,13 +7,13 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tacit.evaluation.contenders import FIRST_WORDS, MODEL, START, TRIGRAM
-from tacit.keyboard.metrics import SHOWN, TOP1
-from tacit.keyboard.vocabulary import SPECIALS
+from tacit.evaluation.comparison_models import FIRST_WORDS, MODEL, START, TRIGRAM
+from tacit.networks.metrics import SHOWN, TOP1
 from tacit.privacy.rounding import rounded_up
-from tacit.reports.page import Block, Heading, Paragraph, Table
+from tacit.reports.blocks import Block, Heading, Paragraph, Table
 from tacit.reports.summary import RunSummary
 from tacit.statements.statement import Label
+from tacit.text.vocabulary import SPECIALS
 
 if TYPE_CHECKING:  # Numba and SciPy would come with it
     from tacit.evaluation.intervals import Estimate

@@ -9,7 +9,7 @@ client (`sealed_client`, `sealed_server`), opened by keepers (`keeper`), rest on
 """
 
 from tacit.secure_aggregation.encoding import decode, encode
-from tacit.secure_aggregation.secrets import Identity
+from tacit.secure_aggregation.masked.secrets import Identity
 from tacit.secure_aggregation.wire import Message
 
 __all__ = ["Identity", "Message", "decode", "encode"]

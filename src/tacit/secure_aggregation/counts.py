@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from tacit.aggregation import WordSum, merged
 from tacit.errors import InputError, RoundAborted, of_type
 from tacit.privacy.encoding import WORD
-from tacit.secure_aggregation.masked_messages import MaskedVector
-from tacit.secure_aggregation.masked_server import STEPS
+from tacit.secure_aggregation.masked.messages import MaskedVector
+from tacit.secure_aggregation.masked.server import STEPS
 from tacit.secure_aggregation.noise import contribution
-from tacit.secure_aggregation.sealed_simulation import SealedParties, run_sealed_round
+from tacit.secure_aggregation.one_message.simulation import SealedParties, run_sealed_round
 from tacit.secure_aggregation.simulate import run_masked_round
 
 Whole = NDArray[np.int64]

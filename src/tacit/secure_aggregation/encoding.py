@@ -16,7 +16,7 @@ from tacit.compiled import compiled
 from tacit.errors import InputError
 from tacit.privacy.encoding import ATTEMPTS, Encoding
 from tacit.secure_aggregation.hadamard import rotate
-from tacit.secure_aggregation.secrets import SECRET_BYTES, Draw, seeded
+from tacit.secure_aggregation.masked.secrets import SECRET_BYTES, Draw, seeded
 
 SEED_BYTES = SECRET_BYTES
 LANES = 16  # partial sums that are carried side by side

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.compiled import compiled
-from tacit.secure_aggregation.ring import Residues, Ring
+from tacit.secure_aggregation.one_message.ring import Residues, Ring
 
 ROWS = 64  # residues of a lane: as many as a word has bits, so that a lane fills whole words
 

@@ -17,9 +17,9 @@ from tacit.privacy import Guarantee, Participation
 from tacit.privacy.composition import Composition, ReleasedSequence
 from tacit.privacy.strategy import Banded, Dense, Record, Strategy, strategy_from_record
 from tacit.runs import Run, TrainingMetadata
-from tacit.statements.facts import Extrapolation
 from tacit.statements.ledger import MODEL_UPDATE, Ledger, ledger_record, release_from, strategy_of
 from tacit.statements.participation_log import ParticipationLog, log_of
+from tacit.statements.train_facts import Extrapolation
 
 # A tree's exact sensitivity takes up to 4 ms where clients come often, so a curve has at most this many points.
 CURVE_POINTS = 256

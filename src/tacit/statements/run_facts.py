@@ -17,16 +17,16 @@ from tacit.privacy.strategy import Record
 from tacit.records import from_plain
 from tacit.runs import Run
 from tacit.runs.metadata import AskingMetadata, DiscoveryMetadata, SecureSumUsed, TrainingMetadata
-from tacit.statements import text_devices
+from tacit.statements import device_text
 from tacit.statements.accounts import Accounts, accounts_of, extrapolation_of, ledger_of, participation_of, trained
-from tacit.statements.facts import SideRelease, TrainingFacts
-from tacit.statements.facts_analytics import DiscoveryFacts, EvaluationFacts
+from tacit.statements.count_facts import DiscoveryFacts, EvaluationFacts
 from tacit.statements.ledger import CLIP_ESTIMATE
 from tacit.statements.local_releases import LocalReports
 from tacit.statements.markdown import one_line
 from tacit.statements.participation_log import separation_of
 from tacit.statements.population import PopulationSpent
 from tacit.statements.statement import Statement, evaluation_figures, statement
+from tacit.statements.train_facts import SideRelease, TrainingFacts
 
 PUBLIC_DATA = {  # by the vocabulary's kind
     "public": ("the text that the vocabulary was counted in",),
@@ -122,7 +122,7 @@ def _cohort_rule(run: Run, limits: Participation, report_goal: int) -> str:
     """
     simulated, hooks, deployed = trained(run).simulated, trained(run).hooks, trained(run).deployment
     if deployed is not None:
-        return text_devices.cohort_rule(deployed, report_goal)
+        return device_text.cohort_rule(deployed, report_goal)
     if own := hooks.get("collector", hooks.get("sampler")):
         which = "collector, which asks the devices" if "collector" in hooks else "sampler, which draws the cohorts"
         return (
@@ -146,8 +146,8 @@ def _aggregation(run: Run) -> str:
     """Who sums the updates; of a collector of the program's own, what the guarantee takes on its word."""
     own, secure, deployed = trained(run).hooks.get("collector"), trained(run).secure, trained(run).deployment
     if own is not None and deployed is not None:
-        how = text_devices.aggregation(own, None if secure is None else _encoded(secure), deployed)
-        return how + text_devices.logged(run.notes.get(text_devices.LOGGED))
+        how = device_text.aggregation(own, None if secure is None else _encoded(secure), deployed)
+        return how + device_text.logged(run.notes.get(device_text.LOGGED))
     if own is not None:
         asked = "" if secure is None else f", {_encoded(secure)},"
         return (
@@ -220,7 +220,7 @@ def _first_text(run: Run) -> tuple[str, ...]:
 def _looked_at(run: Run) -> tuple[str, ...]:
     asked = trained(run).evaluation
     if trained(run).deployment is not None:
-        return text_devices.looked_at(asked["clients"], asked["every"], asked["test_clients"])
+        return device_text.looked_at(asked["clients"], asked["every"], asked["test_clients"])
     return (
         f"the text of up to {asked['clients']:,} validation clients every {asked['every']:,} rounds and of "
         f"up to {asked['test_clients']:,} test clients at the end (accuracies without noise, which the run's folder "
@@ -257,7 +257,7 @@ def discovery_facts(run: Run, delta: float | None = None) -> DiscoveryFacts:
         looked_at=(
             ("the figures under 'simulation' in result.json, counted in the clients' own text",)
             if metadata.deployment is None
-            else text_devices.LOOKED_AT_OF_COUNTS
+            else device_text.LOOKED_AT_OF_COUNTS
         ),
         on_devices=metadata.deployment is not None,
         verify_command=f"tacit verify {shlex.quote(str(_published_path(run) / 'report' / 'statement.json'))}",
@@ -268,8 +268,8 @@ def _voted(run: Run, asked: DiscoveryMetadata, secure: Mapping[str, Any] | None)
     """Who adds up the reports of a group."""
     if asked.deployment is None or asked.asked_by is None:
         return _summed(secure)
-    logged = text_devices.logged(run.notes.get(text_devices.LOGGED))
-    return text_devices.voted(asked.asked_by, asked.deployment) + logged
+    logged = device_text.logged(run.notes.get(device_text.LOGGED))
+    return device_text.voted(asked.asked_by, asked.deployment) + logged
 
 
 def _summed(secure: Mapping[str, Any] | None) -> str:
@@ -303,7 +303,7 @@ def evaluation_facts(run: Run, delta: float | None = None) -> EvaluationFacts | 
         asked=asked.asked,
         delta=0.0 if local else asked.delta if delta is None else delta,
         aggregation=_counted(run, asked, local=local, secure=settings.get("release", {}).get("secure_sum")),
-        looked_at=text_devices.LOOKED_AT_OF_COUNTS if asked.deployment else (EXACT_FIGURES,),
+        looked_at=device_text.LOOKED_AT_OF_COUNTS if asked.deployment else (EXACT_FIGURES,),
         verify_command=f"tacit verify {shlex.quote(str(_published_path(run) / 'report' / 'statement.json'))}",
         key_source=asked.key_source,
         unit="client" if asked.deployment is None else "device",
@@ -319,8 +319,8 @@ def _counted(run: Run, asked: AskingMetadata, *, local: bool, secure: Mapping[st
     """Who adds up what clients count."""
     if asked.deployment is None or asked.asked_by is None:
         return _summed(secure)
-    logged = text_devices.logged(run.notes.get(text_devices.LOGGED))
-    return text_devices.counted(asked.asked_by, asked.deployment, local=local) + logged
+    logged = device_text.logged(run.notes.get(device_text.LOGGED))
+    return device_text.counted(asked.asked_by, asked.deployment, local=local) + logged
 
 
 def _subjects(settings: Mapping[str, Any]) -> tuple[str, ...]:

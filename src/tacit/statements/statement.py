@@ -1,7 +1,7 @@
 """The statement that people read and publish: arXiv:2305.18465, Appendix A (and 2408.08868, C), item by item.
 
 Facts come in, sentences and a record go out; whatever weakens the guarantee stands first, in capitals. The record holds
-facts and figures in full, so that `verify` can make it again. The sentences are in the files `text_*.py`.
+facts and figures in full, so that `verify` can make it again. The sentences are in the files `*_text.py`.
 """
 
 import hashlib
@@ -17,13 +17,13 @@ from tacit.privacy.guarantee import OPERATING_SYSTEM, Guarantee
 from tacit.privacy.local_guarantee import RESAMPLED, SEEDED, LocalGuarantee
 from tacit.privacy.rounding import rounded_up
 from tacit.privacy.strategy import Record
-from tacit.statements import text_central, text_evaluation, text_local
-from tacit.statements.facts import ADJACENCIES, UNITS, SideRelease, TrainingFacts
-from tacit.statements.facts_analytics import DiscoveryFacts, EvaluationFacts
+from tacit.statements import count_text, discover_text, train_text
+from tacit.statements.count_facts import DiscoveryFacts, EvaluationFacts
 from tacit.statements.ledger import NoisedSum
 from tacit.statements.local_releases import PREFIX_VOTES
 from tacit.statements.markdown import escaped, one_line, paragraphs
 from tacit.statements.population import PopulationSpent
+from tacit.statements.train_facts import ADJACENCIES, UNITS, SideRelease, TrainingFacts
 
 Facts = TrainingFacts | DiscoveryFacts | EvaluationFacts
 P = TypeVar("P")
@@ -171,7 +171,7 @@ def _as_real(value: Any) -> Any:
 
 
 def _of_training(facts: TrainingFacts) -> Statement:
-    text = text_central
+    text = train_text
     items = [
         Item("1", "DP setting", text.setting(facts)),
         Item("2a", "Data accesses covered", text.accesses(facts)),
@@ -292,7 +292,7 @@ def _finite(value: float) -> float | str:
 
 
 def _of_discovery(facts: DiscoveryFacts) -> Statement:
-    text = text_local
+    text = discover_text
     layers = [release for release in facts.releases if release.what == PREFIX_VOTES]
     items = (
         Item("1", "DP setting", text.setting(facts)),
@@ -345,7 +345,7 @@ def _discovery_labels(facts: DiscoveryFacts) -> tuple[Label, ...]:
 
 
 def _of_evaluation(facts: EvaluationFacts) -> Statement:
-    text = text_evaluation
+    text = count_text
     items = (
         Item("1", "DP setting", text.setting(facts)),
         Item("2a", "Data accesses covered", text.accesses(facts)),
@@ -373,16 +373,16 @@ def evaluation_figures(facts: EvaluationFacts) -> Record:
         "aggregation": facts.aggregation,
     }
     figures |= {"zcdp": facts.guarantee.zcdp} if isinstance(facts.guarantee, Composition) else {}
-    steps = text_evaluation.steps_of(facts)
+    steps = count_text.steps_of(facts)
     figures |= {
         "epsilon": facts.epsilon,
         "delta": facts.delta,
         "steps": len(steps),
-        "histograms": [text_evaluation.histograms_in(step) for step in steps],
+        "histograms": [count_text.histograms_in(step) for step in steps],
     }
     if not local:
         sums = (each for each in facts.releases if isinstance(each, NoisedSum))
-        figures["stddev_of_a_count"] = list(map(text_evaluation.stddev_of_a_count, sums))
+        figures["stddev_of_a_count"] = list(map(count_text.stddev_of_a_count, sums))
     return figures
 
 

@@ -18,10 +18,10 @@ from tacit.privacy.strategy import Record
 from tacit.records import LARGEST, json_ready, strict_json
 from tacit.runs import Run
 from tacit.runs.budget import PopulationBudget
-from tacit.statements.facts import TrainingFacts
-from tacit.statements.facts_analytics import DiscoveryFacts, EvaluationFacts
+from tacit.statements.count_facts import DiscoveryFacts, EvaluationFacts
 from tacit.statements.run_facts import facts_of
 from tacit.statements.statement import checksum, leaves, statement
+from tacit.statements.train_facts import TrainingFacts
 
 KINDS = {each.format: each for each in (TrainingFacts, DiscoveryFacts, EvaluationFacts)}
 ROUNDING = 1e-9  # of figures computed again, on another machine perhaps; relative

@@ -14,8 +14,8 @@ from jax import Array
 from numpy.typing import NDArray
 
 from tacit.mechanisms import NoiseState
+from tacit.mechanisms.all_rounds import Basis, carrying_stream, largest_deviation, whole_again, whole_noise
 from tacit.mechanisms.keys import KEY_BYTES
-from tacit.mechanisms.whole import Basis, carrying_stream, largest_deviation, whole_again, whole_noise
 from tacit.privacy import Guarantee
 from tacit.privacy.encoding import Encoding
 from tacit.privacy.strategy import Strategy

@@ -17,7 +17,6 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from numpy.typing import NDArray
 
-import tacit
 from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.compute.precision import Precision
@@ -28,6 +27,7 @@ from tacit.training.cohort import Workers
 from tacit.training.secure_updates import RoundEncoding
 from tacit.training.workers_accelerator import Accelerator
 from tacit.training.workers_cores import CoreWorkers
+from tacit.version import __version__
 
 
 class NodeInfo(NamedTuple):
@@ -151,7 +151,7 @@ def _same_cache(path: Path, digest: str) -> Cache:
 
 def versions() -> dict[str, str]:
     """What must be equal everywhere for equal results."""
-    return {"tacit": tacit.__version__} | {name: version(name) for name in ("jax", "jaxlib", "numpy")}
+    return {"tacit": __version__} | {name: version(name) for name in ("jax", "jaxlib", "numpy")}
 
 
 def node_name() -> str:

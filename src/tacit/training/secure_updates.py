@@ -22,7 +22,7 @@ from tacit.privacy import Guarantee
 from tacit.privacy.encoding import SIGMAS, Encoding
 from tacit.secure_aggregation import decode, encode
 from tacit.secure_aggregation.counts import SimulatedProtocol, play
-from tacit.secure_aggregation.masked_server import STEPS
+from tacit.secure_aggregation.masked.server import STEPS
 from tacit.training.private_loss import STEPS as LOSS_STEPS
 from tacit.training.private_loss import bounded_loss, whole_loss
 from tacit.training.randomness import seed_for

@@ -1,0 +1,151 @@
+"""What a device does when it is asked about models: it counts itself in one cell of each histogram, or randomises one.
+
+What the plan promises is computed anew: one unit in each of H cells has norm sqrt(H), the noise of every cell is the
+noise multiplier times that, and a device is in one step; or every report is randomised here, and nobody need be
+trusted. Text that judges models is text that no training read.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tacit.device.own_text import OwnText
+from tacit.device.task_handler import Draw, Fetch
+from tacit.errors import CacheError, InputError, TaskRefused
+from tacit.evaluation.counts.report_layout import ReportLayout
+from tacit.protocol.bodies import Report, read_model
+from tacit.protocol.count_messages import HistogramsAsked
+from tacit.protocol.messages import HistogramPrivacy, LocalPrivacy, Plan, RoundTask
+
+ROUNDING = 1e-9  # relative: figures that two machines computed from the same numbers
+ASK = "ask the operator for a plan in order"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PricedHistograms:
+    """A plan about models, and what follows from its numbers; see `doing.Price`."""
+
+    plan: Plan
+    zcdp: float  # of the one participation
+    epsilon: float | None  # of central noise, at the plan's delta
+    local_epsilon: float | None
+
+    def spent(self, rounds: Sequence[int]) -> float:
+        """Each participation costs it all, and there is one."""
+        return self.zcdp * len(rounds)
+
+
+def priced(plan: Plan) -> PricedHistograms:
+    """Raises: TaskRefused where the plan's own numbers give less than it claims, or a device may come twice."""
+    from tacit.privacy import gaussian  # what it needs is loaded for the first task
+    from tacit.privacy.local_subset_selection import check_local
+
+    privacy, run = plan.privacy, f"the plan of run {plan.run!r}"
+    if privacy.max_participations != 1 or plan.separation.rounds != privacy.rounds:
+        raise TaskRefused(f"{run} asks a device more than once, and what it counts is the same each time; {ASK}.")
+    if privacy.zcdp is None:
+        raise TaskRefused(f"{run} promises nothing; {ASK}.")
+    if isinstance(privacy, LocalPrivacy):
+        try:
+            check_local(2, privacy.local_epsilon)
+        except InputError as error:
+            raise TaskRefused(f"no guarantee follows from the numbers of {run}: {error}") from error
+        exact, epsilon, local = privacy.local_epsilon**2 / 2, None, privacy.local_epsilon  # arXiv:1605.02065, Prop. 1.4
+    elif isinstance(privacy, HistogramPrivacy):
+        if len(privacy.histograms) != privacy.rounds:
+            raise TaskRefused(
+                f"{run} has {privacy.rounds} steps, and says of {len(privacy.histograms)} what is asked; {ASK}."
+            )
+        exact, local = gaussian.zcdp(1.0, privacy.noise_multiplier), None  # one unit of norm sqrt(H), noise z sqrt(H)
+        epsilon = gaussian.epsilon(exact, privacy.delta)
+        if epsilon > privacy.epsilon * (1 + ROUNDING):
+            raise TaskRefused(
+                f"{run} claims epsilon {privacy.epsilon:.6g} at delta {privacy.delta:g}, and its own numbers give "
+                f"{epsilon:.6g}; an operator who claims too much is not to be believed."
+            )
+    else:
+        raise TaskRefused(f"{run} is to {plan.kind}, and what it promises is of another kind; {ASK}.")
+    if exact > privacy.zcdp * (1 + ROUNDING):
+        raise TaskRefused(
+            f"{run} claims zCDP {privacy.zcdp:.6g}, and its own numbers give {exact:.6g}; an operator who claims too "
+            "much is not to be believed."
+        )
+    return PricedHistograms(plan=plan, zcdp=exact, epsilon=epsilon, local_epsilon=local)
+
+
+class HistogramsDoing:
+    """Tasks to evaluate and to personalize; see Doing."""
+
+    def __init__(self, text: OwnText) -> None:
+        self._text = text
+
+    def price(self, plan: Plan, fetch: Fetch) -> PricedHistograms:
+        """See Doing."""
+        self._text.check_vocabulary(plan)
+        return priced(plan)
+
+    def check(self, plan: Plan) -> None:
+        """See Doing."""
+        self._text.check_judges()
+        try:
+            asked = _said(plan.kind, plan.recipe, self._text.words)
+            if plan.kind == "personalize":
+                self._text.check_split(asked.settings.split)
+            assert asked.networks  # refuses here
+        except InputError as error:
+            raise TaskRefused(f"run {plan.run!r} asks what this device cannot do: {error}") from error
+
+    def report(self, plan: Plan, task: RoundTask, content: bytes, *, draw: Draw) -> Report:
+        """See Doing."""
+        asked, what = task.histograms, f"round {task.round} of run {task.run!r}"
+        _check_task(plan, task, asked, what)
+        try:
+            models = np.split(read_model(content, sum(asked.parameters)), np.cumsum(asked.parameters)[:-1])
+            asks = _said(plan.kind, plan.recipe, self._text.words).asks(models, asked)
+            sizes = tuple(each.size for each in asks.histograms.values())
+            if sizes != asked.cells:
+                raise TaskRefused(f"{what} asks for other histograms than its plan; {ASK}.")
+            layout = ReportLayout(sizes=sizes, local_epsilon=asked.local_epsilon)
+            chosen = self._cells(plan.kind, asks)
+            if asked.local_epsilon is None:
+                return Report(layout.counted(chosen), True, None, None)
+            from tacit.randomizers import device_generator
+
+            return Report(layout.randomized(chosen, device_generator(draw)), True, None, None)
+        except CacheError:  # the device's own, and no fault of what is asked
+            raise
+        except InputError as error:
+            raise TaskRefused(f"{what}: {error}") from error
+
+    def _cells(self, kind: str, asks: Any) -> Any:
+        """The cell (H,) of each histogram: "no report" where a split judges by text that training may have read."""
+        from tacit.evaluation.on_device import no_report
+
+        if kind != "personalize":
+            return asks.cells_of(self._text.judging, self._text.client)
+        if not self._text.keeps(asks.settings.split):
+            return no_report(asks.histograms)
+        return asks.cells_of(self._text.whole, self._text.client)
+
+
+def _check_task(plan: Plan, task: RoundTask, asked: HistogramsAsked, what: str) -> None:
+    """That a step asks what its plan reckons with. Raises: TaskRefused."""
+    privacy = plan.privacy
+    local = privacy.local_epsilon if isinstance(privacy, LocalPrivacy) else None
+    if asked.local_epsilon != local:
+        raise TaskRefused(f"{what} wants local_epsilon={asked.local_epsilon}, and its plan {local}; {ASK}.")
+    if isinstance(privacy, HistogramPrivacy) and len(asked.cells) != privacy.histograms[task.round]:
+        raise TaskRefused(
+            f"{what} asks for {len(asked.cells)} histograms, and its plan for {privacy.histograms[task.round]}, for "
+            f"which the noise is made; {ASK}."
+        )
+
+
+@lru_cache(maxsize=8)
+def _said(kind: str, recipe: str, words: int) -> Any:
+    from tacit.protocol.count_questions import AskedInPlan  # JAX, which other tasks need not load
+
+    return AskedInPlan(kind=kind, recipe=recipe, words=words)

@@ -1,0 +1,40 @@
+"""What a device does when it is asked for words: it draws K randomised reports, and says how many support each answer.
+
+What it typed is read here and nowhere else; what leaves is what anybody may see (`discovery.device.reports`).
+"""
+
+import numpy as np
+
+from tacit.device.local_cost import ASK, local_price
+from tacit.device.own_text import OwnText
+from tacit.device.task_handler import Draw
+from tacit.discovery.device import reports
+from tacit.discovery.question import WordQuestion
+from tacit.errors import InputError, TaskRefused
+from tacit.protocol.bodies import Report
+from tacit.protocol.messages import Plan, RoundTask
+from tacit.protocol.word_questions import check_effort, question_of, settings_of
+from tacit.randomizers import device_generator
+from tacit.text.vocabulary import Vocabulary
+
+
+def votes_of(plan: Plan, task: RoundTask, content: bytes, text: OwnText, *, draw: Draw) -> Report:
+    """Votes (domain,) of K reports. content: the vocabulary, whose words nobody reports. Raises: TaskRefused."""
+    what = f"round {task.round} of run {task.run!r}"
+    try:
+        question, settings = question_of(task.words), settings_of(task.words)
+        check_effort(settings, question.domain)
+        known = Vocabulary.from_json(bytes(content).decode())
+    except (InputError, UnicodeDecodeError) as error:
+        raise TaskRefused(f"{what} asks nothing that can be answered: {error}") from error
+    planned = local_price(plan).reports
+    hidden = (settings.randomizer, settings.local_epsilon, settings.contributions)
+    if hidden != (planned.randomizer, planned.local_epsilon, planned.contributions):
+        raise TaskRefused(f"{what} hides answers by {settings}, and its plan by {planned}; {ASK}.")
+    if settings.sampler != planned.sampler and not isinstance(question, WordQuestion):
+        raise TaskRefused(f"{what} chooses by the sampler {settings.sampler}, not {planned.sampler}; {ASK}.")
+    if known.sha256 != plan.vocabulary:
+        raise TaskRefused(f"{what} comes with other known words than its plan; {ASK}.")
+    drawn = reports(text.unknown_words(frozenset(known.words)), question, settings, device_generator(draw))
+    votes = settings.randomizer_for(question.domain).votes(drawn)
+    return Report(votes.astype(np.uint32), True, None, None)

@@ -1,0 +1,282 @@
+"""What the owner of a device accepts: a file, `policy.toml`, whose every key has a default, and what it refuses by it.
+
+A refusal is a sentence with the value, the rule and the way out. docs/device.md lists the keys.
+"""
+
+import dataclasses
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn, Protocol, get_args
+
+from tacit.device.eligibility import Eligibility
+from tacit.device.task_handler import Price
+from tacit.errors import InputError, TaskRefused, of_type
+from tacit.evaluation.personalize.splits import TemporalSplit
+from tacit.protocol.fields import MOST_WORDS, Kind
+from tacit.protocol.messages import EncodedSum, HistogramPrivacy, LocalPrivacy, MatrixFile, Plan, RoundTask
+from tacit.protocol.report_shape import ITEM_BYTES, Expected, trained_words
+from tacit.records import from_plain
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
+    from tacit.device.count import PricedHistograms
+    from tacit.device.train_cost import Priced
+
+FILE = "policy.toml"
+SUMS = ("plain", "encoded", "sealed")  # how reports are summed
+MEGABYTE = 10**6
+SMALLEST_CLIP_NORM = 1e-30  # of a task: smaller coordinates lose their digits
+
+
+class Refuse(Protocol):
+    """Raises TaskRefused: why, and the way out."""
+
+    def __call__(self, why: str, way_out: str = ...) -> NoReturn: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """The rules of a device's owner."""
+
+    kinds: tuple[str, ...] = get_args(Kind)  # of tasks
+    aggregation: tuple[str, ...] = SUMS  # plain: the operator sees each report, inside TLS
+    keepers: tuple[str, ...] = ()  # of sealed sums, Ed25519 keys in hexadecimal digits; empty: any that a plan names
+    corrupt_keepers: int = 1  # of a sealed sum: so many that work with the operator must learn nothing
+    largest_zcdp: float = 2.0  # of a plan, computed from its numbers
+    largest_epsilon: float = 10.0  # the same, at the plan's delta
+    largest_delta: float = 1e-5
+    largest_local_epsilon: float = 2.0  # of everything sent in a run whose reports this device randomises itself
+    budget_zcdp: float = 4.0  # of everything that this device ever takes part in
+    smallest_noise_multiplier: float = 0.1
+    largest_clip_norm: float = 100.0
+    smallest_cohort: int = 2  # the report goal, and the fewest reports that a sum is opened for
+    rounds_apart: int = 1  # of two participations in a run: at least what the plan asks of every device
+    hours_apart: float = 0.0  # of two participations in anything
+    longest_round_hours: float = 24.0  # from a task's opening to its deadline
+    clock_minutes: float = 10.0  # by which the operator's clock may be ahead of the device's
+    largest_model_mb: float = 100.0
+    largest_report_mb: float = 100.0
+    split: str = ""  # time:0.8, say: text from there on is never trained on, but kept to judge models; empty: all is
+    eligibility: Eligibility = field(default_factory=Eligibility)
+
+    def __post_init__(self) -> None:
+        _check_names("kinds", self.kinds, get_args(Kind))
+        _check_names("aggregation", self.aggregation, SUMS)
+        if strange := next((key for key in self.keepers if len(key) != 64 or set(key) - set("0123456789abcdef")), None):
+            raise InputError(
+                f"keepers has {strange!r}, which is no key; give 64 hexadecimal digits, as a keeper shows."
+            )
+        for each in dataclasses.fields(self):
+            if isinstance(each.default, int | float):
+                of_type(each.name, getattr(self, each.name), *{int, type(each.default)})
+        for name in ("smallest_cohort", "rounds_apart", "corrupt_keepers"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name}={getattr(self, name)} is below 1; give at least 1.")
+        for each in dataclasses.fields(self):
+            value = getattr(self, each.name)
+            least = 0.0 if each.name in ("hours_apart", "clock_minutes", "smallest_noise_multiplier") else None
+            if isinstance(value, float) and not (value >= 0 if least is not None else value > 0):
+                raise InputError(f"{each.name}={value:g} must be {'0 or more' if least is not None else 'above 0'}.")
+        if self.split:
+            TemporalSplit.parse(self.split)
+
+    @classmethod
+    def load(cls, path: Path) -> "Policy":
+        """That of a file; the defaults where there is none. Raises: InputError naming the key."""
+        try:
+            text = path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return cls()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"the policy '{path}' cannot be read ({error}); save it as UTF-8.") from None
+        try:
+            return from_plain(cls, tomllib.loads(text), where=f"the policy '{path}'")
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"the policy '{path}' is not TOML: {error}; mend that line.") from None
+
+    @property
+    def temporal_split(self) -> TemporalSplit | None:
+        """Where text begins that is not trained on; None where all of it may be."""
+        return TemporalSplit.parse(self.split) if self.split else None
+
+    def check_plan(self, priced: Price) -> None:
+        """Raises: TaskRefused where the owner does not accept the plan, whatever its tasks are."""
+        plan, privacy = priced.plan, priced.plan.privacy
+        refuse = _refusal(f"the plan of run {plan.run!r}")
+        if plan.kind not in self.kinds:
+            refuse(f"is to {plan.kind}, and the policy allows to {', '.join(self.kinds)} (kinds)")
+        if plan.aggregation.kind not in self.aggregation:
+            refuse(f"sums reports {plan.aggregation.kind}, and the policy allows {', '.join(self.aggregation)}")
+        if priced.zcdp > self.largest_zcdp:
+            refuse(f"costs zCDP {priced.zcdp:.4g}, above largest_zcdp={self.largest_zcdp:g}")
+        if self._is_training(priced):
+            self._check_noise(priced, refuse)
+        elif self._is_about_models(priced):
+            self._check_counts(priced, refuse)
+        if isinstance(privacy, LocalPrivacy) and privacy.local_epsilon > self.largest_local_epsilon:
+            refuse(
+                f"has local epsilon {privacy.local_epsilon:.4g}, above "
+                f"largest_local_epsilon={self.largest_local_epsilon:g}"
+            )
+        if privacy.report_goal < self.smallest_cohort:
+            refuse(f"has cohorts of {privacy.report_goal}, below smallest_cohort={self.smallest_cohort}")
+        if plan.aggregation.kind != "plain" and plan.aggregation.threshold < self.smallest_cohort:
+            refuse(f"opens sums of {plan.aggregation.threshold} reports, below smallest_cohort={self.smallest_cohort}")
+        if plan.separation.rounds is None and not plan.separation.timer_seconds:
+            refuse("lets a device come in every round (it has no separation), for which nothing is promised")
+        self._check_keepers(plan, refuse)
+
+    @staticmethod
+    def _is_training(priced: Price) -> "TypeIs[Priced]":
+        from tacit.device.train_cost import Priced  # what prices is loaded for the first task
+
+        return isinstance(priced, Priced)
+
+    @staticmethod
+    def _is_about_models(priced: Price) -> "TypeIs[PricedHistograms]":
+        from tacit.device.count import PricedHistograms  # the same
+
+        return isinstance(priced, PricedHistograms)
+
+    def _check_noise(self, priced: "Priced", refuse: Refuse) -> None:
+        """Of updates whose sums get noise."""
+        privacy = priced.privacy
+        if privacy.delta > self.largest_delta:
+            refuse(f"gives epsilon at delta {privacy.delta:g}, above largest_delta={self.largest_delta:g}")
+        if priced.epsilon > self.largest_epsilon:
+            refuse(f"has epsilon {priced.epsilon:.4g}, above largest_epsilon={self.largest_epsilon:g}")
+        if privacy.noise_multiplier < self.smallest_noise_multiplier:
+            refuse(
+                f"has the noise multiplier {privacy.noise_multiplier:g}, below "
+                f"smallest_noise_multiplier={self.smallest_noise_multiplier:g}"
+            )
+        if privacy.clip_norm > self.largest_clip_norm:
+            refuse(f"has the clip norm {privacy.clip_norm:g}, above largest_clip_norm={self.largest_clip_norm:g}")
+
+    def check_matrix(self, said: MatrixFile) -> None:
+        """Raises: TaskRefused where the file of a plan's matrix is larger than the device may fetch."""
+        if said.bytes > self.largest_model_mb * MEGABYTE:
+            size = f"{said.bytes / MEGABYTE:.3g} MB"
+            _refusal("the plan")(f"has a matrix of {size}, above largest_model_mb={self.largest_model_mb:g}")
+
+    def _check_counts(self, priced: "PricedHistograms", refuse: Refuse) -> None:
+        """Of histograms whose sums get noise."""
+        privacy = priced.plan.privacy
+        if isinstance(privacy, HistogramPrivacy):
+            if privacy.delta > self.largest_delta:
+                refuse(f"gives epsilon at delta {privacy.delta:g}, above largest_delta={self.largest_delta:g}")
+            if priced.epsilon is not None and priced.epsilon > self.largest_epsilon:
+                refuse(f"has epsilon {priced.epsilon:.4g}, above largest_epsilon={self.largest_epsilon:g}")
+            if privacy.noise_multiplier < self.smallest_noise_multiplier:
+                refuse(
+                    f"has the noise multiplier {privacy.noise_multiplier:g}, below "
+                    f"smallest_noise_multiplier={self.smallest_noise_multiplier:g}"
+                )
+
+    def check_task(self, priced: Price, task: RoundTask, now: float) -> None:
+        """Raises: TaskRefused where the task is none of its plan's, or the owner does not accept it.
+
+        now: of the device's clock, Unix seconds. Who signed the task, whoever calls has checked.
+        """
+        plan, refuse = priced.plan, _refusal(f"round {task.round} of run {task.run!r}")
+        if (task.run, task.kind) != (plan.run, plan.kind):
+            refuse(f"is for another run ({plan.run!r}) or kind ({plan.kind}) than its plan", way_out=OPERATOR)
+        if task.round >= plan.privacy.rounds:
+            refuse(f"is beyond the {plan.privacy.rounds} rounds that its plan promises for", way_out=OPERATOR)
+        encoded = task.training.encoded if task.kind == "train" else None
+        kind = "sealed" if task.sealed is not None else "plain" if encoded is None else "encoded"
+        if kind != plan.aggregation.kind:
+            refuse(f"wants a {kind} report, and its plan {plan.aggregation.kind} ones", way_out=OPERATOR)
+        if self._is_training(priced):
+            self._check_training(priced, task, refuse)
+        if task.content.bytes > self.largest_model_mb * MEGABYTE:
+            megabytes = task.content.bytes / MEGABYTE
+            refuse(f"has a model of {megabytes:.1f} MB, above largest_model_mb={self.largest_model_mb:g}")
+        try:
+            report = ITEM_BYTES * Expected.by(task).length
+        except InputError as error:
+            refuse(f"asks nothing that can be answered: {error}", way_out=OPERATOR)
+        if report > self.largest_report_mb * MEGABYTE:
+            refuse(f"wants {report / MEGABYTE:.1f} MB, above largest_report_mb={self.largest_report_mb:g}")
+        self._check_times(task, now, refuse)
+
+    def _check_training(self, priced: "Priced", task: RoundTask, refuse: Refuse) -> None:
+        """That the update is clipped, encoded and asked about as the plan reckons with."""
+        asks = task.training
+        if asks.clip_norm > priced.privacy.clip_norm and not priced.adapts:
+            refuse(f"clips at {asks.clip_norm:g}, and its plan at {priced.privacy.clip_norm:g}", way_out=OPERATOR)
+        if asks.clip_norm > self.largest_clip_norm:
+            refuse(f"clips at {asks.clip_norm:g}, above largest_clip_norm={self.largest_clip_norm:g}")
+        if (asks.clip_estimate is not None) != priced.adapts:
+            refuse("asks for a bit on the update's length, and its plan does not, or the other way", way_out=OPERATOR)
+        if (words := trained_words(asks.client)) > MOST_WORDS:
+            refuse(f"trains on {words:,} words, padding counted, above {MOST_WORDS:,}", way_out=OPERATOR)
+        if asks.clip_norm < SMALLEST_CLIP_NORM:
+            refuse(f"clips at {asks.clip_norm:g}, which float32 does not resolve", way_out=OPERATOR)
+        if (asks.loss_bound is not None) != ("training_loss" in priced.recipe):
+            refuse("asks for the training loss, and its plan does not, or the other way", way_out=OPERATOR)
+        if asks.loss_bound != priced.loss_bound:
+            refuse(
+                f"clips the training loss at {asks.loss_bound}, and its plan at {priced.loss_bound}", way_out=OPERATOR
+            )
+        if asks.encoded is not None:
+            _check_encoding(priced, asks.encoded, asks.clip_norm, refuse)
+
+    def _check_times(self, task: RoundTask, now: float, refuse: Refuse) -> None:
+        if task.deadline - task.opens > self.longest_round_hours * 3600:
+            hours = (task.deadline - task.opens) / 3600
+            refuse(f"lasts {hours:.3g} hours, above longest_round_hours={self.longest_round_hours:g}")
+        if now >= task.deadline:
+            refuse(f"ended {now - task.deadline:.0f} s ago by this device's clock", way_out=CLOCK)
+        if task.opens > now + self.clock_minutes * 60:
+            refuse(
+                f"opens in {task.opens - now:.0f} s by this device's clock, above clock_minutes={self.clock_minutes:g}",
+                way_out=CLOCK,
+            )
+
+    def _check_keepers(self, plan: Plan, refuse: Refuse) -> None:
+        said = plan.aggregation
+        if said.kind != "sealed":
+            return
+        if said.corrupt < self.corrupt_keepers:
+            refuse(f"is safe from {said.corrupt} corrupt keepers, below corrupt_keepers={self.corrupt_keepers}")
+        strange = next((key for key in said.keepers if self.keepers and key not in self.keepers), None)
+        if strange is not None:
+            refuse(f"names the keeper {strange[:16]}, which is none of the policy's keepers")
+
+
+POLICY = f"change {FILE} if that is to be, or leave it"
+OPERATOR = "its operator has to mend it"
+CLOCK = "set the device's clock right, or wait for the next round"
+
+
+def _refusal(what: str) -> Refuse:
+    def refuse(why: str, way_out: str = POLICY) -> NoReturn:
+        raise TaskRefused(f"{what} {why}; {way_out}.")
+
+    return refuse
+
+
+def _check_encoding(priced: "Priced", encoded: EncodedSum, clip_norm: float, refuse: Refuse) -> None:
+    """That an encoded update goes into a sum as large as the plan's, lengthened by no more than was reckoned with."""
+    said = priced.plan.aggregation
+    if encoded.threshold < said.threshold:
+        refuse(f"opens sums of {encoded.threshold}, and its plan of {said.threshold}", way_out=OPERATOR)
+    if encoded.clip_norm != clip_norm:
+        refuse(f"clips at {clip_norm:g} and encodes for {encoded.clip_norm:g}", way_out=OPERATOR)
+    try:
+        inflation = encoded.encoding().inflation
+    except InputError as error:
+        refuse(f"has no encoding: {error}", way_out=OPERATOR)
+    if inflation > priced.inflation * (1 + 1e-9):
+        refuse(
+            f"lengthens updates by the factor {inflation:.6g} where its plan reckons with {priced.inflation:.6g}",
+            way_out=OPERATOR,
+        )
+
+
+def _check_names(name: str, given: tuple[str, ...], known: tuple[str, ...]) -> None:
+    if not given or set(given) - set(known):
+        raise InputError(f"{name}={list(given)} must name some of {', '.join(known)}.")

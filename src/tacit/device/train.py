@@ -1,0 +1,164 @@
+"""What a device computes in a round of training: its own text, the round's model, a clipped report.
+
+`ByJax` is the simulation's own function (`training.one_by_one.report_of`) on the device's own text; JAX is loaded when
+the first task came. `ByOnnx` (`onnx_training.py`) computes the same of reports in the clear by ONNX Runtime alone.
+"""
+
+import tomllib
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.device.own_text import OwnText
+from tacit.device.task_handler import SEED_BYTES, Draw, Fetch
+from tacit.errors import InputError, TaskRefused
+from tacit.networks.models import SHIPPED
+from tacit.protocol.bodies import Report, read_model
+from tacit.protocol.messages import Plan, RoundTask
+
+if TYPE_CHECKING:
+    from tacit.device.train_cost import Priced
+
+Reals = NDArray[np.float32]
+
+
+class Trainer(Protocol):
+    """What computes a device's report."""
+
+    def check(self, plan: Plan) -> None:
+        """Raises: TaskRefused where it cannot do what the plan asks."""
+        ...
+
+    def report(self, plan: Plan, task: RoundTask, model: Reals, *, draw: Draw) -> Report:
+        """What the device reports: its update of the model (d,), clipped, and encoded where the task says how.
+
+        draw: where random bytes come from; the operating system's, but in tests that say so. Raises: TaskRefused for a
+        model of another size than the plan's network has.
+        """
+        ...
+
+
+class TrainingDoing:
+    """Tasks to train; see Doing."""
+
+    def __init__(self, trainer: Trainer, text: OwnText) -> None:
+        self._trainer, self._text = trainer, text
+
+    def price(self, plan: Plan, fetch: Fetch) -> "Priced":
+        """See Doing."""
+        self._text.check_vocabulary(plan)
+        from tacit.device.train_cost import priced  # what it needs is loaded for the first task
+
+        return priced(plan, fetch)
+
+    def check(self, plan: Plan) -> None:
+        """See Doing."""
+        self._trainer.check(plan)
+        self._text.check()
+
+    def report(self, plan: Plan, task: RoundTask, content: bytes, *, draw: Draw) -> Report:
+        """See Doing."""
+        try:
+            model = read_model(content, task.training.parameters)
+        except InputError as error:
+            raise TaskRefused(f"the model of round {task.round} of run {task.run!r}: {error}") from error
+        return self._trainer.report(plan, task, model, draw=draw)
+
+
+class ByJax:
+    """Any network of tacit's, as the simulation trains it."""
+
+    def __init__(self, text: OwnText) -> None:
+        self._text = text
+
+    def check(self, plan: Plan) -> None:
+        """See Trainer."""
+        network_said(plan)
+
+    def report(self, plan: Plan, task: RoundTask, model: Reals, *, draw: Draw) -> Report:
+        """See Trainer."""
+        import jax
+        import jax.numpy as jnp
+        from jax.flatten_util import ravel_pytree
+
+        from tacit.networks.language_model import model_of, next_word_loss, parameter_count
+        from tacit.training.client import ClientTraining, ClientWork
+        from tacit.training.collect import TrainingTask
+        from tacit.training.one_by_one import report_of
+
+        kind, settings = network_said(plan)
+        try:
+            network = model_of(kind, {**settings, "vocabulary": self._text.words})
+        except InputError as error:
+            raise TaskRefused(f"the plan of run {plan.run!r} names no network: {error}") from error
+        check_size(plan, parameter_count(network), task)
+        asks = task.training
+        client = ClientTraining(**asks.client.model_dump())
+        shape = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape), jax.eval_shape(network.init, jax.random.key(0)))
+        text: Any = self._text  # a cache of one client
+        work = ClientWork(loss=next_word_loss(network), unravel=ravel_pytree(shape)[1], cache=text, settings=client)
+        asked = TrainingTask(
+            round=task.round,
+            model=jnp.asarray(model),
+            client=client,
+            clip_norm=asks.clip_norm,
+            clip_estimate=asks.clip_estimate,
+            report_goal=plan.privacy.report_goal,
+            loss_bound=asks.loss_bound,
+            secure=encoding_of(task),
+        )
+        found = report_of(work, asked, self._text.client, seed=draw(SEED_BYTES))
+        return Report(found.update, found.usable, found.short, found.bounded_loss)
+
+
+def network_said(plan: Plan) -> tuple[str, dict[str, Any]]:
+    """(kind, settings) of the network that a plan's recipe names. Raises: TaskRefused for one whose code is not ours:
+    what a plan names is imported, and a device runs nobody's code.
+    """
+    try:
+        section = tomllib.loads(plan.recipe).get("model", {})
+    except tomllib.TOMLDecodeError as error:
+        raise TaskRefused(f"the recipe of run {plan.run!r} is no TOML: {error}") from None
+    settings = dict(section) if isinstance(section, dict) else {}
+    kind = settings.pop("kind", SHIPPED[0])
+    settings.pop("init", None)  # where the operator's first model came from
+    if kind not in SHIPPED:
+        raise TaskRefused(
+            f"the network of run {plan.run!r} is {kind!r}, and this device has the code of {', '.join(SHIPPED)} alone."
+        )
+    return kind, settings
+
+
+def check_size(plan: Plan, parameters: int, task: RoundTask) -> None:
+    """Raises: TaskRefused where the model has not as many numbers as the network."""
+    if parameters != task.training.parameters:
+        raise TaskRefused(
+            f"the model of round {task.round} has {task.training.parameters:,} numbers, and the network of run "
+            f"{plan.run!r} has {parameters:,} with this device's vocabulary."
+        )
+
+
+def encoding_of(task: RoundTask) -> Any:
+    """How the report is encoded; None: in the clear. Raises: TaskRefused for numbers that contradict each other."""
+    asks = task.training
+    if asks.encoded is None:
+        return None
+    from tacit.training.secure_updates import RoundEncoding
+
+    try:
+        found = RoundEncoding(
+            encoding=asks.encoded.encoding().checked(),
+            signs=bytes.fromhex(asks.encoded.signs),
+            clip_estimate=asks.clip_estimate,
+            loss_bound=asks.loss_bound,
+            threshold=asks.encoded.threshold,
+        )
+    except InputError as error:
+        raise TaskRefused(f"round {task.round} of run {task.run!r} has no encoding: {error}") from error
+    if found.length != asks.encoded.length:
+        raise TaskRefused(
+            f"round {task.round} of run {task.run!r} wants reports of {asks.encoded.length:,} words, and its encoding "
+            f"makes {found.length:,}."
+        )
+    return found

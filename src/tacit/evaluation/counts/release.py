@@ -1,0 +1,213 @@
+"""Histograms over clients as they may leave the aggregator: with noise, and with a row for the ledger.
+
+One client adds one unit to one cell of each of H histograms that are released together, so its part of all cells has
+norm sqrt(H), exactly, and that is the clip norm of the release: `Guarantee` makes the noise of it. Where clients are
+asked in two steps (one group designs, another judges), each is in one step only: one participation in two rounds.
+
+Released counts are rounded to whole numbers, which costs a variance of 1/12.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import InputError
+from tacit.evaluation.counts.histograms import Cells, Histogram
+from tacit.privacy.guarantee import Guarantee
+from tacit.privacy.participation import Participation
+from tacit.privacy.strategy import Independent
+from tacit.randomizers import Randomizer
+from tacit.secure_aggregation.counts import SimulatedProtocol, secure_total
+from tacit.statements import LocalReports, NoisedSum
+from tacit.statements.local_releases import EVALUATION_HISTOGRAM
+
+Whole = NDArray[np.int64]
+Reals = NDArray[np.floating]
+AddNoise = Callable[[Whole, float], Reals]  # counts (cells,) and a standard deviation -> the counts with noise
+ROUNDING = 1 / 12  # variance of rounding to a whole number, for noise much wider than one
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistogramQuery:
+    """One histogram to be made: its name, its cells, and which of them each asked client is in."""
+
+    name: str
+    cells: Cells
+    chosen: Whole  # (asked,), each in 0 <= cell < cells.size; "no report" is the last
+
+    def __post_init__(self) -> None:
+        if self.chosen.size and not (self.chosen.min() >= 0 and self.chosen.max() < self.cells.size):
+            raise InputError(f"'{self.name}' has cells 0 to {self.cells.size - 1}, and a client is in none of them.")
+
+    @property
+    def counts(self) -> Whole:
+        """How many clients are in each cell: exact."""
+        return np.bincount(self.chosen, minlength=self.cells.size)
+
+
+def exactly(queries: Sequence[HistogramQuery]) -> dict[str, Histogram]:
+    """The histograms without noise: simulation only, nothing is promised for them."""
+    _same_clients(queries)
+    return {each.name: Histogram.of(each.cells, each.counts, 0.0, each.chosen.size) for each in queries}
+
+
+def guarantee_for(histograms: int, *, zcdp: float, steps: int = 1) -> Guarantee:
+    """The guarantee of one step in which `histograms` are released together, each client taking part in one of `steps`.
+
+    `zcdp` is what all steps together cost a client: being in one only, it pays once.
+    """
+    if histograms < 1:
+        raise InputError(f"{histograms} histograms release nothing; ask for at least one.")
+    return Guarantee.for_zcdp(
+        zcdp,
+        participation=Participation(rounds=steps, min_separation=steps, max_participations=1),
+        strategy=Independent(),
+        clip_norm=math.sqrt(histograms),
+    )
+
+
+def release(
+    histograms: Mapping[str, Cells],
+    counts: Whole,
+    guarantee: Guarantee,
+    *,
+    step: int,
+    asked: int,
+    dropped: int = 0,
+    add_noise: AddNoise,
+) -> tuple[dict[str, Histogram], NoisedSum]:
+    """The histograms with Gaussian noise of `guarantee.seed_stddev` in every cell, and what the ledger must hold.
+
+    counts: (cells of all histograms,), one after another, of `asked` devices, each of which is in one cell of each
+    (`summed`). dropped: devices that took part besides and are in no count. add_noise: adds normal noise that nobody
+    knows to all counts of the step at once. Raises: InputError where the guarantee was made for another number of
+    histograms.
+    """
+    norm = math.sqrt(len(histograms))
+    if guarantee.clip_norm != norm or not guarantee.private:
+        raise InputError(
+            f"{len(histograms)} histograms need a guarantee with clip norm {norm:g} and noise, and this one has "
+            f"{guarantee.clip_norm:g}; make it with guarantee_for({len(histograms)}, ...)."
+        )
+    spread = guarantee.seed_stddev
+    noised = np.rint(add_noise(counts, spread))
+    released = {
+        name: Histogram.of(cells, own, spread**2 + ROUNDING, asked)
+        for (name, cells), own in zip(histograms.items(), _apart(histograms, noised), strict=True)
+    }
+    return released, NoisedSum(
+        round=step,
+        what=EVALUATION_HISTOGRAM,
+        strategy_record=Independent().to_record(),
+        clip_norm=guarantee.clip_norm,
+        noise_multiplier=guarantee.noise_multiplier,
+        reports=asked,
+        dropped=dropped,
+    )
+
+
+def summed(queries: Sequence[HistogramQuery], secure: SimulatedProtocol | None = None) -> Whole:
+    """The counts of all queries, one histogram after another: the sum of what each client adds, bit by bit."""
+    _same_clients(queries)
+    if secure is None:
+        return np.concatenate([each.counts for each in queries])
+    starts = np.cumsum([0, *(each.cells.size for each in queries)])
+    cells = np.stack([each.chosen for each in queries], axis=1) + starts[:-1]  # (asked, queries)
+    devices = [np.bincount(mine, minlength=starts[-1]) for mine in cells[: secure.devices]]
+    others = np.bincount(cells[secure.devices :].ravel(), minlength=starts[-1])
+    return secure_total(secure, devices, others, most=len(cells))
+
+
+def release_locally(
+    histograms: Mapping[str, Cells],
+    votes: Whole,
+    answered: Whole,
+    randomizer: Callable[[int], Randomizer],
+    *,
+    step: int,
+    first_user: int,
+) -> tuple[dict[str, Histogram], tuple[LocalReports, ...]]:
+    """The histograms from reports that every device randomised itself, so that nobody need be trusted, and what the
+    ledger must hold.
+
+    votes: (cells of all histograms,), one after another, of `answered` (H,) devices each. A device answers ONE query,
+    drawn for it without looking at its answer, with all of its epsilon: of H queries each then has 1/H of the clients,
+    where answering all would leave each 1/H of epsilon. `randomizer` makes one for a number of cells; `first_user`
+    users were asked in earlier steps. Every device's report is epsilon-locally private, whoever sees it. Variances are
+    the randomizer's at the estimated count; the small correlation between cells is left out. Raises: InputError where
+    nobody answered a histogram.
+    """
+    found: dict[str, Histogram] = {}
+    rows: list[LocalReports] = []
+    for number, ((name, cells), own) in enumerate(zip(histograms.items(), _apart(histograms, votes), strict=True)):
+        users, device = int(answered[number]), randomizer(cells.size)
+        estimates = device.estimate(own, users)
+        variances = [device.variance(users, float(np.clip(count, 0, users))) for count in estimates]
+        found[name] = Histogram.of(cells, estimates, variances, users)
+        rows.append(
+            LocalReports(
+                what=EVALUATION_HISTOGRAM,
+                turn=step + 1,
+                layer=number + 1,
+                first_user=first_user + sum(row.users for row in rows),
+                users=users,
+                contributions=1,
+                domain=cells.size,
+                local_epsilon=device.epsilon,
+                randomizer=device.name,
+                own_support=device.p,
+                other_support=device.q,
+                least_votes=0,
+                prefixes=0,
+                words=0,
+            )
+        )
+    return found, tuple(rows)
+
+
+def votes_of(
+    queries: Sequence[HistogramQuery],
+    randomizer: Callable[[int], Randomizer],
+    *,
+    generator: np.random.Generator,
+    secure: SimulatedProtocol | None = None,
+) -> tuple[Whole, Whole]:
+    """What simulated devices report: (votes of all queries, one after another; how many devices answered each).
+
+    secure: how each group's votes are added up; None: in the clear.
+    """
+    asked = _same_clients(queries)
+    assigned = generator.permutation(asked) % len(queries)
+    votes, answered = [], []
+    for number, each in enumerate(queries):
+        mine = each.chosen[assigned == number]
+        votes.append(_votes(mine, randomizer(each.cells.size), generator, secure))
+        answered.append(mine.size)
+    return np.concatenate(votes), np.array(answered)
+
+
+def _votes(
+    answers: Whole, randomizer: Randomizer, generator: np.random.Generator, secure: SimulatedProtocol | None
+) -> Whole:
+    """The votes of the devices with these answers; with `secure` the first of them make reports and add them so."""
+    playing = 0 if secure is None else secure.devices
+    devices = [randomizer.votes(randomizer.encode(own, generator)) for own in answers[:playing, np.newaxis]]
+    holders = np.bincount(answers[playing:], minlength=randomizer.domain)
+    others = randomizer.sample_votes(holders, generator)
+    return others if secure is None else secure_total(secure, devices, others, most=max(1, answers.size))
+
+
+def _apart(histograms: Mapping[str, Cells], counts: NDArray[Any]) -> list[NDArray[Any]]:
+    """The counts of each histogram."""
+    return np.split(counts, np.cumsum([each.size for each in histograms.values()])[:-1])
+
+
+def _same_clients(queries: Sequence[HistogramQuery]) -> int:
+    asked = {each.chosen.size for each in queries}
+    if len(asked) != 1:
+        raise InputError(f"queries were put to {sorted(asked)} clients; all of one step go to the same clients.")
+    return asked.pop()

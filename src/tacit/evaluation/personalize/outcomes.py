@@ -1,0 +1,321 @@
+"""Would a model of one's own help: the global model and its personalised ones, side by side on every client.
+
+Federated Personalization Evaluation [paper 5, section 2]: each device cuts its text in time, counts how well the
+global model does on the later part, fine-tunes on the earlier one by every strategy of a grid, and counts again.
+A `ClientOutcome` is all that would leave a device; the text and the models stay.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.compute.cores import Cores
+from tacit.data import Cache
+from tacit.errors import InputError
+from tacit.evaluation.personalize.fine_tuning import FineTuning, fine_tune, steps_of
+from tacit.evaluation.personalize.splits import TemporalSplit, Unsplit
+from tacit.keyboard.ranking import rank
+from tacit.keyboard.user_cache import ALONE, UserCache
+from tacit.networks.language_model import LanguageModel, Parameters
+from tacit.networks.metrics import KNOWN, METRICS, Counts, Words, counts_of
+from tacit.networks.on_device import HeldModel, Step, held
+from tacit.text.vocabulary import PAD
+
+__all__ = [
+    "ClientOutcome",
+    "Comparison",
+    "FineTuning",
+    "Paired",
+    "PersonalizationOutcome",
+    "SkippedClient",
+    "TemporalSplit",
+    "personalize_clients",
+]
+
+WORDS = 64  # predicted words of a sentence; what follows in a longer one is neither trained nor tested on
+TOGETHER = 32  # sentences that are tested together; changes nothing else
+
+Ids = NDArray[np.int32]
+Report = Callable[["ClientOutcome | SkippedClient"], None]
+
+
+class Paired(NamedTuple):
+    """The same words before two models, by whose first suggestion was right; they add up to `Counts.predicted`."""
+
+    both: int = 0
+    only_baseline: int = 0
+    only_personalised: int = 0
+    neither: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """One part of one client's text under the global model and under each strategy's model, in the grid's order.
+
+    Where fine-tuning diverged, nothing is right: every sum is the metric's `worst`.
+    """
+
+    baseline: Counts
+    personalised: tuple[Counts, ...]
+    paired: tuple[Paired, ...]
+
+    def as_row(self) -> dict[str, Any]:
+        """For JSON; `from_row` undoes it."""
+        return {
+            "baseline": self.baseline.to_row(),
+            "personalised": [counts.to_row() for counts in self.personalised],
+            "paired": [list(paired) for paired in self.paired],
+        }
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Self:
+        """What `as_row` gave."""
+        return cls(
+            baseline=Counts.from_row(row["baseline"]),
+            personalised=tuple(Counts.from_row(each) for each in row["personalised"]),
+            paired=tuple(Paired(*each) for each in row["paired"]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientOutcome:
+    """What one device reports. Tuples have one entry per strategy, in the grid's order."""
+
+    client: int
+    train_tokens: int  # words and ends of sentences in the train part, whatever a strategy used of them
+    test: Comparison
+    gate: Comparison | None  # None without a gate part
+    tokens_seen: tuple[int, ...]  # words and ends that the fine-tuning went through, repeats counted
+    training_loss: tuple[float, ...]  # nats per token, each batch before its own step; inf where it diverged
+    diverged: tuple[bool, ...]  # a parameter, or a loss on the way or afterwards, was not finite: never deployed
+    undated: int = 0  # sentences in no part because their time is unknown
+
+    def as_row(self) -> dict[str, Any]:
+        """One line of JSON; `from_row` undoes it."""
+        return {
+            "client": self.client,
+            "train_tokens": self.train_tokens,
+            "test": self.test.as_row(),
+            "gate": self.gate and self.gate.as_row(),
+            "tokens_seen": list(self.tokens_seen),
+            "training_loss": [_finite(loss) for loss in self.training_loss],
+            "diverged": list(self.diverged),
+            "undated": self.undated,
+        }
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Self:
+        """What `as_row` gave."""
+        return cls(
+            client=row["client"],
+            train_tokens=row["train_tokens"],
+            test=Comparison.from_row(row["test"]),
+            gate=row["gate"] and Comparison.from_row(row["gate"]),
+            tokens_seen=tuple(row["tokens_seen"]),
+            training_loss=tuple(_number(loss) for loss in row["training_loss"]),
+            diverged=tuple(row["diverged"]),
+            undated=row["undated"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SkippedClient:
+    """A client that could not be evaluated, and why; counted, never dropped silently."""
+
+    client: int
+    reason: str
+
+    def as_row(self) -> dict[str, Any]:
+        """One line of JSON; `from_row` undoes it."""
+        return {"client": self.client, "skipped": self.reason}
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Self:
+        """What `as_row` gave."""
+        return cls(client=row["client"], reason=row["skipped"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class PersonalizationOutcome:
+    """What the server would have of a population, in the order of the clients that were asked for."""
+
+    strategies: tuple[FineTuning, ...]
+    split: TemporalSplit
+    outcomes: tuple[ClientOutcome, ...]
+    skipped: tuple[SkippedClient, ...]
+
+    def skipped_by_reason(self) -> dict[str, int]:
+        """How many clients were left out, by why."""
+        return dict(Counter(client.reason for client in self.skipped))
+
+
+def personalize_clients(
+    network: LanguageModel,
+    parameters: Parameters,
+    cache: Cache,
+    clients: Sequence[int] | NDArray[np.int64],
+    strategies: Sequence[FineTuning],
+    split: TemporalSplit,
+    *,
+    cores: Cores,
+    words: int = WORDS,
+    progress: Report | None = None,
+) -> PersonalizationOutcome:
+    """Every strategy on every client, side by side with the global model.
+
+    A client is one worker's, all strategies of it, so an outcome depends on the client alone, to the bit. `progress`
+    gets each in the order of the clients, in the caller's thread, so that a run can be kept and gone on with.
+    Memory: per worker the model twice and the scores of one batch (batch size x words x V floats at most).
+
+    Raises: InputError when model and cache have vocabularies of different sizes, the model is not finite, or there is
+    nothing to do.
+    """
+    start = held(network, parameters)
+    if network.vocabulary != cache.manifest.vocabulary.size:
+        raise InputError(
+            f"the model knows {network.vocabulary} words and the cache {cache.manifest.vocabulary.size}: import the "
+            "text with the model's own vocabulary."
+        )
+    if not start.finite:
+        raise InputError("the global model has parameters that are not finite numbers; nothing can be made of it.")
+    if not strategies or words < 1:
+        raise InputError(f"{len(strategies)} strategies on {words} words a sentence: give at least one of each.")
+    grid = [(how, how.step(network)) for how in strategies]
+
+    def one(device: Any, client: int) -> ClientOutcome | SkippedClient:
+        with jax.default_device(device):
+            return personalize_client(start, cache, client, grid, split, words)
+
+    import scipy.linalg.cython_blas  # noqa: F401  the library behind compiled products: loaded, so that the limit holds
+    from threadpoolctl import threadpool_limits
+
+    found = []
+    with threadpool_limits(1, user_api="blas"):  # a worker is one thread
+        for outcome in cores.stream(one, [int(client) for client in clients]):
+            if progress is not None:
+                progress(outcome)
+            found.append(outcome)
+    return PersonalizationOutcome(
+        strategies=tuple(strategies),
+        split=split,
+        outcomes=tuple(each for each in found if isinstance(each, ClientOutcome)),
+        skipped=tuple(each for each in found if isinstance(each, SkippedClient)),
+    )
+
+
+def personalize_client(
+    start: HeldModel,
+    cache: Cache,
+    client: int,
+    grid: Sequence[tuple[FineTuning, Step]],
+    split: TemporalSplit,
+    words: int,
+) -> ClientOutcome | SkippedClient:
+    """What one device does.
+
+    It trains on its sentences in an order drawn once from its number, the same for all strategies and epochs: in the
+    order of time a batch would be one post about one thing, and a strategy that stops after some tokens would have seen
+    the oldest text only.
+    """
+    parts = split.parts(cache.timestamps(client))
+    if isinstance(parts, Unsplit):
+        return SkippedClient(client=client, reason=parts.value)
+    tests = [
+        start.batches(_longest_first(cache.padded(client, rows, words + 1)), TOGETHER)
+        for rows in (parts.test, parts.gate)
+        if len(rows)
+    ]
+    order = np.random.default_rng(client).permutation(parts.train)
+    sentences = cache.padded(client, order, words + 1)
+    own = UserCache.of(sentences, start.vocabulary)
+    baselines = [rank(start, text, own, [ALONE])[0] for text in tests]
+    if not all((ranked.kind == KNOWN).any() for ranked in baselines):
+        return SkippedClient(client=client, reason=NOTHING_KNOWN)
+    tuned = _tuned(start, sentences, grid, tests, own)
+    comparisons = [_compare(baseline, [each.ranked[at] for each in tuned]) for at, baseline in enumerate(baselines)]
+    return ClientOutcome(
+        client=client,
+        train_tokens=int((sentences[:, 1:] != PAD).sum()),
+        test=comparisons[0],
+        gate=comparisons[1] if len(comparisons) > 1 else None,
+        tokens_seen=tuple(each.tokens for each in tuned),
+        training_loss=tuple(each.loss for each in tuned),
+        diverged=tuple(each.diverged for each in tuned),
+        undated=parts.undated,
+    )
+
+
+class _Tuned(NamedTuple):
+    """What is kept of a fine-tuned model; the model itself is not."""
+
+    tokens: int
+    loss: float
+    diverged: bool
+    ranked: tuple[Words | None, ...]  # by text; None for a model that is never deployed
+
+
+def _tuned(
+    start: HeldModel, sentences: Ids, grid: Sequence[tuple[FineTuning, Step]], tests: Sequence[Any], own: UserCache
+) -> list[_Tuned]:
+    """Each strategy's model on the texts, in the grid's order.
+
+    Strategies that differ only in when they stop and in their caches are one training, looked at where each stops.
+    """
+    batches = {size: start.batches(sentences, size) for size in {how.batch_size for how, _ in grid}}
+    memory = start.memory([batch for of_size in batches.values() for batch in of_size])
+    together: dict[tuple[int, Step], dict[int, list[int]]] = {}  # places in the grid, by training, then by its steps
+    for at, (how, step) in enumerate(grid):
+        stop = steps_of(how, batches[how.batch_size])
+        together.setdefault((how.batch_size, step), {}).setdefault(stop, []).append(at)
+    found: dict[int, _Tuned] = {}
+    for (size, step), by_stop in together.items():
+        stops = sorted(by_stop)
+        for stop, made in zip(stops, fine_tune(start, batches[size], stops, step, memory), strict=True):
+            mixes = [grid[at][0].mix for at in by_stop[stop]]
+            ranked = [] if made.diverged else [rank(made.model, text, own, mixes) for text in tests]
+            for number, at in enumerate(by_stop[stop]):
+                words = [text[number] for text in ranked]
+                sound = bool(words) and all(bool(np.isfinite(each.nats).all()) for each in words)
+                found[at] = _Tuned(made.tokens, made.loss, not sound, tuple(words) if sound else (None,) * len(tests))
+    return [found[at] for at in range(len(grid))]
+
+
+NOTHING_KNOWN = "no word of a part it is tested on is in the vocabulary"
+
+
+def _longest_first(sentences: Ids) -> Ids:
+    """For testing, where the order is free: sentences of about one length together."""
+    lengths = (sentences != PAD).sum(axis=1)
+    return sentences[np.argsort(-lengths, kind="stable")]
+
+
+def _compare(baseline: Words, personalised: Sequence[Words | None]) -> Comparison:
+    known = baseline.kind == KNOWN
+    right, counts = baseline.rank[known] == 0, counts_of(baseline, np).host()
+    nothing = counts._replace(
+        sums={name: metric.worst if metric.better else counts.sums[name] for name, metric in METRICS.items()}
+    )
+    paired = []
+    for each in personalised:
+        right_too = np.zeros_like(right) if each is None else each.rank[known] == 0
+        pairs = ((right & right_too), (right & ~right_too), (~right & right_too), (~right & ~right_too))
+        paired.append(Paired(*(int(which.sum()) for which in pairs)))
+    return Comparison(
+        baseline=counts,
+        personalised=tuple(nothing if each is None else counts_of(each, np).host() for each in personalised),
+        paired=tuple(paired),
+    )
+
+
+def _finite(number: float) -> float | None:
+    """JSON has no infinity."""
+    return number if number < float("inf") else None
+
+
+def _number(kept: float | None) -> float:
+    return float("inf") if kept is None else kept

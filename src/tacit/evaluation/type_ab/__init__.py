@@ -1,0 +1,1 @@
+"""A simulated typist who types with two models, and what is measured of both."""

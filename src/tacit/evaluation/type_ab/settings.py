@@ -1,0 +1,113 @@
+"""What is asked of an A/B test of typing, all of it that changes the result, as a frozen value."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from types import NoneType
+from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
+
+from tacit.data.typed_sentences import Share
+from tacit.errors import InputError, conceivable, of_type
+from tacit.evaluation.type_ab.misspelling import Language
+from tacit.evaluation.type_ab.typist import POPULATION, TIMES, Typist
+from tacit.keyboard.touch import LAYOUTS
+from tacit.records import from_plain, to_plain
+
+Condition: TypeAlias = Literal["search", "rescore", "network"]
+LANGUAGES: Mapping[str, Language] = {"qwerty": "en", "qwerty-es": "es"}  # of misspellings, by layout
+
+
+def typist_on(layout: str) -> Typist:
+    """The fitted population on another layout, with the misspellings of its language. Raises: InputError."""
+    if layout not in LAYOUTS:
+        raise InputError(f"the layout {layout!r} is unknown; choose one of {', '.join(LAYOUTS)}.")
+    touch = replace(POPULATION.touch, layout=LAYOUTS[layout])
+    return replace(POPULATION, touch=touch, language=LANGUAGES[layout])
+
+
+@dataclass(frozen=True, kw_only=True)
+class TypingSettings:
+    """Who types what, on which keyboard.
+
+    condition: "network": each model is in the decoder's search; "rescore": a trigram searches, each model ranks the
+    candidates anew; "search": a trigram searches and ranks alone, and the models only suggest. search: that trigram, as
+    "trigram:CACHE"; left out, that of the cache that is typed. more_words: a discovery run whose words keyboard B knows
+    beside its model's.
+    """
+
+    share: Share = field(default_factory=lambda: Share(sentences=20, words=40))
+    typist: Typist = POPULATION
+    condition: Condition = "network"
+    search: str | None = None
+    more_words: str | None = None
+    compose: float | None = None  # the least probability of an inline phrase; None: none is offered
+    language_weight: float | None = None  # None: the decoder's own
+    sensitivity: int = 0  # users who type again with every parameter of the typist halved and doubled; 0: not asked
+
+    def __post_init__(self) -> None:
+        of_type("share", self.share, Share)
+        of_type("typist", self.typist, Typist)
+        of_type("more_words", self.more_words, str, NoneType)
+        if self.condition not in get_args(Condition):
+            conditions = ", ".join(get_args(Condition))
+            raise InputError(f"the condition {self.condition!r} is unknown; choose one of {conditions}.")
+        if self.search is not None and self.condition == "network":
+            raise InputError(
+                f"search={self.search!r} is for the conditions search and rescore; in the condition network each model "
+                "searches itself."
+            )
+        if self.compose is not None and not 0 < self.compose <= 1:
+            raise InputError(f"compose={self.compose:g} is no probability above 0; leave it out to offer no phrases.")
+        if self.language_weight is not None:
+            conceivable("language_weight", self.language_weight)
+            if self.language_weight < 0:
+                raise InputError(f"language_weight={self.language_weight:g} must be 0 or more.")
+        if self.sensitivity < 0 or self.sensitivity == 1:
+            raise InputError(f"sensitivity={self.sensitivity} must be 0 (not asked) or at least two users.")
+
+    @classmethod
+    def on(cls, layout: str, **others: Any) -> Self:
+        """With the fitted population on this layout. Raises: InputError."""
+        return cls(typist=typist_on(layout), **others)
+
+    def to_plain(self) -> dict[str, Any]:
+        """For TOML, which has no null."""
+        return {name: value for name, value in to_plain(self).items() if value is not None}
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Self:
+        """What `to_plain` gave."""
+        return from_plain(cls, plain)
+
+
+# -- sensitivity -------------------------------------------------------------------------------------------------------
+
+FACTORS = (0.5, 2.0)
+UNBOUNDED = ("spread_", "deviation_", "offset_")  # beginnings of names of what is no probability, beside times
+
+
+class Variant(NamedTuple):
+    """The typist with one parameter changed."""
+
+    parameter: str  # as "look" or "touch.deviation_x"
+    factor: float
+    value: float
+    typist: Typist
+
+
+def variants(typist: Typist) -> Iterator[Variant]:
+    """Every number that a typist is made of, halved and doubled, one at a time; a probability doubles to 1 at most.
+
+    What is 0 has no variant. Raises: InputError where two probabilities would add up to more than 1.
+    """
+    owners: list[tuple[str, Any]] = [("", typist), ("touch.", typist.touch)]
+    for prefix, owner in owners:
+        for each in fields(owner):
+            was = getattr(owner, each.name)
+            if not isinstance(was, float) or not was:
+                continue
+            for factor in FACTORS:
+                bounded = each.name not in TIMES and not each.name.startswith(UNBOUNDED)
+                value = min(factor * was, 1.0) if bounded else factor * was
+                changed = replace(owner, **{each.name: value})
+                other = replace(typist, touch=changed) if prefix else changed
+                yield Variant(f"{prefix}{each.name}", factor, value, other)

@@ -1,0 +1,156 @@
+"""What a run of any kind promises, by its ledger and by the log of who took part."""
+
+import html
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tacit.errors import InputError
+from tacit.files import PathLike
+from tacit.jobs.opening import opened
+from tacit.jobs.result import Readable
+from tacit.privacy.composition import Composition
+from tacit.privacy.delta import DELTA_TOO_LARGE, publishing_warning
+from tacit.privacy.local_guarantee import LocalGuarantee
+from tacit.runs import Run
+from tacit.runs.metadata import AskingMetadata, DiscoveryMetadata, TrainingMetadata
+from tacit.statements.accounts import (
+    Spent,
+    accounts_of,
+    figures_of,
+    reading,
+    run_figures,
+    spent,
+    spent_by_step,
+    trained,
+)
+from tacit.statements.run_facts import discovery_facts, evaluation_facts
+from tacit.statements.statement import WEAKER, evaluation_figures
+
+if TYPE_CHECKING:
+    from tacit.reports.blocks import Block
+
+NO_PROMISE = {
+    "pretrain": "it reads public text, and nothing is promised to anybody",
+    "tune": "its trials are runs in the folder, each with its own account; name one of them",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunAccount(Readable):
+    """What a run promises at `delta`: as planned (None where only a price was asked for, or local reports were), as
+    realised (None where nothing is released yet), and what was spent after each step (of local reports nothing adds up,
+    and there is no such curve).
+
+    `clients` are those to whom it is promised; `figures` are the same as plain values.
+    """
+
+    planned: Composition | None
+    realised: Composition | LocalGuarantee | None
+    spent: tuple[Spent, ...] = field(repr=False)
+    delta: float
+    clients: int
+    figures: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What nobody may overlook: that clients came more often or sooner than planned, so that the plan promised too
+        much; a delta that allows to publish a client's data outright.
+        """
+        planned, realised = self.planned, self.realised
+        found = []
+        if planned and isinstance(realised, Composition) and realised.zcdp > planned.zcdp * (1 + 1e-9):
+            found.append(f"{WEAKER.name}: {WEAKER.meaning}")
+        private = realised is not None and (isinstance(realised, LocalGuarantee) or realised.private)
+        if private and self.delta > 0 and (warning := publishing_warning(self.delta, self.clients)):
+            found.append(f"{DELTA_TOO_LARGE}: {warning}")
+        return tuple(found)
+
+    def to_record(self) -> dict[str, Any]:
+        """Plain values for JSON: what `tacit account run --json` prints."""
+        return {"schema": "tacit.account.run", "version": 1, **self.figures, "warnings": list(self.warnings)}
+
+    def blocks(self) -> "list[Block]":
+        """What people read of it, without the warnings."""
+        from tacit.reports import summary_lines
+
+        return summary_lines.of_account(self.figures)
+
+    def _repr_html_(self) -> str:
+        """Planned beside realised, as a notebook shows it; of local reports the guarantee in words."""
+        from tacit.reports.train_published import FIGURES, figure_text
+
+        if isinstance(self.realised, LocalGuarantee):
+            return "".join(f"<p>{html.escape(line)}</p>" for line in self.realised.sentences())
+        columns = {
+            name: figures_of(each, self.delta) or {}
+            for name, each in (("planned", self.planned), ("realised", self.realised))
+        }
+        rows = [name for name in (columns["planned"] or columns["realised"]) if name != "sequences"]
+        cells = "".join(
+            f"<tr><th>{html.escape(FIGURES.get(name, name.replace('_', ' ')))}</th>"
+            + "".join(f"<td>{html.escape(figure_text(name, each.get(name)))}</td>" for each in columns.values())
+            + "</tr>"
+            for name in rows
+        )
+        return f"<table><tr><th></th><th>planned</th><th>realised</th></tr>{cells}</table>"
+
+
+def account_run(run: Run | PathLike, *, delta: float | None = None) -> RunAccount:
+    """What a run of any kind promises by what happened: who took part from its log, the mechanism from its ledger.
+
+    delta: left out, the one that the run was begun with. A run that is under way may be read. Raises: InputError for a
+    kind of run that promises nothing, UnknownRelease for a ledger that is not understood, RunError (damaged).
+    """
+    if delta is not None and not 0 < delta < 1:
+        raise InputError(f"--delta {delta} is not a probability between 0 and 1; give for example 1e-10.")
+    with opened(run) as found, reading(found):
+        if isinstance(found.metadata, TrainingMetadata):
+            return _of_training(found, delta)
+        if isinstance(found.metadata, AskingMetadata):
+            return _of_evaluation(found, found.metadata, delta)
+        if isinstance(found.metadata, DiscoveryMetadata):
+            return _of_discovery(found, found.metadata, found.metadata.delta if delta is None else delta)
+        raise InputError(
+            f"'{found.path}' is a run of `tacit {found.kind}`, which has no account: {NO_PROMISE[found.kind]}."
+        )
+
+
+def _of_training(run: Run, delta: float | None) -> RunAccount:
+    accounts = accounts_of(run, delta)
+    return RunAccount(
+        planned=accounts.planned,
+        realised=accounts.realised,
+        spent=tuple(spent(accounts)),
+        delta=accounts.delta,
+        clients=trained(run).population,
+        figures=run_figures(run, accounts),
+    )
+
+
+def _of_evaluation(run: Run, metadata: AskingMetadata, delta: float | None) -> RunAccount:
+    facts = evaluation_facts(run, delta)
+    realised = None if facts is None else facts.guarantee
+    at = 0.0 if facts is None else facts.delta
+    promise = {"kind": "nothing"} if facts is None else evaluation_figures(facts)
+    return RunAccount(
+        planned=None,
+        realised=realised,
+        spent=tuple(spent_by_step(run, at)) if isinstance(realised, Composition) else (),
+        delta=at,
+        clients=metadata.asked,
+        figures={"run": str(run.path), "of": run.kind, "finished": run.finished, "promise": promise},
+    )
+
+
+def _of_discovery(run: Run, metadata: DiscoveryMetadata, delta: float) -> RunAccount:
+    realised = discovery_facts(run, delta).guarantee if run.steps_done else None
+    guarantee = None if realised is None else realised.to_record()
+    return RunAccount(
+        planned=None,
+        realised=realised,
+        spent=(),
+        delta=delta,
+        clients=metadata.population,
+        figures={"run": str(run.path), "of": run.kind, "finished": run.finished, "guarantee": guarantee},
+    )

@@ -1,0 +1,213 @@
+"""What `evaluate` and `personalize` share: exact reports kept line by line, and histograms of them, released in steps.
+
+    RUN/settings.toml                   what was asked
+    RUN/simulation/*.jsonl              each device's report, EXACT: only a simulation has it, without any promise
+    RUN/steps/release-000000.json       the histograms of a step as they were released; run.db has its row of the ledger
+    RUN/report/                         for people; what of it may be published is in files called released
+
+A killed process leaves whole lines, and at most one torn one that is computed again. The noise of a step follows from
+the run's key, so a step that is done again before its row is committed gives the same release.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import RunError
+from tacit.evaluation.counts.collect import Collector, Counted, HistogramTask, SimulatedCollector, tell_released
+from tacit.evaluation.counts.histograms import Cells, Histogram
+from tacit.evaluation.counts.release import HistogramQuery, guarantee_for, release, release_locally
+from tacit.evaluation.settings import ReleasePrice
+from tacit.files import write_whole
+from tacit.keyboard.model_folder import TrainedModel
+from tacit.mechanisms import add_independent_noise, round_key
+from tacit.randomizers import SubsetSelection
+from tacit.records import from_plain, to_plain
+from tacit.runs import Run, Step
+from tacit.runs.budget_book import Cost
+from tacit.statements.ledger import Release, release_from
+from tacit.statements.run_facts import statement_of
+
+CENTRAL, LOCAL = "evaluation histogram", "local reports"  # what randomness of the noise key is drawn for
+
+
+# -- settings ----------------------------------------------------------------------------------------------------------
+
+
+def model_asked(model: TrainedModel) -> dict[str, str]:
+    """A model as the settings of a run name it."""
+    return {"path": str(model.path.resolve()), "sha256": model.digest}
+
+
+def price_of(settings: Mapping[str, Any]) -> ReleasePrice | None:
+    """The price of a release that the settings of a run name."""
+    return from_plain(ReleasePrice, settings["release"]) if "release" in settings else None
+
+
+def delta_of(price: ReleasePrice | None) -> float:
+    """Where the epsilon of a release is given; 0 where there is none, or it needs none."""
+    return 0.0 if price is None or price.local_epsilon is not None else price.delta or 0.0
+
+
+def planned_cost(price: ReleasePrice | None) -> Cost | None:
+    """What a release takes from each client; None where nothing is released."""
+    if price is None:
+        return None
+    return Cost(zcdp=price.rho) if price.local_epsilon is None else Cost(local_epsilon=price.local_epsilon)
+
+
+# -- lines -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A file of JSON lines that only grows; each line is whole or computed again."""
+
+    path: Path
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Each line, none of a file that is not there. Raises: RunError for a damaged one."""
+        if self.path.exists():
+            for number, line in enumerate(self.path.read_bytes().splitlines(), start=1):
+                try:
+                    yield json.loads(line)
+                except ValueError as error:
+                    raise RunError(
+                        f"line {number} of '{self.path}' is damaged ({error}); remove it to compute it again."
+                    ) from error
+
+    def drop_torn_line(self) -> None:
+        """Remove what a killed process wrote after its last whole line."""
+        if self.path.exists():
+            content = self.path.read_bytes()
+            whole = content[: content.rfind(b"\n") + 1]
+            if whole != content:
+                write_whole(self.path, whole)
+
+    def append(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Write rows; they are on disk when this returns."""
+        self.path.parent.mkdir(exist_ok=True)
+        with self.path.open("ab") as file:
+            file.write(b"".join((json.dumps(row) + "\n").encode() for row in rows))
+            file.flush()
+            os.fsync(file.fileno())
+
+
+# -- releases ----------------------------------------------------------------------------------------------------------
+
+
+def simulated(
+    run: Run,
+    price: ReleasePrice,
+    answers: Callable[[HistogramTask], Sequence[HistogramQuery]],
+    clients: Callable[[HistogramTask], NDArray[np.int64]],
+) -> SimulatedCollector:
+    """The clients of a cache, whose answers are at hand; devices that randomise draw by the run's key."""
+    return SimulatedCollector(
+        answers=answers,
+        clients=clients,
+        randomness=lambda epsilon, step, queries: _devices(run, queries, epsilon, step),
+        secure=price.secure_sum,
+    )
+
+
+def released_step(run: Run, price: ReleasePrice, task: HistogramTask, collector: Collector) -> Mapping[str, Histogram]:
+    """The step's release: the one on disk, or a new one, on disk before its ledger row is.
+
+    Hold the run's lock while the run is not finished. Raises: RunError where what is on disk is not what was released;
+    what the collector does.
+    """
+    step = task.step
+    path = run.path / "steps" / f"release-{step:06d}.json"
+    done = run.steps()
+    if step < len(done):
+        tell_released(collector, step)
+        return _read_release(path, task.histograms, done[step].digest)
+    counted = collector.collect(task)
+    histograms, releases = _release(run, price, task, counted)
+    content = _release_file(histograms)
+    write_whole(path, content)
+    digest = hashlib.sha256(content).hexdigest()
+    run.commit(Step(step=step, file=path.name, digest=digest, releases=to_plain(releases)), clients=counted.clients)
+    tell_released(collector, step)
+    return histograms
+
+
+def statement_file(run: Run) -> dict[str, bytes]:
+    """The statement of what was released, by the name of its file in RUN/report; nothing where nothing was."""
+    return {"statement.json": statement_of(run).to_json().encode()} if run.steps_done else {}
+
+
+def _release(
+    run: Run, price: ReleasePrice, task: HistogramTask, counted: Counted
+) -> tuple[dict[str, Histogram], tuple[Release, ...]]:
+    """The histograms of a step and its rows of the ledger: functions of the run's key, the step and the counts."""
+    local = task.local_epsilon
+    if local is not None:
+        return release_locally(
+            task.histograms,
+            counted.counts,
+            counted.answered,
+            lambda cells: SubsetSelection(domain=cells, epsilon=local),
+            step=task.step,
+            first_user=sum(release_from(each).reports for row in run.steps() for each in row.releases),
+        )
+    guarantee = guarantee_for(len(task.histograms), zcdp=price.rho, steps=task.steps)
+
+    def noised(counts: NDArray[np.int64], stddev: float) -> NDArray[np.float64]:
+        return add_independent_noise(counts, stddev=stddev, key=run.noise_key, purpose=CENTRAL, round=task.step)
+
+    histograms, row = release(
+        task.histograms,
+        counted.counts,
+        guarantee,
+        step=task.step,
+        asked=int(counted.answered[0]),
+        dropped=counted.dropped,
+        add_noise=noised,
+    )
+    return histograms, (row,)
+
+
+def _devices(run: Run, queries: Sequence[HistogramQuery], epsilon: float, step: int) -> np.random.Generator:
+    """The simulated devices' randomness: bound to every answer that is randomised, so that no other shares it."""
+    asked = repr((epsilon, [(each.name, each.cells.size, each.chosen.size) for each in queries]))
+    answers = np.concatenate([each.chosen for each in queries])
+    key = round_key(run.noise_key, LOCAL, step, bound_to=asked.encode(), summed=answers)
+    return np.random.Generator(np.random.Philox(key=np.frombuffer(key.seeds, "<u8")))
+
+
+def _release_file(histograms: Mapping[str, Histogram]) -> bytes:
+    rows = {
+        name: {
+            "counts": [*each.counts.ravel().tolist(), each.silent],
+            "variance": [*each.variance.ravel().tolist(), each.silent_variance],
+            "asked": each.asked,
+        }
+        for name, each in histograms.items()
+    }
+    return json.dumps(rows).encode()
+
+
+def _read_release(path: Path, histograms: Mapping[str, Cells], digest: str) -> dict[str, Histogram]:
+    try:
+        content = path.read_bytes()
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise RunError(
+                f"'{path}' is not what was released (its SHA-256 is not {digest[:16]}..., which the run recorded); "
+                "restore it."
+            )
+        rows = json.loads(content)
+        return {
+            name: Histogram.of(cells, rows[name]["counts"], rows[name]["variance"], rows[name]["asked"])
+            for name, cells in histograms.items()
+        }
+    except (OSError, ValueError, KeyError) as error:
+        raise RunError(f"'{path}' does not hold what the ledger says was released ({error}); restore it.") from error

@@ -1,0 +1,1 @@
+"""Word discovery over simulated clients or real devices."""

@@ -1,0 +1,153 @@
+"""How one or several models do on clients' text, client by client; exact, and released at a price."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import NoneType
+from typing import TYPE_CHECKING, Any
+
+from tacit.compute import Hardware
+from tacit.errors import of_type
+from tacit.files import PathLike, as_path
+from tacit.jobs.account.run import RunAccount, account_run
+from tacit.jobs.exact_and_released import known_exactly
+from tacit.jobs.result import Readable
+from tacit.progress import Progress, silent
+from tacit.records import json_ready
+from tacit.runs import Run
+from tacit.runs.metadata import EvaluationMetadata
+
+if TYPE_CHECKING:  # JAX comes with them
+    from tacit.data import Cache
+    from tacit.evaluation.counts.collect import Collector
+    from tacit.evaluation.settings import EvaluationSettings, ReleasePrice
+    from tacit.keyboard.model_folder import TrainedModel
+    from tacit.reports.blocks import Block
+    from tacit.reports.page import ReportFiles
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationResult(Readable):
+    """What was found about each model: exactly, which only a simulation can, and as it was released; never mixed."""
+
+    run: Run | None  # None: it was kept nowhere
+    report: "ReportFiles | None"
+    found: Mapping[str, Any] = field(repr=False)  # the report's record; numbers with their intervals are `Estimate`s
+
+    @property
+    def exact(self) -> Mapping[str, Any]:
+        """By model and against the first, without noise: nothing is promised for it. Raises: InputError where real
+        devices were asked, of whom nobody has it.
+        """
+        return known_exactly(self.found)
+
+    @property
+    def released(self) -> Mapping[str, Any] | None:
+        """The same from the released histograms alone; None where nothing was released."""
+        part: Mapping[str, Any] | None = self.found["released"]
+        return part
+
+    @property
+    def account(self) -> RunAccount | None:
+        """What the release promises to each asked client, by the run's ledger; None without a run."""
+        return None if self.run is None else account_run(self.run)
+
+    def to_record(self) -> dict[str, Any]:
+        """Plain values for JSON: what `tacit evaluate --json` prints."""
+        return {"schema": "tacit.evaluation", "version": 1, **json_ready(self.found)}
+
+    def blocks(self) -> "list[Block]":
+        """What people read of it in a few lines."""
+        from tacit.reports import summary_lines
+
+        where = [] if self.report is None else self.report.where()
+        return [*summary_lines.of_evaluation(self.found), *where]
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the promise, then the tables."""
+        from tacit.reports.evaluate import shown
+        from tacit.reports.page import to_html_fragment
+
+        return to_html_fragment(shown(self.found))
+
+
+def evaluate(
+    models: "Sequence[TrainedModel | PathLike]",
+    data: "Cache | PathLike | None" = None,
+    *,
+    settings: "EvaluationSettings | None" = None,
+    release: "ReleasePrice | None" = None,
+    out: PathLike | None = None,
+    population: PathLike | None = None,
+    seed: int | None = None,
+    collector: "Collector | None" = None,
+    hardware: Hardware = Hardware(),  # noqa: B008  (frozen)
+    progress: Progress = silent,
+) -> EvaluationResult:
+    """Count how well each model predicts the text of held-out clients: quantiles, the worst decile, and who gains from
+    one model over the first.
+
+    models: finished runs, model folders, or what `load_model` gave; all with the vocabulary of `data`. release: the
+    price at which histograms leave the simulation; they are kept in a run folder `out` with their row of the
+    ledger. A run that is there already and was begun with the same is gone on with. population: in whose budget the
+    release is entered first. seed: fixes the noise, which then is not private. collector: asks real devices in place of
+    the clients of `data` (`tacit.evaluation.counts.collect`), of which nothing is known but what is released. hardware:
+    changes the speed, never the result. progress: gets events in this thread. Raises: InputError before anything is
+    written; RunError where `out` is another run or was changed; what the collector does.
+    """
+    from tacit.evaluation.settings import EvaluationSettings, ReleasePrice
+    from tacit.jobs.evaluate.run import evaluated
+
+    settings = EvaluationSettings() if settings is None else settings
+    of_type("settings", settings, EvaluationSettings)
+    of_type("release", release, ReleasePrice, NoneType)
+    of_type("models", models, list, tuple)
+    found, report = evaluated(
+        models,
+        data,
+        settings,
+        release,
+        out=None if out is None else as_path("out", out),
+        population=population,
+        seed=seed,
+        collector=collector,
+        hardware=hardware,
+        progress=progress,
+    )
+    return EvaluationResult(run=None if out is None else Run.open(as_path("out", out)), report=report, found=found)
+
+
+def resume_evaluation(
+    run: Run | PathLike,
+    *,
+    hardware: Hardware = Hardware(),  # noqa: B008  (frozen)
+    progress: Progress = silent,
+) -> EvaluationResult:
+    """Go on with a run of `evaluate`, or write the report of a finished one again. Raises: as `evaluate`."""
+    from tacit.evaluation.settings import EvaluationSettings
+    from tacit.jobs.clients_or_devices import asked_again
+    from tacit.jobs.count_steps import price_of
+
+    if not isinstance(run, Run):
+        with Run.open(as_path("run", run)) as opened:
+            return resume_evaluation(opened, hardware=hardware, progress=progress)
+    run.of_kind(EvaluationMetadata, "go on with it by `{command}`")
+    asked = tomllib.loads(run.settings)
+    data, split, collector = asked_again(run, asked)
+    return evaluate(
+        [each["path"] for each in asked["models"]],
+        data,
+        settings=EvaluationSettings(
+            **split,
+            clients=asked["clients"],
+            sentences=asked["sentences"],
+            words=asked["words"],
+        ),
+        release=price_of(asked),
+        out=run.path,
+        population=None if run.metadata.budget is None else run.metadata.budget.path,
+        seed=asked.get("seed"),
+        collector=collector,
+        hardware=hardware,
+        progress=progress,
+    )

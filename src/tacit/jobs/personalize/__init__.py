@@ -1,0 +1,1 @@
+"""Would a model of one's own help, and whom."""

@@ -1,0 +1,152 @@
+"""Would a model of one's own help each user, which users, and when should a device use it; exact, and released."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import NoneType
+from typing import TYPE_CHECKING, Any
+
+from tacit.compute import Hardware
+from tacit.errors import of_type
+from tacit.files import PathLike, as_path
+from tacit.jobs.exact_and_released import ExactAndReleased
+from tacit.progress import Progress, silent
+from tacit.runs import Run
+from tacit.runs.metadata import PersonalizationMetadata
+
+if TYPE_CHECKING:  # JAX comes with them
+    from tacit.data import Cache
+    from tacit.evaluation.counts.collect import Collector
+    from tacit.evaluation.settings import PersonalizationSettings, ReleasePrice
+    from tacit.jobs.personalize.record import Found
+    from tacit.keyboard.model_folder import TrainedModel
+    from tacit.reports.blocks import Block
+
+NOT_SETTINGS = (
+    "model",
+    "data",
+    "release",
+    "seed",
+    "name",
+    "deployment",
+    "vocabulary",
+    "networks",
+)  # of a run's settings.toml
+
+
+@dataclass(frozen=True, kw_only=True)
+class PersonalizationResult(ExactAndReleased):
+    """What fine-tuning changed for each client: exactly, which only a simulation can, and as it was released; never
+    mixed.
+    """
+
+    found: "Found" = field(repr=False)  # client by client where they are simulated, and the histograms
+
+    @property
+    def policies(self) -> tuple[Mapping[str, Any], ...]:
+        """Whether a device should use its own model, by policies that the exact numbers of half the clients chose, and
+        what they do to the others; none without a gate. Of real devices, those that the released histograms chose.
+        """
+        exact = self.record["simulation_only"]
+        return tuple((self.record["released"] if exact is None else exact)["policies"])
+
+    def to_record(self) -> dict[str, Any]:
+        """Plain values for JSON: what `tacit personalize --json` prints."""
+        return {"schema": "tacit.personalization", "version": 1, **self.plain()}
+
+    def blocks(self) -> "list[Block]":
+        """What people read of it in a few lines."""
+        from tacit.reports import summary_lines
+
+        return [*summary_lines.of_personalization(self.record), *self.report.where()]
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the promise, then the tables."""
+        from tacit.reports.blocks import FigureOf
+        from tacit.reports.page import to_html_fragment
+
+        return to_html_fragment(
+            [block for block in self.report.everything.page.blocks if not isinstance(block, FigureOf)]
+        )
+
+
+def personalize(
+    model: "TrainedModel | PathLike",
+    data: "Cache | PathLike | None",
+    out: PathLike,
+    *,
+    settings: "PersonalizationSettings | None" = None,
+    release: "ReleasePrice | None" = None,
+    population: PathLike | None = None,
+    seed: int | None = None,
+    collector: "Collector | None" = None,
+    hardware: Hardware = Hardware(),  # noqa: B008  (frozen)
+    progress: Progress = silent,
+) -> PersonalizationResult:
+    """Fine-tune a model on each client's own text, count who gains and loses, and release that at a price.
+
+    model: a finished run, a model folder, or what `load_model` gave, with the vocabulary of `data`. A run that is at
+    `out` already and was begun with the same is gone on with, client by client. population: in whose budget the
+    release is entered first. seed: fixes the noise, which then is not private. collector: asks real devices in place of
+    the clients of `data`, which is None then (`tacit.evaluation.counts.collect`); nothing is known of them but what is
+    released. hardware: changes the speed, never the result. progress: gets events in this thread. Raises: InputError
+    before anything is written, or where too few clients could be evaluated; RunError where `out` is another run or was
+    changed; what the collector does.
+    """
+    from tacit.evaluation.settings import PersonalizationSettings, ReleasePrice
+    from tacit.jobs.personalize.run import personalized
+
+    settings = PersonalizationSettings() if settings is None else settings
+    of_type("settings", settings, PersonalizationSettings)
+    of_type("release", release, ReleasePrice, NoneType)
+    found, record, report = personalized(
+        model,
+        data,
+        as_path("out", out),
+        settings,
+        release,
+        population=population,
+        seed=seed,
+        collector=collector,
+        hardware=hardware,
+        progress=progress,
+    )
+    return PersonalizationResult(run=Run.open(as_path("out", out)), report=report, found=found, record=record)
+
+
+def settings_of(run: Run) -> "PersonalizationSettings":
+    """What a run was asked to do, but for whose text it is."""
+    from tacit.evaluation.settings import PersonalizationSettings
+
+    asked = tomllib.loads(run.settings)
+    return PersonalizationSettings.from_plain({name: asked[name] for name in asked if name not in NOT_SETTINGS})
+
+
+def resume_personalization(
+    run: Run | PathLike,
+    *,
+    hardware: Hardware = Hardware(),  # noqa: B008  (frozen)
+    progress: Progress = silent,
+) -> PersonalizationResult:
+    """Go on with a run of `personalize`, or write the report of a finished one again. Raises: as `personalize`."""
+    from tacit.jobs.clients_or_devices import asked_again
+    from tacit.jobs.count_steps import price_of
+
+    if not isinstance(run, Run):
+        with Run.open(as_path("run", run)) as opened:
+            return resume_personalization(opened, hardware=hardware, progress=progress)
+    run.of_kind(PersonalizationMetadata, "go on with it by `{command}`")
+    asked = tomllib.loads(run.settings)
+    data, split, collector = asked_again(run, asked)
+    return personalize(
+        asked["model"]["path"],
+        data,
+        run.path,
+        settings=replace(settings_of(run), **split),
+        release=price_of(asked),
+        population=None if run.metadata.budget is None else run.metadata.budget.path,
+        seed=asked.get("seed"),
+        collector=collector,
+        hardware=hardware,
+        progress=progress,
+    )

@@ -1,0 +1,325 @@
+"""Every asked client's outcome, kept line by line in a run folder, and what is released and reported of them.
+
+Where real devices are asked, nobody has a client's outcome: the run has what was released, and nothing exact.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tomli_w
+from numpy.typing import NDArray
+
+from tacit.compute import Hardware
+from tacit.compute.cores import Cores
+from tacit.data import Cache
+from tacit.errors import InputError, RunError
+from tacit.evaluation.counts.collect import Collector, HistogramTask
+from tacit.evaluation.counts.histograms import Histogram
+from tacit.evaluation.counts.queries import Answers
+from tacit.evaluation.counts.release import HistogramQuery, exactly
+from tacit.evaluation.fairness import shared_vocabulary
+from tacit.evaluation.on_device import Network, StrategiesAsked
+from tacit.evaluation.personalize.deltas import Deltas
+from tacit.evaluation.personalize.gate import Policy
+from tacit.evaluation.personalize.outcomes import ClientOutcome, SkippedClient, personalize_clients
+from tacit.evaluation.settings import PersonalizationSettings, ReleasePrice
+from tacit.files import PathLike, as_path
+from tacit.jobs.account import budget
+from tacit.jobs.clients_or_devices import Devices, Simulated, asked_whom, check_answered
+from tacit.jobs.count_steps import Lines, delta_of, model_asked, planned_cost, released_step, simulated, statement_file
+from tacit.jobs.personalize.record import Found, FoundExactly, exact_record, released_record
+from tacit.jobs.run_start import begin, key_for, of_this_process
+from tacit.keyboard.model_folder import TrainedModel, load_model
+from tacit.networks.metrics import METRICS
+from tacit.progress import Advanced, Progress, StageBegan, StageEnded, compiling, silent
+from tacit.reports import personalize as report
+from tacit.reports.page import FOR_READERS, ReportFiles, write_both
+from tacit.runs import Run
+from tacit.runs.metadata import PersonalizationMetadata
+from tacit.statements.run_facts import promise_of
+
+FEWEST = 2  # clients of a group that have a spread, hence an interval
+OUTCOMES = Path("simulation") / "outcomes.jsonl"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What is asked, opened: a model, and who is asked."""
+
+    model: TrainedModel
+    settings: PersonalizationSettings
+    release: ReleasePrice | None
+    whom: Simulated | Devices
+
+    @property
+    def groups(self) -> list[NDArray[np.int64]]:
+        """Places of those that are asked together: with a gate the first half designs it, the other judges it."""
+        places = np.arange(self.whom.count)
+        return np.array_split(places, 2) if self.settings.queries.gated else [places]
+
+    def task(self, step: int, policies: tuple[Policy, ...] | None) -> HistogramTask:
+        """What the group of a step is asked: to design policies (None), or to judge these."""
+        network = Network(self.model.network, self.model.parameters)
+        asks = StrategiesAsked(model=network, settings=self.settings, policies=policies)
+        return HistogramTask(
+            step=step,
+            steps=len(self.groups),
+            devices=len(self.groups[step]),
+            histograms=asks.histograms,
+            asks=asks,
+            local_epsilon=None if self.release is None else self.release.local_epsilon,
+        )
+
+
+def personalized(
+    model: TrainedModel | PathLike,
+    data: Cache | PathLike | None,
+    out: Path,
+    settings: PersonalizationSettings,
+    price: ReleasePrice | None,
+    *,
+    population: PathLike | None,
+    seed: int | None,
+    collector: Collector | None,
+    hardware: Hardware,
+    progress: Progress,
+) -> tuple[Found, dict[str, Any], ReportFiles]:
+    """See `tacit.personalize`: what was found, the record of the report, and where it was written."""
+    hardware.apply(processor_only=True)
+    asked = _open(model, data, settings, price, collector, progress)
+    with _begin(asked, out, population, seed) as run, run.locked():
+        if isinstance(asked.whom, Simulated):
+            if run.finished:
+                run.kept(str(OUTCOMES))
+            _every_client(asked, asked.whom, run, hardware, progress)
+        budget.confirm(run)
+        found = _findings(asked, run, collector)
+        budget.settle(run)
+        record, files = _report(asked, run, found)
+        run.keep_files(*FOR_READERS)
+        run.finish()
+        run.tidy()
+    return found, record, files
+
+
+def begun(
+    model: TrainedModel | PathLike,
+    settings: PersonalizationSettings,
+    price: ReleasePrice,
+    out: Path,
+    collector: Collector,
+) -> Run:
+    """The open run folder of real devices, new or gone on with; nobody is asked yet. Raises: as `tacit.personalize`."""
+    return _begin(_open(model, None, settings, price, collector, silent), out, None, None)
+
+
+def _open(
+    model: TrainedModel | PathLike,
+    data: Cache | PathLike | None,
+    settings: PersonalizationSettings,
+    price: ReleasePrice | None,
+    collector: Collector | None,
+    progress: Progress,
+) -> Asked:
+    """Raises: InputError for a model and a cache of different vocabularies, parameters that the network does not have,
+    a split without clients, or too few for a gate.
+    """
+    steps = len(settings.queries.sizes)
+    whom = asked_whom(data, settings.split_name, settings.clients, price, collector, progress, steps=steps)
+    loaded = model if isinstance(model, TrainedModel) else load_model(as_path("model", model))
+    shared_vocabulary({str(loaded): loaded.vocabulary.sha256, **whom.vocabulary})
+    for how in settings.strategies:
+        how.step(loaded.network)  # refuses here
+    least = 2 * FEWEST if settings.queries.gated else FEWEST
+    if whom.count < least:
+        raise InputError(
+            f"{whom.count} {whom} were asked for, and {least} are the fewest that say anything; ask more"
+            f"{', or import more clients' if collector is None else ' (clients)'}."
+        )
+    release = None if price is None else price.asking(whom.members)
+    asked = Asked(model=loaded, settings=settings, release=release, whom=whom)
+    if collector is not None:
+        for step in range(len(asked.groups)):
+            check_answered(asked.task(step, None))  # judging asks for fewer
+    return asked
+
+
+def _begin(asked: Asked, out: Path, population: PathLike | None, seed: int | None) -> Run:
+    """A new run folder, or the one at `out`; RunError where that was begun with other settings."""
+    plain, whom = asked.settings.to_plain(), asked.whom
+    settings = {
+        "model": model_asked(asked.model),
+        **whom.asked(plain.pop("split_name"), [asked.model]),
+        **plain,
+        **({} if asked.release is None else {"release": asked.release.to_plain()}),
+        **({} if seed is None else {"seed": seed}),
+    }
+    key = key_for(seed)
+    metadata = PersonalizationMetadata(
+        **of_this_process(seed),
+        source=whom.source,
+        asked=whom.count,
+        delta=delta_of(asked.release),
+        deployment=whom.deployment,
+        asked_by=whom.asked_by,
+    )
+    taken = budget.Asked.of(population, whom.count, planned_cost(asked.release))
+    return begin(out, tomli_w.dumps(settings), metadata, key, asked=taken)
+
+
+def _every_client(asked: Asked, whom: Simulated, run: Run, hardware: Hardware, progress: Progress) -> None:
+    """Every asked client that has no line in the run folder yet.
+
+    Hold the run's lock. What is written is the same whoever was interrupted when.
+    """
+    lines = Lines(run.path / OUTCOMES)
+    lines.drop_torn_line()
+    done = {row["client"] for row in lines.rows()}
+    missing = [int(client) for client in whom.clients if int(client) not in done]
+    opening = compiling("personalization", asked.model.network, asked.settings.strategies) if missing else ""
+    progress(StageBegan("clients", whom.count, len(done), opening=opening))
+
+    def keep(each: ClientOutcome | SkippedClient) -> None:
+        lines.append([each.as_row()])
+        done.add(each.client)
+        progress(Advanced("clients", len(done)))
+
+    if missing:
+        personalize_clients(
+            asked.model.network,
+            asked.model.parameters,
+            whom.cache,
+            missing,
+            asked.settings.strategies,
+            asked.settings.split,
+            cores=Cores(hardware),
+            progress=keep,
+        )
+    progress(StageEnded("clients"))
+
+
+def _findings(asked: Asked, run: Run, collector: Collector | None) -> Found:
+    """What the devices' reports say, exactly where they are simulated, and released as promised; releases what is not
+    released yet.
+
+    Hold the run's lock while the run is not finished.
+    """
+    price, known, released = asked.release, None, None
+    if collector is None:
+        known = _exactly(asked, run)
+    if price is not None:
+        asking = _simulated(asked, run, price, known) if known is not None else collector
+        assert asking is not None  # where nothing is known exactly, a collector was given
+        released = _answers(asked, lambda task: released_step(run, price, task, asking))
+    return Found(exact=None if known is None else known.found, released=released)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Known:
+    """What a simulation knows of its clients: their answers group by group, and what follows from them."""
+
+    parts: tuple[Deltas, ...]
+    silent: tuple[int, ...]
+    found: FoundExactly
+
+
+def _exactly(asked: Asked, run: Run) -> _Known:
+    """Of the run's lines. Raises: InputError where too few clients of a group could be evaluated."""
+    assert isinstance(asked.whom, Simulated)  # real devices keep their lines
+    clients = asked.whom.clients
+    rows = {row["client"]: row for row in Lines(run.path / OUTCOMES).rows()}
+    reports = [rows[int(client)] for client in clients]
+    skipped: dict[str, int] = {}
+    for row in reports:
+        if "skipped" in row:
+            skipped[row["skipped"]] = skipped.get(row["skipped"], 0) + 1
+    groups = asked.groups
+    for group in groups:
+        if sum("skipped" not in reports[at] for at in group) < FEWEST:
+            reasons = "; ".join(f"{count}: {reason}" for reason, count in sorted(skipped.items()))
+            raise InputError(
+                f"of {len(group)} clients too few could be evaluated to say anything (of all {len(clients)}, "
+                f"left out {reasons}); ask more clients, or split otherwise (--split, --gate-share, --undated)."
+            )
+    parts = [_measured([reports[at] for at in group]) for group in groups]
+    silent = [len(group) - len(part) for group, part in zip(groups, parts, strict=True)]
+    if unmeasured := sum(part.unmeasured for part in parts):
+        skipped["no test word is in the vocabulary"] = unmeasured
+    found = FoundExactly(
+        asked=clients,
+        deltas=_measured(reports),
+        fresh=parts[-1],
+        skipped=dict(sorted(skipped.items())),
+        undated=sum(row["undated"] for row in reports if "skipped" not in row),
+        answers=_answers(asked, lambda task: exactly(_queries(task, parts[task.step], silent[task.step]))),
+    )
+    return _Known(parts=tuple(parts), silent=tuple(silent), found=found)
+
+
+def _simulated(asked: Asked, run: Run, price: ReleasePrice, known: _Known) -> Collector:
+    """The same clients as devices."""
+    clients, groups = known.found.asked, asked.groups
+    return simulated(
+        run,
+        price,
+        lambda task: _queries(task, known.parts[task.step], known.silent[task.step]),
+        lambda task: clients[groups[task.step]],
+    )
+
+
+def _queries(task: HistogramTask, part: Deltas, silent: int) -> list[HistogramQuery]:
+    """The answers of a group of simulated clients."""
+    assert isinstance(task.asks, StrategiesAsked)  # of every task here
+    asked, policies = task.asks.settings.queries, task.asks.policies
+    if policies is None:
+        return [*asked.about_strategies(part, silent), *asked.about_rules(part, silent)]
+    return [*asked.about_strategies(part, silent), *asked.about_policies(policies, part, silent)]
+
+
+def _answers(asked: Asked, answer: Callable[[HistogramTask], Mapping[str, Histogram]]) -> Answers:
+    """Ask the first group, choose policies by what it answered, ask the second group about them."""
+    queries = asked.settings.queries
+    designed = answer(asked.task(0, None))
+    if not queries.gated:
+        return Answers(queries=queries, steps=(designed,), policies=())
+    policies = queries.policies(designed, asked.settings.harm_weight)
+    judged = answer(asked.task(1, policies))
+    return Answers(queries=queries, steps=(designed, judged), policies=policies)
+
+
+def _measured(reports: list[dict[str, Any]]) -> Deltas:
+    """Raises: RunError for clients that were counted by fewer metrics, as earlier versions of tacit had them."""
+    outcomes = [ClientOutcome.from_row(row) for row in reports if "skipped" not in row]
+    if missing := [name for name in METRICS if any(name not in each.test.baseline.sums for each in outcomes)]:
+        raise RunError(f"these clients were counted without {missing[0]}, by an earlier version; ask in a new folder.")
+    return Deltas.of(outcomes)
+
+
+def _report(asked: Asked, run: Run, found: Found) -> tuple[dict[str, Any], ReportFiles]:
+    """Write the page that may be published with the statement, and the one with everything; the record, and where."""
+    settings, exact, released = asked.settings, found.exact, found.released
+    record = {
+        "run": str(run.path),
+        "model": asked.whom.named([asked.model])[0],
+        **asked.whom.about(settings.split_name),
+        "split": str(settings.split),
+        "gate_share": settings.split.gate,
+        "asked": asked.whom.count,
+        "strategies": [asdict(each) for each in settings.strategies],
+        "harm_weight": settings.harm_weight,
+        "promise": promise_of(run),
+        "simulation_only": None if exact is None else exact_record(exact, released, settings),
+        "released": None if released is None else released_record(released, settings, asked.whom.count),
+    }
+    published, whole = report.pages(
+        record,
+        settings.queries,
+        settings.strategies,
+        released,
+        None if exact is None else exact.answers,
+        () if exact is None else exact.outcomes,
+    )
+    return record, write_both(run.path, published=published, whole=whole, files=statement_file(run))

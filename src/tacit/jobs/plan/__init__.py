@@ -1,0 +1,1 @@
+"""What a run would cost and promise, before it is made."""

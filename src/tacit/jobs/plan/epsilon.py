@@ -1,0 +1,153 @@
+"""Which epsilon populations of several sizes afford, with and without a model of public text."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tacit.errors import InputError, of_type
+from tacit.jobs.plan.job import Shown, columns_of
+from tacit.planning import Clients, mechanism_named
+from tacit.planning.affordable import HALF, OF_PUBLIC, Affordable, Training, affordable
+from tacit.planning.noise_forecast import GOOD
+from tacit.privacy.rounding import rounded_up
+from tacit.progress import Progress, counted, silent
+from tacit.reports.blocks import Block, Paragraph, Table
+from tacit.reports.figure import HUES, RED, Axis, Figure, Line, Panel, Rule
+
+SHARES = {"half": HALF, "works": GOOD, "public": OF_PUBLIC}
+LOUDEST = 1000.0  # epsilon above which nobody speaks of privacy
+LEAST, CURVE = 0.01, 60  # the least epsilon of a figure, and how many points a curve has
+MOST_REPORTS = 10_000  # a round; arXiv:2305.18465 ran 6,500
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpsilonResult(Shown):
+    """What each population affords."""
+
+    training: Training
+    mechanism: str
+    answers: tuple[Affordable, ...]
+
+    def to_record(self) -> dict[str, Any]:
+        """The answers as plain values for JSON."""
+        rows = []
+        for each in self.answers:
+            participation = each.outlook.guarantee.participation
+            rows.append(
+                {
+                    "population": each.clients.devices,
+                    "delta": each.delta,
+                    "report_goal": each.report_goal,
+                    "min_separation": participation.min_separation,
+                    "max_participations": participation.max_participations,
+                    **{f"epsilon_{name}": each.epsilon_for(share) for name, share in SHARES.items()},
+                }
+            )
+        return {
+            "schema": "tacit.plan.epsilon",
+            "version": 1,
+            "rounds": self.training.rounds,
+            "parameters": self.training.parameters,
+            "step": self.training.step,
+            "mechanism": self.mechanism,
+            "shares": dict(SHARES),
+            "answers": rows,
+        }
+
+    @property
+    def columns(self) -> dict[str, list[Any]]:
+        """A column for each figure of the answers, for a data frame."""
+        return columns_of(self.to_record()["answers"])
+
+    def blocks(self) -> list[Block]:
+        """The table as people read it."""
+        rows = [
+            (
+                f"{row['population']:,}",
+                f"{row['delta']:.1e}",
+                f"{row['report_goal']:,}",
+                str(row["max_participations"]),
+                *(_told(row[f"epsilon_{name}"]) for name in SHARES),
+            )
+            for row in self.to_record()["answers"]
+        ]
+        head = ("population", "delta", "reports", "MaxP", f"{HALF:.0%} kept", f"{GOOD:.0%} kept", "beats public")
+        training = self.training
+        return [
+            Paragraph(
+                f"The least epsilon for {training.rounds:,} rounds of a network of {training.parameters:,} parameters "
+                f"with {self.mechanism}, by the accuracy without noise that is kept."
+            ),
+            Table(tuple(rows), head),
+            Paragraph(
+                f"beats public: from there on ({OF_PUBLIC:.0%} kept) private rounds can make a good model of public "
+                "text better; below, use that model as it is, at no epsilon at all."
+            ),
+            Paragraph("Estimates, for clients that come in turn: docs/which-epsilon.md.", soft=True),
+        ]
+
+    def figure(self) -> Figure:
+        """The share that is kept over epsilon, a curve for each population."""
+        epsilons = [LEAST * (LOUDEST / LEAST) ** (at / CURVE) for at in range(CURVE + 1)]
+        lines = tuple(
+            Line(
+                label=f"{each.clients.devices:,} clients",
+                x=epsilons,
+                y=[each.at(epsilon).kept for epsilon in epsilons],
+                hue=number % HUES,
+                stroke=number // HUES % 4,
+                dots=False,
+            )
+            for number, each in enumerate(self.answers)
+        )
+        rule = Rule(at=OF_PUBLIC, label="what a public model has", stroke=1, hue=RED)
+        told = "; ".join(f"{each.clients.devices:,} at epsilon {_told(each.works)}" for each in self.answers)
+        return Figure(
+            name="plan",
+            title="Which epsilon a population affords",
+            alt=f"The share of accuracy that is kept rises with epsilon; 90% are kept by {told}.",
+            panels=(
+                Panel(
+                    marks=(*lines, rule),
+                    x=Axis("epsilon", log=True),
+                    y=Axis("share of the accuracy without noise", percent=True, low=0),
+                ),
+            ),
+            headed=True,
+            legend="below",
+        )
+
+
+def plan_epsilon(
+    populations: Sequence[int],
+    *,
+    training: Training = Training(),  # noqa: B008  (frozen)
+    mechanism: str = "blt",
+    availability: float = 1.0,
+    most_reports: int = MOST_REPORTS,
+    delta: float | None = None,
+    progress: Progress = silent,
+) -> EpsilonResult:
+    """The least epsilon at which each population keeps half, 90% and 95% of the accuracy without noise.
+
+    availability, most_reports: the share of the clients within reach, and the most reports a round; the report goal is
+    the best up to that. delta: left out, that of each population. Raises: InputError.
+    """
+    of_type("populations", populations, list, tuple)
+    of_type("training", training, Training)
+    if not populations:
+        raise InputError("no population is given; give one at least, as 3000.")
+    if delta is not None and not 0 < delta < 1:
+        raise InputError(f"delta={delta} is not a probability between 0 and 1; give for example 1e-10.")
+    chosen = mechanism_named(mechanism)
+    answers = tuple(
+        affordable(
+            Clients(devices=devices, availability=availability), training, chosen, most=most_reports, delta=delta
+        )
+        for devices in counted(populations, "weighing report goals", progress, total=len(populations))
+    )
+    return EpsilonResult(training=training, mechanism=chosen.name, answers=answers)
+
+
+def _told(epsilon: float) -> str:
+    return f">{LOUDEST:,.0f}" if epsilon > LOUDEST else rounded_up(epsilon, 3)

@@ -1,0 +1,268 @@
+"""Federated training from a recipe to a finished run folder, begun or gone on with."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Integral
+from types import NoneType
+from typing import TYPE_CHECKING, Any
+
+from tacit.compute import Hardware
+from tacit.errors import RecipeError, RunError, of_type
+from tacit.files import as_path
+from tacit.jobs.result import Readable
+from tacit.progress import Progress, Warned, silent
+from tacit.runs import Run, TrainingMetadata
+from tacit.runs.history import History, history_of
+
+if TYPE_CHECKING:  # what these need is loaded when something is trained
+    import os
+
+    from tacit.jobs.account.run import RunAccount
+    from tacit.keyboard.model_folder import TrainedModel
+    from tacit.networks.language_model import LanguageModel
+    from tacit.recipe import Recipe
+    from tacit.reports.blocks import Block
+    from tacit.reports.page import ReportFiles
+    from tacit.reports.summary import RunSummary
+    from tacit.training.client import ClientAlgorithm
+    from tacit.training.collect import Collector
+    from tacit.training.hooks import Hooks
+    from tacit.training.rounds import OwnOptimizer
+    from tacit.training.sampling import CohortSampler
+
+    PathLike = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingResult(Readable):
+    """A training run, finished or as far as was asked, read from its folder."""
+
+    run: Run
+    report: "ReportFiles | None"  # what may be published, and everything beside it; None: there are rounds left to do
+
+    @property
+    def rounds(self) -> int:
+        """How many are done."""
+        return self.run.steps_done
+
+    @property
+    def test(self) -> Mapping[str, float]:
+        """The metrics of the released model on clients never trained on, exact; empty before the last round."""
+        return {metric.name: metric.value for metric in self.run.metrics() if metric.split == "test"}
+
+    @property
+    def profile(self) -> Mapping[str, Any] | None:
+        """Where the time of the last call that did rounds went; None before."""
+        profiles: list[Mapping[str, Any]] = self.run.notes.get("profile", [])
+        return profiles[-1] if profiles else None
+
+    @property
+    def account(self) -> "RunAccount":
+        """What the run promises, as planned and as realised."""
+        from tacit.jobs.account.run import account_run
+
+        return account_run(self.run)
+
+    def summary(self) -> "RunSummary":
+        """What reports and comparisons show of the run, its accounts among it."""
+        from tacit.reports.summary import summarise
+
+        return summarise(self.run)
+
+    def model(self) -> "TrainedModel":
+        """The released model. Raises: InputError before the last round."""
+        from tacit.keyboard.model_folder import load_model
+
+        return load_model(self.run.path)
+
+    def history(self) -> History:
+        """What was measured round by round, as columns."""
+        return history_of(self.run)
+
+    def to_record(self) -> dict[str, Any]:
+        """Plain values for JSON: what `tacit train --json` prints. `privacy` is None while nothing is released."""
+        stated = self.summary().statement
+        return {
+            "schema": "tacit.training",
+            "version": 1,
+            "run": str(self.run.path),
+            "rounds": self.rounds,
+            "report": None if self.report is None else str(self.report.html),
+            "simulation": None if self.report is None else str(self.report.everything.html),
+            "test": dict(self.test),
+            "privacy": None if stated is None else stated.figures,
+            **({} if self.profile is None else {"profile": self.profile}),
+        }
+
+    def blocks(self, *, profile: bool = False) -> "list[Block]":
+        """What people read of it in a few lines: accuracy, price, where the time went if asked, where the pages are."""
+        from tacit.compute.profile import PHASES
+        from tacit.reports import summary_lines
+
+        blocks = summary_lines.of_training(self.summary(), self.test, self.rounds)
+        if profile and self.profile is not None:
+            blocks += summary_lines.of_profile(self.profile, PHASES)
+        return blocks if self.report is None else [*blocks, *self.report.where()]
+
+    def __repr__(self) -> str:
+        measured = "".join(f", {name} {value:.4g}" for name, value in self.test.items() if name == "top1_accuracy")
+        return f"TrainingResult({str(self.run.path)!r}: {self.rounds:,} rounds{measured})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: labels first, then what was learned at what price, and its curve."""
+        from tacit.reports.blocks import Block, FigureOf, Heading, Labels, Paragraph, Tiles
+        from tacit.reports.page import to_html_fragment
+        from tacit.reports.train import figures, labels, tiles
+        from tacit.reports.verdict import opening
+
+        summary = self.summary()
+        blocks: list[Block] = [Heading(summary.name), Labels(labels(summary))]
+        blocks += [Paragraph(opening(summary)), Tiles(tuple(tiles(summary).items()))]
+        blocks.extend(FigureOf(figure) for figure in figures(summary)[:1])
+        return to_html_fragment(blocks)
+
+
+def train(
+    recipe: "Recipe | PathLike",
+    out: "PathLike",
+    *,
+    data: "PathLike | None" = None,
+    init: "PathLike | None" = None,
+    population: "PathLike | None" = None,
+    seed: int | None = None,
+    model: "LanguageModel | None" = None,
+    hardware: Hardware = Hardware(),  # noqa: B008  (frozen)
+    cluster: str | None = None,
+    collector: "Collector | None" = None,
+    sampler: "CohortSampler | None" = None,
+    algorithm: "ClientAlgorithm | None" = None,
+    optimizer: "OwnOptimizer | None" = None,
+    until: int | None = None,
+    anyway: bool = False,
+    stop_if_drowned: bool = False,
+    progress: Progress = silent,
+) -> TrainingResult:
+    """Train a model by a recipe (a value, or the path of one) and leave a run folder at `out`, with its report.
+
+    A run that is there already and was begun with the same is gone on with: a call that was killed is repeated, and
+    gives the same bits as one that was not. data, init, population, seed, model: in place of the recipe's cache,
+    first model, population in whose budget the run is entered, seed and network. hardware, cluster: change the
+    speed, never the result. collector, sampler, algorithm, optimizer: parts of one's own (docs/extending.md), which
+    a run remembers by name. until: stop after so many rounds. anyway: train a recipe that
+    the noise is estimated to leave nothing of, too. stop_if_drowned: stop after a round whose model does worse than
+    one that knows nothing. progress: gets events in this thread; an exception
+    that it raises stops training after the last committed round. Raises: RecipeError, InputError, CacheError,
+    ParticipationError, BudgetError: before anything is written; RunError where `out` is another run, or is trained
+    by another process; TrainingError where the model diverges.
+    """
+    from tacit.jobs.train.run import begin
+    from tacit.training.hooks import Hooks
+
+    of_type("until", until, Integral, NoneType)
+    hooks = Hooks(collector=collector, sampler=sampler, algorithm=algorithm, optimizer=optimizer)
+    asked = _changed(recipe, data=data, init=init, population=population, seed=seed, model=model)
+    hardware.apply()
+    _refuse_a_silent_cluster(cluster, hooks)
+    run = begin(asked, as_path("out", out), hooks=hooks, progress=progress, anyway=anyway)
+    return _to_the_end(run, hardware, cluster, hooks, until, stop_if_drowned, progress)
+
+
+def resume_training(
+    run: "Run | PathLike",
+    *,
+    hardware: Hardware = Hardware(),  # noqa: B008  (frozen)
+    cluster: str | None = None,
+    collector: "Collector | None" = None,
+    sampler: "CohortSampler | None" = None,
+    algorithm: "ClientAlgorithm | None" = None,
+    optimizer: "OwnOptimizer | None" = None,
+    until: int | None = None,
+    stop_if_drowned: bool = False,
+    progress: Progress = silent,
+) -> TrainingResult:
+    """Go on with a training run; a finished one has its report written again.
+
+    Whatever parts of its own it was begun with are given again. Raises: as `train`.
+    """
+    from tacit.training.hooks import Hooks
+
+    hooks = Hooks(collector=collector, sampler=sampler, algorithm=algorithm, optimizer=optimizer)
+    hardware.apply()
+    _refuse_a_silent_cluster(cluster, hooks)
+    found = run if isinstance(run, Run) else Run.open(as_path("run", run))
+    found.of_kind(TrainingMetadata, "`tacit resume {run}` goes on with it")
+    if found.finished:
+        progress(Warned("finished already", f"'{found.path}' is finished already; its report is written again."))
+    return _to_the_end(found, hardware, cluster, hooks, until, stop_if_drowned, progress)
+
+
+def _to_the_end(
+    run: Run,
+    hardware: Hardware,
+    cluster: str | None,
+    hooks: "Hooks",
+    until: int | None,
+    stop_if_drowned: bool,
+    progress: Progress,
+) -> TrainingResult:
+    from tacit.jobs.train.run import carry_on
+    from tacit.reports.page import FOR_READERS
+    from tacit.reports.summary import summarise
+    from tacit.reports.train import write_report
+
+    carry_on(
+        run,
+        hardware=hardware,
+        hooks=hooks,
+        cluster=cluster,
+        until=until,
+        stop_if_drowned=stop_if_drowned,
+        progress=progress,
+    )
+    report = None
+    if run.finished:
+        report = write_report(summarise(run))
+        run.keep_files(*FOR_READERS)
+    return TrainingResult(run=run, report=report)
+
+
+def _changed(
+    recipe: "Recipe | PathLike",
+    *,
+    data: "PathLike | None",
+    init: "PathLike | None",
+    population: "PathLike | None",
+    seed: int | None,
+    model: "LanguageModel | None",
+) -> "Recipe":
+    """The recipe with what the call gives in its place. Raises: RecipeError."""
+    from tacit.recipe import Recipe
+    from tacit.recipe.model_section import section_for
+
+    of_type("seed", seed, Integral, NoneType)
+    asked = Recipe.given(recipe)
+    if seed is not None and seed < 0:
+        raise RecipeError(f"--seed {seed} must be 0 or more.")
+    if data is not None:
+        asked = asked.model_copy(update={"data": asked.data.model_copy(update={"cache": as_path("data", data)})})
+    if model is not None:
+        section = section_for(model).model_copy(update={"init": asked.model.init})
+        asked = asked.model_copy(update={"model": section})
+    if init is not None:
+        asked = asked.model_copy(update={"model": asked.model.model_copy(update={"init": as_path("init", init)})})
+    if population is not None:
+        asked = asked.of(as_path("population", population))
+    if seed is not None:
+        asked = asked.model_copy(update={"run": asked.run.model_copy(update={"seed": seed})})
+    return asked
+
+
+def _refuse_a_silent_cluster(cluster: str | None, hooks: "Hooks") -> None:
+    """Refuse a cluster that does not answer, while there is no run folder to be left empty."""
+    if cluster is None:
+        return
+    if hooks.collector is not None:
+        raise RunError("a collector asks its devices by itself, so cluster= would change nothing; drop it.")
+    from tacit.training.workers_ray import check_cluster
+
+    check_cluster(cluster)

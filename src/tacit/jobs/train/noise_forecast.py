@@ -1,0 +1,277 @@
+"""What the noise of a recipe will leave of its model: told before training, and refused where that is nothing."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from tacit.design.workload import PREFIX
+from tacit.errors import InputError
+from tacit.files import PathLike, as_path
+from tacit.jobs.plan.job import Shown
+from tacit.planning import Clients, mechanism_named
+from tacit.planning.affordable import Training, affordable
+from tacit.planning.noise_forecast import ALIKE, FACTOR, FARTHEST, UNLIKE, Outlook, ratio_for, share_kept
+from tacit.privacy.delta import DELTA_TOO_LARGE, publishing_warning
+from tacit.privacy.gaussian import epsilon
+from tacit.privacy.rounding import rounded_up
+from tacit.progress import Noted, Progress, Warned
+from tacit.reports.blocks import Block, Paragraph
+from tacit.reports.figure import BLUE, ORANGE, Axis, ErrorBars, Figure, Line, Panel, Points
+
+if TYPE_CHECKING:  # what these need is loaded when a recipe is read
+    from tacit.networks.language_model import LanguageModel
+    from tacit.recipe import Recipe
+    from tacit.training.hooks import Hooks
+    from tacit.training.rounds import RoundPlan
+
+CODE = "noise"  # of the events that tell it
+KNOWN = "cifg"  # the network whose curve was measured
+WORTH = 0.8  # of the noise, below which another report goal is worth naming
+SMALLER = 1.6  # times too much noise, up to which a network that bears it is more than a fifth as large
+CURVE = 60  # points of a figure's curve
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutlookResult(Shown):
+    """The noise of a recipe against its signal, for so many training clients; `public`: it begins from public text.
+
+    outlook: None where it cannot be told, and `unknown` says why.
+    """
+
+    outlook: Outlook | None
+    clients: int
+    delta: float
+    public: bool
+    stands_in: bool = False  # for a larger cohort: its own epsilon is nobody's
+    unknown: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """What comes of it: "works", "costly", "cannot work", or "unknown"."""
+        return "unknown" if self.outlook is None else self.outlook.verdict
+
+    @property
+    def sentence(self) -> str:
+        """What the noise does, in one sentence."""
+        found = self.outlook
+        if found is None:
+            return f"what the noise will do to the model cannot be told: {self.unknown}"
+        if not found.noise:
+            return "no noise is added, so none costs accuracy"
+        low, high = found.interval
+        noise = f"the noise of {found.noises} keepers" if found.noises > 1 else "the noise"
+        return (
+            f"{noise} is {found.ratio:.2g} of the signal: about {found.kept:.0%} of the accuracy without noise will "
+            f"be kept ({low:.0%} to {high:.0%} in measured runs)" + self._beside_public(found)
+        )
+
+    def _beside_public(self, found: Outlook) -> str:
+        """What the model that it begins from has already."""
+        if not self.public:
+            return ""
+        if found.kept * (1 + FARTHEST) < 1:
+            return "; the public model that it begins from is better: take that as it is"
+        return (
+            f"; clients taught a public model {ALIKE:.0%} to {UNLIKE:.0%} more without noise, once {FARTHEST:.0%}, so "
+            "compare with that model as it is"
+        )
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """What would work: each by itself, all else as it is. Empty where the recipe works."""
+        found = self.outlook
+        if found is None or found.verdict == "works":
+            return ()
+        times = found.times_too_much
+        if self.stands_in:
+            return (f"{times:.2g} times less noise: a larger privacy.stands_in_for, or a larger epsilon there",)
+        working = rounded_up(epsilon(found.working_zcdp, self.delta))
+        ways = [
+            *self._more_reports(found),
+            f"{times:.2g} times less noise, which is epsilon {working} at delta {self.delta:g} for these clients",
+            f"{found.working_population(self.clients):,} clients in place of {self.clients:,}, with "
+            f"{times:.2g} times the report goal",
+        ]
+        if times <= math.sqrt(found.noises):
+            ways.append(
+                f"a server that adds the noise in place of {found.noises} keepers, and is trusted with the sums"
+            )
+        if times < SMALLER:
+            ways.append(f"a network of {found.working_parameters:,} parameters in place of {found.parameters:,}")
+        if not self.public:
+            ways.append("a model of public text as it is (tacit pretrain), which costs no privacy")
+        return tuple(ways)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What nobody may overlook of the price itself: a delta that allows to publish a client's data outright."""
+        promised = self.outlook is not None and self.outlook.noise and not self.stands_in
+        warning = publishing_warning(self.delta, self.clients) if promised else None
+        return () if warning is None else (f"{DELTA_TOO_LARGE}: {warning}",)
+
+    def _more_reports(self, found: Outlook) -> list[str]:
+        """The report goal of least noise among these clients, where it does more than a little."""
+        served = found.guarantee.participation
+        training = Training(rounds=served.rounds, parameters=found.parameters, step=found.step, server=found.server)
+        best = affordable(Clients(devices=self.clients), training, mechanism_named("blt"), delta=self.delta)
+        then = replace(best.at(epsilon(found.guarantee.zcdp, self.delta)), public=self.public, noises=found.noises)
+        if best.report_goal <= found.report_goal or then.ratio > WORTH * found.ratio:
+            return []
+        apart = then.guarantee.participation.min_separation
+        goal = f"a report goal of {best.report_goal:,} at a separation of {apart}"
+        enough = f"{then.good:.0%} from epsilon {rounded_up(epsilon(then.working_zcdp, self.delta), 3)} on"
+        if then.verdict == "cannot work":
+            return [f"{goal}, which keeps {enough}"]
+        also = "" if then.verdict == "works" else f" (and {enough})"
+        return [f"{goal}, which at this epsilon keeps about {then.kept:.0%}{also}"]
+
+    def to_record(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        found = self.outlook
+        numbers: dict[str, Any] = (
+            {}
+            if found is None
+            else {
+                "noise": found.noise,
+                "step": found.step,
+                "ratio": found.ratio,
+                "kept": found.kept,
+                "kept_low": found.interval[0],
+                "kept_high": found.interval[1],
+                "times_too_much": found.times_too_much,
+                "zcdp": found.guarantee.zcdp,
+                "working_zcdp": found.working_zcdp,
+                "working_epsilon": epsilon(found.working_zcdp, self.delta),
+                "working_population": found.working_population(self.clients),
+            }
+        )
+        return {
+            "schema": "tacit.outlook",
+            "version": 1,
+            "verdict": self.verdict,
+            "sentence": self.sentence,
+            "ways": list(self.ways),
+            "clients": self.clients,
+            "delta": self.delta,
+            **numbers,
+        }
+
+    def blocks(self) -> list[Block]:
+        """The sentence, and the ways out."""
+        blocks: list[Block] = [Paragraph(f"{self.verdict.upper()}: {self.sentence}.")]
+        blocks += [Paragraph(f"way out: {way}") for way in self.ways]
+        blocks += [Paragraph(warning) for warning in self.warnings]
+        return [*blocks, Paragraph("An estimate of training, no promise: docs/results/outlook.md.", soft=True)]
+
+    def figure(self) -> Figure:
+        """The measured curve, and this recipe on it. InputError where nothing can be told."""
+        found = self.outlook
+        if found is None:
+            raise InputError(f"there is nothing to draw: {self.unknown}.")
+        ratios = [ratio_for(0.999) * (20 / ratio_for(0.999)) ** (at / CURVE) for at in range(CURVE + 1)]
+        at = max(found.ratio, ratios[0])
+        low, high = found.interval
+        marks = (
+            Line(label="measured runs", x=ratios, y=[share_kept(each) for each in ratios], dots=False, hue=BLUE),
+            Line(x=ratios, y=[share_kept(each * FACTOR) for each in ratios], dots=False, hue=BLUE, faint=True),
+            Line(x=ratios, y=[share_kept(each / FACTOR) for each in ratios], dots=False, hue=BLUE, faint=True),
+            ErrorBars(x=(at,), y=(found.kept,), low=(low,), high=(high,), hue=ORANGE),
+            Points(label="this recipe", x=(at,), y=(found.kept,), size=8, hue=ORANGE),
+        )
+        return Figure(
+            name="outlook",
+            title="What the noise leaves",
+            alt=f"The share of accuracy that is kept falls with the ratio of noise to signal; this recipe is at "
+            f"{found.ratio:.3g}, where {found.kept:.0%} is kept.",
+            panels=(
+                Panel(
+                    marks=marks,
+                    x=Axis("noise over signal", log=True),
+                    y=Axis("share of the accuracy without noise", percent=True, low=0),
+                ),
+            ),
+            headed=True,
+        )
+
+
+def outlook(
+    recipe: "Recipe | PathLike", *, data: PathLike | None = None, init: PathLike | None = None
+) -> OutlookResult:
+    """What the noise of a recipe will leave of its model; nothing is trained, and no client's text is read.
+
+    data, init: in place of the recipe's cache and first model. Raises: RecipeError, CacheError, AccountingError;
+    InputError where the first model is none that training could begin from.
+    """
+    from tacit.jobs.opened_cache import open_cache
+    from tacit.keyboard.model_folder import load_first_model
+    from tacit.recipe import Recipe
+    from tacit.text.vocabulary import Vocabulary
+
+    asked = Recipe.given(recipe)
+    cache = open_cache(asked.data.cache if data is None else as_path("data", data))
+    matrix, clients = asked.matrix(), asked.clients(len(cache.clients("train")))
+    asked = asked.designed().at(asked.privacy.delta_for(clients))
+    begins = asked.model.init if init is None else as_path("init", init)
+    network = asked.model.settings(cache.manifest.vocabulary.size)
+    if begins is not None:
+        load_first_model(begins, network, Vocabulary.from_json(cache.vocabulary_json))
+    return foreseen(asked, asked.plan(matrix), network, clients=clients, public=begins is not None)
+
+
+def foreseen(
+    recipe: "Recipe",
+    plan: "RoundPlan",
+    network: "LanguageModel",
+    *,
+    clients: int,
+    public: bool,
+    hooks: "Hooks | None" = None,
+) -> OutlookResult:
+    """Of the rounds that a recipe plans with a network.
+
+    hooks: the parts of its own that a run has, of which nothing was measured.
+    """
+    from tacit.networks.language_model import parameter_count
+
+    delta = recipe.privacy.delta_for(clients)
+    server, unknown = recipe.server.linear(), ""
+    if plan.updates.strategy is not None:
+        if hooks is not None and (hooks.optimizer is not None or hooks.algorithm is not None):
+            unknown = "an optimizer or an algorithm of one's own was never measured"
+        elif server is None:
+            unknown = f"server.method='{plan.server.method}' divides by what it saw"
+        elif recipe.model.kind != KNOWN:
+            unknown = f"the network '{recipe.model.kind}' was never measured"
+    known = Outlook(
+        guarantee=plan.updates,
+        report_goal=plan.report_goal,
+        learning_rate=plan.server.learning_rate,
+        server=server or PREFIX,
+        parameters=parameter_count(network),
+        public=public,
+        noises=max(1, plan.keepers),
+    )
+    return OutlookResult(
+        outlook=None if unknown else known,
+        clients=clients,
+        delta=delta,
+        public=public,
+        stands_in=recipe.privacy.stands_in_for is not None,
+        unknown=unknown,
+    )
+
+
+def tell(found: OutlookResult, progress: Progress, *, anyway: bool) -> None:
+    """Say it: a note where the recipe works, a warning where noise costs; InputError where it cannot work, unless
+    `anyway`. And what is to be known of its price before it is paid.
+    """
+    for warning in found.warnings:
+        progress(Warned("delta", warning))
+    if found.verdict in ("works", "unknown"):
+        if found.outlook is None or found.outlook.noise:
+            progress(Noted(CODE, found.sentence))
+        return
+    said = f"{found.sentence}; ways out: {'; or '.join(found.ways)} (docs/which-epsilon.md)"
+    if found.verdict == "cannot work" and not anyway:
+        raise InputError(f"this recipe cannot work: {said}. Give --anyway (anyway=True) to train it all the same.")
+    progress(Warned(CODE, said))

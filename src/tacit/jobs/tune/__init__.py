@@ -1,0 +1,1 @@
+"""Client rates and server settings chosen on public text."""

@@ -1,0 +1,1 @@
+"""Two models, one simulated typist, a paired test."""

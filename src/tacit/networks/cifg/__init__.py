@@ -1,0 +1,1 @@
+"""The CIFG-LSTM: the network, its fast loops, its part on a device, its ONNX graphs."""

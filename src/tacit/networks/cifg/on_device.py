@@ -1,0 +1,86 @@
+"""The CIFG in the hands of one device, without padding and on one core; see `on_device`, whose `Padded` is its twin."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tacit.networks.cifg.parameters import CifgParameters
+from tacit.networks.cifg.ragged import Batch, Ids, Rates, Reals, Weights, batches_of
+from tacit.networks.cifg.ragged_loops import descend_batch, outputs_of
+from tacit.networks.on_device import Scored, Step
+
+AT_ONCE = 128  # words scored together; bounds memory
+
+
+@dataclass(frozen=True)
+class CifgOnDevice:
+    """See `on_device.HeldModel`; BLAS must be limited to one thread by whoever runs several of these at once."""
+
+    weights: Weights
+
+    @classmethod
+    def of(cls, parameters: CifgParameters) -> "CifgOnDevice":
+        """A copy of a model's parameters."""
+        return cls(Weights.of(parameters))
+
+    @property
+    def vocabulary(self) -> int:
+        """See HeldModel."""
+        return len(self.weights.table)
+
+    @property
+    def finite(self) -> bool:
+        """See HeldModel."""
+        return self.weights.finite()
+
+    def copy(self) -> "CifgOnDevice":
+        """See HeldModel."""
+        return CifgOnDevice(self.weights.copy())
+
+    def batches(self, sentences: Ids, size: int) -> list[Batch]:
+        """See HeldModel."""
+        return batches_of(sentences, size)
+
+    def memory(self, batches: Sequence[Batch]) -> Reals:
+        """See HeldModel: the scores of the largest batch."""
+        return np.empty(len(self.weights.table) * max(batch.tokens for batch in batches), np.float32)
+
+    def descend(self, batch: Batch, start: "CifgOnDevice", step: Step, memory: Reals) -> float:
+        """See HeldModel."""
+        return descend_batch(
+            self.weights,
+            start.weights,
+            start.weights.tied,
+            batch.ids,
+            batch.targets,
+            batch.active,
+            rates_of(step, tied=start.weights.tied),
+            np.float32(step.proximal),
+            memory,
+        )
+
+    def scores(self, batch: Batch) -> Iterator[Scored]:
+        """See HeldModel. BLAS adds up in an order of its own, so that equal scores are equal but for rounding."""
+        outputs = outputs_of(self.weights, batch.ids, batch.active)
+        for begin in range(0, len(outputs), AT_ONCE):
+            here = slice(begin, begin + AT_ONCE)
+            scores = outputs[here] @ self.weights.table.T
+            scores += self.weights.output_bias
+            yield Scored(scores, batch.ids[here], batch.targets[here])
+
+
+def rates_of(step: Step, *, tied: bool) -> Rates:
+    """The learning rate of each array; a tied table's is that of the embedding, given twice."""
+
+    def rate(name: str) -> np.float32:
+        return np.float32(step.learning_rate if name in step.learns else 0.0)
+
+    return Rates(
+        embedding=rate("embedding"),
+        kernel=rate("kernel"),
+        bias=rate("bias"),
+        projection=rate("projection"),
+        table=rate("embedding" if tied else "output"),
+        output_bias=rate("output_bias"),
+    )

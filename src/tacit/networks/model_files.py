@@ -1,0 +1,76 @@
+"""The files of a model's folder, found and read; what they mean to a network, its reader says.
+
+No network's library is loaded here: `model_folder` builds a network of JAX from them, `phone_model` what a phone runs.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.numpy import load
+
+from tacit.errors import InputError, of_type
+from tacit.records import strict_json
+from tacit.text.vocabulary import Vocabulary
+
+WEIGHTS, SETTINGS, WORDS, ORIGIN = "model.safetensors", "settings.json", "vocabulary.json", "origin.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelFiles:
+    """What the folder of a model holds."""
+
+    folder: Path
+    kind: str  # of network, by its name in `models.MODELS`, or "package.module:Class"
+    settings: dict[str, Any]  # of the network
+    weights: dict[str, Any]  # NumPy arrays by the names of `language_model.leaves`
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Its words. Raises: InputError where their file is missing or was changed."""
+        return Vocabulary.load(self.folder / WORDS)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over everything that is read here: weights, settings, words, origin."""
+        files = [self.folder / name for name in (WEIGHTS, SETTINGS, WORDS, ORIGIN)]
+        listed = [f"{file.name} {hashlib.sha256(file.read_bytes()).hexdigest()}" for file in files if file.exists()]
+        return hashlib.sha256("\n".join(listed).encode()).hexdigest()
+
+    @property
+    def public_text(self) -> str | None:
+        """The public text it was made from, and from nothing else; None where that is not known."""
+        try:
+            text = json.loads((self.folder / ORIGIN).read_text(encoding="utf-8"))["public_text"]
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            return None
+        return text if isinstance(text, str) else None
+
+    def apart(self) -> InputError:
+        """That the weights, the settings and the words are not of one model."""
+        return InputError(
+            f"the files of the model in '{self.folder}' do not belong together; restore them from a copy."
+        )
+
+
+def read_files(path: Path) -> ModelFiles:
+    """Of the model folder at `path`, or of the run or pre-training there whose `model/` it is.
+
+    Raises: InputError where there is none, or a file is damaged.
+    """
+    folder = path / "model" if (path / "model" / WEIGHTS).is_file() else path
+    try:
+        weights = load((folder / WEIGHTS).read_bytes())
+        settings = strict_json((folder / SETTINGS).read_text(encoding="utf-8"))
+        kind = settings.pop("kind")
+        of_type("kind", kind, str)
+    except (FileNotFoundError, NotADirectoryError):
+        raise InputError(
+            f"'{path}' holds no model (no {WEIGHTS} with its {SETTINGS}); name a finished run, or a model folder."
+        ) from None
+    except (SafetensorError, ValueError, TypeError, KeyError, AttributeError, InputError) as error:
+        raise InputError(f"the model in '{folder}' is damaged ({error}); restore it from a copy.") from error
+    return ModelFiles(folder=folder, kind=kind, settings=settings, weights=weights)

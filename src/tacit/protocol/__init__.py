@@ -1,0 +1,1 @@
+"""What crosses the wire: documents, bodies, signatures, the log. It imports neither the device nor the server."""

@@ -1,0 +1,57 @@
+"""What devices are asked about models: which histograms, and which policies are judged. Settings are in the plan."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints, model_validator
+
+from tacit.protocol.fields import MOST_PARAMETERS, Document, Positive
+
+MOST_HISTOGRAMS = 10_000
+MOST_CELLS = 10_000_000  # of all histograms of a step: 40 MB a report
+MOST_MODELS = 100
+MOST_BUCKETS = 1_000
+Cells = Annotated[int, Field(ge=2, le=MOST_CELLS)]
+
+
+class HistogramsAsked(Document):
+    """One unit in one cell of each histogram; the content is the models, one after another."""
+
+    cells: Annotated[tuple[Cells, ...], Field(min_length=1, max_length=MOST_HISTOGRAMS)]  # "no report" is one
+    local_epsilon: Positive | None  # answer one of them, randomised; null: count yourself in each
+    parameters: Annotated[
+        tuple[Annotated[int, Field(ge=1, le=MOST_PARAMETERS)], ...], Field(min_length=1, max_length=MOST_MODELS)
+    ]  # of each model
+
+    @model_validator(mode="after")
+    def _is_no_more_than_a_report_holds(self) -> "HistogramsAsked":
+        if sum(self.cells) > MOST_CELLS:
+            raise ValueError(f"all histograms together have more than {MOST_CELLS:,} cells")
+        return self
+
+
+class EvaluateAsked(HistogramsAsked):
+    """How well each model predicts the device's text, and what each further one changes against the first."""
+
+    kind: Literal["evaluate"]
+
+
+class RuleAsked(Document):
+    """Fine-tune by the strategy of this place, and use the model where the gate of this level accepts it."""
+
+    strategy: Annotated[int, Field(ge=0, lt=MOST_HISTOGRAMS)]
+    level: Annotated[float, Field(gt=0, le=1)]
+
+
+class PolicyAsked(Document):
+    """One rule for each bucket of train tokens; null keeps the global model. Fields of `evaluation.gate.Policy`."""
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    cuts: Annotated[tuple[Positive, ...], Field(max_length=MOST_BUCKETS)]
+    rules: Annotated[tuple[RuleAsked | None, ...], Field(min_length=1, max_length=MOST_BUCKETS + 1)]
+
+
+class PersonalizeAsked(HistogramsAsked):
+    """What fine-tuning the model on the device's own text would change, and what each policy would."""
+
+    kind: Literal["personalize"]
+    policies: Annotated[tuple[PolicyAsked, ...], Field(max_length=100)] | None  # judge these; null: they are designed

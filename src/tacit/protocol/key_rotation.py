@@ -1,0 +1,82 @@
+"""How an operator changes its key: the old one signs the new one, once, and everybody can see it in the log.
+
+A device that pinned the old key believes the new one from then on, and the old one no more. Whoever has stolen the old
+key could do the same: what they sign stands in the log, or no device follows. Between runs alone: a run ends under the
+key that it began with.
+"""
+
+from pathlib import Path
+from typing import Protocol
+
+from tacit.errors import TaskRefused
+from tacit.files import write_whole
+from tacit.protocol.fields import Document, PublicKey, Signature
+from tacit.protocol.log_check import ReadableLog, logged
+from tacit.protocol.log_entries import hand_over_entry
+from tacit.protocol.messages import TreeHead
+from tacit.protocol.signing import OperatorKey, digest, is_signature
+
+PREVIOUS, SUFFIX = ".previous", ".hand-over"  # of files beside the operator's key: the one before it; what that signed
+
+
+class HandOver(Document):
+    """From which key to which."""
+
+    old: PublicKey
+    new: PublicKey
+
+
+class SignedHandOver(Document):
+    """It as devices receive it; purpose "hand-over"."""
+
+    hand_over: HandOver
+    by_old: Signature
+    by_new: Signature
+
+
+class HandingOver(ReadableLog, Protocol):
+    """A server whose operator changed its key; raises ServerError."""
+
+    def hand_over(self) -> SignedHandOver:
+        """GET /v1/key/hand-over."""
+        ...
+
+
+def previous_key(path: Path) -> OperatorKey | None:
+    """The key before the one in this file; None where there is none. Raises: InputError."""
+    before = path.with_suffix(PREVIOUS)
+    return OperatorKey.in_file(before) if before.exists() else None
+
+
+def signed_hand_over(old: OperatorKey, new: OperatorKey) -> SignedHandOver:
+    """By both: the new one too, so that nobody hands over to a key that is not theirs."""
+    made = HandOver(old=old.public, new=new.public)
+    return SignedHandOver(
+        hand_over=made, by_old=old.signature("hand-over", made), by_new=new.signature("hand-over", made)
+    )
+
+
+def keep(path: Path, signed: SignedHandOver) -> None:
+    """Beside the key in this file, for workers to serve, now and when the old key is gone."""
+    write_whole(path.with_suffix(SUFFIX), signed.model_dump_json().encode() + b"\n")
+
+
+def kept(path: Path) -> str | None:
+    """What `keep` wrote, JSON; None where the operator never changed its key."""
+    file = path.with_suffix(SUFFIX)
+    return file.read_text(encoding="ascii") if file.exists() else None
+
+
+def followed(pinned: str, server: HandingOver, *, seen: TreeHead | None) -> tuple[str, TreeHead]:
+    """(the key that the pinned one handed over to, the head of the log under which that stands).
+
+    Raises: TaskRefused where it did not, or the log does not show it; ServerError.
+    """
+    signed = server.hand_over()
+    said = signed.hand_over
+    if said.old != pinned or said.new == pinned:
+        raise TaskRefused(f"the operator whose key is pinned ({pinned[:16]}...) handed over to no other key.")
+    for key, signature in ((said.old, signed.by_old), (said.new, signed.by_new)):
+        if not is_signature("hand-over", said, signature, key):
+            raise TaskRefused(f"a hand-over of the operator's key is not signed by {key[:16]}...")
+    return said.new, logged(hand_over_entry(digest(said)), server, operator=said.new, seen=seen)

@@ -1,0 +1,398 @@
+"""What crosses the wire, document by document: JSON with fixed keys, strict types and a bound on every value.
+
+Times are Unix seconds, durations seconds, bytes lower-case hexadecimal digits; names of keys are units where one could
+ask (`after_s`). Every key is always there, null where it has no value, so that the canonical form (`signing.py`) of
+what was received is the canonical form of what was meant. docs/protocol.md specifies each document.
+"""
+
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+
+from pydantic import Field, StringConstraints, model_validator
+
+from tacit.protocol.count_messages import EvaluateAsked, HistogramsAsked, PersonalizeAsked
+from tacit.protocol.fields import (
+    MOST_LETTERS,
+    MOST_LISTED,
+    MOST_MATRIX,
+    MOST_PARAMETERS,
+    MOST_PROOF,
+    MOST_RECIPE,
+    Count,
+    Digest,
+    Document,
+    Duration,
+    Evidence,
+    Identifier,
+    Kind,
+    Name,
+    Positive,
+    PublicKey,
+    Real,
+    Secret,
+    Several,
+    Share,
+    Signature,
+    Text,
+    Time,
+)
+
+if TYPE_CHECKING:
+    from tacit.privacy.encoding import Encoding
+
+VERSION = 1  # of the protocol: of these documents and of the paths they are sent to
+
+
+# -- the plan: what a run asks of a device, once and for all -----------------------------------------------------------
+
+
+class MatrixFile(Document):
+    """A strategy matrix number by number, which is too many for a recipe, and where they are fetched."""
+
+    kind: Literal["banded", "dense"]
+    rounds: Annotated[int, Field(ge=1, le=MOST_MATRIX)]  # rows of the file
+    bands: Annotated[int, Field(ge=1, le=MOST_MATRIX)]  # numbers of a row; of a dense matrix as many as rounds
+    sha256: Digest  # of the file
+    bytes: Annotated[int, Field(ge=1, le=8 * MOST_MATRIX + (1 << 13))]  # of the file
+    path: Annotated[str, StringConstraints(pattern=r"^/v1/models/[0-9a-f]{64}$")]
+
+
+class Privacy(Document):
+    """What a run promises whoever takes part in it, and the settings that it follows from: what all kinds have."""
+
+    zcdp: Real | None  # of a whole run; null where nothing is promised
+    report_goal: Several  # the fewest reports of a round
+    rounds: Several
+    max_participations: Several | None  # of one device; null where only `Separation.timer_seconds` bounds them
+
+
+class TrainingPrivacy(Privacy):
+    """Of clipped updates whose sums get noise."""
+
+    kind: Literal["training"]
+    epsilon: Real | None  # at `delta`
+    delta: Share
+    clip_norm: Positive  # of the first round; a later one has its own in its task
+    noise_multiplier: Real
+    mechanism: Annotated[str, StringConstraints(min_length=1, max_length=100)]  # its name
+    matrix: MatrixFile | None  # null: the recipe has the mechanism's numbers
+
+
+class LocalPrivacy(Privacy):
+    """Of reports that each device randomises itself: this holds against everybody, the server included."""
+
+    kind: Literal["local"]
+    local_epsilon: Positive  # of everything that a device sends in the run, at delta 0
+
+
+class HistogramPrivacy(Privacy):
+    """Of one unit in one cell of each histogram, in one step of the run; each cell of a sum gets noise."""
+
+    kind: Literal["histograms"]
+    epsilon: Real  # at `delta`
+    delta: Share
+    histograms: Annotated[tuple[Several, ...], Field(min_length=1, max_length=100)]  # of each step: its clip norm^2
+    noise_multiplier: Positive  # times a step's clip norm: the standard deviation in every cell
+
+
+class Separation(Document):
+    """How far apart two participations of a device in this run are; each device sees to it itself."""
+
+    rounds: Several | None  # round indices i < j need j - i >= this
+    timer_seconds: Duration | None
+    clock: Literal["start", "finish"]  # of a participation, from which the timer runs
+
+
+class Aggregation(Document):
+    """How reports are summed, with the public settings that a device checks."""
+
+    kind: Literal["plain", "encoded", "sealed"]
+    threshold: Several  # no sum of fewer reports is opened
+    keepers: Annotated[tuple[PublicKey, ...], Field(max_length=100)]  # sealed: their identities, else none
+    boxes: Annotated[tuple[PublicKey, ...], Field(max_length=100)]  # sealed: their keys for boxes, in the same order
+    corrupt: Annotated[int, Field(ge=0, le=100)]  # sealed: so many keepers may work with the server and learn nothing
+    contributors: Annotated[tuple[PublicKey, ...], Field(max_length=100)]  # sealed: who adds noise to every sum
+
+
+class Attested(Document):
+    """By what the other side may know what runs, as `attestation.Attestation` names it; "none": nothing says."""
+
+    devices: Name  # what a device shows when it asks for tokens
+    server: Name  # what is beside a plan, and each device checks before it accepts it
+
+
+UNATTESTED = Attested(devices="none", server="none")
+
+
+class Plan(Document):
+    """Everything about a run that does not change; one for each run, and its digest is its name to devices."""
+
+    version: Literal[1]
+    kind: Kind
+    population: Name
+    run: Name
+    recipe: Annotated[str, StringConstraints(max_length=MOST_RECIPE)]  # the resolved recipe, TOML
+    code: Digest  # of the program that trains: `signing.code_digest`
+    privacy: Annotated[TrainingPrivacy | LocalPrivacy | HistogramPrivacy, Field(discriminator="kind")]
+    separation: Separation
+    aggregation: Aggregation
+    vocabulary: Digest
+    attestation: Attested
+    enrolment: Literal["none", "tokens"]  # tokens: a device shows a single-use token for every task
+
+
+class SignedPlan(Document):
+    """A plan as a device receives it."""
+
+    plan: Plan
+    signature: Signature  # by the operator, purpose "plan"
+    evidence: Evidence | None  # for the plan's digest: that the server runs what it should; null where nothing says
+
+
+# -- the task: one attempt of one round --------------------------------------------------------------------------------
+
+
+class Content(Document):
+    """What a round begins with, a model or a list of words, and where it is fetched."""
+
+    sha256: Digest  # of the file
+    bytes: Annotated[int, Field(ge=1, le=8 * MOST_PARAMETERS)]  # of the file
+    path: Annotated[str, StringConstraints(pattern=r"^/v1/models/[0-9a-f]{64}$")]
+
+
+class Training(Document):
+    """What a device computes: the fields of `training.client.ClientTraining`."""
+
+    epochs: Annotated[int, Field(ge=1, le=100_000)]
+    batch_size: Annotated[int, Field(ge=1, le=100_000)]
+    learning_rate: Positive
+    sentences: Annotated[int, Field(ge=1, le=100_000)]
+    words: Annotated[int, Field(ge=1, le=100_000)]
+    proximal: Real
+    precision: Literal["float32", "bfloat16"]
+
+
+class EncodedSum(Document):
+    """How updates become integers: the fields of `privacy.encoding.Encoding`, with what is a round's own."""
+
+    parameters: Annotated[int, Field(ge=1, le=MOST_PARAMETERS)]
+    dimension: Annotated[int, Field(ge=1, le=2 * MOST_PARAMETERS)]
+    clip_norm: Positive
+    scale: Positive
+    report_goal: Several
+    sigmas: Positive
+    margin: Annotated[int, Field(ge=0, le=1 << 32)]
+    margin_each: Annotated[int, Field(ge=0, le=1 << 32)]
+    signs: Digest  # 32 bytes: the public seed of the rotation
+    length: Annotated[int, Field(ge=1, le=2 * MOST_PARAMETERS + 100)]  # words of a report
+    threshold: Several
+
+    def encoding(self) -> "Encoding":
+        """The numbers alone. Raises: InputError for numbers that make no encoding."""
+        from tacit.privacy.encoding import Encoding  # loaded where something is encoded
+
+        names = Encoding.__dataclass_fields__
+        return Encoding(**{name: getattr(self, name) for name in names})
+
+
+class TrainingAsked(Document):
+    """An update of the model that the round begins with, clipped; the content is the model."""
+
+    kind: Literal["train"]
+    parameters: Annotated[int, Field(ge=1, le=MOST_PARAMETERS)]  # of the model
+    client: Training
+    clip_norm: Positive
+    clip_estimate: Positive | None  # say in one bit whether your update was no longer than this; null: not asked
+    loss_bound: Positive | None  # send your training loss, clipped to [0, this], less half of it; null: not asked
+    encoded: EncodedSum | None  # null: updates in clear
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "TrainingAsked":
+        if self.encoded is not None and self.encoded.parameters != self.parameters:
+            raise ValueError("the encoding is for another number of parameters than the model has")
+        return self
+
+
+class LocalReportsAsked(Document):
+    """How a device hides its answers: the fields of `discovery.settings.LocalReportSettings`."""
+
+    local_epsilon: Annotated[float, Field(gt=0, le=700)]  # of one report
+    contributions: Annotated[int, Field(ge=1, le=100_000)]  # reports, no more and no fewer
+    sampler: Literal["random", "greedy"]
+    randomizer: Annotated[str, StringConstraints(min_length=1, max_length=100)]  # its name
+
+
+class PrefixesAsked(Document):
+    """Which prefixes, a character longer, do your unknown words have? Fields of `discovery.question.PrefixQuestion`."""
+
+    about: Literal["prefixes"]
+    prefixes: Annotated[tuple[Text, ...], Field(min_length=1, max_length=MOST_LISTED)]  # all of one length
+    alphabet: Annotated[str, StringConstraints(min_length=1, max_length=MOST_LISTED)]  # each character once
+    depth: Annotated[int, Field(ge=2, le=MOST_LETTERS)]
+    found: Annotated[tuple[Text, ...], Field(max_length=MOST_LISTED)]
+
+
+class ListedWordsAsked(Document):
+    """Which of these words are among your unknown ones? Fields of `discovery.question.WordQuestion`."""
+
+    about: Literal["words"]
+    words: Annotated[tuple[Text, ...], Field(max_length=MOST_LISTED)]
+
+
+class WordsAsked(Document):
+    """How many of your randomised reports support each answer; the content is the list of words that are known."""
+
+    kind: Literal["discover"]
+    question: Annotated[PrefixesAsked | ListedWordsAsked, Field(discriminator="about")]
+    reports: LocalReportsAsked
+
+
+Asked: TypeAlias = Annotated[TrainingAsked | WordsAsked | EvaluateAsked | PersonalizeAsked, Field(discriminator="kind")]
+
+
+class RoundTask(Document):
+    """What the devices of one attempt of a round are asked: what all kinds have, and `asks`, the kind's own."""
+
+    run: Name
+    plan: Digest
+    round: Count
+    attempt: Annotated[int, Field(ge=0, le=1_000_000)]
+    task: Identifier
+    content: Content
+    asks: Asked
+    sealed: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2}){1,20000}$")] | None  # bytes of a SealedRound
+    opens: Time
+    deadline: Time
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "RoundTask":
+        if self.opens >= self.deadline:
+            raise ValueError("a task ends after it opens")
+        if self.sealed is not None and isinstance(self.asks, TrainingAsked) and self.asks.encoded is None:
+            raise ValueError("what is sealed is encoded")
+        return self
+
+    @property
+    def kind(self) -> Kind:
+        """Of what it asks."""
+        return self.asks.kind
+
+    @property
+    def training(self) -> TrainingAsked:
+        """What it asks, of a task to train."""
+        assert isinstance(self.asks, TrainingAsked)  # the caller's to know
+        return self.asks
+
+    @property
+    def words(self) -> WordsAsked:
+        """What it asks, of a task to discover words."""
+        assert isinstance(self.asks, WordsAsked)  # the caller's to know
+        return self.asks
+
+    @property
+    def histograms(self) -> HistogramsAsked:
+        """What it asks, of a task about models."""
+        assert isinstance(self.asks, HistogramsAsked)  # the caller's to know
+        return self.asks
+
+
+class SignedTask(Document):
+    """A task as a device receives it."""
+
+    task: RoundTask
+    signature: Signature  # by the operator, purpose "task"
+
+
+# -- checking in -------------------------------------------------------------------------------------------------------
+
+
+class CheckIn(Document):
+    """A device is there and may work.
+
+    It says neither which models nor which plans it has: that would tell the rounds and the runs that it was in.
+    """
+
+    version: Annotated[int, Field(ge=1, le=1_000_000)]
+    population: Name
+    versions: Annotated[dict[Kind, Annotated[int, Field(ge=1, le=1_000_000)]], Field(max_length=4)]  # tasks it can do
+    # redeemed where enrolment is asked for
+    token: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2}){1,2048}$")] | None
+
+
+class ComeBack(Document):
+    """There is nothing to do: check in again at a time drawn uniformly between the two, from now."""
+
+    answer: Literal["come_back"] = "come_back"
+    after_s: Duration
+    before_s: Duration
+
+
+class Assignment(Document):
+    """A place in a round, for this device alone. The plan is fetched by the digest in the task, by whoever lacks it."""
+
+    answer: Literal["assignment"] = "assignment"
+    assignment: Identifier
+    secret: Secret  # whoever has it may send the report, and nobody else
+    signed_task: SignedTask
+
+
+Answer: TypeAlias = Annotated[ComeBack | Assignment, Field(discriminator="answer")]
+
+
+# -- the log: every plan, for anybody to see ---------------------------------------------------------------------------
+
+
+class TreeHead(Document):
+    """A log of so many entries; the root of their Merkle tree (RFC 9162, section 2.1) says which ones."""
+
+    size: Several
+    root: Digest
+
+
+class SignedHead(Document):
+    """A head as everybody receives it; of one size there is one."""
+
+    head: TreeHead
+    signature: Signature  # by the operator, purpose "head"
+
+
+class InclusionProof(Document):
+    """That an entry is in the log (RFC 9162, section 2.1.3)."""
+
+    index: Count
+    head: SignedHead
+    path: Annotated[tuple[Digest, ...], Field(max_length=MOST_PROOF)]
+
+
+class ConsistencyProof(Document):
+    """That the log of `second` entries begins with what it was at `first` (RFC 9162, section 2.1.4)."""
+
+    first: Several
+    second: Several
+    path: Annotated[tuple[Digest, ...], Field(max_length=MOST_PROOF)]
+
+
+# -- reports and errors ------------------------------------------------------------------------------------------------
+
+
+class Receipt(Document):
+    """That a report came. It says nothing of whether its round will be released."""
+
+    assignment: Identifier
+    sha256: Digest  # of the body
+    received: Literal[True]
+
+
+class SignedReceipt(Document):
+    """A receipt as a device receives it; the same bytes as often as it asks."""
+
+    receipt: Receipt
+    signature: Signature  # by the operator, purpose "receipt"
+
+
+class Problem(Document):
+    """Every error: RFC 9457, application/problem+json. type: a word of ours that never changes, for programs."""
+
+    type: Annotated[str, StringConstraints(pattern=r"^tacit:[a-z-]{1,40}$")]
+    title: Annotated[str, StringConstraints(max_length=200)]
+    status: Annotated[int, Field(ge=400, le=599)]
+    detail: Annotated[str, StringConstraints(max_length=2000)]

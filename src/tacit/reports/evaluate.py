@@ -1,0 +1,146 @@
+"""The report of an evaluation: what was released and what that promises, then what only a simulation knows.
+
+Two parts that are never mixed, as in a personalization's report; the page that may be published has the first alone,
+and of real devices there is no other.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tacit.evaluation.counts.histograms import Histogram, representatives
+from tacit.evaluation.fairness import accuracy_query, change_query
+from tacit.evaluation.intervals import NORMAL
+from tacit.reports.blocks import Block, FigureOf, Paragraph, Table
+from tacit.reports.figure import HUES, Axis, ErrorBars, Figure, Mark, Panel, Steps
+from tacit.reports.page import Page
+from tacit.reports.release import asked_of, promise_blocks, said, simulation_blocks
+
+ACCURACY_CUTS = tuple(step / 100 for step in range(2, 61, 2))
+CHANGE_CUTS = tuple(step / 100 for step in range(-20, 21))
+PUBLISHED_KEYS = (
+    "models",
+    "data",
+    "split_name",
+    "population",
+    "sentences",
+    "words",
+    "asked",
+    "promise",
+    "released",
+)
+SHOWN = {"5%": 0.05, "median": 0.5, "95%": 0.95}
+
+
+def pages(
+    record: Mapping[str, Any], exact: Mapping[str, Histogram] | None, released: Mapping[str, Histogram] | None
+) -> tuple[Page, Page | None]:
+    """What may be published, and the same with the exact numbers of the simulation; None where there was none.
+
+    record: what was found; `released` beside `simulation_only`, never mixed. exact, released: the histograms by
+    question, see `evaluation.fairness`.
+    """
+    names = record["models"]
+    shown: list[Block] = [Paragraph(_asked(record)), *promise_blocks(record["promise"])]
+    if released is not None:
+        shown += [*_tables(record["released"]), *map(FigureOf, figures(names, released, source="released"))]
+    title = "How models do on clients' text"
+    public = {name: record[name] for name in PUBLISHED_KEYS if name in record}
+    alone = Page(kind="report of an evaluation, released", title=title, blocks=tuple(shown), record=public)
+    if exact is None:
+        return alone, None
+    simulated = record["simulation_only"]
+    shown += [*simulation_blocks(simulated["what"]), *_tables(simulated), Paragraph(by_word(record, simulated))]
+    shown += map(FigureOf, figures(names, exact, source="simulation"))
+    whole = Page(kind="report of an evaluation", title=title, blocks=tuple(shown), record=record)
+    return alone, whole
+
+
+def shown(record: Mapping[str, Any]) -> list[Block]:
+    """Promise and tables of the same record, without figures, for a notebook."""
+    released, simulated = record["released"], record["simulation_only"]
+    blocks: list[Block] = [Paragraph(_asked(record)), *promise_blocks(record["promise"])]
+    blocks += [] if released is None else _tables(released)
+    if simulated is not None:
+        blocks += [
+            *simulation_blocks(simulated["what"]),
+            *_tables(simulated),
+            Paragraph(by_word(record, simulated)),
+        ]
+    return blocks
+
+
+def by_word(record: Mapping[str, Any], exact: Mapping[str, Any]) -> str:
+    """The accuracy as `tacit train` counts it, and why it says another: by word, on some of these clients."""
+    pooled = ", ".join(f"{name} {row['pooled']:.2%}" for name, row in exact["models"].items())
+    return (
+        f"Here each client counts alike. Counted by word, as `tacit train` counts: {pooled}. What it prints is of the "
+        f"first clients of the test split alone (`test_clients` of the recipe); these are {record['asked']:,} of the "
+        f"{record['split_name']} split, with at most {record['sentences']:,} sentences each."
+    )
+
+
+def _asked(record: Mapping[str, Any]) -> str:
+    return (
+        f"{asked_of(record)} were asked, each with at most "
+        f"{record['sentences']:,} sentences of at most {record['words']:,} words. Accuracy is top-1 of in-vocabulary "
+        "words. Intervals are 95%; those of released numbers cover the noise, too."
+    )
+
+
+def _tables(found: Mapping[str, Any]) -> list[Table]:
+    """Accuracy over clients of each model, and what each changes against the first."""
+    rows = [
+        (name, *map(said, [row["mean"], row["worst_decile"], *(row["quantiles"][q] for q in SHOWN.values())]))
+        for name, row in found["models"].items()
+    ]
+    tables = [Table(tuple(rows), ("model", "mean", "worst decile", *SHOWN))]
+    if found["against_the_first"]:
+        first = next(iter(found["models"]))
+        against = [
+            (name, said(row["mean"], form="+.4f"), said(row["better"], form=".1%"), said(row["worse"], form=".1%"))
+            for name, row in found["against_the_first"].items()
+        ]
+        tables.append(Table(tuple(against), (f"against {first}", "accuracy", "better for", "worse for")))
+    return tables
+
+
+def figures(names: Sequence[str], histograms: Mapping[str, Histogram], *, source: str) -> tuple[Figure, ...]:
+    """Accuracy of every model, and the change by each against the first; `source` is in names and titles."""
+    accuracy = {name: histograms[accuracy_query(at)].coarser(ACCURACY_CUTS) for at, name in enumerate(names)}
+    change = {name: histograms[change_query(at)].coarser(CHANGE_CUTS) for at, name in enumerate(names) if at}
+    drawn = [
+        Figure(
+            name=f"accuracy-{source}",
+            title=f"Accuracy over users ({source})",
+            alt="Share of users by top-1 accuracy, one line per model, with 95% intervals.",
+            panels=(_distribution(accuracy, "top-1 accuracy of the user"),),
+            legend="below",
+        )
+    ]
+    if change:
+        drawn.append(
+            Figure(
+                name=f"change-{source}",
+                title=f"Change of accuracy against {names[0]} ({source})",
+                alt="Share of users by change of top-1 accuracy against the first model, with 95% intervals.",
+                panels=(_distribution(change, f"change of top-1 accuracy against {names[0]}"),),
+                legend="below",
+            )
+        )
+    return tuple(drawn)
+
+
+def _distribution(histograms: Mapping[str, Histogram], label: str) -> Panel:
+    """Shares of the asked by bin; the bars cover sampling and noise. Open bins are drawn at the ends."""
+    marks: list[Mark] = []
+    for number, (name, histogram) in enumerate(histograms.items()):
+        centres, hue = representatives(histogram.cells.bins), number % HUES
+        shares = histogram.counts[0] / histogram.asked
+        typical = np.clip(shares, 0, 1)
+        variance = typical * (1 - typical) / histogram.asked + histogram.variance[0] / histogram.asked**2
+        margin = NORMAL * np.sqrt(variance)
+        marks.append(Steps(x=centres, y=shares, hue=hue, label=name))
+        marks.append(ErrorBars(x=centres, y=shares, low=shares - margin, high=shares + margin, hue=hue, faint=True))
+    return Panel(marks=tuple(marks), x=Axis(label), y=Axis("users asked", percent=True))

@@ -1,0 +1,1 @@
+"""One message a client, opened as a sum by a quorum of several decryptors."""

@@ -1,0 +1,297 @@
+"""A round of one message from each client: its public settings, and every message of it.
+
+    client  -- Report -->  server  -- Deposit (one for each keeper, kept until the set is agreed)
+    server  -- Opening, Proposal -->  keeper  -- Vote -->  server
+    server  -- Agreement, Deposit of each client of the set -->  keeper  -- KeySum -->  server
+
+A keeper that will not do as it is told answers with a Refusal. docs/secure-aggregation-protocols.md specifies each.
+"""
+
+import hashlib
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, ClassVar
+
+from tacit.errors import InputError
+from tacit.secure_aggregation import wire
+from tacit.secure_aggregation.discrete_gaussian import TAIL
+from tacit.secure_aggregation.masked.secrets import KEY_BYTES, SEALED_BYTES, SIGNATURE_BYTES, TAG_BYTES
+from tacit.secure_aggregation.masked.shares import PRIME
+from tacit.secure_aggregation.one_message.lattice import PUBLISHED, published
+from tacit.secure_aggregation.one_message.slots import Slots
+from tacit.secure_aggregation.residues import packed_bytes
+from tacit.secure_aggregation.wire import Bytes, Count, Digest, Index, Indices, ManyBytes, Message, Record
+
+MOST_KEEPERS = 100
+MOST_REPORTS = (PRIME - 1) // 2 // TAIL  # of which every sum of keys is told from its residue
+
+PublicKey = Annotated[bytes, wire.Fixed(KEY_BYTES)]
+PublicKeys = Annotated[tuple[bytes, ...], wire.Rows(wire.Fixed(KEY_BYTES))]
+Digests = Annotated[tuple[bytes, ...], wire.Rows(wire.Fixed(wire.DIGEST_BYTES))]
+Signature = Annotated[bytes, wire.Fixed(SIGNATURE_BYTES)]
+Signatures = Annotated[tuple[bytes, ...], wire.Rows(wire.Fixed(SIGNATURE_BYTES))]
+Tag = Annotated[bytes, wire.Fixed(TAG_BYTES)]
+
+
+@dataclass(frozen=True)
+class SealedRound(Record):
+    """What everybody in a round agrees on before it; its digest is the round's name in every message.
+
+    parameters: the name of a published set; dimension, largest: of the vectors, as `Slots` takes them; report_goal: the
+    fewest reports that a sum may hold, most_reports: the most; corrupt: how many keepers may work with the server and
+    learn nothing; keepers, boxes: their Ed25519 identities, and X25519 keys that boxes are sealed to; server: its own
+    X25519 key of this round; seed: public and random, of the polynomials a_j; contributors: the identities of those who
+    add noise, without whom no sum is opened and who count as no reports; margin: the largest magnitude of one's noise.
+    Raises: InputError for settings that nobody can keep.
+    """
+
+    parameters: Bytes
+    dimension: Count
+    largest: Count
+    report_goal: Count
+    most_reports: Count
+    corrupt: Index
+    keepers: PublicKeys
+    boxes: PublicKeys
+    server: PublicKey
+    seed: Digest
+    contributors: PublicKeys = ()
+    margin: Count = 0
+
+    def __post_init__(self) -> None:
+        count = len(self.keepers)
+        if not 2 <= self.report_goal <= self.most_reports <= MOST_REPORTS - len(self.contributors):
+            raise InputError(
+                f"report_goal={self.report_goal} and most_reports={self.most_reports}: a sum holds from 2 to "
+                f"{MOST_REPORTS:,} reports, noise included, and the goal is not beyond the most."
+            )
+        if len(set(self.keepers)) < count or len(self.boxes) != count or len(set(self.boxes)) < count:
+            raise InputError("each keeper has one identity and one key for boxes, which no other keeper has.")
+        if not 1 <= self.corrupt < count <= MOST_KEEPERS:
+            raise InputError(
+                f"corrupt={self.corrupt} of {count} keepers: give at least one, fewer than all, and no more than "
+                f"{MOST_KEEPERS} keepers."
+            )
+        if len(set(self.contributors)) < len(self.contributors) or len(self.contributors) > MOST_KEEPERS:
+            raise InputError(
+                f"{len(self.contributors)} contributors of noise: name each once, and no more than {MOST_KEEPERS}."
+            )
+        _ = self.slots
+
+    @cached_property
+    def slots(self) -> Slots:
+        """Where coordinates lie in ciphertexts. Raises: InputError as `Slots` and `published` do."""
+        known = published(self.parameters.decode(errors="replace"))
+        many, margin = len(self.contributors), self.margin
+        return Slots(known, self.dimension, self.largest, self.most_reports, many, margin)
+
+    @cached_property
+    def name(self) -> bytes:
+        """32 bytes."""
+        return self.digest("one message")
+
+    @property
+    def quorum(self) -> int:
+        """Keepers that must sign one set, and whose sums open it: more than half of all and of the corrupt together.
+
+        Any two quorums share more keepers than are corrupt, so an honest one; and that one signs one set of a round.
+        """
+        return (len(self.keepers) + self.corrupt) // 2 + 1
+
+    @property
+    def packed(self) -> int:
+        """Numbers of a key that one share hides: as many as a quorum's shares still give back."""
+        return self.quorum - self.corrupt
+
+    @property
+    def columns(self) -> int:
+        """Elements of a keeper's share of a key: its N numbers, `packed` in each."""
+        return -(-self.slots.parameters.degree // self.packed)
+
+    @property
+    def body_bytes(self) -> int:
+        """Bytes of a client's ciphertexts."""
+        return self.slots.polynomials * packed_bytes(self.slots.parameters.ring)
+
+    @property
+    def box_bytes(self) -> int:
+        """Bytes of a client's box for one keeper."""
+        return SEALED_BYTES + 4 * self.columns
+
+    def reports(self, clients: Collection[bytes]) -> int:
+        """How many reports a set holds: contributors of noise are none. Raises: InputError for a set without one."""
+        if missing := next((each for each in self.contributors if each not in clients), None):
+            raise InputError(
+                f"the set lacks the contributor of noise {missing.hex()[:16]}, without whom no sum of this round is "
+                "opened; wait for its report, or give the round up."
+            )
+        return len(clients) - len(self.contributors)
+
+    def check(
+        self,
+        *,
+        least_reports: int,
+        keepers: Collection[bytes] | None = None,
+        always: Collection[bytes] = (),
+        margin: int = 0,
+        corrupt: int = 1,
+        joined: Collection[bytes] = (),
+    ) -> None:
+        """What a client or a keeper asks of a round before it takes part, whatever the server says.
+
+        least_reports: the smallest report goal that it accepts; keepers: the identities that it trusts; always: those
+        whose noise it wants in every sum; margin: a contributor's own, `Encoding.margin_each`; corrupt: how many of the
+        keepers may work with the server, as far as it knows; joined: names of rounds that it has reported in, kept
+        through restarts. Without `corrupt` a server asks just those few keepers that work with it.
+        Raises: InputError where the round is another.
+        """
+        if self.report_goal < least_reports:
+            raise InputError(
+                f"this round's report goal is {self.report_goal}, and no sum of fewer than {least_reports} reports is "
+                "opened here."
+            )
+        if keepers is not None and (strange := next((each for each in self.keepers if each not in keepers), None)):
+            raise InputError(f"this round's keeper {strange.hex()[:16]} is none of those that are trusted here.")
+        if self.corrupt < corrupt:
+            raise InputError(
+                f"this round is safe where {self.corrupt} of its {len(self.keepers)} keepers work with the server, and "
+                f"here it is to be where {corrupt} do; ask for rounds with as many, or more keepers."
+            )
+        if self.name in joined:
+            raise InputError(
+                "this device has reported in the round: a second report would have its keepers add shares of two keys. "
+                "Send the first again, byte for byte."
+            )
+        if missing := next((each for each in always if each not in self.contributors), None):
+            raise InputError(f"{missing.hex()[:16]}, whose noise is wanted in every sum here, does not contribute.")
+        if self.margin < margin:
+            raise InputError(
+                f"this round's margin={self.margin:,} is below the {margin:,} that this contributor's noise takes: it "
+                "would send noise only where that is small, and say so by it; ask for rounds with this margin."
+            )
+
+
+def smallest_parameters(
+    dimension: int, largest: int, most_reports: int, *, contributors: int = 0, margin: int = 0
+) -> bytes:
+    """The name of the published set whose ciphertexts are the shortest, as a SealedRound takes it."""
+    sizes = {
+        name: Slots(each, dimension, largest, most_reports, contributors, margin).polynomials * packed_bytes(each.ring)
+        for name, each in PUBLISHED.items()
+    }
+    return min(sizes, key=sizes.__getitem__).encode()
+
+
+@dataclass(frozen=True)
+class SealedMessage(Message):
+    """Version 1 knew no contributors of noise."""
+
+    version: ClassVar[int] = 2
+
+
+@dataclass(frozen=True)
+class Report(SealedMessage):
+    """Client to server: everything that a client ever sends.
+
+    boxes: its share for each keeper; ephemeral: its half of the key of `tag`, which is over the body; signature: over
+    `signed`; body: its ciphertexts, polynomial after polynomial, transformed and packed.
+    """
+
+    kind: ClassVar[int] = 33
+    client: PublicKey
+    boxes: ManyBytes
+    ephemeral: PublicKey
+    tag: Tag
+    signature: Signature
+    body: Annotated[wire.Buffer, wire.View()]
+
+
+@dataclass(frozen=True)
+class Opening(SealedMessage):
+    """Server to keeper: a round begins. settings: the bytes of a SealedRound."""
+
+    kind: ClassVar[int] = 34
+    settings: Bytes
+
+
+@dataclass(frozen=True)
+class Proposal(SealedMessage):
+    """Server to keeper: the clients whose sum it asks for, by their identities, in ascending order."""
+
+    kind: ClassVar[int] = 35
+    clients: PublicKeys
+
+
+@dataclass(frozen=True)
+class Vote(SealedMessage):
+    """Keeper to server: the one set that it answers for in this round. clients: the digest of the set."""
+
+    kind: ClassVar[int] = 36
+    keeper: Index
+    clients: Digest
+    signature: Signature
+
+
+@dataclass(frozen=True)
+class Agreement(SealedMessage):
+    """Server to keeper: a quorum's signatures of the set."""
+
+    kind: ClassVar[int] = 37
+    keepers: Indices
+    signatures: Signatures
+
+
+@dataclass(frozen=True)
+class Deposit(SealedMessage):
+    """Server to keeper: a client's share for this keeper. digests: `report_digests`, which the signature is over."""
+
+    kind: ClassVar[int] = 38
+    client: PublicKey
+    digests: Digests
+    signature: Signature
+    box: Bytes
+
+
+@dataclass(frozen=True)
+class KeySum(SealedMessage):
+    """Keeper to server: the sum of its shares of the agreed set. clients: the digest of the set."""
+
+    kind: ClassVar[int] = 39
+    keeper: Index
+    clients: Digest
+    shares: Bytes
+    signature: Signature
+
+
+@dataclass(frozen=True)
+class Refusal(SealedMessage):
+    """Keeper to server: why a message was not followed, as UTF-8."""
+
+    kind: ClassVar[int] = 40
+    reason: Bytes
+
+
+def report_digests(boxes: tuple[bytes, ...], ephemeral: bytes, tag: bytes) -> tuple[bytes, ...]:
+    """SHA-256 of each box, and of ephemeral key and tag together."""
+    return tuple(hashlib.sha256(part).digest() for part in (*boxes, ephemeral + tag))
+
+
+def signed_report(round: bytes, client: bytes, digests: tuple[bytes, ...]) -> bytes:
+    """What a client signs, with the purpose "report"."""
+    return round + client + b"".join(digests)
+
+
+def set_digest(round: bytes, clients: tuple[bytes, ...]) -> bytes:
+    """SHA-256 of the round and a set's identities in ascending order; signed with the purpose "set"."""
+    return hashlib.sha256(round + b"".join(clients)).digest()
+
+
+def signed_sum(round: bytes, clients: bytes, shares: bytes) -> bytes:
+    """What a keeper signs, with the purpose "key sum"; clients: the digest of the set."""
+    return round + clients + shares
+
+
+def box_context(round: bytes, client: bytes, keeper: int) -> bytes:
+    """What a box is bound to; keeper: its place in the settings, from 0 on."""
+    return round + client + keeper.to_bytes(4, "little")

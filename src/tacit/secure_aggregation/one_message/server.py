@@ -1,0 +1,205 @@
+"""The server of a round of one message: it adds ciphertexts, asks keepers for the sum of the keys, and opens the sum.
+
+Messages in, messages out; it holds one sum and the clients' names, however many they are. What it hands out for keepers
+(`Deposit`) is for whoever drives it to keep until the set is agreed. A message that raises has changed nothing.
+"""
+
+from typing import cast
+
+import numpy as np
+
+from tacit.errors import InputError, ProtocolError, RoundAborted
+from tacit.secure_aggregation.discrete_gaussian import TAIL
+from tacit.secure_aggregation.masked.secrets import agreed, check_signature, check_tag
+from tacit.secure_aggregation.masked.shares import PRIME, Elements, combined, elements, lagrange, rebuilt
+from tacit.secure_aggregation.one_message.lattice import public_polynomial
+from tacit.secure_aggregation.one_message.messages import (
+    Agreement,
+    Deposit,
+    KeySum,
+    Opening,
+    Proposal,
+    Refusal,
+    Report,
+    SealedRound,
+    Vote,
+    report_digests,
+    set_digest,
+    signed_report,
+    signed_sum,
+)
+from tacit.secure_aggregation.one_message.ring import Integers
+from tacit.secure_aggregation.one_message.slots import Vector
+from tacit.secure_aggregation.residues import PackedSum
+from tacit.secure_aggregation.wire import parsed
+
+
+class SealedServer:
+    """One round, from its opening to its sum."""
+
+    def __init__(self, settings: SealedRound, private: bytes) -> None:
+        """private: the 32 bytes whose public key is `settings.server`."""
+        self._settings, self._private = settings, private
+        self._ciphertexts = PackedSum(settings.slots.parameters.ring, settings.slots.polynomials)
+        self._total = self._ciphertexts.zero()
+        self._clients: set[bytes] = set()
+        self._contributors = frozenset(settings.contributors)
+        self._agreed: tuple[bytes, ...] | None = None  # the set, once it is proposed
+        self._digest = b""
+        self._votes: dict[int, bytes] = {}
+        self._sums: dict[int, Elements] = {}
+
+    @property
+    def reports(self) -> int:
+        """How many it has added; contributors' noise is none of them."""
+        return len(self._clients) - len(self._contributors & self._clients)
+
+    def opening(self) -> Opening:
+        """For every keeper, before anything else."""
+        return Opening(self._settings.name, self._settings.to_bytes())
+
+    def receive(self, data: bytes, *, checked: bool = False) -> tuple[Deposit, ...]:
+        """Add a client's report; what each keeper is to get of it, in the order of the settings.
+
+        checked: `check_report` has seen just these bytes, with these settings, and need not again.
+        Raises: ProtocolError for a report that is damaged, forged, of another round, late, or not the first of its
+        client; the others are summed without it.
+        """
+        report = Report.from_bytes(data, round=self._settings.name)
+        settings = self._settings
+        if self._agreed is not None:
+            raise ProtocolError(f"the report of {_short(report.client)} is late: the set of this round is closed.")
+        if report.client in self._clients:
+            raise ProtocolError(f"the client {_short(report.client)} has reported already.")
+        if report.client not in self._contributors and self.reports == settings.most_reports:
+            raise ProtocolError(f"this round holds {settings.most_reports:,} reports, as many as its sum can.")
+        digests = digests_of(report) if checked else check_report(settings, self._private, report)
+        self._total = self._ciphertexts.add(self._total, report.body)
+        self._clients.add(report.client)
+        return tuple(Deposit(settings.name, report.client, digests, report.signature, box) for box in report.boxes)
+
+    def propose(self) -> Proposal:
+        """Close the set: for every keeper.
+
+        Raises: RoundAborted where fewer reports came than the report goal, or not all contributors' noise.
+        """
+        try:
+            reports = self._settings.reports(self._clients)
+        except InputError as error:
+            raise RoundAborted(str(error)) from None
+        if reports < self._settings.report_goal:
+            raise RoundAborted(
+                f"{reports} reports came, and no sum of fewer than {self._settings.report_goal} is opened."
+            )
+        self._agreed = tuple(sorted(self._clients))
+        self._digest = set_digest(self._settings.name, self._agreed)
+        return Proposal(self._settings.name, self._agreed)
+
+    @property
+    def signed(self) -> frozenset[int]:
+        """The keepers that have signed the set."""
+        return frozenset(self._votes)
+
+    @property
+    def summed(self) -> frozenset[int]:
+        """The keepers that have given their sum."""
+        return frozenset(self._sums)
+
+    def answer(self, data: bytes) -> None:
+        """Take what a keeper answers. Raises: ProtocolError for a refusal, and for what is not of the proposed set."""
+        kinds = (Vote, KeySum, Refusal)
+        message = cast("Vote | KeySum | Refusal", parsed(data, kinds, round=self._settings.name))
+        if isinstance(message, Refusal):
+            raise ProtocolError(f"a keeper refuses: {message.reason.decode(errors='replace')}")
+        if isinstance(message, Vote):
+            self._vote(message)
+        else:
+            self._key_sum(message)
+
+    def agreement(self) -> Agreement:
+        """For every keeper. Raises: RoundAborted as long as fewer than a quorum has signed the set."""
+        if len(self._votes) < self._settings.quorum:
+            raise RoundAborted(
+                f"{len(self._votes)} of {len(self._settings.keepers)} keepers signed the set, and "
+                f"{self._settings.quorum} are needed."
+            )
+        return Agreement(self._settings.name, tuple(self._votes), tuple(self._votes.values()))
+
+    def opened(self) -> Vector:
+        """The sum (dimension,) uint32 of the vectors of the agreed set, and of noise modulo 2^32, margins taken off.
+
+        Raises: RoundAborted with the cause where too few keepers answered, their answers are no sum of keys, or the
+        sum fails its checks: then there is no sum.
+        """
+        slots, ring = self._settings.slots, self._settings.slots.parameters.ring
+        key = ring.prepared(ring.transform(ring.reduced(-self._key())))
+        found = []
+        for index, total in enumerate(self._ciphertexts.finish(self._total)):
+            plain = total.copy()
+            ring.add_product(plain, public_polynomial(slots.parameters, self._settings.seed, index), key)
+            found.append(slots.opened(ring.centred(ring.invert(plain)), index, self.reports))
+        return np.concatenate(found)
+
+    def _vote(self, vote: Vote) -> None:
+        self._must_be_for_the_set(vote.keeper, vote.clients)
+        check_signature(self._settings.keepers[vote.keeper], "set", vote.clients, vote.signature)
+        self._votes[vote.keeper] = vote.signature
+
+    def _key_sum(self, answer: KeySum) -> None:
+        self._must_be_for_the_set(answer.keeper, answer.clients)
+        signed = signed_sum(self._settings.name, answer.clients, answer.shares)
+        check_signature(self._settings.keepers[answer.keeper], "key sum", signed, answer.signature)
+        self._sums[answer.keeper] = elements(answer.shares, self._settings.columns)
+
+    def _key(self) -> Integers:
+        """The sum (N,) of the clients' keys, from as many keepers as are needed; the others must agree with them."""
+        quorum, packed = self._settings.quorum, self._settings.packed
+        if len(self._sums) < quorum:
+            raise RoundAborted(f"{len(self._sums)} keepers gave their sums, and {quorum} are needed.")
+        points, shares = [keeper + 1 for keeper in self._sums], np.array(list(self._sums.values()))
+        others = combined(lagrange(points[:quorum], points[quorum:]), shares[:quorum]) if points[quorum:] else None
+        if others is not None and not np.array_equal(others, shares[quorum:]):
+            raise RoundAborted("the sums of the keepers contradict one another: one of them is false.")
+        residues = rebuilt(shares[:quorum], points[:quorum], packed=packed).ravel().astype(np.int64)
+        signed = np.where(residues > PRIME // 2, residues - PRIME, residues)
+        key, behind = np.split(signed, [self._settings.slots.parameters.degree])
+        if np.any(behind) or np.abs(key).max() > TAIL * len(self._clients):
+            raise RoundAborted("what the keepers gave is no sum of clients' keys.")
+        return key
+
+    def _must_be_for_the_set(self, keeper: int, digest: bytes) -> None:
+        if keeper >= len(self._settings.keepers):
+            raise ProtocolError(f"there is no keeper {keeper} in this round.")
+        if self._agreed is None or digest != self._digest:
+            raise ProtocolError(f"keeper {keeper} answers for a set that was not proposed.")
+
+
+def check_report(settings: SealedRound, private: bytes, report: Report) -> tuple[bytes, ...]:
+    """The digests that the client signed, of a report that is whole and its client's own, be it its second.
+
+    private: the server's key of this round. Raises: ProtocolError for a report that is damaged or forged.
+    """
+    if len(report.body) != settings.body_bytes or len(report.boxes) != len(settings.keepers):
+        raise ProtocolError(
+            f"the report of {_short(report.client)} has {len(report.body)} bytes of ciphertext and "
+            f"{len(report.boxes)} boxes; this round takes {settings.body_bytes} and {len(settings.keepers)}."
+        )
+    if wrong := {len(box) for box in report.boxes} - {settings.box_bytes}:
+        raise ProtocolError(
+            f"a box of {_short(report.client)} has {min(wrong)} bytes and not {settings.box_bytes}: no keeper could"
+            " add what is in it, and the round would be void."
+        )
+    digests = digests_of(report)
+    check_signature(report.client, "report", signed_report(settings.name, report.client, digests), report.signature)
+    key = agreed(private, report.ephemeral, "report tag", settings.name, report.client)
+    check_tag(key, report.body, report.tag)
+    return digests
+
+
+def digests_of(report: Report) -> tuple[bytes, ...]:
+    """What its client signed."""
+    return report_digests(report.boxes, report.ephemeral, report.tag)
+
+
+def _short(identity: bytes) -> str:
+    return identity.hex()[:16]

@@ -1,0 +1,137 @@
+"""A coordinator's process: it alone makes one run's rounds, by the job as ever with real devices as its collector."""
+
+import logging
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tacit.errors import LeaseLost, StoreError
+from tacit.progress import Advanced, Event, Noted, Warned
+from tacit.protocol.log_entries import plan_entry
+from tacit.protocol.matrix_files import matrix_file
+from tacit.protocol.messages import Plan, TrainingPrivacy
+from tacit.protocol.signing import OperatorKey, digest
+from tacit.recipe.deployment_section import DeploymentSection
+from tacit.runs import Run
+from tacit.server.jobs import job_of
+from tacit.server.log.logged_run import keep_logged
+from tacit.server.log.transparency import Log
+from tacit.server.plans import plan_of
+from tacit.server.rounds.keepers import HttpKeeper
+from tacit.server.rounds.rounds import RoundTimes
+from tacit.server.rounds.sealed_rounds import KeeperTransport
+from tacit.server.store import round_states
+from tacit.server.store.blobs import Blobs, model_name
+from tacit.server.store.round_states import Lease
+from tacit.server.store.store import Store
+from tacit.statements.accounts import matrix_of
+
+LEASE_S = 30.0  # that a coordinator is trusted to be alive without a sign
+MINUTE = 60.0
+TAKEN_OVER = 3  # the exit code of a coordinator whose run another took over; it is started again, and waits
+
+log = logging.getLogger("tacit.server")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoordinatorSettings:
+    """What a coordinator is told."""
+
+    job: str  # TOML, with paths that are whole
+    out: Path  # the run folder, gone on with where it is there
+    store: str
+    blobs: str
+    key: Path  # of the operator
+    enrolment: bool = False  # whether devices show tokens
+    owner: str | None = None  # of the run's lease: whoever started the one before, and saw it end, need not wait
+
+
+def coordinate(settings: CoordinatorSettings) -> None:
+    """Until the run is finished. Raises: what its job does; StoreError; LeaseLost."""
+    job = job_of(settings.job, where=f"what is served at '{settings.out}'")
+    store, blobs, key = Store.open(settings.store), Blobs.open(settings.blobs), OperatorKey.in_file(settings.key)
+    times, asked = round_times(job.deployment), keepers(job.deployment, key)
+    collector = job.collector(store, blobs, key, times=times, keepers=asked)
+    settings.out.parent.mkdir(parents=True, exist_ok=True)
+    with job.begun(settings.out, collector, _told) as run:
+        plan = plan_of(run, "tokens" if settings.enrolment else "none")
+        announce(run, plan, store, blobs, key, Log.beside(store, key, settings.key))
+    with _leased(store, plan.run, settings.owner) as lease:
+        collector.serve(plan, lease)
+        job.run(settings.out, collector, _told)
+        round_states.finish_run(store, lease)
+    store.close()
+
+
+def announce(run: Run, plan: Plan, store: Store, blobs: Blobs, key: OperatorKey, log: Log) -> None:
+    """Whatever a device has to see of a run's plan before the first round is there when this returns: the file of its
+    matrix, the signed plan, its entry in the log. Once or again. Raises: StoreError; InputError.
+    """
+    if isinstance(plan.privacy, TrainingPrivacy) and (matrix := matrix_of(run)) is not None:
+        said, body = matrix_file(matrix)
+        blobs.put(model_name(said.sha256), body)
+    signed, name = key.plan(plan), digest(plan)
+    about = {"population": plan.population, "kind": plan.kind, "plan": signed.model_dump_json()}
+    round_states.enter_run(store, plan.run, **about, plan_digest=name)
+    keep_logged(run, signed, log.append(plan_entry(name)), key)
+
+
+def keepers(section: DeploymentSection, key: OperatorKey) -> list[KeeperTransport]:
+    """Those that its file names, in its order."""
+    return [HttpKeeper(each.url, bytes.fromhex(each.identity), key) for each in section.named_keepers()]
+
+
+def round_times(section: DeploymentSection) -> RoundTimes:
+    """How long rounds wait, as its file says."""
+    return RoundTimes(
+        over_selection=section.over_selection,
+        selecting=section.selecting_minutes * MINUTE,
+        reporting=section.reporting_minutes * MINUTE,
+        pause=section.pause_minutes * MINUTE,
+    )
+
+
+@contextmanager
+def _leased(store: Store, run: str, owner: str | None = None) -> Iterator[Lease]:
+    """The run's lease, waited for, and renewed for as long as it is held; given back at the end.
+
+    owner: of a lease that is taken at once, under a new term: one before it that lived yet would write nothing more.
+    """
+    stop = threading.Event()
+    while (lease := round_states.take_lease(store, run, seconds=LEASE_S, owner=owner)) is None:
+        stop.wait(LEASE_S / 10)
+    thread = threading.Thread(target=_renew, args=(store, lease, stop), daemon=True)
+    thread.start()
+    try:
+        yield lease
+    finally:
+        stop.set()
+        thread.join()
+        round_states.give_lease_back(store, lease)
+
+
+def _renew(store: Store, lease: Lease, stop: threading.Event) -> None:
+    """In a thread; a coordinator whose run another took over ends at once, whatever it is at."""
+    while not stop.wait(LEASE_S / 5):
+        try:
+            round_states.renew_lease(store, lease, seconds=LEASE_S)
+        except LeaseLost as error:
+            log.warning("%s", error)
+            os._exit(TAKEN_OVER)
+        except StoreError as error:
+            log.warning("%s", error)
+
+
+def _told(event: Event) -> None:
+    """What the log has of a job."""
+    match event:
+        case Advanced(stage="training" | "asking layers", done=done, figures=figures):
+            shown = ", ".join(f"{name} {value:.4g}" for name, value in figures.items())
+            log.info("%d rounds are done%s", done, f": {shown}" if shown else "")
+        case Noted() | Warned():
+            log.info("%s", event.message)
+        case _:
+            pass

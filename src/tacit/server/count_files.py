@@ -1,0 +1,167 @@
+"""Evaluation and personalization on real devices: their served files, which say what is asked under the jobs' names."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import tomli_w
+
+from tacit.errors import InputError
+from tacit.evaluation.personalize.splits import TemporalSplit
+from tacit.evaluation.settings import EvaluationSettings, PersonalizationSettings, ReleasePrice
+from tacit.jobs.devices import KEYS, RealDevices
+from tacit.jobs.evaluate import run as evaluation_run
+from tacit.jobs.evaluate.job import evaluate
+from tacit.jobs.personalize import run as personalization_run
+from tacit.jobs.personalize.job import personalize
+from tacit.networks.model_files import read_files
+from tacit.progress import Progress
+from tacit.recipe.deployment_section import DeploymentSection
+from tacit.records import from_plain, to_plain
+from tacit.runs import Run
+from tacit.server.count import ServedHistograms
+from tacit.server.rounds.rounds import ServedRounds
+
+
+@dataclass(frozen=True, kw_only=True)
+class _AboutModels:
+    """What both kinds of files have: a name, [deployment], models, and the price [release]."""
+
+    collector: ClassVar[type[ServedRounds]] = ServedHistograms
+    devices: RealDevices
+    models: tuple[Path, ...]
+    release: ReleasePrice
+
+    @property
+    def name(self) -> str:
+        """See ServedJob."""
+        return self.devices.name
+
+    @property
+    def deployment(self) -> DeploymentSection:
+        """See ServedJob."""
+        return self.devices.deployment
+
+    def placed(self, data: Path | None) -> Self:
+        """See ServedJob; it reads no cache: devices have the text."""
+        for model in self.models:
+            read_files(model)
+        return type(self)(**{**vars(self), "models": tuple(each.absolute() for each in self.models)})
+
+    def _common(self, kind: str) -> dict[str, Any]:
+        return {"kind": kind, **self.devices.to_plain(), "release": self.release.to_plain()}
+
+    def _asking(self, collector: ServedRounds) -> ServedHistograms:
+        assert isinstance(collector, ServedHistograms)  # as it was asked for
+        collector.asks(self.devices)
+        return collector
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServedEvaluation(_AboutModels):
+    """A file of kind "evaluate"; see ServedJob."""
+
+    settings: EvaluationSettings
+
+    @classmethod
+    def from_toml(cls, text: str, *, where: str) -> Self:
+        """See ServedJob."""
+        common, rest = _read(text, "models", where)
+        return cls(**common, settings=from_plain(EvaluationSettings, rest, where=where))
+
+    def to_toml(self) -> str:
+        """See ServedJob."""
+        models = {"models": list(map(str, self.models))}
+        return tomli_w.dumps({**self._common("evaluate"), **models, **to_plain(self.settings)})
+
+    def begun(self, out: Path, collector: ServedRounds, progress: Progress) -> Run:
+        """See ServedJob."""
+        return evaluation_run.begun(self.models, self.settings, self.release, out, self._asking(collector))
+
+    def run(self, out: Path, collector: ServedRounds, progress: Progress) -> None:
+        """See ServedJob."""
+        evaluate(
+            self.models,
+            settings=self.settings,
+            release=self.release,
+            out=out,
+            collector=self._asking(collector),
+            progress=progress,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServedPersonalization(_AboutModels):
+    """A file of kind "personalize"; see ServedJob."""
+
+    settings: PersonalizationSettings
+
+    @classmethod
+    def from_toml(cls, text: str, *, where: str) -> Self:
+        """See ServedJob."""
+        common, rest = _read(text, "model", where)
+        return cls(**common, settings=personalization_settings(rest, where=where))
+
+    def to_toml(self) -> str:
+        """See ServedJob."""
+        return tomli_w.dumps({**self._common("personalize"), "model": str(self.models[0]), **self.settings.to_plain()})
+
+    def begun(self, out: Path, collector: ServedRounds, progress: Progress) -> Run:
+        """See ServedJob."""
+        return personalization_run.begun(self.models[0], self.settings, self.release, out, self._asking(collector))
+
+    def run(self, out: Path, collector: ServedRounds, progress: Progress) -> None:
+        """See ServedJob."""
+        personalize(
+            self.models[0],
+            None,
+            out,
+            settings=self.settings,
+            release=self.release,
+            collector=self._asking(collector),
+            progress=progress,
+        )
+
+
+def personalization_settings(said: Mapping[str, Any], *, where: str) -> PersonalizationSettings:
+    """The settings that a file says: as a run keeps them, where strategies may stand in a list, a split as `time:0.8`
+    with `gate_share` and `undated` beside it, and what is left out has its default. Raises: InputError naming the key.
+    """
+    own = dict(said)
+    strategies = own.get("strategies")
+    if isinstance(strategies, Mapping):
+        own["strategies"] = list(strategies.values())
+    if isinstance(own.get("split"), str):
+        own["split"] = to_plain(
+            TemporalSplit.parse(own["split"], gate=own.pop("gate_share", 0.0), undated=own.pop("undated", "drop"))
+        )
+    if isinstance(own.get("strategies"), list) and not own["strategies"]:
+        del own["strategies"]
+    return from_plain(PersonalizationSettings, own, where=where)
+
+
+def _read(text: str, models: str, where: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(what every file has, the rest). Raises: InputError naming the key."""
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{where} is no TOML: {error}; mend that line.") from None
+    if "release" not in table:
+        raise InputError(
+            f"{where} has no section [release], the price at which counts of devices are released; give zcdp, epsilon "
+            "or local_epsilon there."
+        )
+    if "seed" in table:
+        raise InputError(f"{where} has a seed, by which whoever knows it takes the noise away; drop it.")
+    named = table.get(models)
+    paths = [named] if isinstance(named, str) else named
+    if not isinstance(paths, list) or not paths or not all(isinstance(each, str) for each in paths):
+        raise InputError(f"{where} names no {models}; give the folder of a finished run, or of a model.")
+    common = {
+        "devices": RealDevices.of(table, where=where),
+        "models": tuple(map(Path, paths)),
+        "release": from_plain(ReleasePrice, table["release"], where=f"[release] of {where}"),
+    }
+    return common, {name: value for name, value in table.items() if name not in ("kind", "release", models, *KEYS)}

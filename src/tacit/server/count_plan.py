@@ -1,0 +1,89 @@
+"""The plan of a run that asks real devices about models: what its folder says that it promises, and what is asked."""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import tomli_w
+
+from tacit.errors import InputError
+from tacit.evaluation.counts.release import guarantee_for
+from tacit.evaluation.fairness import histograms_about
+from tacit.jobs.count_steps import price_of
+from tacit.jobs.devices import KEYS, RealDevices
+from tacit.jobs.personalize.job import settings_of
+from tacit.protocol.messages import UNATTESTED, Aggregation, HistogramPrivacy, LocalPrivacy, Plan, Separation
+from tacit.protocol.signing import code_digest
+from tacit.runs import Run
+from tacit.runs.metadata import AskingMetadata
+
+ABOUT_THE_RUN = ("model", "models", "networks", "vocabulary", "clients", "release", *KEYS)  # of a run's settings
+
+
+def plan_about_models(run: Run, enrolment: Literal["none", "tokens"] = "none") -> Plan:
+    """The plan of a run of `evaluate` or `personalize` for real devices. Raises: InputError for one that asks none."""
+    asked, settings = run.of_kind(AskingMetadata, "give one that asks about models"), tomllib.loads(run.settings)
+    price = price_of(settings)
+    if price is None or asked.deployment is None:
+        raise InputError(f"'{run.path}' asks no devices at a price, so nothing can be promised to them.")
+    devices = RealDevices.of(settings, where=f"the settings of '{run.path}'")
+    section, keepers = devices.deployment, devices.deployment.named_keepers()
+    if "models" in settings:
+        sizes: tuple[int, ...] = (len(histograms_about(len(settings["models"]))),)
+    else:
+        sizes = settings_of(run).queries.sizes
+    steps = len(sizes)
+    goal = asked.asked // steps  # the fewest of a step
+    common: dict[str, Any] = {"report_goal": goal, "rounds": steps, "max_participations": 1}
+    if price.local_epsilon is not None:
+        zcdp = price.local_epsilon**2 / 2  # arXiv:1605.02065, Proposition 1.4
+        privacy: HistogramPrivacy | LocalPrivacy = LocalPrivacy(
+            kind="local", zcdp=zcdp, local_epsilon=price.local_epsilon, **common
+        )
+    else:
+        guarantee = guarantee_for(sizes[0], zcdp=price.rho, steps=steps)
+        privacy = HistogramPrivacy(
+            kind="histograms",
+            zcdp=guarantee.zcdp,
+            epsilon=guarantee.epsilon(asked.delta),
+            delta=asked.delta,
+            histograms=sizes,
+            noise_multiplier=guarantee.noise_multiplier,
+            **common,
+        )
+    return Plan(
+        version=1,
+        kind=run.kind,  # type: ignore[arg-type]  # of a run that asks devices, one of the protocol's
+        population=section.population,
+        run=devices.name,
+        recipe=_published(run.kind, settings),
+        code=code_digest(),
+        privacy=privacy,
+        separation=Separation(rounds=steps, timer_seconds=None, clock="start"),
+        aggregation=Aggregation(
+            kind="sealed" if keepers else "plain",
+            threshold=goal,
+            keepers=tuple(each.identity for each in keepers),
+            boxes=tuple(each.box for each in keepers),
+            corrupt=section.corrupt_keepers if keepers else 0,
+            contributors=(),
+        ),
+        vocabulary=settings["vocabulary"],
+        attestation=UNATTESTED,
+        enrolment=enrolment,
+    )
+
+
+def _published(kind: str, settings: Mapping[str, Any]) -> str:
+    """What is asked, as `histogram_tasks.AskedInPlan` reads it; models by the names of their folders: where they lie
+    here is no device's business.
+    """
+    models = settings["models"] if "models" in settings else [settings["model"]]
+    named = [
+        {"name": Path(each["path"]).name, "sha256": each["sha256"], "network": network}
+        for each, network in zip(models, settings["networks"], strict=True)
+    ]
+    own = {name: value for name, value in settings.items() if name not in ABOUT_THE_RUN}
+    about = {name: settings[name] for name in ("clients", "release", *KEYS)}
+    return tomli_w.dumps({"kind": kind, **about, "models": named, "settings": own})

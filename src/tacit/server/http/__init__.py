@@ -1,0 +1,1 @@
+"""The paths that devices and operators ask, and what answers them."""

@@ -1,0 +1,167 @@
+"""The protocol for programs: an OpenAPI 3.1 document, whose schemas are those of `messages.py`."""
+
+from typing import Any
+
+from pydantic import BaseModel, TypeAdapter
+from pydantic.json_schema import models_json_schema
+
+from tacit.protocol.key_rotation import SignedHandOver
+from tacit.protocol.messages import (
+    VERSION,
+    Answer,
+    CheckIn,
+    ConsistencyProof,
+    InclusionProof,
+    Problem,
+    SignedHead,
+    SignedPlan,
+    SignedReceipt,
+    SignedTask,
+)
+from tacit.protocol.token_messages import BlindSignatures, SignedTokenKey, TokenRequest
+from tacit.server.http.problems import KINDS, MEDIA_TYPE
+
+REFERENCE = "#/components/schemas/{model}"
+Json = dict[str, Any]
+TEXT: Json = {"text/plain": {"schema": {"type": "string"}}}
+SIZE: Json = {"type": "integer", "minimum": 1}
+OCTETS: Json = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+
+
+def document() -> Json:
+    """The whole document; docs/openapi.json is it."""
+    documents: list[type[BaseModel]] = [CheckIn, SignedPlan, SignedTask, SignedReceipt, Problem]
+    documents += [SignedHandOver]
+    documents += [
+        SignedHead,
+        InclusionProof,
+        ConsistencyProof,
+        SignedTokenKey,
+        TokenRequest,
+        BlindSignatures,
+    ]
+    answers = TypeAdapter(Answer).json_schema(ref_template=REFERENCE, mode="validation")
+    schemas: Json = answers.pop("$defs")
+    _, others = models_json_schema([(each, "validation") for each in documents], ref_template=REFERENCE)
+    schemas = {**others["$defs"], **schemas, "Answer": answers}
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "tacit",
+            "version": str(VERSION),
+            "description": "Devices check in, fetch a model, report once and get a receipt. docs/protocol.md specifies "
+            "what these documents mean, their canonical form and their signatures.",
+        },
+        "paths": _paths(),
+        "components": {
+            "schemas": dict(sorted(schemas.items())),
+            "securitySchemes": {
+                "assignment": {"type": "http", "scheme": "bearer", "description": "the assignment's secret"},
+                "administrator": {"type": "http", "scheme": "bearer", "description": "the administrator's token"},
+            },
+        },
+    }
+
+
+def _paths() -> Json:
+    report = [
+        _header("X-Content-SHA256", "SHA-256 of the body before it was compressed", pattern="^[0-9a-f]{64}$"),
+        _header("Content-Encoding", "how the body is compressed", required=False, enum=["gzip", "identity"]),
+    ]
+    ranged = [_header("Range", "one range of bytes", required=False)]
+    administrators: Json = {"security": [{"administrator": []}]}
+    run = {"parameters": [_in_path("run", r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]}
+    return {
+        "/v1/check-in": {
+            "post": _operation("Check in", _json("Answer"), [400, 401, 411, 413, 408, 503])
+            | {"requestBody": {"required": True, "content": _json("CheckIn")}}
+        },
+        "/v1/reports/{assignment}": {
+            "parameters": [_in_path("assignment", "^[0-9a-f]{32}$")],
+            "delete": {
+                "summary": "Give a place in a round back",
+                "responses": {"204": {"description": "done"}} | _problems(401, 404, 503),
+                "security": [{"assignment": []}],
+            },
+            "post": _operation(
+                "Send a report", _json("SignedReceipt"), [400, 401, 404, 408, 409, 410, 411, 413, 415, 422, 503]
+            )
+            | {"requestBody": {"required": True, "content": OCTETS}, "security": [{"assignment": []}]}
+            | {"parameters": report},
+        },
+        "/v1/models/{sha256}": {
+            "parameters": [_in_path("sha256", "^[0-9a-f]{64}$"), *ranged],
+            "get": _operation("Fetch a model", OCTETS, [404, 416, 503], also={"206": OCTETS, "304": None}),
+        },
+        "/v1/plans/{sha256}": {
+            "parameters": [_in_path("sha256", "^[0-9a-f]{64}$")],
+            "get": _operation("Fetch a run's signed plan", _json("SignedPlan"), [404, 503]),
+        },
+        **_of_log_and_tokens(),
+        "/v1/key": {"get": _operation("The operator's public key, for people", _object("operator_key"), [])},
+        "/v1/key/hand-over": {"get": _operation("To which key the operator changed", _json("SignedHandOver"), [404])},
+        "/v1/openapi.json": {"get": _operation("This document", _object(), [])},
+        "/healthz": {"get": _operation("Whether this worker can work", _object("ok"), [503])},
+        "/metrics": {"get": _operation("Counts for Prometheus", TEXT, [401]) | administrators},
+        "/admin/runs": {"get": _operation("All runs", _object("runs"), [401, 403, 503]) | administrators},
+        "/admin/runs/{run}/rounds": run
+        | {"get": _operation("The rounds of a run", _object("rounds"), [401, 403, 404, 503]) | administrators},
+        "/admin/runs/{run}/pause": run
+        | {"post": _operation("Give no more tasks out", _object("runs"), [401, 403, 404, 503]) | administrators},
+        "/admin/runs/{run}/resume": run
+        | {"post": _operation("Give tasks out again", _object("runs"), [401, 403, 404, 503]) | administrators},
+        "/admin/drain": {"post": _operation("Pause every run", _object("runs"), [401, 403, 503]) | administrators},
+    }
+
+
+def _of_log_and_tokens() -> Json:
+    sizes = [{"name": name, "in": "query", "required": True, "schema": SIZE} for name in ("first", "second")]
+    return {
+        "/v1/log/head": {"get": _operation("The log's newest signed head", _json("SignedHead"), [404, 503])},
+        "/v1/log/proof/{leaf}": {
+            "parameters": [_in_path("leaf", "^[0-9a-f]{64}$")],
+            "get": _operation("That a leaf is in the log", _json("InclusionProof"), [404, 503]),
+        },
+        "/v1/log/consistency": {
+            "parameters": sizes,
+            "get": _operation("That the log only grew", _json("ConsistencyProof"), [400, 404, 503]),
+        },
+        "/v1/tokens/key": {"get": _operation("The key of this epoch's tokens", _json("SignedTokenKey"), [404, 503])},
+        "/v1/tokens": {
+            "post": _operation("Blind signatures", _json("BlindSignatures"), [400, 401, 404, 408, 411, 413, 422, 503])
+            | {"requestBody": {"required": True, "content": _json("TokenRequest")}}
+        },
+        "/v1/log/entries": {"get": _operation("All entries, a line each", TEXT, [503])},
+    }
+
+
+def _operation(summary: str, content: Json, problems: list[int], also: dict[str, Json | None] | None = None) -> Json:
+    """also: other statuses that are no errors, and what they bring."""
+    answers: Json = {"200": {"description": "done", "content": content}}
+    for status, brought in (also or {}).items():
+        answers[status] = {"description": "done"} | ({"content": brought} if brought else {})
+    return {"summary": summary, "responses": answers | _problems(*problems)}
+
+
+def _problems(*statuses: int) -> Json:
+    titles = {kind.status: kind.title for kind in KINDS.values()}
+    shape = {MEDIA_TYPE: {"schema": {"$ref": REFERENCE.format(model="Problem")}}}
+    return {str(status): {"description": titles[status], "content": shape} for status in statuses}
+
+
+def _json(model: str) -> Json:
+    return {"application/json": {"schema": {"$ref": REFERENCE.format(model=model)}}}
+
+
+def _object(*keys: str) -> Json:
+    schema: Json = {"type": "object"}
+    return {"application/json": {"schema": schema | ({"required": list(keys)} if keys else {})}}
+
+
+def _in_path(name: str, pattern: str) -> Json:
+    return {"name": name, "in": "path", "required": True, "schema": {"type": "string", "pattern": pattern}}
+
+
+def _header(name: str, description: str, *, required: bool = True, **schema: Any) -> Json:
+    what = {"name": name, "in": "header", "required": required, "description": description}
+    return what | {"schema": {"type": "string"} | schema}

@@ -1,0 +1,1 @@
+"""The transparency log, and what a run's folder keeps of it."""

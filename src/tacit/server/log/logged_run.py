@@ -1,0 +1,109 @@
+"""A served run and the transparency log: what its folder keeps of its entry, and whether a log has it."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from tacit.device.transport import Server, connected
+from tacit.errors import InputError, of_type
+from tacit.files import PathLike, as_path
+from tacit.jobs.opening import opened
+from tacit.protocol.fields import Digest, Document, PublicKey
+from tacit.protocol.log_entries import leaf_of, plan_entry
+from tacit.protocol.merkle import Tree, is_included
+from tacit.protocol.messages import InclusionProof, SignedPlan
+from tacit.protocol.signing import OperatorKey, digest, is_signed
+from tacit.runs import Run
+from tacit.server.log.transparency import entries_of
+from tacit.server.plans import plan_of
+from tacit.statements.device_text import LOGGED
+from tacit.statements.verify import CheckedLine
+
+
+class LoggedRun(Document):
+    """What a run's folder keeps."""
+
+    operator: PublicKey
+    leaf: Digest
+    signed_plan: SignedPlan
+    proof: InclusionProof
+
+
+def keep_logged(run: Run, signed: SignedPlan, proof: InclusionProof, key: OperatorKey) -> None:
+    """In the folder of an open run, once: where it was entered first stays. Raises: InputError for another operator."""
+    if LOGGED in run.notes:
+        began = str(run.notes[LOGGED]["operator"])
+        if began != key.public:
+            raise InputError(
+                f"the run '{run.path}' began with the operator's key {began[:16]}..., which its devices have pinned, "
+                f"and this one is {key.public[:16]}...; put the file of that key back (--operator-key)."
+            )
+    else:
+        leaf = leaf_of(plan_entry(digest(signed.plan))).hex()
+        kept = LoggedRun(operator=key.public, leaf=leaf, signed_plan=signed, proof=proof)
+        run.note(LOGGED, kept.model_dump(mode="json"))
+
+
+def verify_log(run: Run | PathLike, log: PathLike, *, certificates: Path | None = None) -> tuple[CheckedLine, ...]:
+    """Whether the plan that devices were given is the run's, and is in this log: what `tacit verify --log` adds.
+
+    log: a file of entries, such as the operator's or one that somebody kept, or the address of a server.
+    Raises: InputError for a run that was not served, and for what is no log; ServerError.
+    """
+    of_type("log", log, str, Path)
+    with opened(run) as found:
+        if LOGGED not in found.notes:
+            raise InputError(f"'{found.path}' is of no run that was served, so no log has its plan; leave --log out.")
+        try:
+            kept = LoggedRun.model_validate_json(json.dumps(found.notes[LOGGED]))
+        except ValidationError as error:
+            return (CheckedLine(name="log", complaint=f"what the folder keeps of it is none: {error.errors()[0]}"),)
+        plan = plan_of(found, kept.signed_plan.plan.enrolment)
+    entries = _entries(log, certificates)
+    same_code = plan.model_copy(update={"code": kept.signed_plan.plan.code})  # the version that trained may be another
+    checks = {
+        "log.plan": None if same_code == kept.signed_plan.plan else "devices were given another plan than the run's",
+        "log.signatures": next(_unsigned(kept), None),
+        "log.proof": None if _is_proved(kept) else "the proof does not show that the plan was in the log",
+        "log.entries": _missing(kept, entries),
+    }
+    return tuple(CheckedLine(name=name, complaint=complaint) for name, complaint in checks.items())
+
+
+def _unsigned(kept: LoggedRun) -> Iterator[str]:
+    if not is_signed(kept.signed_plan, kept.operator):
+        yield "the plan is not signed by the operator that the run names"
+    if not is_signed(kept.proof.head, kept.operator):
+        yield "the head of the log is not signed by the operator that the run names"
+
+
+def _is_proved(kept: LoggedRun) -> bool:
+    head, path = kept.proof.head.head, [bytes.fromhex(each) for each in kept.proof.path]
+    leaf = leaf_of(plan_entry(digest(kept.signed_plan.plan)))
+    return leaf.hex() == kept.leaf and is_included(leaf, kept.proof.index, head.size, path, bytes.fromhex(head.root))
+
+
+def _missing(kept: LoggedRun, entries: list[str]) -> str | None:
+    head, index = kept.proof.head.head, kept.proof.index
+    if len(entries) < head.size:
+        return f"the log has {len(entries)} entries, and it had {head.size} when the run began: it is another, or older"
+    if Tree(map(leaf_of, entries[: head.size])).root().hex() != head.root:
+        return f"the first {head.size} entries of the log are not those that it had when the run began"
+    if entries[index] != plan_entry(digest(kept.signed_plan.plan)):
+        return f"entry {index} of the log is not the plan of this run"
+    return None
+
+
+def _entries(log: PathLike, certificates: Path | None) -> list[str]:
+    """Raises: InputError; ServerError."""
+    if "://" in str(log):
+        with connected(Server.at(str(log)), certificates=certificates) as connection:
+            return entries_of(connection.log_entries(), log)
+    try:
+        return entries_of(as_path("log", log).read_bytes(), log)
+    except OSError as error:
+        raise InputError(
+            f"--log '{log}' cannot be read ({error.strerror}); give a file or a server's https://."
+        ) from None

@@ -1,0 +1,1 @@
+"""Rounds of real devices: opened, waited for, closed."""

@@ -1,0 +1,404 @@
+"""Rounds of real devices, whatever they are asked: a round is opened in the store, waited for, closed, its sum given.
+
+Everything that matters is in the store: a process that is killed at any point, and started again, goes on with the
+attempt that it finds, and a sum that was bound is given again to the bit. An attempt that came to nothing is made again
+with other devices; what it is about (what they begin with, and are asked) stays.
+"""
+
+import logging
+import math
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from tacit.errors import InputError, RoundAborted, RunError, TrainingError
+from tacit.protocol.bodies import read_sum, sha256, sum_body
+from tacit.protocol.messages import Asked, Content, Plan, RoundTask, SignedTask
+from tacit.protocol.sealed_shape import settings_of
+from tacit.protocol.signing import OperatorKey, digest
+from tacit.secure_aggregation.one_message.messages import SealedRound
+from tacit.server.rounds.sealed_rounds import KeeperTransport, NotYet, SealedOpening, check_keepers
+from tacit.server.store import assignments, round_states
+from tacit.server.store.blobs import Blobs, model_name, total_name
+from tacit.server.store.round_states import Attempt, Lease, NewRound, Total
+from tacit.server.store.store import Store
+from tacit.server.sums.round_blobs import remove_blobs, sweep
+from tacit.server.sums.round_sums import NoSum, summed
+from tacit.server.sums.sealed_reports import new_round
+
+log = logging.getLogger("tacit.server")
+OWN_TO_AN_ATTEMPT = {"attempt", "task", "sealed", "opens", "deadline"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundTimes:
+    """How long a round waits for what, in seconds, and how many devices it asks."""
+
+    over_selection: float = 1.3  # devices that are given the task, to one report that is wanted
+    selecting: float = 3600.0  # for devices to come; with fewer than the goal the attempt is given up then
+    reporting: float = 900.0  # after that, for the last reports
+    closing: float = 30.0  # for workers to write what they hold
+    pause: float = 120.0  # from a round's release to the next one's opening, and between two attempts
+    opening: float = 600.0  # for a quorum of keepers to open a sealed sum
+    silence: float = 15.0  # a worker that was not seen for so long is dead
+    poll: float = 0.5  # between two looks into the store
+    attempts: int = 100  # at a round, in one process, before it gives up and says why
+
+
+class Served(NamedTuple):
+    """What a collector needs to know of its run before it can ask anybody."""
+
+    plan: Plan
+    lease: Lease
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """A round as whoever wants its sum puts it."""
+
+    asked: RoundTask  # but for what is an attempt's own
+    content: bytes  # what it begins with
+    goal: int  # reports: no sum of more
+    least: int  # no sum of fewer is bound: a round that does not reach it is given up
+    check: Callable[[Any, Total], None]  # that a sum can be used. Raises: InputError, TrainingError
+
+
+class Summed(NamedTuple):
+    """A round's bound sum."""
+
+    values: Any  # (length,) float32, or uint32 modulo 2^32
+    total: Total
+    came: int  # devices that were given the task, in all attempts
+
+
+class ServedRounds:
+    """Rounds of one run, one after another."""
+
+    def __init__(
+        self,
+        store: Store,
+        blobs: Blobs,
+        key: OperatorKey,
+        *,
+        times: RoundTimes = RoundTimes(),
+        keepers: Sequence[KeeperTransport] = (),
+        wait: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """key: signs the tasks. keepers: of sealed sums, in the order of the plan. wait: for so many seconds, between
+        two looks into the store.
+        """
+        self._keepers = keepers
+        self._store, self._blobs, self._key, self._times, self._wait = store, blobs, key, times, wait
+        self._served: Served | None = None
+        self._rests_until = -float("inf")
+
+    def serve(self, plan: Plan, lease: Lease) -> None:
+        """Work for the run of this plan, which is in the store, under this lease. Raises: RunError."""
+        if len(plan.aggregation.keepers) != len(self._keepers):
+            raise RunError(
+                f"the plan of run '{plan.run}' names {len(plan.aggregation.keepers)} keepers, and {len(self._keepers)} "
+                "are known here; give the collector those of the plan."
+            )
+        self._served = Served(plan, lease)
+        sweep(self._store, self._blobs, round_states.attempts(self._store, plan.run))  # whoever was killed left some
+
+    def sum_of(self, wanted: Wanted) -> Summed:
+        """The bound sum of the round, which is opened if it has none.
+
+        Raises: LeaseLost where another coordinator took over; RunError where the store is ahead of the run folder, or
+        its sum is of another task; StoreError where store or blobs cannot be used; TrainingError where no attempt gave
+        a sum.
+        """
+        attempt = self._found(wanted.asked)
+        for _ in range(self._times.attempts):
+            if attempt is None:
+                attempt = self._opened(wanted)
+            if self._played(attempt, wanted) == round_states.CLOSED:
+                return self._total(attempt.task)
+            attempt, self._rests_until = None, self._store.now() + self._times.pause
+        causes = [each.why or "" for each in self._attempts(wanted.asked.round)]
+        raise TrainingError(
+            f"round {wanted.asked.round}: none of {self._times.attempts} attempts gave a sum; nothing was released. "
+            f"The last one: {causes[-1]} See whether devices come, and whether their reports can be used; then run the "
+            "same command again."
+        )
+
+    def released(self, round: int) -> None:
+        """The round's ledger row is on disk: its sum is not needed any more. Raises: LeaseLost; StoreError."""
+        for attempt in self._attempts(round):
+            if round_states.release(self._store, self._lease, attempt.task):
+                self._rests_until = self._store.now() + self._times.pause
+                log.info("round %d of '%s' is released", round, attempt.run)
+        for over in self._attempts(round) + self._attempts(round - 1):  # of that before, what came after its end
+            remove_blobs(self._store, self._blobs, over)
+
+    # -- what is asked -----------------------------------------------------------------------------------------------
+
+    @property
+    def _lease(self) -> Lease:
+        return self._now_serving.lease
+
+    @property
+    def _now_serving(self) -> Served:
+        if self._served is None:
+            raise RunError("this collector serves no run yet; `tacit serve` starts it.")
+        return self._served
+
+    def _attempts(self, round: int) -> list[Attempt]:
+        return [each for each in round_states.attempts(self._store, self._lease.run) if each.round == round]
+
+    def asked(self, round: int, content: bytes, asks: Asked) -> RoundTask:
+        """What devices are asked in a round, but for what is an attempt's own. content: what it begins with."""
+        plan, name = self._now_serving.plan, sha256(content)
+        return RoundTask(
+            run=plan.run,
+            plan=digest(plan),
+            round=round,
+            attempt=0,
+            task="0" * 32,
+            content=Content(sha256=name, bytes=len(content), path=f"/v1/models/{name}"),
+            asks=asks,
+            sealed=None,
+            opens=0.0,
+            deadline=1.0,
+        )
+
+    def _found(self, asked: RoundTask) -> Attempt | None:
+        """The attempt at the round that is not over, or was closed. Raises: RunError."""
+        found = None
+        for each in round_states.attempts(self._store, self._lease.run):
+            if each.state == round_states.ABANDONED or (
+                each.state == round_states.RELEASED and each.round < asked.round
+            ):
+                continue
+            if each.round < asked.round:
+                self._settle(each)
+            elif each.round > asked.round or each.state == round_states.RELEASED:
+                raise RunError(
+                    f"the store says that round {each.round} of the run '{each.run}' is {each.state}, and the run "
+                    f"folder has only the {asked.round} rounds before round {asked.round}: it was restored from an "
+                    "older copy. Restore the latest one; rounds released twice, of other devices the second time, "
+                    "would be counted once."
+                )
+            elif _matter(each) == asked.model_dump(exclude=OWN_TO_AN_ATTEMPT):
+                found = each
+            elif not round_states.abandon(
+                self._store, self._lease, each.task, "the run folder asks for something else."
+            ):
+                raise RunError(
+                    f"round {each.round} of the run '{each.run}' has a sum already, of devices that began with another "
+                    "model or other settings: the run folder is not the one that asked for it. Restore that, or begin "
+                    "a new run."
+                )
+        return found
+
+    def _settle(self, earlier: Attempt) -> None:
+        """A round that is in the run folder is over, whatever the store says: it may be an older copy."""
+        if not round_states.release(self._store, self._lease, earlier.task):
+            round_states.abandon(
+                self._store, self._lease, earlier.task, "its round was released before this store knew it."
+            )
+
+    def _opened(self, wanted: Wanted) -> Attempt:
+        """A new attempt, after the pause."""
+        asked = wanted.asked
+        while 0 < (rest := self._rests_until - self._store.now()) <= self._times.pause:  # or the clock was set back
+            self._wait(rest)
+        before = self._attempts(asked.round)
+        sealed = self._sealed(name := secrets.token_hex(16), wanted)
+        now = self._store.now()
+        closes = now + self._times.selecting
+        own = {
+            "attempt": 1 + max((each.attempt for each in before), default=-1),
+            "task": name,
+            "sealed": None if sealed is None else sealed.to_bytes().hex(),
+            "opens": now,
+            "deadline": closes + self._times.reporting,
+        }
+        signed = self._key.task(asked.model_copy(update=own))
+        self._blobs.put(model_name(asked.content.sha256), wanted.content)
+        new = NewRound(
+            task=signed.task.task,
+            round=asked.round,
+            attempt=signed.task.attempt,
+            signed_task=signed.model_dump_json(),
+            model_digest=asked.content.sha256,
+            goal=wanted.goal,
+            least=wanted.least,
+            most=math.ceil(wanted.goal * self._times.over_selection),
+            closes_selecting=closes,
+            deadline=signed.task.deadline,
+        )
+        log.info("round %d of '%s' opens, attempt %d", new.round, self._lease.run, new.attempt)
+        return round_states.open_round(self._store, self._lease, new)
+
+    # -- how it goes on ----------------------------------------------------------------------------------------------
+
+    def _played(self, attempt: Attempt, wanted: Wanted) -> str:
+        """Wait and move the attempt on, until it is closed or abandoned: which of the two."""
+        with self._opening(attempt) as opening:
+            return self._played_with(attempt, wanted, opening)
+
+    def _played_with(self, attempt: Attempt, wanted: Wanted, opening: SealedOpening | None) -> str:
+        """opening: of a sealed round's sum."""
+        closing_since = None
+        while True:
+            found, now = round_states.attempt_of(self._store, attempt.task), self._store.now()
+            if found.state in round_states.TAKING:
+                self._take(found, now, wanted, opening)
+            elif found.state == round_states.CLOSING:
+                closing_since = now if closing_since is None else closing_since
+                late = not closing_since <= now < closing_since + self._times.closing
+                if late or not assignments.held(self._store, found.task):
+                    round_states.begin_summing(self._store, self._lease, found.task)
+                    continue
+            elif found.state == round_states.SUMMING:
+                self._bind(found, wanted, opening)
+                continue
+            elif found.state == round_states.ABANDONED:
+                remove_blobs(self._store, self._blobs, found)
+                log.warning("round %d of '%s' is abandoned: %s", found.round, found.run, found.why)
+                return found.state
+            else:
+                return found.state
+            if round_states.attempt_of(self._store, attempt.task).state == found.state:
+                self._wait(self._times.poll)
+
+    def _take(self, found: Attempt, now: float, wanted: Wanted, opening: SealedOpening | None) -> None:
+        """A round that takes reports: ends its selection, gives up dead workers, closes it."""
+        self._keep_content(found, wanted)
+        if opening is not None and found.counted > opening.reports:
+            with suppress(NotYet):  # it is tried again, and at the end it has to be
+                opening.add_new(self._lease)
+        if now < found.opened:
+            self._abandon(found, "the clock was set back behind its opening.")
+            return
+        if (
+            found.state == round_states.SELECTING and now >= found.closes_selecting
+        ):  # until then a place may be given back
+            if found.assigned < found.least:
+                self._abandon(found, f"{found.assigned} devices came while it was open, and {found.least} are needed.")
+                return
+            round_states.end_selecting(self._store, self._lease, found.task)
+        held = assignments.held(self._store, found.task)
+        for worker in assignments.silent(self._store, held, since=now - self._times.silence):
+            lost = assignments.give_up(self._store, found.task, worker)
+            log.warning("a worker was silent for %g s; %d reports are lost with it", self._times.silence, lost)
+        enough = found.received + found.counted >= found.goal and min(held.values(), default=2) >= assignments.FEWEST
+        answered = found.received + found.counted + found.lost
+        full = found.state == round_states.REPORTING or found.assigned >= found.most
+        nobody_left = full and answered >= found.assigned
+        if enough or nobody_left or now >= found.deadline:
+            round_states.begin_closing(self._store, self._lease, found.task)
+
+    def _keep_content(self, found: Attempt, wanted: Wanted) -> None:
+        """Another run that began with the same may have removed it."""
+        if self._blobs.size(model_name(found.model_digest)) is None:
+            self._blobs.put(model_name(found.model_digest), wanted.content)
+
+    def _abandon(self, found: Attempt, why: str) -> None:
+        round_states.abandon(self._store, self._lease, found.task, why)
+
+    # -- sealed ------------------------------------------------------------------------------------------------------
+
+    def _sealed(self, name: str, wanted: Wanted) -> SealedRound | None:
+        """The settings of an attempt that a quorum of keepers takes; None where reports are not sealed.
+
+        Waits for keepers as long as for devices. Raises: TrainingError where too many refuse, or too few answer.
+        """
+        plan, asked = self._now_serving.plan, wanted.asked
+        if plan.aggregation.kind != "sealed":
+            return None
+        private, sizes = self._key.round_key(name), {"least": wanted.least, "most": wanted.goal}
+        settings = new_round(plan, asked, private=private, seed=secrets.token_bytes(32), **sizes)
+        patience, since = self._times.selecting, self._store.now()
+        while True:
+            try:
+                check_keepers(self._keepers, settings)
+                return settings
+            except RoundAborted as error:
+                raise TrainingError(f"round {asked.round} is not opened: {error}") from None
+            except NotYet as error:
+                if not since <= self._store.now() < since + patience:
+                    raise TrainingError(
+                        f"round {asked.round} is not opened: in {patience / 60:g} minutes {error} Nothing was asked of "
+                        "devices. See that the keepers run, and can be reached from here; then run the same command "
+                        "again."
+                    ) from None
+                log.warning("round %d of '%s' is not opened yet: %s", asked.round, plan.run, error)
+                self._wait(max(self._times.pause, self._times.poll))
+
+    @contextmanager
+    def _opening(self, attempt: Attempt) -> Iterator[SealedOpening | None]:
+        """How its sum is opened; None where reports are not sealed, or it has its sum."""
+        sealed = SignedTask.model_validate_json(attempt.signed_task).task.sealed
+        if sealed is None or attempt.state not in round_states.UNBOUND:
+            yield None
+            return
+        private, settings = self._key.round_key(attempt.task), settings_of(sealed)
+        opening = SealedOpening(
+            self._store, self._blobs, self._keepers, task=attempt.task, settings=settings, private=private
+        )
+        with closing(opening):
+            yield opening
+
+    # -- its sum -----------------------------------------------------------------------------------------------------
+
+    def _bind(self, found: Attempt, wanted: Wanted, opening: SealedOpening | None) -> None:
+        """Add the partial sums up, or have keepers open the sum, and bind the total; or abandon the attempt where there
+        is none to be bound. Where there may be one later it waits a little.
+        """
+        try:
+            if opening is not None:
+                opening.add_new(self._lease)
+                found = round_states.attempt_of(self._store, found.task)
+            self._bind_now(found, wanted, opening)
+        except NotYet as error:
+            assert opening is not None  # nobody else says it
+            now = self._store.now()
+            opening.since = now if opening.since is None else opening.since
+            if not opening.since <= now < opening.since + self._times.opening:
+                self._abandon(found, f"its sum could not be opened: {error}")
+                return
+            log.warning("round %d of '%s': %s", found.round, found.run, error)
+            self._wait(self._times.poll)
+
+    def _bind_now(self, found: Attempt, wanted: Wanted, opening: SealedOpening | None) -> None:
+        """Raises: NotYet."""
+        if found.counted < found.least:
+            self._abandon(
+                found,
+                f"{found.counted} reports came of {found.assigned} devices, and {found.least} are needed "
+                f"({found.lost} were unusable, or lost with a worker).",
+            )
+            return
+        try:
+            if opening is None:
+                values, total = summed(self._blobs, found, round_states.partial_sums(self._store, found.task))
+            else:
+                values = opening.opened()
+                total = Total(sha256(sum_body(values)), opening.reports, None, None)
+            wanted.check(values, total)
+        except (NoSum, InputError, RoundAborted, TrainingError) as error:
+            self._abandon(found, f"its sum cannot be used: {error}")
+            return
+        self._blobs.put(total_name(found.task, total.digest), sum_body(values))
+        round_states.bind(self._store, self._lease, found.task, total)
+
+    def _total(self, name: str) -> Summed:
+        """The bound sum. Raises: StoreError where its blob is gone or another."""
+        found = round_states.attempt_of(self._store, name)
+        assert found.total_digest is not None and found.reports is not None  # of what is closed
+        body = self._blobs.get(total_name(name, found.total_digest), digest=found.total_digest)
+        signed = SignedTask.model_validate_json(found.signed_task).task
+        total = Total(found.total_digest, found.reports, found.short_updates, found.losses)
+        came = sum(each.assigned for each in self._attempts(found.round))
+        return Summed(read_sum(body, signed), total, max(came, total.reports))
+
+
+def _matter(attempt: Attempt) -> dict[str, Any]:
+    """What an attempt is about, whichever of the round it is."""
+    return SignedTask.model_validate_json(attempt.signed_task).task.model_dump(exclude=OWN_TO_AN_ATTEMPT)

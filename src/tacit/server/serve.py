@@ -1,0 +1,217 @@
+"""`tacit.serve`: everything that a server of real devices is, on one machine, started and watched.
+
+A coordinator for each recipe makes its rounds, workers answer devices; both share a store and blobs. Whichever of them
+is killed is started again and goes on where it was.
+"""
+
+import os
+import secrets
+import shutil
+import signal
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tacit.errors import InputError, of_type
+from tacit.files import PathLike, as_path, check_folder
+from tacit.protocol.address import Address
+from tacit.protocol.key_rotation import keep, previous_key, signed_hand_over
+from tacit.protocol.log_entries import hand_over_entry
+from tacit.protocol.signing import OperatorKey, digest
+from tacit.recipe import Recipe
+from tacit.records import to_plain
+from tacit.server.jobs import jobs_of
+from tacit.server.log.pinned_key import check_key
+from tacit.server.log.transparency import Log
+from tacit.server.metrics import SHARED
+from tacit.server.store.blobs import Blobs
+from tacit.server.store.store import Store
+from tacit.server.store.tokens import enrol
+from tacit.server.supervisor import Role, Supervisor
+
+MOST_WORKERS = 64
+PUBLIC_KEY = "operator.pub"  # in the folder, for whoever starts devices
+LEAST_TOKEN = 16  # characters
+
+
+@dataclass(frozen=True, kw_only=True)
+class Serving:
+    """A server that runs: what whoever gives devices out, or watches it, has to know."""
+
+    url: str  # where it listens
+    operator_key: str  # 64 hexadecimal digits: what devices pin
+    runs: tuple[Path, ...]  # the run folders of its recipes
+    workers: int
+
+    def __str__(self) -> str:
+        """As people read it."""
+        names = ", ".join(run.name for run in self.runs) or "the rounds of coordinators elsewhere"
+        return (
+            f"serving {names} at {self.url} with {self.workers} worker{'s' * (self.workers > 1)}\n"
+            f"operator key {self.operator_key}\n"
+            f"a device: tacit device --server {self.url} --operator-key {self.operator_key} --data CACHE --state FOLDER"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServeResult:
+    """A server that was ended, or whose runs are all done."""
+
+    runs: tuple[Path, ...]
+    finished: bool  # whether every run is done
+
+    def __str__(self) -> str:
+        """As people read it."""
+        if self.finished:
+            return "\n".join(f"{run} is done; `tacit report {run}` shows it" for run in self.runs)
+        return "the server was ended; the same command goes on where it was"
+
+    def to_record(self) -> dict[str, Any]:
+        """Plain values for JSON: what `tacit serve --json` prints."""
+        runs = [str(each) for each in self.runs]
+        return {"schema": "tacit.serve", "version": 1, "runs": runs, "finished": self.finished}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shared:
+    """What all processes of a server share."""
+
+    store: str
+    blobs: str
+    key: Path
+    enrolment: bool  # whether devices show tokens
+
+    def checked(self, upgrade: bool, codes: Sequence[str], runs: Iterable[Path]) -> str:
+        """The operator's public key, once all of it can be used. runs: the run folders, those that are there already.
+
+        Refused here, once, rather than by every process. Raises: InputError; StoreError; RunError.
+        """
+        opened = Store.open(self.store, upgrade=upgrade)
+        try:
+            check_key(self.key, opened, runs)
+            Blobs.open(self.blobs)
+            key = OperatorKey.in_file(self.key)
+            if (before := previous_key(self.key)) is not None:
+                signed = signed_hand_over(before, key)
+                keep(self.key, signed)
+                Log.beside(opened, key, self.key).append(hand_over_entry(digest(signed.hand_over)))
+            if self.enrolment:
+                enrol(opened, codes)
+        finally:
+            opened.close()
+        return key.public
+
+
+def serve(
+    recipes: Sequence[PathLike | Recipe],
+    out: PathLike,
+    *,
+    store: str | None = None,
+    blobs: str | None = None,
+    operator_key: PathLike | None = None,
+    data: PathLike | None = None,
+    workers: int = 2,
+    address: Address = Address(),  # noqa: B008  (frozen)
+    admin_token: str | None = None,
+    enrolment_codes: PathLike | None = None,
+    upgrade_store: bool = False,
+    serving: Callable[[Serving], None] = lambda each: None,
+    stop: threading.Event | None = None,
+) -> ServeResult:
+    """Serve devices until every run is done, or until `stop` is set (SIGTERM and Ctrl-C set it too).
+
+    recipes: of training, or files of other kinds of runs (`served_jobs.py`); none makes workers alone, for the rounds
+    of coordinators elsewhere that share store, blobs and key.
+    out: a folder for what is not given otherwise: `runs/NAME`, the run folder of each recipe, gone on with where it is
+    there; `store.db`; `blobs`; `operator.key`, made where there is none, and `operator.pub`, which devices pin. data: a
+    cache in place of the recipes' own. admin_token: of those who may pause and resume runs by HTTP; without it nobody
+    may. enrolment_codes: a file with a secret code for each device, a line each: whoever has one may take part, and
+    nobody else; left out, all may. serving: told once, when devices can come. Raises: InputError for what contradicts
+    itself or cannot be used; StoreError for a store or blobs that cannot, and with the words of a coordinator that
+    refuses its recipe.
+    """
+    of_type("workers", workers, int)
+    of_type("recipes", recipes, list, tuple)
+    if not 1 <= workers <= MOST_WORKERS:
+        raise InputError(f"--workers {workers}: give 1 to {MOST_WORKERS}; for more, several machines share a store.")
+    if admin_token is not None and len(admin_token) < LEAST_TOKEN:
+        raise InputError(f"the administrator's token has fewer than {LEAST_TOKEN} characters; draw a longer one.")
+    codes = [] if enrolment_codes is None else _codes(as_path("enrolment_codes", enrolment_codes))
+    folder = as_path("out", out).absolute()
+    check_folder("out", folder)
+    asked = jobs_of(recipes, None if data is None else as_path("data", data).absolute())
+    if not asked and None in (store, blobs, operator_key):
+        raise InputError(
+            "there is no recipe to serve; give one or more, or --store, --blobs and --operator-key of a server "
+            "elsewhere, whose rounds workers here are to answer for."
+        )
+    shared = Shared(
+        store=store or f"sqlite:///{folder / 'store.db'}",
+        blobs=blobs or f"file://{folder / 'blobs'}",
+        key=folder / "operator.key" if operator_key is None else as_path("operator_key", operator_key).absolute(),
+        enrolment=enrolment_codes is not None,
+    )
+    runs = {name: folder / "runs" / name for name in asked}
+    ended = threading.Event() if stop is None else stop
+    with address.listening() as listener, _made(folder), _counts_shared(), _ends_by_signal(ended):
+        public = shared.checked(upgrade_store, codes, runs.values())
+        (folder / PUBLIC_KEY).write_text(public + "\n", encoding="ascii")
+        told = {"socket": listener.fileno(), "admin_token": admin_token, **address.tls, **vars(shared)}
+        roles = [Role("worker", f"worker {each + 1}", to_plain(told), (listener.fileno(),)) for each in range(workers)]
+        for name, job in asked.items():
+            # one owner of its lease for all that are started here, one after another: each ends before the next begins
+            told = {"job": job.to_toml(), "out": runs[name], "owner": secrets.token_hex(16), **vars(shared)}
+            roles.append(Role("coordinator", f"coordinator of {name}", to_plain(told), ends=True))
+        said = Serving(url=address.url(listener), operator_key=public, runs=tuple(runs.values()), workers=workers)
+        finished = Supervisor(roles).run(ended, ready=lambda: serving(said))
+    return ServeResult(runs=tuple(runs.values()), finished=finished)
+
+
+@contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """The folder, its owner's alone; one that was not there before is not left where nothing could begin."""
+    before = folder.exists()
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        yield
+    except InputError:
+        if not before:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _codes(path: Path) -> list[str]:
+    """Raises: InputError where they cannot be read."""
+    try:
+        return path.read_text(encoding="ascii").splitlines()
+    except (OSError, ValueError) as error:
+        raise InputError(f"--enrolment-codes '{path}' cannot be read ({error}); give a file of codes.") from None
+
+
+@contextmanager
+def _counts_shared() -> Iterator[None]:
+    """A folder in which workers share what they count."""
+    with tempfile.TemporaryDirectory(prefix="tacit-metrics-") as folder:
+        os.environ[SHARED] = folder
+        try:
+            yield
+        finally:
+            del os.environ[SHARED]
+
+
+@contextmanager
+def _ends_by_signal(ended: threading.Event) -> Iterator[None]:
+    """SIGTERM and Ctrl-C set the event, where this is the thread that may say so."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {each: signal.signal(each, lambda *_: ended.set()) for each in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

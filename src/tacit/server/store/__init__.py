@@ -1,0 +1,1 @@
+"""The store that workers and coordinators share: tables, transactions, blobs."""

@@ -1,0 +1,167 @@
+"""Single-use tokens: a device that is enrolled takes part, and nobody knows which one (blind RSA, RFC 9474).
+
+The operator gives each device a code. With it the device asks, once an epoch, for a batch of blind signatures, and
+shows one of the signatures that come of them when it is given a task. The signatures are by a key of the epoch, the
+same for everybody: it is in the transparency log, and so is how many a batch has, so that no device can be told from
+the others by its key or its count. What was redeemed is kept as a hash until its epoch ends.
+"""
+
+import fcntl
+import hashlib
+import os
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import delete, insert, select
+
+from tacit.errors import InputError, StoreError
+from tacit.files import write_whole
+from tacit.protocol.attestation import NOTHING, Attestation
+from tacit.protocol.blind_rsa import PREFIX_BYTES, Signer
+from tacit.protocol.signing import OperatorKey
+from tacit.protocol.token_format import CODE, EPOCH_BYTES, bound_to, message_of, token_key_entry
+from tacit.protocol.token_messages import BlindSignatures, SignedTokenKey, TokenKey, TokenRequest
+from tacit.server.log.transparency import Log
+from tacit.server.store.schema import batches, enrolments, tokens
+from tacit.server.store.store import Store
+
+EPOCH_S = 7 * 86400.0
+BATCH = 32  # tokens that a device has for an epoch
+SUFFIX = ".tokens"  # of the folder with the keys of the epochs, beside the operator's
+
+
+@dataclass(frozen=True)
+class Epochs:
+    """How long a key is used, and for how much."""
+
+    seconds: float = EPOCH_S
+    batch: int = BATCH
+
+
+class Issuer:
+    """A worker's part: it signs for who is enrolled, and knows what it signed when it is shown."""
+
+    def __init__(
+        self, store: Store, key: OperatorKey, path: Path, epochs: Epochs = Epochs(), devices: Attestation = NOTHING
+    ) -> None:
+        """path: of the operator's key; keys of epochs lie in a folder beside it, which all workers share. devices: what
+        each has to show.
+        """
+        self._devices = devices
+        self._store, self._operator, self._epochs = store, key, epochs
+        self._folder, self._log = path.with_suffix(SUFFIX), Log.beside(store, key, path)
+        self._lock = threading.Lock()
+        self._current: tuple[Signer, SignedTokenKey] | None = None
+
+    def key(self) -> SignedTokenKey:
+        """Of this epoch; made, and entered into the log, by the first that asks. Raises: StoreError; InputError."""
+        return self._now()[1]
+
+    def sign(self, asked: TokenRequest) -> BlindSignatures | None:
+        """One batch for an enrolled device and this epoch, the same again for the same request; None: it may not.
+
+        Raises: InputError for another epoch or number, what is no blinded message, or no device; StoreError.
+        """
+        signer, current = self._now()
+        if asked.epoch != current.key.epoch or len(asked.blinded) != current.key.batch:
+            raise InputError(
+                f"this is epoch {current.key.epoch}, whose batches have {current.key.batch} tokens; ask for its key."
+            )
+        for each in asked.blinded:  # before the batch is bound to them
+            signer.number_of(bytes.fromhex(each))
+        code = hashlib.sha256(asked.code.encode()).hexdigest()
+        body = bound_to(asked)
+        self._devices.check(None if asked.evidence is None else bytes.fromhex(asked.evidence), body)
+        mine = batches.c.hash == code, batches.c.epoch == asked.epoch
+        with self._store.writing() as connection:
+            if connection.execute(select(enrolments).where(enrolments.c.hash == code)).first() is None:
+                return None
+            before = connection.execute(select(batches.c.digest).where(*mine)).scalar()
+            if before is None:
+                connection.execute(insert(batches).values(hash=code, epoch=asked.epoch, digest=body.hex()))
+        if before not in (None, body.hex()):
+            return None
+        signed = tuple(signer.sign(bytes.fromhex(each)).hex() for each in asked.blinded)
+        return BlindSignatures(epoch=asked.epoch, signatures=signed)
+
+    def redeemable(self, token: str) -> tuple[str, int] | None:
+        """(hash, epoch) of a token that this epoch's key signed; None for any other, and it may be redeemed already."""
+        signer, current = self._now()
+        content, head = bytes.fromhex(token), EPOCH_BYTES + PREFIX_BYTES
+        epoch, prefix = int.from_bytes(content[:EPOCH_BYTES], "big"), content[EPOCH_BYTES:head]
+        prepared = prefix + message_of(current.key.epoch)
+        if epoch != current.key.epoch or not signer.public.is_signature(prepared, content[head:]):
+            return None
+        return hashlib.sha256(prepared).hexdigest(), epoch
+
+    def _now(self) -> tuple[Signer, SignedTokenKey]:
+        epoch = int(self._store.now() // self._epochs.seconds)
+        with self._lock:
+            if self._current is None or self._current[1].key.epoch < epoch:
+                self._current = self._of(epoch)
+            return self._current
+
+    def _of(self, epoch: int) -> tuple[Signer, SignedTokenKey]:
+        """The key of an epoch, and the end of those before it; of a later one that there is, where the clock was set
+        back: an epoch has one key for ever.
+        """
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        folder = os.open(self._folder, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            epoch = max([epoch, *(int(each.stem) for each in self._folder.glob("*.pem") if each.stem.isdigit())])
+            path = self._folder / f"{epoch}.pem"
+            if not path.exists():
+                _write_secret(path, Signer.new().to_pem())
+            signer = Signer.from_pem(path.read_bytes())
+        except OSError as error:
+            raise StoreError(f"the keys of tokens in '{self._folder}' cannot be used ({error.strerror}).") from None
+        finally:
+            os.close(folder)
+        seconds = self._epochs.seconds
+        key = TokenKey(
+            epoch=epoch,
+            opens=epoch * seconds,
+            ends=(epoch + 1) * seconds,
+            batch=self._epochs.batch,
+            modulus=f"{signer.public.n:x}",
+            exponent=signer.public.e,
+        )
+        self._log.append(token_key_entry(key))
+        with self._store.writing() as connection:
+            for table in (tokens, batches):
+                connection.execute(delete(table).where(table.c.epoch < epoch))
+        for old in self._folder.glob("*.pem"):
+            if old.stem.isdigit() and int(old.stem) < epoch:
+                old.unlink(missing_ok=True)
+        return signer, self._operator.token_key(key)
+
+
+def enrol(store: Store, codes: Iterable[str]) -> int:
+    """Let whoever has one of these codes ask for tokens, and nobody else; how many. Only their hashes are kept.
+
+    Raises: InputError for a code that is too short to be a secret, or stands twice.
+    """
+    listed = [each.strip() for each in codes if each.strip()]
+    if bad := next((number for number, each in enumerate(listed, 1) if not CODE.fullmatch(each)), None):
+        raise InputError(f"enrolment code {bad} is no secret: give 20 to 200 random characters without spaces, a line.")
+    if len(set(listed)) != len(listed) or not listed:
+        raise InputError("the enrolment codes are none, or one stands twice; give each device its own.")
+    wanted = {hashlib.sha256(each.encode()).hexdigest() for each in listed}
+    with store.writing() as connection:
+        known = set(connection.execute(select(enrolments.c.hash)).scalars())
+        if gone := known - wanted:
+            connection.execute(delete(enrolments).where(enrolments.c.hash.in_(sorted(gone))))
+        if new := sorted(wanted - known):
+            connection.execute(insert(enrolments), [{"hash": each} for each in new])
+    return len(wanted)
+
+
+def _write_secret(path: Path, content: bytes) -> None:
+    mask = os.umask(0o077)
+    try:
+        write_whole(path, content)
+    finally:
+        os.umask(mask)

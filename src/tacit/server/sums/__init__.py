@@ -1,0 +1,1 @@
+"""Reports added up, in memory, in the store and under encryption."""

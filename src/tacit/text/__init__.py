@@ -1,0 +1,1 @@
+"""What a word is: rules, vocabulary, tokens."""

@@ -1,0 +1,319 @@
+"""An operator and a device in one process: what crosses between them is what would cross a network."""
+
+import hashlib
+import itertools
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import tomli_w
+from numpy.typing import NDArray
+from tests.training.tiny import tiny_cache, tiny_values
+
+from tacit.data import Cache
+from tacit.device.device import Device, Machine
+from tacit.device.eligibility import Probe
+from tacit.device.own_text import OwnText
+from tacit.device.policy import Policy
+from tacit.device.record import opened
+from tacit.device.task_handlers import doings_of
+from tacit.device.transport import Server, connected
+from tacit.device.turn import Turn
+from tacit.networks.cifg.parameters import CifgSize
+from tacit.privacy import Guarantee
+from tacit.privacy.encoding import Encoding
+from tacit.privacy.gaussian import epsilon
+from tacit.protocol.attestation import NOTHING, Attestation
+from tacit.protocol.bodies import Report, model_body
+from tacit.protocol.key_rotation import SignedHandOver
+from tacit.protocol.log_entries import leaf_of, plan_entry
+from tacit.protocol.merkle import Tree
+from tacit.protocol.messages import (
+    UNATTESTED,
+    Aggregation,
+    Content,
+    EncodedSum,
+    Plan,
+    RoundTask,
+    Separation,
+    SignedPlan,
+    SignedTask,
+    Training,
+    TrainingAsked,
+    TrainingPrivacy,
+    TreeHead,
+)
+from tacit.protocol.signing import OperatorKey, digest
+from tacit.recipe import Recipe
+
+POPULATION = "keyboards"
+SERVER = "http://127.0.0.1:8000"
+NOON = 1_800_000_000.0
+HOUR = 3600.0
+DELTA = 1e-6
+PARAMETERS = sum(int(np.prod(shape)) for shape in CifgSize(vocabulary=60, embedding=8, units=16).shapes().values())
+CLIENT = Training(epochs=1, batch_size=4, learning_rate=0.5, sentences=8, words=6, proximal=0.0, precision="float32")
+PRIVATE: dict[str, Any] = {"mechanism": {"name": "blt-b400"}, "noise_multiplier": 6.0}
+
+
+def cache_of_one(path: Path) -> Cache:
+    return tiny_cache(path, {"train": 1})
+
+
+def recipe_text(**sections: Any) -> str:
+    rounds = {"rounds": 40, "report_goal": 6, "min_separation": 5}
+    values = tiny_values(Path("cache"), **{"privacy": PRIVATE, "rounds": rounds, **sections})
+    seed = sections.get("run", {}).get(
+        "seed"
+    )  # what every device knows makes no secret noise: none, unless it is asked
+    return tomli_w.dumps({**values, "run": {} if seed is None else {"seed": seed}})
+
+
+def privacy_of(text: str, guarantee: Guarantee | None = None, **changed: Any) -> TrainingPrivacy:
+    """What the recipe promises, as an honest operator writes it."""
+    recipe = Recipe.from_toml(text if guarantee is None else recipe_text())  # a lie is not read by whoever tells it
+    found = recipe.guarantee() if guarantee is None else guarantee
+    values: dict[str, Any] = {
+        "kind": "training",
+        "zcdp": found.zcdp,
+        "epsilon": epsilon(found.zcdp, DELTA),
+        "delta": DELTA,
+        "clip_norm": recipe.privacy.clip_norm,
+        "noise_multiplier": found.noise_multiplier,
+        "mechanism": recipe.privacy.mechanism_name,
+        "matrix": None,
+        "report_goal": recipe.rounds.report_goal,
+        "rounds": recipe.rounds.rounds,
+        "max_participations": found.participation.max_participations,
+    }
+    return TrainingPrivacy(**values | changed)
+
+
+def a_plan(vocabulary: str, *, text: str | None = None, privacy: dict[str, Any] | None = None, **changed: Any) -> Plan:
+    text = recipe_text() if text is None else text
+    values: dict[str, Any] = {
+        "version": 1,
+        "kind": "train",
+        "population": POPULATION,
+        "run": "run-1",
+        "recipe": text,
+        "code": "ab" * 32,
+        "privacy": privacy_of(text, **(privacy or {})),
+        "separation": Separation(rounds=5, timer_seconds=None, clock="start"),
+        "aggregation": Aggregation(kind="plain", threshold=2, keepers=(), boxes=(), corrupt=0, contributors=()),
+        "vocabulary": vocabulary,
+        "attestation": UNATTESTED,
+        "enrolment": "none",
+    }
+    return Plan(**values | changed)
+
+
+def encoded_sum(clip_norm: float = 0.2, *, more: int = 0, **changed: Any) -> EncodedSum:
+    found = Encoding.within(PARAMETERS, clip_norm, 6)
+    names: dict[str, Any] = {name: getattr(found, name) for name in Encoding.__dataclass_fields__}
+    values = {**names, "signs": "ef" * 32, "length": found.dimension + 1 + more, "threshold": 3}
+    return EncodedSum(**values | changed)
+
+
+@dataclass
+class Operator:
+    """Signs plans and tasks, and answers a device's requests; `answers` are given one after another, then "idle"."""
+
+    key: OperatorKey = field(default_factory=lambda: OperatorKey(bytes(range(32))))
+    model: NDArray[np.float32] = field(default_factory=lambda: np.linspace(-0.1, 0.1, PARAMETERS, dtype=np.float32))
+    answers: list[Any] = field(default_factory=list)
+    received: list[tuple[str, bytes]] = field(default_factory=list)  # (assignment, body), the first of each
+    given_back: list[str] = field(default_factory=list)  # assignments
+    asked: list[httpx.Request] = field(default_factory=list)
+    before_receipt: Callable[[str], httpx.Response | None] = lambda assignment: None
+    before: Callable[[], None] = lambda: None  # a request is looked at
+    log: list[str] = field(default_factory=list)  # the entries of the transparency log
+    hand_over: SignedHandOver | None = None  # to its key, from the one before
+    files: dict[str, bytes] = field(default_factory=dict)  # besides the model, by the digest that they are asked by
+    plans: dict[str, SignedPlan] = field(default_factory=dict)  # what is served for a digest
+    numbers: Any = field(default_factory=lambda: itertools.count(1))
+
+    def task(self, plan: Plan, round: int, **changed: Any) -> RoundTask:
+        body = model_body(self.model)
+        sha256 = hashlib.sha256(body).hexdigest()
+        opens = changed.pop("opens", NOON + round * 2 * HOUR)
+        values: dict[str, Any] = {
+            "run": plan.run,
+            "plan": digest(plan),
+            "round": round,
+            "attempt": 0,
+            "task": f"{next(self.numbers):032x}",
+            "content": Content(sha256=sha256, bytes=len(body), path=f"/v1/models/{sha256}"),
+            "sealed": None,
+            "opens": opens,
+            "deadline": opens + HOUR,
+        }
+        assert isinstance(plan.privacy, TrainingPrivacy)
+        asks: dict[str, Any] = {
+            "kind": "train",
+            "parameters": PARAMETERS,
+            "client": CLIENT,
+            "clip_norm": plan.privacy.clip_norm,
+            "clip_estimate": None,
+            "loss_bound": None,
+            "encoded": None,
+        }
+        own = {name: changed.pop(name) for name in asks.keys() & changed.keys()}
+        return RoundTask(**{**values, "asks": TrainingAsked(**asks | own)} | changed)
+
+    def assign(self, plan: Plan, task: RoundTask, *, by: OperatorKey | None = None) -> None:
+        """Give this task at the next check-in."""
+        signer = by or self.key
+        self.give(signer.plan(plan), signer.task(task))
+
+    def give(self, plan: SignedPlan, task: SignedTask, *, logged: bool = True) -> None:
+        """plan: what is served for the digest in the task."""
+        self.plans[task.task.plan] = plan
+        if logged and plan_entry(digest(plan.plan)) not in self.log:
+            self.log.append(plan_entry(digest(plan.plan)))
+        answer = {
+            "answer": "assignment",
+            "assignment": f"{next(self.numbers):032x}",
+            "secret": "ab" * 32,
+            "signed_task": task.model_dump(mode="json"),
+        }
+        self.answers.append(httpx.Response(200, json=answer))
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.before()
+        self.asked.append(request)
+        path = request.url.path
+        if path == "/v1/check-in":
+            idle = httpx.Response(200, json={"answer": "come_back", "after_s": 60.0, "before_s": 120.0})
+            answer: httpx.Response = self.answers.pop(0) if self.answers else idle
+            return answer
+        if path.startswith("/v1/models/"):
+            name = path.rpartition("/")[2]
+            return httpx.Response(200, content=self.files.get(name) or model_body(self.model))
+        if path.startswith("/v1/plans/"):
+            return self.shown_plan(path.rpartition("/")[2])
+        if path == "/v1/key/hand-over" and self.hand_over is not None:
+            return httpx.Response(200, json=self.hand_over.model_dump(mode="json"))
+        if path.startswith("/v1/log/") or path == "/v1/key/hand-over":
+            return self.shown(path, request.url.params)
+        assert path.startswith("/v1/reports/"), path
+        if request.method == "DELETE":
+            self.given_back.append(path.rpartition("/")[2])
+            return httpx.Response(204)
+        return self.take(path.rpartition("/")[2], request.read(), request.headers["X-Content-SHA256"])
+
+    def take(self, assignment: str, body: bytes, sha256: str) -> httpx.Response:
+        assert hashlib.sha256(body).hexdigest() == sha256
+        if assignment not in dict(self.received):
+            self.received.append((assignment, body))
+        assert dict(self.received)[assignment] == body, "another body for one assignment"
+        instead = self.before_receipt(assignment)
+        if instead is not None:
+            return instead
+        return httpx.Response(200, json=self.key.receipt(assignment, sha256).model_dump(mode="json"))
+
+    def shown_plan(self, name: str) -> httpx.Response:
+        if name not in self.plans:
+            problem = {"type": "tacit:not-found", "title": "none", "status": 404, "detail": "no run has this plan."}
+            return httpx.Response(404, json=problem)
+        return httpx.Response(200, json=self.plans[name].model_dump(mode="json"))
+
+    def shown(self, path: str, sizes: httpx.QueryParams) -> httpx.Response:
+        """A proof from the log."""
+        leaves, leaf = [leaf_of(each) for each in self.log], path.rpartition("/")[2]
+        tree, known = Tree(leaves), [each.hex() for each in leaves]
+        if path == "/v1/log/consistency":
+            first, second = int(sizes["first"]), int(sizes["second"])
+            proof = tree.consistency(first, second)
+            return httpx.Response(200, json={"first": first, "second": second, "path": [each.hex() for each in proof]})
+        if leaf not in known:
+            problem = {"type": "tacit:not-found", "title": "none", "status": 404, "detail": "there is no such leaf."}
+            return httpx.Response(404, json=problem)
+        head = self.key.head(TreeHead(size=len(tree), root=tree.root().hex()))
+        path_of = [each.hex() for each in tree.inclusion(known.index(leaf), len(tree))]
+        said = {"index": known.index(leaf), "head": head.model_dump(mode="json"), "path": path_of}
+        return httpx.Response(200, json=said)
+
+    def told(self) -> list[dict[str, Any]]:
+        """What devices sent when they checked in."""
+        return [json.loads(each.content) for each in self.asked if each.url.path == "/v1/check-in"]
+
+
+@dataclass
+class Wire(httpx.BaseTransport):
+    """Requests to a function, whose answers arrive as from a network: their bytes are there when they are read."""
+
+    answer: Callable[[httpx.Request], httpx.Response]
+    closed: int = 0  # times
+
+    def close(self) -> None:
+        self.closed += 1
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        found = self.answer(request)
+        if not found.is_stream_consumed:  # made of a stream
+            return found
+        return httpx.Response(found.status_code, headers=found.headers, stream=httpx.ByteStream(found.content))
+
+
+class Zeros:
+    """A trainer that learns nothing and needs no JAX."""
+
+    def check(self, plan: Plan) -> None:
+        """All can be done."""
+
+    def report(self, plan: Plan, task: RoundTask, model: Any, *, draw: Any) -> Report:
+        return Report(np.zeros(task.training.parameters, np.float32), True, None, None)
+
+
+@dataclass
+class Clock:
+    """A device's clock, which sleeping moves on."""
+
+    now: float = NOON
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def once(
+    operator: Operator,
+    data: Path,
+    state: Path,
+    *,
+    now: float | Clock = NOON,
+    policy: Policy = Policy(),  # noqa: B008  (frozen)
+    first_time: bool = True,
+    trainer: Any = None,
+    text: OwnText | None = None,
+    probes: Sequence[Probe] = (),
+    key: str | None = None,
+    draw: Callable[[int], bytes] = os.urandom,
+    population: str = POPULATION,
+    servers: Attestation = NOTHING,
+) -> Turn:
+    """One turn of a device made of its parts; by default it has taken part nowhere before and learns nothing."""
+    clock = now if isinstance(now, Clock) else Clock(now)
+    with (
+        connected(Server.at(SERVER), through=Wire(operator)) as connection,
+        opened(state, now=clock(), first_time=first_time) as record,
+    ):
+        record.pin(key or operator.key.public)
+        return Device(
+            connection=connection,
+            record=record,
+            policy=policy,
+            doings=doings_of(text or OwnText(data, None, policy.temporal_split), trainer or Zeros()),
+            population=population,
+            probes=probes,
+            machine=Machine(clock=clock, sleep=clock.sleep, draw=draw),
+            servers=servers,
+        ).turn()

@@ -1,0 +1,193 @@
+"""A device's checks, each taken out in turn: the tests of the device notice every time. What is broken is a copy."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from tests.conftest import REPOSITORY
+
+CLIENT, REFUSALS, MATRICES = "deployment/client", "client/test_refusals.py", "client/test_matrix_plans.py"
+
+
+class Mutant(NamedTuple):
+    """A line of the package, what stands there instead, and the tests that have to fail."""
+
+    file: str
+    line: str
+    instead: str
+    tests: str
+    named: str
+
+
+MUTANTS = {
+    "who signed the task": Mutant(
+        f"{CLIENT}/device.py", "or not is_signed(signed_task, operator)", "", REFUSALS, "another_operator"
+    ),
+    "who signed the plan": Mutant(
+        f"{CLIENT}/device.py", "if not is_signed(signed, operator):", "if False:", REFUSALS, "changed_on_its_way"
+    ),
+    "which plan a task names": Mutant(
+        f"{CLIENT}/device.py", "if name != task.plan:", "if False:", REFUSALS, "task_of_another_plan"
+    ),
+    "that the log has the plan": Mutant(
+        f"{CLIENT}/log.py", "if not is_included(", "if False and not is_included(", "test_transparency.py", "device"
+    ),
+    "that the log only grew": Mutant(
+        f"{CLIENT}/log.py", "if not is_consistent(", "if False and not is_consistent(", "test_transparency.py", "device"
+    ),
+    "zCDP from the plan's numbers": Mutant(
+        f"{CLIENT}/price.py",
+        "if not exact <= privacy.zcdp",
+        "if False and not exact <= privacy.zcdp",
+        REFUSALS,
+        "a_plan_that",
+    ),
+    "epsilon from zCDP": Mutant(
+        f"{CLIENT}/price.py",
+        "if found.epsilon > privacy.epsilon",
+        "if found.epsilon > 9 * privacy.epsilon",
+        REFUSALS,
+        "epsilon",
+    ),
+    "the budget over all runs": Mutant(
+        f"{CLIENT}/device.py",
+        "if not elsewhere + zcdp <= policy",
+        "if False and not elsewhere + zcdp <= policy",
+        REFUSALS,
+        "budget",
+    ),
+    "how much encoding lengthens": Mutant(
+        f"{CLIENT}/policy.py",
+        "if inflation > priced.inflation",
+        "if False and inflation > priced.inflation",
+        REFUSALS,
+        "coarsely",
+    ),
+    "rounds between participations": Mutant(
+        f"{CLIENT}/separation.py",
+        "task.round - seen.parts[-1].round < apart.rounds:",
+        "task.round - seen.parts[-1].round < apart.rounds - 1:",
+        REFUSALS,
+        "too_soon",
+    ),
+    "that both keys signed a hand-over": Mutant(
+        "protocol/key_rotation.py",
+        'if not is_signature("hand-over", said, signature, key):',
+        "if False:",
+        "test_hand_over.py",
+        "test_a_hand_over",
+    ),
+    "clocks that are set back": Mutant(
+        f"{CLIENT}/separation.py", "now < seen.last.at:", "False:", "client/test_device.py", "clock_that_was_set_back"
+    ),
+    # -- matrices ------------------------------------------------------------------------------------------------------
+    "the SHA-256 of a matrix": Mutant(
+        f"{CLIENT}/transport.py",
+        "        content = part.read_bytes()\n        if hashlib.sha256(content).hexdigest() != sha256:",
+        "        content = part.read_bytes()\n        if False:",
+        MATRICES,
+        "not_the_plans",
+    ),
+    "that its numbers are numbers": Mutant(
+        "protocol/matrix_files.py",
+        "if not abs(numbers.flat[at]) <= LARGEST:",
+        "if False:",
+        MATRICES,
+        "squares or none",
+    ),
+    "that it has the plan's rounds": Mutant(
+        f"{CLIENT}/price.py", "if said.rounds != rounds:", "if False:", MATRICES, "round"
+    ),
+    "that its kind is the mechanism's": Mutant(
+        f"{CLIENT}/price.py", "if kind is not KINDS[said.kind]:", "if kind is None:", MATRICES, "another_kind or kind"
+    ),
+    "that it is no larger than devices take": Mutant(
+        "protocol/matrix_files.py", "if rounds * bands > MOST_MATRIX:", "if False:", MATRICES, "bounded or bands"
+    ),
+    "that its worst pattern can be searched for": Mutant(
+        "protocol/matrix_files.py", "and rounds > MOST_SEARCHED:", "and False:", MATRICES, "bounded"
+    ),
+    "what its owner lets it fetch": Mutant(
+        f"{CLIENT}/policy.py",
+        "if said.bytes > self.largest_model_mb",
+        "if False and said.bytes > self.largest_model_mb",
+        MATRICES,
+        "owner",
+    ),
+    "noise of later rounds": Mutant(
+        "privacy/matrices.py", "if np.triu(matrix, 1).any():", "if False:", MATRICES, "later"
+    ),
+    "that participations overlap": Mutant(
+        "privacy/sensitivity_matrix.py",
+        "for lag in range(1, bands):",
+        "for lag in range(0):",
+        MATRICES,
+        "price or pays",
+    ),
+    "that updates may push either way": Mutant(
+        "privacy/sensitivity_matrix.py",
+        "2 * float(np.abs((columns[early, lag:] * columns[early + lag, : bands - lag]).sum(axis=1)).sum())",
+        "2 * float((columns[early, lag:] * columns[early + lag, : bands - lag]).sum())",
+        MATRICES,
+        "price",
+    ),
+    "how often a device may come": Mutant(
+        f"{CLIENT}/price.py",
+        "participation if bounded else Participation",
+        "participation if False else Participation",
+        MATRICES,
+        "price",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A copy that may be broken."""
+    copy = tmp_path_factory.mktemp("broken") / "tacit"
+    shutil.copytree(REPOSITORY / "src" / "tacit", copy, ignore=shutil.ignore_patterns("__pycache__"))
+    yield copy
+    shutil.rmtree(copy)
+
+
+def tried(package: Path, tests: Sequence[str], named: str) -> "subprocess.CompletedProcess[str]":
+    """These tests of the device against the copy."""
+    files = [str(REPOSITORY / "tests" / "deployment" / each) for each in tests]
+    options = ["-q", "-x", "-n", "0", "-p", "no:cacheprovider", "-k", named]
+    there = os.environ | {"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-m", "pytest", *options, *files]
+    return subprocess.run(command, cwd=REPOSITORY, env=there, capture_output=True, text=True)
+
+
+@pytest.mark.long
+def test_with_all_of_them_the_tests_hold(package: Path) -> None:
+    tests = sorted({each.tests for each in MUTANTS.values()})
+    found = tried(package, tests, " or ".join(f"({each.named})" for each in MUTANTS.values()))
+    assert found.returncode == 0, found.stdout[-2000:]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", MUTANTS)
+def test_without_it_one_fails(name: str, package: Path) -> None:
+    mutant = MUTANTS[name]
+    file = package / mutant.file
+    whole = file.read_text(encoding="utf-8")
+    try:
+        file.write_text(whole.replace(mutant.line, mutant.instead), encoding="utf-8")
+        found = tried(package, [mutant.tests], mutant.named)
+    finally:
+        file.write_text(whole, encoding="utf-8")
+    assert found.returncode == 1, found.stdout[-2000:]
+
+
+def test_each_is_one_line_of_the_package_and_the_page_counts_them() -> None:
+    for name, mutant in MUTANTS.items():
+        assert (REPOSITORY / "src" / "tacit" / mutant.file).read_text(encoding="utf-8").count(mutant.line) == 1, name
+    assert f"takes {len(MUTANTS)} of these checks out" in (REPOSITORY / "docs" / "device.md").read_text(
+        encoding="utf-8"
+    )

@@ -1,0 +1,157 @@
+"""Sealed reports: a sum of them opens with a quorum of keepers, and no round but the plan's own is sealed for."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.device.made import Operator, a_plan, encoded_sum, once, recipe_text
+from tests.device.test_refusals import SECURE
+
+from tacit.data import Cache
+from tacit.device.policy import Policy
+from tacit.protocol.bodies import Report
+from tacit.protocol.messages import Aggregation, Plan, RoundTask
+from tacit.secure_aggregation.masked.secrets import Words
+from tacit.secure_aggregation.one_message.messages import Report as SealedReport
+from tacit.secure_aggregation.one_message.messages import SealedRound
+from tacit.secure_aggregation.one_message.simulation import SealedParties
+
+ENCODED = encoded_sum()
+LARGEST = 2 * ENCODED.encoding().largest
+NO_UPDATE = np.full(ENCODED.length, LARGEST // 2, np.uint32)
+NO_UPDATE[ENCODED.dimension :] = 1  # it counts as one
+
+
+@dataclass
+class Given:
+    """A trainer that reports these words."""
+
+    words: Words
+    usable: bool = True
+
+    def check(self, plan: Plan) -> None:
+        """All can be done."""
+
+    def report(self, plan: Plan, task: RoundTask, model: Any, *, draw: Any) -> Report:
+        return Report(self.words, self.usable, None, None)
+
+
+@pytest.fixture
+def parties(tmp_path: Path) -> SealedParties:
+    return SealedParties.of(3, tmp_path / "keepers", dimension=ENCODED.length, largest=LARGEST, seed=3, report_goal=3)
+
+
+def sealed_plan(words: str, settings: SealedRound, **changed: Any) -> Plan:
+    said: dict[str, Any] = {
+        "kind": "sealed",
+        "threshold": 3,
+        "keepers": tuple(each.hex() for each in settings.keepers),
+        "boxes": tuple(each.hex() for each in settings.boxes),
+        "corrupt": settings.corrupt,
+        "contributors": (),
+    }
+    return a_plan(words, text=recipe_text(**SECURE), aggregation=Aggregation(**said | changed))
+
+
+def assigned(operator: Operator, plan: Plan, settings: SealedRound, **changed: Any) -> None:
+    sealed = settings.to_bytes().hex()
+    operator.assign(plan, operator.task(plan, 0, encoded=ENCODED, sealed=sealed, **changed))
+
+
+def opened(parties: SealedParties, bodies: list[bytes]) -> Words:
+    """What server and keepers make of the reports."""
+    server, keepers = parties.server, parties.keepers
+    deposits = [server.receive(body) for body in bodies]
+    first = [server.propose, server.opening]
+    proposal, opening = (each().to_bytes() for each in first)
+    for messages in (lambda _: [opening, proposal], lambda at: [server.agreement().to_bytes(), *shares(deposits, at)]):
+        for at, keeper in enumerate(keepers):
+            for answer in [keeper.receive(message) for message in messages(at)]:
+                if answer is not None:
+                    server.answer(answer.to_bytes())
+    return server.opened()
+
+
+def shares(deposits: Any, keeper: int) -> list[bytes]:
+    return [each[keeper].to_bytes() for each in deposits]
+
+
+def test_three_devices_reports_open_as_their_sum(
+    parties: SealedParties, operator: Operator, words: str, cache: Cache, tmp_path: Path
+) -> None:
+    plan, draw = sealed_plan(words, parties.settings), np.random.default_rng(5)
+    vectors = [NO_UPDATE.copy() for _ in range(3)]
+    for vector in vectors:
+        vector[: ENCODED.dimension] += draw.integers(0, 2, ENCODED.dimension, dtype=np.uint32)
+    for number, vector in enumerate(vectors):
+        assigned(operator, plan, parties.settings)
+        turn = once(operator, cache.path, tmp_path / str(number), trainer=Given(vector))
+        assert turn.what == "reported", turn.says
+    bodies = [body for _, body in operator.received]
+    assert len({SealedReport.from_bytes(body).client for body in bodies}) == 3
+    np.testing.assert_array_equal(opened(parties, bodies), sum(vectors))
+
+
+def test_no_key_of_a_device_comes_again(
+    parties: SealedParties, operator: Operator, words: str, cache: Cache, tmp_path: Path
+) -> None:
+    plan, vector = sealed_plan(words, parties.settings), NO_UPDATE
+    for number in (0, 1):  # the same device set up anew
+        assigned(operator, plan, parties.settings)
+        assert once(operator, cache.path, tmp_path / str(number), trainer=Given(vector)).what == "reported"
+    first, second = (SealedReport.from_bytes(body) for _, body in operator.received)
+    assert first.client != second.client and first.ephemeral != second.ephemeral
+
+
+CHANGED: dict[str, tuple[str, Any, dict[str, Any]]] = {
+    "has a keeper that its plan has not": (
+        "is none of those that are trusted here",
+        lambda settings: replace(settings, keepers=(b"k" * 32, *settings.keepers[1:])),
+        {},
+    ),
+    "has another box": (
+        "has another box of the keeper",
+        lambda settings: replace(settings, boxes=(b"b" * 32, *settings.boxes[1:])),
+        {},
+    ),
+    "opens sums of two": ("report goal is 2", lambda settings: replace(settings, report_goal=2), {}),
+    "is safe from fewer": ("is safe where 1 of its 4", lambda settings: settings, {"corrupt": 2}),
+    "sums longer vectors": (
+        "sums other vectors",
+        lambda settings: replace(settings, dimension=settings.dimension + 1),
+        {},
+    ),
+    "lacks whoever adds noise": ("does not contribute", lambda settings: settings, {"contributors": ("ab" * 32,)}),
+}
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_a_round_that(
+    name: str, parties: SealedParties, operator: Operator, words: str, cache: Cache, tmp_path: Path
+) -> None:
+    why, change, of_plan = CHANGED[name]
+    assigned(operator, sealed_plan(words, parties.settings, **of_plan), change(parties.settings))
+    turn = once(operator, cache.path, tmp_path / "state", trainer=Given(NO_UPDATE))
+    assert turn.what == "refused" and why in turn.says, turn.says
+    assert not operator.received and turn.spent == 0
+
+
+def test_what_is_no_round_is_refused(
+    parties: SealedParties, operator: Operator, words: str, cache: Cache, tmp_path: Path
+) -> None:
+    plan = sealed_plan(words, parties.settings)
+    operator.assign(plan, operator.task(plan, 0, encoded=ENCODED, sealed="ab" * 500))
+    turn = once(operator, cache.path, tmp_path / "state", trainer=Given(NO_UPDATE))
+    assert turn.what == "refused" and "is not as its plan says" in turn.says
+
+
+def test_what_is_not_finite_is_not_sealed(
+    parties: SealedParties, operator: Operator, words: str, cache: Cache, tmp_path: Path
+) -> None:
+    """Nobody could leave it out of the sum."""
+    assigned(operator, sealed_plan(words, parties.settings), parties.settings)
+    zeros = np.zeros(ENCODED.length, np.uint32)
+    turn = once(operator, cache.path, tmp_path / "state", trainer=Given(zeros, usable=False), policy=Policy())
+    assert turn.what == "refused" and "is not finite" in turn.says and not operator.received

@@ -1,0 +1,349 @@
+"""A server that does what none should: over sockets of this machine, and every wait ends."""
+
+import gzip
+import hashlib
+import http.server
+import ssl
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.device.made import SERVER, Wire
+
+from tacit.device import transport
+from tacit.device.transport import Server, connected
+from tacit.errors import InputError, ServerError
+from tacit.protocol.messages import CheckIn, ComeBack
+
+CHECK_IN = CheckIn(version=1, population="p", versions={"train": 1}, token=None)
+IDLE = b'{"answer":"come_back","after_s":1.0,"before_s":2.0}'
+MODEL = bytes(range(256)) * 40
+SHA256 = hashlib.sha256(MODEL).hexdigest()
+PATH = f"/v1/models/{SHA256}"
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """Answers by what the server was given."""
+
+    protocol_version = "HTTP/1.1"  # connections stay open
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.answer(self)  # type: ignore[attr-defined]
+
+    def log_message(self, *_: Any) -> None:
+        """Says nothing."""
+
+
+@contextmanager
+def serving(answer: Callable[[Any], None], context: ssl.SSLContext | None = None) -> Iterator[int]:
+    """The port of a server that answers so."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.answer = answer  # type: ignore[attr-defined]
+    server.daemon_threads = True
+    if context is not None:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def idle(handler: Any) -> None:
+    handler.send_response(200)
+    handler.send_header("Content-Length", str(len(IDLE)))
+    handler.end_headers()
+    handler.wfile.write(IDLE)
+
+
+def asked(answer: Callable[[httpx.Request], httpx.Response]) -> Any:
+    with connected(Server.at(SERVER), through=Wire(answer)) as connection:
+        return connection.check_in(CHECK_IN)
+
+
+def fetched(answer: Callable[[httpx.Request], httpx.Response], folder: Path) -> bytes:
+    with connected(Server.at(SERVER), through=Wire(answer)) as connection:
+        return connection.model(PATH, SHA256, len(MODEL), folder)
+
+
+# -- where it may go ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "url", ["https://fl.example", "https://10.0.0.1:8443", "http://127.0.0.1:80", "http://[::1]:8"]
+)
+def test_a_server_is_https_or_this_machine(url: str) -> None:
+    assert Server.at(url).url == url
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("http://fl.example", "http://10.0.0.1", "http://127.0.0.1.example", "http://localhost.example"),
+        *("ftp://127.0.0.1", "127.0.0.1:80", "", "https://", "https://a:b@fl.example", "https://fl.example/?q=1"),
+    ],
+)
+def test_no_other_is_asked(url: str) -> None:
+    with pytest.raises(InputError, match=r"is no server's address|has no TLS"):
+        Server.at(url)
+
+
+def test_over_a_socket() -> None:
+    with serving(idle) as port, connected(Server.at(f"http://127.0.0.1:{port}")) as connection:
+        for _ in range(2):
+            assert connection.check_in(CHECK_IN) == ComeBack(after_s=1.0, before_s=2.0)
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tls")
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=127.0.0.1"
+    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(folder / "key"), "-out", str(folder / "pem")]
+    try:
+        subprocess.run([*command.split(), *names], check=True, capture_output=True)
+    except FileNotFoundError:
+        pytest.skip("openssl is not installed")
+    return folder
+
+
+def test_certificates_are_checked(certificate: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate / "pem", certificate / "key")
+    with serving(idle, context) as port:
+        server = Server.at(f"https://127.0.0.1:{port}")
+        with connected(server) as connection, pytest.raises(ServerError, match="CERTIFICATE_VERIFY_FAILED"):
+            connection.check_in(CHECK_IN)
+        with connected(server, certificates=certificate / "pem") as connection:
+            assert connection.check_in(CHECK_IN) == ComeBack(after_s=1.0, before_s=2.0)
+        with (
+            connected(Server.at(f"https://localhost:{port}"), certificates=certificate / "pem") as connection,
+            pytest.raises(ServerError, match="CERTIFICATE_VERIFY_FAILED"),
+        ):
+            connection.check_in(CHECK_IN)
+
+
+def test_one_side_speaks_tls_and_the_other_does_not(certificate: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate / "pem", certificate / "key")
+
+    def said(url: str) -> str:
+        with connected(Server.at(url)) as connection, pytest.raises(ServerError) as error:
+            connection.check_in(CHECK_IN)
+        assert not error.value.final
+        return str(error.value)
+
+    with serving(idle, context) as port:
+        assert "if it does, give https://" in said(f"http://127.0.0.1:{port}")
+    with serving(idle) as port:
+        assert "speaks no TLS; on this machine give http://" in said(f"https://127.0.0.1:{port}")
+
+
+def test_who_hung_up_comes_on_a_connection_of_its_own() -> None:
+    """One that stays open would tell the server that the same device checks in again."""
+    places = []
+
+    def answer(handler: Any) -> None:
+        places.append(handler.client_address)
+        idle(handler)
+
+    with serving(answer) as port, connected(Server.at(f"http://127.0.0.1:{port}")) as connection:
+        for _ in range(2):
+            connection.check_in(CHECK_IN)
+            connection.check_in(CHECK_IN)
+            connection.hang_up()
+    first, again, second, once_more = places
+    assert first == again != second == once_more
+
+
+def test_what_is_no_certificate_is_said(tmp_path: Path) -> None:
+    (tmp_path / "pem").write_text("none")
+    with (
+        pytest.raises(InputError, match="has no certificates"),
+        connected(Server.at("https://a.example"), certificates=tmp_path / "pem"),
+    ):
+        pass
+
+
+def test_nobody_answers() -> None:
+    with serving(idle) as port:
+        pass
+    with (
+        connected(Server.at(f"http://127.0.0.1:{port}")) as connection,
+        pytest.raises(ServerError, match="cannot be spoken to") as error,
+    ):
+        connection.check_in(CHECK_IN)
+    assert not error.value.final
+
+
+# -- slowly, for ever --------------------------------------------------------------------------------------------------
+
+
+def drip(handler: Any, content: bytes) -> None:
+    """A byte now and then, so that no single read is late."""
+    try:
+        for byte in content * 1000:
+            handler.wfile.write(bytes([byte]))
+            handler.wfile.flush()
+            time.sleep(0.02)
+    except OSError:
+        pass
+
+
+def slow_head(handler: Any) -> None:
+    drip(handler, b"HTTP/1.1 200 OK\r\nX-Slow: " + b"y" * 100)
+
+
+def slow_body(handler: Any) -> None:
+    handler.send_response(200)
+    handler.end_headers()
+    drip(handler, b" " * 1000)
+
+
+def silent(handler: Any) -> None:
+    threading.Event().wait(3)
+
+
+@pytest.mark.parametrize("answer", [slow_head, slow_body, silent])
+def test_a_server_that_answers_for_ever_is_left(answer: Callable[[Any], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "SECONDS", 0.4)
+    monkeypatch.setattr(transport.Connection._asked, "__kwdefaults__", {"seconds": 0.4})
+    with (
+        serving(answer) as port,
+        connected(Server.at(f"http://127.0.0.1:{port}")) as connection,
+        pytest.raises(ServerError, match=r"did not answer in time|took longer"),
+    ):
+        connection.check_in(CHECK_IN)
+
+
+# -- too much, or another thing ----------------------------------------------------------------------------------------
+
+
+def test_an_endless_answer_is_not_read() -> None:
+    read = []
+
+    class Endless(httpx.SyncByteStream):
+        def __iter__(self) -> Iterator[bytes]:
+            while True:
+                read.append(1)
+                yield b" " * 65536
+
+    with pytest.raises(ServerError, match="an answer of more than"):
+        asked(lambda _: httpx.Response(200, stream=Endless()))
+    assert len(read) * 65536 <= transport.MOST_CONTROL + 2 * 65536
+
+
+def test_nothing_is_unpacked() -> None:
+    """A megabyte of a bomb would be a gigabyte of blanks."""
+    bomb = gzip.compress(b" " * 10_000_000)
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        assert request.headers["Accept-Encoding"] == "identity"
+        return httpx.Response(200, headers={"Content-Encoding": "gzip"}, stream=httpx.ByteStream(bomb))
+
+    with pytest.raises(ServerError, match="is compressed, which was not asked for"):
+        asked(answer)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_no_redirect_is_followed(status: int) -> None:
+    seen = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request.url.host)
+        return httpx.Response(status, headers={"Location": "https://elsewhere.example/v1/check-in"})
+
+    with pytest.raises(ServerError, match="where no device follows"):
+        asked(answer)
+    assert seen == ["127.0.0.1"]
+
+
+def test_cookies_are_not_kept() -> None:
+    seen = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request.headers.get("cookie"))
+        return httpx.Response(200, content=IDLE, headers={"Set-Cookie": "device=7"})
+
+    with connected(Server.at(SERVER), through=Wire(answer)) as connection:
+        connection.check_in(CHECK_IN)
+        connection.check_in(CHECK_IN)
+    assert seen == [None, None]
+
+
+def test_a_problem_is_told_in_its_own_words() -> None:
+    said = {"type": "tacit:busy", "title": "Busy.", "status": 503, "detail": "come later."}
+    with pytest.raises(ServerError, match="the server answers 503: come later") as error:
+        asked(lambda _: httpx.Response(503, json=said))
+    assert not error.value.final
+    with pytest.raises(ServerError, match="no reason in the protocol's form") as error:
+        asked(lambda _: httpx.Response(404, content=b"<html>"))
+    assert error.value.final
+
+
+# -- a model -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_download_goes_on_where_it_was(tmp_path: Path) -> None:
+    asked_for = []
+
+    class Cut(httpx.SyncByteStream):
+        def __iter__(self) -> Iterator[bytes]:
+            yield MODEL[:4000]
+            raise httpx.ReadError("cut off")
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked_for.append(request.headers.get("Range"))
+        if len(asked_for) == 1:
+            return httpx.Response(200, stream=Cut())
+        rest = {"Content-Range": f"bytes 4000-{len(MODEL) - 1}/{len(MODEL)}"}
+        return httpx.Response(206, content=MODEL[4000:], headers=rest)
+
+    with pytest.raises(ServerError, match="cut off"):
+        fetched(answer, tmp_path)
+    assert fetched(answer, tmp_path) == MODEL and asked_for == [None, "bytes=4000-"]
+    assert fetched(answer, tmp_path) == MODEL and len(asked_for) == 2  # kept
+    assert [each.name for each in tmp_path.iterdir()] == [SHA256]
+
+
+def test_a_server_that_sends_all_of_it_again(tmp_path: Path) -> None:
+    (tmp_path / f"{SHA256}.part").write_bytes(MODEL[:4000])
+    assert fetched(lambda _: httpx.Response(200, content=MODEL), tmp_path) == MODEL
+
+
+WRONG_MODELS: dict[str, tuple[str, Callable[[httpx.Request], httpx.Response]]] = {
+    "another": ("its SHA-256 differs", lambda _: httpx.Response(200, content=MODEL[::-1])),
+    "shorter": ("of the model's", lambda _: httpx.Response(200, content=MODEL[:-1])),
+    "longer": ("what is too much is not read", lambda _: httpx.Response(200, content=MODEL + b"x")),
+    "gone": ("the server answers 404", lambda _: httpx.Response(404)),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_MODELS)
+def test_a_model_that_is_not_the_one_is_not_kept(name: str, tmp_path: Path) -> None:
+    why, answer = WRONG_MODELS[name]
+    with pytest.raises(ServerError, match=why):
+        fetched(answer, tmp_path)
+    assert not (tmp_path / SHA256).exists()
+    assert fetched(lambda _: httpx.Response(200, content=MODEL), tmp_path) == MODEL
+
+
+def test_a_kept_model_that_was_damaged_is_fetched_again(tmp_path: Path) -> None:
+    (tmp_path / SHA256).write_bytes(bytes(len(MODEL)))
+    assert fetched(lambda _: httpx.Response(200, content=MODEL), tmp_path) == MODEL
+
+
+def test_another_part_than_was_asked_for(tmp_path: Path) -> None:
+    (tmp_path / f"{SHA256}.part").write_bytes(MODEL[:4000])
+    rest = {"Content-Range": f"bytes 0-{len(MODEL) - 1}/{len(MODEL)}"}
+    with pytest.raises(ServerError, match="another part of the model"):
+        fetched(lambda _: httpx.Response(206, content=MODEL, headers=rest), tmp_path)

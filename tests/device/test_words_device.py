@@ -1,0 +1,220 @@
+"""A device that is asked for words reckons the price itself, answers once, and refuses what its plan does not say."""
+
+import hashlib
+import itertools
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+import tomli_w
+from safetensors.numpy import load
+from tests.device.made import NOON, Operator, once
+from tests.server.words import KNOWN, stream
+
+from tacit.data import Cache
+from tacit.device.own_text import OwnText
+from tacit.device.policy import Policy
+from tacit.device.turn import Turn
+from tacit.discovery.alphabet import Alphabet
+from tacit.discovery.device import reports
+from tacit.discovery.question import PrefixQuestion
+from tacit.discovery.settings import LocalReportSettings
+from tacit.jobs.discover.job import typed_by
+from tacit.protocol.messages import (
+    UNATTESTED,
+    Aggregation,
+    Content,
+    ListedWordsAsked,
+    LocalPrivacy,
+    LocalReportsAsked,
+    Plan,
+    PrefixesAsked,
+    RoundTask,
+    Separation,
+    WordsAsked,
+)
+from tacit.protocol.signing import digest
+from tacit.randomizers import device_generator
+from tacit.text.vocabulary import Provenance, Vocabulary
+
+SENT = {"local_epsilon": 1.0, "contributions": 2, "sampler": "random", "randomizer": "subset-selection"}
+LETTERS = "abcdefghw"
+ROUNDS = 4
+
+
+@dataclass
+class Asker(Operator):
+    """Asks for words that these known ones lack."""
+
+    known: Vocabulary = KNOWN
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        if request.url.path.startswith("/v1/models/"):
+            return httpx.Response(200, content=self.known.to_json().encode())
+        return super().__call__(request)
+
+
+def plan_of(*, claims: dict[str, Any] | None = None, sent: dict[str, Any] | None = None, **changed: Any) -> Plan:
+    privacy = {
+        "kind": "local",
+        "zcdp": 2.0,
+        "local_epsilon": 2.0,
+        "report_goal": 8,
+        "rounds": ROUNDS,
+        "max_participations": 1,
+    }
+    values: dict[str, Any] = {
+        "version": 1,
+        "kind": "discover",
+        "population": "keyboards",
+        "run": "words",
+        "recipe": tomli_w.dumps({"reports": {**SENT, **(sent or {})}}),
+        "code": "ab" * 32,
+        "privacy": LocalPrivacy(**privacy | (claims or {})),
+        "separation": Separation(rounds=ROUNDS, timer_seconds=None, clock="start"),
+        "aggregation": Aggregation(kind="plain", threshold=8, keepers=(), boxes=(), corrupt=0, contributors=()),
+        "vocabulary": KNOWN.sha256,
+        "attestation": UNATTESTED,
+        "enrolment": "none",
+    }
+    return Plan(**values | changed)
+
+
+NUMBERS = itertools.count(1)
+PREFIXES = PrefixesAsked(about="prefixes", prefixes=("",), alphabet=LETTERS, depth=4, found=())
+
+
+def task_of(plan: Plan, round: int = 0, *, sent: dict[str, Any] | None = None, question: Any = PREFIXES) -> RoundTask:
+    content = KNOWN.to_json().encode()
+    name = hashlib.sha256(content).hexdigest()
+    return RoundTask(
+        run=plan.run,
+        plan=digest(plan),
+        round=round,
+        attempt=0,
+        task=f"{next(NUMBERS):032x}",
+        content=Content(sha256=name, bytes=len(content), path=f"/v1/models/{name}"),
+        asks=WordsAsked(kind="discover", question=question, reports=LocalReportsAsked(**{**SENT, **(sent or {})})),
+        sealed=None,
+        opens=NOON,
+        deadline=NOON + 3600.0,
+    )
+
+
+def answered(asker: Asker, cache: Cache, state: Path, plan: Plan, task: RoundTask, **more: Any) -> Turn:
+    asker.assign(plan, task)
+    text = OwnText(cache.path, None, None)
+    return once(asker, cache.path, state, text=text, **more)
+
+
+def test_what_leaves_is_the_votes_of_its_own_reports_and_is_paid_for(cache: Cache, tmp_path: Path) -> None:
+    asker, plan = Asker(), plan_of()
+    turn = answered(asker, cache, tmp_path, plan, task_of(plan), draw=stream("a device"))
+    assert turn.what == "reported", turn.says
+    assert turn.zcdp == turn.spent == 2.0 == (1.0 * 2) ** 2 / 2
+    question = PrefixQuestion(prefixes=("",), alphabet=Alphabet(LETTERS), depth=4)
+    settings = LocalReportSettings(**SENT)  # type: ignore[arg-type]
+    typed = typed_by(cache, KNOWN, split="train").of(0)
+    assert typed == OwnText(cache.path, None, None).unknown_words(frozenset(KNOWN.words))
+    drawn = reports(typed, question, settings, device_generator(stream("a device")))
+    ((_, body),) = asker.received
+    np.testing.assert_array_equal(load(body)["words"], settings.randomizer_for(question.domain).votes(drawn))
+    header = json.loads(body[8 : 8 + int.from_bytes(body[:8], "little")])
+    assert set(header["__metadata__"]) == {"assignment", "usable"}
+
+
+def test_it_answers_a_run_once(cache: Cache, tmp_path: Path) -> None:
+    asker, plan = Asker(), plan_of()
+    assert answered(asker, cache, tmp_path, plan, task_of(plan, 0)).what == "reported"
+    for task in (task_of(plan, 0), task_of(plan, 1), task_of(plan, ROUNDS - 1)):
+        turn = answered(asker, cache, tmp_path, plan, task)
+        assert turn.what == "refused" and turn.spent == 2.0, turn.says
+    assert len(asker.received) == 1
+    other = plan_of(run="more-words")
+    assert answered(asker, cache, tmp_path, other, task_of(other)).spent == 4.0
+    third = plan_of(run="still-more")
+    turn = answered(asker, cache, tmp_path, third, task_of(third))
+    assert turn.what == "refused" and "budget_zcdp=4" in turn.says
+
+
+OTHER = Vocabulary(words=("other",), provenance=Provenance(kind="public", description="another"))
+REFUSED: dict[str, tuple[str, Callable[[], tuple[Plan, RoundTask]], dict[str, Any]]] = {}
+
+
+def refused(name: str, why: str, of_plan: dict[str, Any], of_task: dict[str, Any], **more: Any) -> None:
+    def made() -> tuple[Plan, RoundTask]:
+        plan = plan_of(**of_plan)
+        return plan, task_of(plan, **of_task)
+
+    REFUSED[name] = why, made, more
+
+
+refused("claims a smaller epsilon", "claims local epsilon 1.9", {"claims": {"local_epsilon": 1.9}}, {})
+refused("claims a smaller price", "claims zCDP 1.9", {"claims": {"zcdp": 1.9}}, {})
+refused("claims nothing", "claims zCDP None", {"claims": {"zcdp": None}}, {})
+refused("lets it answer twice", "answer more than once", {"claims": {"max_participations": 2}}, {})
+refused(
+    "has rounds that it may come back in",
+    "answer more than once",
+    {"separation": Separation(rounds=2, timer_seconds=None, clock="start")},
+    {},
+)
+refused("sends more by its recipe", "its own numbers give 3", {"sent": {"contributions": 3}}, {})
+refused("has a randomizer that nobody knows", "'magic' is unknown", {"sent": {"randomizer": "magic"}}, {})
+refused("says nothing of reports", "no section [reports]", {"recipe": "name = 'words'"}, {})
+refused("randomises less in the round", "and its plan by", {}, {"sent": {"local_epsilon": 1.5}})
+refused("wants more reports in the round", "and its plan by", {}, {"sent": {"contributions": 3}})
+refused("wants another randomizer", "and its plan by", {}, {"sent": {"randomizer": "k-ary"}})
+refused("chooses otherwise", "sampler greedy", {}, {"sent": {"sampler": "greedy"}})
+refused("has other known words", "other known words", {"vocabulary": OTHER.sha256}, {})
+refused(
+    "costs more than the policy allows",
+    "above largest_local_epsilon=1",
+    {},
+    {},
+    policy=Policy(largest_local_epsilon=1.0),
+)
+refused("is of a kind that the policy forbids", "the policy allows to train", {}, {}, policy=Policy(kinds=("train",)))
+refused(
+    "asks for prefixes of several lengths",
+    "asks nothing that can be answered",
+    {},
+    {"question": PREFIXES.model_copy(update={"prefixes": ("a", "bc")})},
+)
+refused(
+    "lists a word twice",
+    "asks nothing that can be answered",
+    {},
+    {"question": ListedWordsAsked(about="words", words=("a", "a"))},
+)
+
+MANY = {"local_epsilon": 1e-5, "contributions": 100_000}
+WIDE = PREFIXES.model_copy(update={"alphabet": "".join(map(chr, range(0x4E00, 0x4E00 + 5_000)))})
+refused(
+    "asks for more reports than a device can draw",
+    "support 250,100,000 of them together",
+    {"sent": MANY},
+    {"sent": MANY, "question": WIDE},
+)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_nothing_is_sent_where_it(name: str, cache: Cache, tmp_path: Path) -> None:
+    why, made, more = REFUSED[name]
+    asker, (plan, task) = Asker(), made()
+    turn = answered(asker, cache, tmp_path, plan, task, **more)
+    assert turn.what == "refused" and why in turn.says, turn.says
+    assert not asker.received and turn.spent == 0
+
+
+def test_who_counts_listed_words_chooses_at_random(cache: Cache, tmp_path: Path) -> None:
+    """As `discover` asks them, whatever found the words."""
+    asker, plan = Asker(), plan_of(sent={"sampler": "greedy"})
+    task = task_of(plan, question=ListedWordsAsked(about="words", words=("waa", "wab")))
+    assert answered(asker, cache, tmp_path, plan, task).what == "reported"
+    assert len(load(asker.received[0][1])["words"]) == 4

@@ -1,0 +1,134 @@
+"""Backup and restore, as docs/deploy.md says: copied while the server is up, destroyed, put back, gone on with."""
+
+import shutil
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.server.loopback import swarming
+from tests.server.test_processes import until
+from tests.swarm import SwarmSettings
+from tests.training.tiny import tiny_cache, tiny_recipe
+
+import tacit
+from tacit.errors import StoreError
+from tacit.recipe import Recipe
+from tacit.server.serve import Address, ServeResult, Serving
+from tacit.server.store import round_states
+from tacit.server.store.store import Store
+
+PHONES = {"population": "phones", "devices": 60, "pause_minutes": 0.0, "over_selection": 2.0}
+QUICK = {"selecting_minutes": 0.1, "reporting_minutes": 0.1}  # a round that nobody can take part in is given up soon
+ROUNDS, TOKEN = 9, "the administrator's own token"
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
+    cache = tiny_cache(tmp_path_factory.mktemp("ours") / "cache", {"validation": 5, "test": 6})
+    made = tiny_recipe(cache.path, deployment=PHONES | QUICK, rounds={"rounds": ROUNDS})
+    return made.model_copy(update={"run": made.run.model_copy(update={"seed": None})})
+
+
+class Server:
+    """A server of the run with its devices, for as long as the block lasts."""
+
+    def __init__(self, recipe: Recipe, out: Path) -> None:
+        self.recipe, self.out = recipe, out
+        self.stop, self.ready = threading.Event(), threading.Event()
+        self.told: list[Serving] = []
+        self.ended: list[ServeResult | StoreError] = []
+
+    def serve(self) -> None:
+        def serving(each: Serving) -> None:
+            self.told.append(each)
+            self.ready.set()
+
+        options = {"workers": 1, "address": Address(port=0), "admin_token": TOKEN}
+        try:
+            self.ended.append(tacit.serve([self.recipe], self.out, serving=serving, stop=self.stop, **options))  # type: ignore[arg-type]
+        except StoreError as error:
+            self.ended.append(error)
+
+    def asks(self, method: str, path: str) -> httpx.Response:
+        """As the administrator."""
+        right = {"Authorization": f"Bearer {TOKEN}"}
+        return httpx.request(method, self.told[0].url + path, headers=right, timeout=60).raise_for_status()
+
+    def released(self) -> list[int]:
+        with closing(Store.open(f"sqlite:///{self.out / 'store.db'}")) as store:
+            return [each.round for each in round_states.attempts(store, "tiny") if each.state == round_states.RELEASED]
+
+    def open_rounds(self) -> int:
+        rounds = self.asks("GET", "/admin/runs/tiny/rounds").json()["rounds"]
+        return sum(each["state"] not in (round_states.RELEASED, round_states.ABANDONED) for each in rounds)
+
+
+@contextmanager
+def served(recipe: Recipe, out: Path, *, devices: bool = True) -> Iterator[Server]:
+    server = Server(recipe, out)
+    thread = threading.Thread(target=server.serve)
+    thread.start()
+    try:
+        until(lambda: server.ready.is_set() or server.ended)
+        if not devices or server.ended:
+            yield server
+            return
+        (told,) = server.told
+        with swarming(
+            SwarmSettings(server=told.url, operator_key=told.operator_key, population="phones", devices=60, waits=0.1)
+        ):
+            yield server
+    finally:
+        server.stop.set()
+        thread.join()
+
+
+def copied(out: Path, to: Path) -> None:
+    """The page's commands, in Python: the store by SQLite's own backup, the rest file by file."""
+    to.mkdir()
+    with closing(sqlite3.connect(out / "store.db")) as store, closing(sqlite3.connect(to / "store.db")) as copy:
+        store.backup(copy)
+    for name in ("operator.key", "operator.log"):
+        shutil.copy2(out / name, to / name)
+    for name in ("blobs", "runs"):
+        shutil.copytree(out / name, to / name)
+
+
+@pytest.mark.nightly
+def test_what_was_copied_while_the_server_was_up_is_gone_on_with(recipe: Recipe, tmp_path: Path) -> None:
+    out = tmp_path / "served"
+    with served(recipe, out) as server:
+        until(lambda: len(server.released()) >= 2)
+        server.asks("POST", "/admin/runs/tiny/pause")
+        until(lambda: server.open_rounds() == 0)
+        copied(out, tmp_path / "copy")
+        before = server.released()
+        assert len(before) < ROUNDS
+    shutil.rmtree(out)
+    shutil.copytree(tmp_path / "copy", out)
+    with served(recipe, out) as server:
+        assert server.asks("GET", "/admin/runs").json()["runs"][0]["paused"]
+        server.asks("POST", "/admin/runs/tiny/resume")
+        until(lambda: len(server.released()) >= len(before) + 2)
+    assert server.released() == list(range(len(server.released()))), "each was released once"
+    kept = tmp_path / "kept"
+    shutil.copytree(out / "runs", kept)
+    shutil.rmtree(out / "runs")
+    shutil.copytree(tmp_path / "copy" / "runs", out / "runs")
+    with served(recipe, out, devices=False) as server:
+        until(lambda: server.ended)
+    (refused,) = server.ended
+    assert isinstance(refused, StoreError) and "restored from an older copy" in str(refused)
+    shutil.rmtree(out / "runs")
+    shutil.copytree(kept, out / "runs")
+    shutil.rmtree(out / "blobs")  # with the model and the sums of whatever round is in progress
+    with served(recipe, out) as server:
+        until(lambda: server.ended)
+    (done,) = server.ended
+    assert isinstance(done, ServeResult) and done.finished, done
+    assert server.released() == list(range(ROUNDS))
+    assert tacit.verify(out / "runs" / "tiny").holds

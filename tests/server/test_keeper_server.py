@@ -1,0 +1,188 @@
+"""A keeper over HTTP: it answers its operator's server, and reads nothing of anybody else."""
+
+import asyncio
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.server.sealing import keepers_in
+from tests.server.stores import quick_folder
+from tests.server.test_sealed_rounds import SEED, SealedFleet, a_task, assert_one_set_is_signed, assert_sum_of
+
+import tacit
+from tacit.errors import InputError
+from tacit.jobs.keeper import KeeperDesk
+from tacit.protocol.messages import Problem
+from tacit.protocol.signing import OperatorKey
+from tacit.server.http.keeper_server import KeeperAddress, KeeperFront, operator_of
+from tacit.server.rounds.keepers import PATH, HttpKeeper, framed, signed_for_keeper, unframed
+from tacit.server.rounds.sealed_rounds import KeeperAway
+
+KEY, STRANGER = OperatorKey(bytes(32)), OperatorKey(bytes(31) + b"\x01")
+
+
+class Through(httpx.BaseTransport):
+    """An application without a socket, for a client that waits."""
+
+    def __init__(self, front: KeeperFront) -> None:
+        self._app = front.application()
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        async def asked() -> httpx.Response:
+            body = b"".join(request.stream)  # type: ignore[arg-type]
+            transport = httpx.ASGITransport(self._app)
+            again = httpx.Request(request.method, request.url, headers=request.headers, content=body)
+            answer = await transport.handle_async_request(again)
+            return httpx.Response(answer.status_code, headers=answer.headers, content=await answer.aread())
+
+        return asyncio.run(asked())
+
+
+@dataclass
+class Small:
+    desk: KeeperDesk
+    keeper: HttpKeeper
+
+    def posted(self, body: bytes, **headers: str) -> httpx.Response:
+        digest = hashlib.sha256(body)
+        signed = KEY.sign(signed_for_keeper(bytes.fromhex(self.desk.identity), digest.digest()))
+        said = {"X-Content-SHA256": digest.hexdigest(), "X-Tacit-Signature": signed} | {
+            name.replace("_", "-"): value for name, value in headers.items()
+        }
+        with httpx.Client(transport=self.keeper.through, base_url="http://keeper") as client:
+            return client.post(PATH, content=body, headers=said)
+
+
+def over_http(desk: KeeperDesk) -> HttpKeeper:
+    return HttpKeeper(
+        "http://keeper", bytes.fromhex(desk.identity), KEY, Through(KeeperFront(desk, operator_of(KEY.public)))
+    )
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Small:
+    desk = tacit.keeper(tmp_path / "keeper", least_reports=2)
+    return Small(desk, over_http(desk))
+
+
+@given(st.lists(st.binary(max_size=50)))
+def test_messages_come_out_as_they_went_in(messages: list[bytes]) -> None:
+    assert list(unframed(BytesIO(b"".join(map(framed, messages))))) == messages
+
+
+@pytest.mark.parametrize("body", [b"\x01", b"\x05\0\0\0abcd", b"\xff\xff\xff\xff" + bytes(10)])
+def test_a_body_that_ends_within_a_message_is_malformed(small: Small, body: bytes) -> None:
+    answer = small.posted(body)
+    assert (answer.status_code, Problem.model_validate_json(answer.content).type) == (400, "tacit:malformed")
+
+
+def test_a_round_by_keepers_over_http(tmp_path: Path) -> None:
+    """Those that listen give the sum of those that are here."""
+    with quick_folder() as folder:
+        here = keepers_in(tmp_path, count=2, least=4)
+        fleet = SealedFleet(folder, keepers=here)
+        fleet.transports = [over_http(each.desk) for each in here]
+        collector = fleet.collector()
+        got, _ = collector.collect((), a_task(), seed=SEED)
+        assert_sum_of(got, fleet.came[fleet.attempts()[0].task])
+        assert_one_set_is_signed(fleet)
+
+
+def test_nobody_but_its_operator_drives_it(small: Small, tmp_path: Path) -> None:
+    body = framed(b"what is no message")
+    signed = STRANGER.sign(signed_for_keeper(bytes.fromhex(small.desk.identity), hashlib.sha256(body).digest()))
+    for_another = KEY.sign(signed_for_keeper(bytes(32), hashlib.sha256(body).digest()))
+    for headers in (
+        {"X_Tacit_Signature": signed},
+        {"X_Tacit_Signature": for_another},
+        {"X_Tacit_Signature": "Z" * 128},
+    ):
+        assert small.posted(body, **headers).status_code == 401
+    other = small.posted(body, X_Content_SHA256=hashlib.sha256(b"").hexdigest())
+    assert other.status_code == 401, "the signature is of the body's digest"
+    right = small.posted(body)
+    assert right.status_code == 200 and b"no message of secure aggregation" in right.content
+
+
+def test_what_a_stranger_sends_is_not_read(small: Small) -> None:
+    read: list[bytes] = []
+
+    app = KeeperFront(small.desk, operator_of(KEY.public)).application()
+    sent: list[dict[str, object]] = []
+
+    async def receive() -> dict[str, object]:
+        read.append(b"")
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: dict[str, object]) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": PATH,
+        "headers": [(b"content-length", b"9")],
+        "query_string": b"",
+    }
+    asyncio.run(app(scope, receive, send))  # type: ignore[arg-type]
+    assert not read and sent[0]["status"] == 401
+
+
+def test_a_body_beyond_the_limit_is_refused_before_it_is_read(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tacit.server.http.keeper_server.MOST_BODY", 3)
+    assert small.posted(b"1234").status_code == 413
+
+
+def test_other_paths_and_methods_are_problems(small: Small) -> None:
+    with httpx.Client(transport=small.keeper.through, base_url="http://keeper") as client:
+        found = client.get("/healthz"), client.get(PATH), client.get("/elsewhere")
+    assert [each.status_code for each in found] == [200, 405, 404]
+    assert all(Problem.model_validate_json(each.content) for each in found[1:])
+
+
+def test_a_keeper_that_does_not_answer_is_away(small: Small) -> None:
+    wrong = HttpKeeper("http://keeper", bytes(32), KEY, small.keeper.through)
+    with pytest.raises(KeeperAway, match="it answers 401"):
+        wrong.ask([b"x"])
+    with pytest.raises(KeeperAway, match="does not answer"):
+        HttpKeeper("http://127.0.0.1:1", bytes(32), KEY).ask([b"x"])
+
+
+def test_a_place_to_listen_that_is_none_is_refused_before_there_is_a_keeper(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="64 hexadecimal digits"):
+        KeeperAddress.of("12", port=0)
+    words = [sys.executable, "-m", "tacit", "keeper", "--state", str(tmp_path / "new"), "--least-reports", "2"]
+    asked = subprocess.run([*words, "--tls-cert", "no.pem"], capture_output=True, text=True)
+    assert asked.returncode == 2 and "give both --port and --operator-key" in " ".join(asked.stderr.split())
+    assert not asked.stdout and not (tmp_path / "new").exists()
+
+
+def test_one_folder_is_one_process_s(small: Small) -> None:
+    with small.desk.alone(), pytest.raises(InputError, match="another process runs the keeper"):
+        KeeperAddress.of(KEY.public, port=0).listen(small.desk)
+
+
+def test_as_a_process(tmp_path: Path) -> None:
+    """`tacit keeper --port`: it shows its keys and its address, answers, and ends when it is told to."""
+    words = [sys.executable, "-m", "tacit", "keeper", "--state", str(tmp_path / "new"), "--least-reports", "2"]
+    words += ["--port", "0", "--operator-key", KEY.public]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env={**os.environ, "COLUMNS": "200"}) as process:
+        assert process.stderr is not None
+        try:
+            identity = bytes.fromhex(process.stderr.readline().split()[1])
+            process.stderr.readline()
+            url = process.stderr.readline().split()[-1]
+            (answer,) = HttpKeeper(url, identity, KEY).ask([b"what is no message"])
+            assert b"no message of secure aggregation" in answer
+        finally:
+            process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == -signal.SIGTERM

@@ -1,0 +1,123 @@
+"""All of it as processes: a server, two keepers and devices make a private model of sealed rounds on one machine."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from tests.training.tiny import tiny_cache, tiny_recipe
+
+import tacit
+from tacit.device.device import Machine
+from tacit.device.policy import Policy
+from tacit.protocol.address import Address
+from tacit.protocol.signing import OperatorKey
+from tacit.runs import Run
+from tacit.server.serve import Serving
+
+DEVICES, ROUNDS, GOAL = 12, 2, 3
+
+
+@contextmanager
+def keeper(state: Path, operator: str, port: int = 0) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """`tacit keeper` as a process: its line of a recipe."""
+    words = [sys.executable, "-m", "tacit", "keeper", "--state", str(state), "--least-reports", str(GOAL)]
+    words += ["--port", str(port), "--operator-key", operator]
+    environment = {**os.environ, "COLUMNS": "200"}
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stderr is not None
+        try:
+            identity, box, url = (process.stderr.readline().split()[-1] for _ in range(3))
+            yield f"{url} {identity} {box}", process
+        finally:
+            process.send_signal(signal.SIGKILL)
+
+
+@pytest.mark.long
+def test_devices_keepers_and_a_server_make_a_private_model(tmp_path: Path) -> None:
+    operator = OperatorKey.in_file(tmp_path / "operator.key").public
+    cache = tiny_cache(tmp_path / "cache", {"train": DEVICES, "validation": 5, "test": 6})
+    with ExitStack() as stack:
+        lines = []
+        for number in range(2):
+            line, process = stack.enter_context(keeper(tmp_path / f"keeper-{number}", operator))
+            lines.append(line)
+        phones = {"population": "phones", "devices": 40, "keepers": lines, "pause_minutes": 0.01}
+        recipe = tiny_recipe(
+            cache.path,
+            deployment=phones,
+            aggregation={"kind": "secure"},
+            rounds={"rounds": ROUNDS, "report_goal": GOAL, "min_separation": 1},
+            privacy={"mechanism": {"name": "blt-b400"}, "noise_multiplier": 6.0},
+        )
+        recipe = recipe.model_copy(update={"run": recipe.run.model_copy(update={"seed": None})})
+        process.send_signal(signal.SIGKILL)  # a keeper that is killed comes again, at its address
+        process.wait()
+        port = int(lines[1].split()[0].rpartition(":")[2])
+        stack.enter_context(keeper(tmp_path / "keeper-1", operator, port))
+        stop, there, told = threading.Event(), threading.Event(), list[Serving]()
+
+        def serving(said: Serving) -> None:
+            told.append(said)
+            there.set()
+
+        def rest(seconds: float) -> None:
+            stop.wait(min(seconds, 1.0))
+
+        def be(client: int) -> list[str]:
+            assert there.wait(300)
+            says: list[str] = []
+
+            class Over(Exception):
+                pass
+
+            def heard(turn: object) -> None:
+                says.append(str(turn))
+                if stop.is_set():
+                    raise Over
+
+            with suppress(Over):
+                tacit.device(
+                    told[0].url,
+                    cache.path,
+                    tmp_path / f"device-{client}",
+                    population="phones",
+                    client=client,
+                    operator_key=operator,
+                    first_time=True,
+                    probes=(),
+                    policy=Policy(largest_epsilon=1e6, largest_zcdp=1e6, budget_zcdp=1e6, largest_delta=0.1),
+                    machine=Machine(sleep=rest),
+                    told=heard,
+                )
+            return says
+
+        with ThreadPoolExecutor(DEVICES) as threads:
+            devices = [threads.submit(be, client) for client in range(DEVICES)]
+            try:
+                result = tacit.serve(
+                    [recipe],
+                    tmp_path / "served",
+                    operator_key=tmp_path / "operator.key",
+                    workers=1,
+                    address=Address(port=0),
+                    serving=serving,
+                )
+            finally:
+                stop.set()
+                there.set()
+            said = [line for each in devices for line in each.result()]
+    assert result.finished
+    assert sum(line.startswith("reported") for line in said) >= ROUNDS * GOAL, said
+    with Run.open(result.runs[0]) as run:
+        assert run.steps_done == ROUNDS
+        assert [each["reports"] for row in run.steps() for each in row.releases] == [GOAL] * ROUNDS
+    assert "which only 2 or more of 2 keepers together can recover" in tacit.statement(result.runs[0]).markdown()
+    assert tacit.verify(result.runs[0]).holds
+    assert not list((tmp_path / "served" / "blobs").rglob("*-*"))

@@ -1,0 +1,339 @@
+"""Sealed rounds: whoever is killed at whatever point, keepers sign one set, and the sum is that of its devices."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from tests.server.documents import PARAMETERS
+from tests.server.fleet import KEY, TIMES, WORKERS, Fleet, a_training_task, update_of
+from tests.server.sealing import Here, keepers_in, sealed_plan
+from tests.server.stores import quick_folder
+from tests.server.test_train import Killed, KilledAt
+
+from tacit.device.report_body import body_of
+from tacit.errors import ProtocolError, RunError, TrainingError
+from tacit.privacy.encoding import Encoding
+from tacit.protocol.bodies import Report
+from tacit.protocol.messages import Plan, RoundTask, SignedTask
+from tacit.protocol.sealed_shape import settings_of
+from tacit.protocol.signing import digest
+from tacit.secure_aggregation.masked.secrets import seeded
+from tacit.secure_aggregation.one_message.messages import KeySum, Vote
+from tacit.server.rounds.rounds import RoundTimes
+from tacit.server.rounds.sealed_rounds import KeeperTransport
+from tacit.server.store import assignments, round_states
+from tacit.server.store.assignments import Answer, OpenRound
+from tacit.server.store.store import Store
+from tacit.server.sums import sealed_reports
+from tacit.server.train import ServedCollector
+from tacit.training import Collected, TrainingTask
+from tacit.training.secure_updates import RoundEncoding
+
+SEED, GOAL = bytes(32), 4
+DRAW = seeded(b"devices of sealed rounds, for t.")
+
+
+def encoding() -> RoundEncoding:
+    return RoundEncoding(
+        encoding=Encoding.within(PARAMETERS, 1.0, GOAL),
+        signs=bytes(range(32)),
+        clip_estimate=0.5,
+        loss_bound=8.0,
+        threshold=GOAL,
+    )
+
+
+def a_task(round: int = 0) -> TrainingTask:
+    return a_training_task(round, goal=GOAL, secure=encoding())
+
+
+def words_of(device: int) -> NDArray[np.uint32]:
+    return encoding().encoded(
+        update_of(device), norm=np.float32(0.5), loss=np.float32(device / 8), seed=SEED, client=device
+    )
+
+
+@dataclass
+class SealedFleet(Fleet):
+    """Devices that seal what they report."""
+
+    keepers: list[Here] = field(default_factory=list)
+    transports: Sequence[KeeperTransport] = ()  # to them; none: they are asked here
+    plan: Plan = field(init=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.plan = sealed_plan(self.keepers, threshold=GOAL, run="sealed")
+        signed, population = KEY.plan(self.plan).model_dump_json(), self.plan.population
+        said = {"population": population, "kind": "train", "plan": signed, "plan_digest": digest(self.plan)}
+        round_states.enter_run(self.store, self.plan.run, **said)
+
+    def collector(self, times: RoundTimes = TIMES, store: Store | None = None) -> ServedCollector:
+        self.clock.now += 100.0
+        lease = round_states.take_lease(self.store, self.plan.run, seconds=60)
+        assert lease is not None
+        made = ServedCollector(
+            store or self.store, self.blobs, KEY, times=times, keepers=self.transports or self.keepers, wait=self.wait
+        )
+        made.serve(self.plan, lease)
+        return made
+
+    def device_comes(self, each: OpenRound) -> None:
+        given = assignments.assign(self.store, each.task) if self.left else None
+        if given is None:
+            return
+        self.left, self.number = self.left - 1, self.number + 1
+        task = SignedTask.model_validate_json(each.signed_task).task
+        body = self.sealed(task, self.number)
+        if self.spooled(task, given.id, body) is Answer.RECEIVED:
+            self.came.setdefault(each.task, []).append(self.number)
+
+    def sealed(self, task: RoundTask, device: int) -> bytes:
+        report = Report(words_of(device), True, None, None)
+        return body_of(self.plan, task, report, "", draw=DRAW)
+
+    def spooled(self, task: RoundTask, assignment: str, body: bytes) -> Answer:
+        """As a worker does."""
+        assert task.sealed is not None
+        sealed_reports.check(body, task.sealed, KEY.round_key(task.task))
+        name = hashlib.sha256(body).hexdigest()
+        return sealed_reports.spool(
+            self.store, self.blobs, body, task=task.task, assignment=assignment, worker=WORKERS[0], digest=name
+        )
+
+    def attempts(self) -> list[round_states.Attempt]:
+        return round_states.attempts(self.store, self.plan.run)
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[SealedFleet]:
+    with quick_folder() as folder:
+        yield SealedFleet(folder, keepers=keepers_in(tmp_path, count=2, least=GOAL))
+
+
+def assert_sum_of(got: Collected, devices: list[int]) -> None:
+    """To the bit the sum of what these devices encoded."""
+    whole = np.sum([words_of(device) for device in devices], axis=0, dtype=np.uint32)
+    total, short, losses = encoding().opened(whole, len(devices))
+    assert np.asarray(got.total).tobytes() == total.tobytes()
+    assert (got.reports, got.short_updates, got.losses) == (len(devices), short, losses)
+
+
+def assert_one_set_is_signed(fleet: SealedFleet) -> None:
+    """Of each round, by each keeper: as its folder says, where every answer stands before it is given."""
+    for keeper in fleet.keepers:
+        votes = sorted((keeper.folder / "rounds").glob("*.vote"))
+        signed = {file.stem: Vote.from_bytes(file.read_bytes()).clients for file in votes}
+        for file in (keeper.folder / "rounds").glob("*.keysum"):
+            assert KeySum.from_bytes(file.read_bytes()).clients == signed[file.stem]
+    names = {settings_of(task.sealed).name.hex() for task in tasks(fleet) if task.sealed is not None}
+    assert {file.stem for file in (fleet.keepers[0].folder / "rounds").iterdir()} <= names
+
+
+def tasks(fleet: SealedFleet) -> list[RoundTask]:
+    return [SignedTask.model_validate_json(each.signed_task).task for each in fleet.attempts()]
+
+
+def test_a_sealed_round_gives_the_sum_and_leaves_nothing(fleet: SealedFleet) -> None:
+    collector = fleet.collector()
+    got, _ = collector.collect((), a_task(), seed=SEED)
+    (attempt,) = fleet.attempts()
+    assert_sum_of(got, fleet.came[attempt.task])
+    assert fleet.blobs.names("sealed")
+    collector.released(0)
+    assert fleet.blobs.names("") == []
+    assert_one_set_is_signed(fleet)
+
+
+def test_a_closed_sealed_round_needs_no_keeper_again(fleet: SealedFleet) -> None:
+    got, _ = fleet.collector().collect((), a_task(), seed=SEED)
+    for each in fleet.keepers:
+        each.away = True
+    again, _ = fleet.collector().collect((), a_task(), seed=SEED)
+    assert np.asarray(got.total).tobytes() == np.asarray(again.total).tobytes()
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before it", "after it"])
+def test_a_coordinator_killed_at_a_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: bool) -> None:
+    killed_at_every(tmp_path, monkeypatch, after=after, first=2 if after else 4, stride=4)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("after", [False, True], ids=["before it", "after it"])
+def test_a_coordinator_killed_at_any_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: bool) -> None:
+    killed_at_every(tmp_path, monkeypatch, after=after, first=1, stride=1)
+
+
+def killed_at_every(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, after: bool, first: int, stride: int) -> None:
+    for step in count(first, stride):
+        with quick_folder() as folder:
+            keepers = keepers_in(tmp_path / str(step), count=2, least=GOAL)
+            fleet, died = SealedFleet(folder, keepers=keepers, at_once=6), False
+            with monkeypatch.context() as patch:
+                killed = KilledAt(fleet, step, after=after, patch=patch)
+                try:
+                    fleet.collector(store=killed.store).collect((), a_task(), seed=SEED)
+                except Killed:
+                    died = True
+            got, _ = fleet.collector().collect((), a_task(), seed=SEED)
+            (summed,) = [each for each in fleet.attempts() if each.total_digest]
+            assert_sum_of(got, fleet.came[summed.task])
+            assert_one_set_is_signed(fleet)
+            fleet.store.close()
+        if not died:
+            assert step > 5
+            return
+
+
+@pytest.mark.parametrize("message", range(3 + GOAL))
+def test_a_keeper_killed_before_a_message_goes_on_to_the_sum(fleet: SealedFleet, message: int) -> None:
+    killed: list[int] = []
+
+    def dies(number: int) -> bool:
+        if not killed and number == message:
+            killed.append(number)
+            return True
+        return False
+
+    fleet.keepers[1].dies_at = dies
+    got, _ = fleet.collector().collect((), a_task(), seed=SEED)
+    assert killed == [message] and len(fleet.attempts()) == 1
+    assert_sum_of(got, fleet.came[fleet.attempts()[0].task])
+    assert_one_set_is_signed(fleet)
+
+
+def test_without_a_quorum_the_round_is_given_up_and_made_again_with_others(fleet: SealedFleet) -> None:
+    collector, wait = fleet.collector(replace(TIMES, attempts=1, opening=30.0)), fleet.wait
+
+    def away(seconds: float) -> None:
+        wait(seconds)
+        fleet.keepers[0].away = True
+
+    collector._wait = away
+    with pytest.raises(TrainingError, match="none of 1 attempts gave a sum"):
+        collector.collect((), a_task(), seed=SEED)
+    fleet.keepers[0].away = False
+    got, _ = fleet.collector().collect((), a_task(), seed=SEED)
+    first, second = fleet.attempts()
+    assert first.state == round_states.ABANDONED and "keeper 0: it is away" in (first.why or "")
+    assert not fleet.blobs.names(f"sealed/{first.task}")
+    assert_sum_of(got, fleet.came[second.task])
+    assert_one_set_is_signed(fleet)
+
+
+def test_no_device_works_for_keepers_that_would_refuse(tmp_path: Path) -> None:
+    with quick_folder() as folder:
+        fleet = SealedFleet(folder, keepers=keepers_in(tmp_path, least=GOAL + 1))
+        with pytest.raises(TrainingError, match=r"2 of 2 keepers refuse.*no sum of fewer than 5 reports is opened"):
+            fleet.collector().collect((), a_task(), seed=SEED)
+        assert not fleet.attempts()
+
+
+def test_keepers_that_cannot_be_reached_are_waited_for_no_longer_than_devices(fleet: SealedFleet) -> None:
+    fleet.keepers[1].away = True
+    collector, began = fleet.collector(replace(TIMES, selecting=50.0, pause=10.0)), fleet.clock.now
+    with pytest.raises(
+        TrainingError, match=r"not opened.*2 are needed \(keeper 1: it is away.*See that the keepers run"
+    ):
+        collector.collect((), a_task(), seed=SEED)
+    assert 50.0 <= fleet.clock.now - began < 100.0 and not fleet.attempts()
+    fleet.keepers[1].away = False
+    got, _ = collector.collect((), a_task(), seed=SEED)
+    assert_sum_of(got, fleet.came[fleet.attempts()[0].task])
+
+
+@pytest.mark.parametrize("damage", ["gone", "another"])
+def test_a_report_that_a_power_cut_took_is_lost_and_its_place_anothers(
+    fleet: SealedFleet, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    wait, taken = fleet.wait, list[str]()
+
+    def cut(seconds: float) -> None:
+        wait(seconds)
+        if not taken and (names := fleet.blobs.names("sealed")):
+            taken.append(names[0].rpartition("/")[2].partition("-")[0])  # its assignment
+            if damage == "another":
+                fleet.blobs.put(names[0], b"")
+            else:
+                fleet.blobs.delete(names[0])
+
+    collector = fleet.collector()
+    collector._wait = cut
+    got, _ = collector.collect((), a_task(), seed=SEED)
+    (attempt,) = fleet.attempts()
+    assert (attempt.lost, attempt.counted, got.reports) == (1, GOAL, GOAL)
+    assert "a sealed report is left out" in caplog.text and taken[0] not in caplog.text  # no assignment is logged
+
+
+def test_blobs_that_came_after_their_round_was_over_are_swept(fleet: SealedFleet) -> None:
+    collector = fleet.collector()
+    collector.collect((), a_task(), seed=SEED)
+    collector.released(0)
+    late = fleet.attempts()[0].task
+    fleet.blobs.put(f"sealed/{late}/{'0' * 32}-{'0' * 64}", b"late")  # by a worker that was killed before it counted it
+    fleet.blobs.put(f"sealed/{'1' * 32}/{'0' * 32}-{'0' * 64}", b"of another run")
+    fleet.collector()
+    assert [name.split("/")[1] for name in fleet.blobs.names("sealed")] == ["1" * 32]
+
+
+def test_below_the_goal_no_keeper_is_asked_for_a_set(fleet: SealedFleet) -> None:
+    fleet.left = GOAL - 1
+    with pytest.raises(TrainingError, match="3 devices came while it was open, and 4 are needed"):
+        fleet.collector(RoundTimes(attempts=1, selecting=5.0, poll=1.0)).collect((), a_task(), seed=SEED)
+    assert not [file for keeper in fleet.keepers for file in (keeper.folder / "rounds").iterdir()]
+
+
+def test_a_clients_second_report_takes_no_place(fleet: SealedFleet) -> None:
+    """A device that was given two places and sends one client's report twice is in the sum once."""
+    first: list[bytes] = []
+    seal = fleet.sealed
+
+    def twice(task: RoundTask, device: int) -> bytes:
+        if device == 2:
+            return first[0]
+        body = seal(task, device)
+        if device == 1:
+            first.append(body)
+        return body
+
+    fleet.sealed = twice  # type: ignore[method-assign]
+    got, _ = fleet.collector().collect((), a_task(), seed=SEED)
+    (attempt,) = fleet.attempts()
+    assert attempt.lost == 1 and attempt.counted == GOAL
+    assert_sum_of(got, [device for device in fleet.came[attempt.task] if device != 2])
+
+
+def test_what_is_no_report_of_the_round_is_not_counted(fleet: SealedFleet) -> None:
+    collector, bodies = fleet.collector(), list[bytes]()
+    seal = fleet.sealed
+
+    def forged(task: RoundTask, device: int) -> bytes:
+        body = bytearray(seal(task, device))
+        if device == 1:
+            body[-1] ^= 1
+        return bytes(body)
+
+    fleet.sealed, wait = forged, fleet.wait  # type: ignore[method-assign]
+
+    def refused(seconds: float) -> None:
+        try:
+            wait(seconds)
+        except ProtocolError as error:
+            bodies.append(str(error).encode())
+
+    collector._wait = refused
+    got, _ = collector.collect((), a_task(), seed=SEED)
+    assert len(bodies) == 1
+    assert_sum_of(got, fleet.came[fleet.attempts()[0].task])
+
+
+def test_a_collector_without_the_keepers_of_its_plan_is_refused(fleet: SealedFleet) -> None:
+    lease = round_states.take_lease(fleet.store, fleet.plan.run, seconds=60)
+    assert lease is not None
+    with pytest.raises(RunError, match="names 2 keepers, and 0 are known here"):
+        ServedCollector(fleet.store, fleet.blobs, KEY).serve(fleet.plan, lease)

@@ -1,0 +1,245 @@
+"""Tokens: who is enrolled takes part, a token once, and what the server keeps says nothing of who came."""
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.device.made import Wire
+from tests.server.served import KEY, Served, check_in, served
+
+from tacit.device.record import DeviceRecord, opened
+from tacit.device.tokens import checked_in
+from tacit.device.transport import Connection, Server, connected
+from tacit.errors import InputError, ServerError, TaskRefused
+from tacit.protocol.messages import Assignment, CheckIn
+from tacit.protocol.signing import OperatorKey
+from tacit.protocol.token_format import token_key_entry
+from tacit.protocol.token_messages import SignedTokenKey, TokenRequest
+from tacit.server.log.transparency import LogView
+from tacit.server.store.assignments import assign
+from tacit.server.store.tokens import Epochs, Issuer, enrol
+
+CODE, OTHER = "correct-horse-battery-staple", "another-horse-another-staple"
+SAID = CheckIn(**check_in())
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Served:
+    found = served(tmp_path, enrols=True, goal=30, most=30)
+    enrol(found.store, [CODE, OTHER])
+    return found
+
+
+@contextmanager
+def talking(worker: Served) -> Iterator[tuple[Connection, list[httpx.Request]]]:
+    """A device's own connection to the application, and what went over it."""
+    seen: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        path, body = request.url.raw_path.decode(), request.read()
+        asked = worker.asks(lambda client: client.request(request.method, path, content=body))
+        return httpx.Response(asked.status_code, headers={"Content-Type": "application/json"}, content=asked.content)
+
+    with connected(Server.at("http://127.0.0.1:1"), through=Wire(answer)) as connection:
+        yield connection, seen
+
+
+@contextmanager
+def a_record(folder: Path) -> Iterator[DeviceRecord]:
+    with opened(folder / "device", now=0.0, first_time=True) as record:
+        record.pin(KEY.public)
+        yield record
+
+
+def came(connection: Connection, record: DeviceRecord, code: str | None = CODE) -> Any:
+    return checked_in(connection, SAID, record, code, draw=os.urandom)
+
+
+def shown(seen: list[httpx.Request]) -> list[str]:
+    """Tokens that were shown, in order."""
+    said = [CheckIn.model_validate_json(each.content) for each in seen if each.url.path == "/v1/check-in"]
+    return [each.token for each in said if each.token is not None]
+
+
+def status(worker: Served, token: str | None) -> int:
+    return worker.asks(lambda client: client.post("/v1/check-in", json=check_in(token=token))).status_code
+
+
+def test_an_enrolled_device_takes_part_and_shows_each_token_once(worker: Served, tmp_path: Path) -> None:
+    with talking(worker) as (connection, seen), a_record(tmp_path) as record:
+        given = [came(connection, record) for _ in range(3)]
+        assert all(isinstance(each, Assignment) for each in given)
+        assert len(set(shown(seen))) == 3 and {len(each) for each in shown(seen)} == {2 * (4 + 32 + 256)}
+        with pytest.raises(ServerError, match="all 3 tokens"):
+            came(connection, record)
+    assert [each.url.path for each in seen].count("/v1/tokens") == 1
+    assert worker.attempt().assigned == 3
+
+
+def test_no_check_in_without_a_task_shows_a_token(tmp_path: Path) -> None:
+    worker = served(tmp_path, enrols=True, most=4)
+    enrol(worker.store, [CODE])
+    with talking(worker) as (connection, seen), a_record(tmp_path) as record:
+        worker.services.snapshot.rounds.clear()
+        worker.services.snapshot._giving.clear()
+        worker.services.snapshot.refresh = lambda: None  # type: ignore[method-assign]
+        assert came(connection, record).answer == "come_back" and not shown(seen)
+
+
+def test_a_token_that_is_none_or_was_redeemed_takes_no_place(worker: Served, tmp_path: Path) -> None:
+    with talking(worker) as (connection, seen), a_record(tmp_path) as record:
+        came(connection, record)
+    (token,) = shown(seen)
+    other_epoch, other_prefix = "00000001" + token[8:], token[:8] + "ff" * 32 + token[72:]
+    for bad in (None, token, other_epoch, other_prefix, token[:-2], token + "00", "00", "00" * 292):
+        assert status(worker, bad) == 401, bad
+    assert worker.attempt().assigned == 1
+
+
+def test_who_has_no_code_gets_no_tokens(worker: Served, tmp_path: Path) -> None:
+    with talking(worker) as (connection, _), a_record(tmp_path) as record:
+        with pytest.raises(ServerError, match="enrolled devices only"):
+            came(connection, record, None)
+        with pytest.raises(ServerError, match="no device is enrolled"):
+            came(connection, record, "a-code-that-nobody-gave-me")
+    enrol(worker.store, [OTHER])  # and who was enrolled, is no more
+    with (
+        talking(worker) as (connection, _),
+        a_record(tmp_path / "b") as record,
+        pytest.raises(ServerError, match="no device is enrolled"),
+    ):
+        came(connection, record, CODE)
+
+
+def test_one_batch_for_a_code_and_an_epoch_as_often_as_it_is_lost(worker: Served, tmp_path: Path) -> None:
+    with talking(worker) as (connection, seen), a_record(tmp_path) as record:
+        answer = connection.blind_signatures
+        with pytest.MonkeyPatch.context() as patch:
+
+            def lost(request: TokenRequest) -> Any:
+                answer(request)
+                raise ServerError("the server did not answer in time.")
+
+            patch.setattr(connection, "blind_signatures", lost)
+            with pytest.raises(ServerError, match="in time"):
+                came(connection, record)
+        assert isinstance(came(connection, record), Assignment)
+        first, again = [each.content for each in seen if each.url.path == "/v1/tokens"]
+        assert first == again
+    with (  # a second device with the same code
+        talking(worker) as (connection, _),
+        a_record(tmp_path / "b") as record,
+        pytest.raises(ServerError, match="has its tokens"),
+    ):
+        came(connection, record)
+
+
+def test_an_epoch_ends_with_its_key_and_its_tokens(worker: Served, tmp_path: Path) -> None:
+    with talking(worker) as (connection, seen), a_record(tmp_path) as record:
+        came(connection, record)
+        kept = record.tokens["left"][0]
+        worker.store.clock.now = 10_500.0  # type: ignore[attr-defined]
+        assert status(worker, kept) == 401
+        assert isinstance(came(connection, record), Assignment) and shown(seen)[-1].startswith("00000001")
+    assert [each.name for each in (tmp_path / "operator.tokens").iterdir()] == ["1.pem"]
+    assert (tmp_path / "operator.tokens" / "1.pem").stat().st_mode & 0o077 == 0
+    assert LogView(worker.store).text().count("token-key ") == 2
+    with worker.store.reading() as connection:
+        assert connection.exec_driver_sql("SELECT DISTINCT epoch FROM tokens").scalars().all() == [1]
+
+
+def test_what_the_server_keeps_has_no_code_and_no_token(worker: Served, tmp_path: Path) -> None:
+    with talking(worker) as (connection, seen), a_record(tmp_path / "b") as record:
+        came(connection, record)
+        came(connection, record)
+    asked = TokenRequest.model_validate_json(next(each.content for each in seen if each.url.path == "/v1/tokens"))
+    kept = b"".join(each.read_bytes() for each in tmp_path.glob("store.db*"))
+    secrets = [CODE, *asked.blinded, *shown(seen), *(each[8:72] for each in shown(seen))]
+    for secret in secrets:
+        assert secret.encode() not in kept
+        assert all(c in "0123456789abcdef" for c in secret) is False or bytes.fromhex(secret) not in kept
+    assert not any(each[72:] in asked.blinded or each[8:72] in "".join(asked.blinded) for each in shown(seen))
+
+
+class Another:
+    """The application's answers, with another key of tokens."""
+
+    def __init__(self, connection: Connection, key: SignedTokenKey) -> None:
+        self._connection, self._key = connection, key
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    def token_key(self) -> SignedTokenKey:
+        return self._key
+
+
+def test_after_the_clock_was_set_back_an_epoch_still_has_one_key(worker: Served, tmp_path: Path) -> None:
+    """The key of an epoch that ended is gone; another for it would be what a device is told from others by."""
+    first, store = worker.services.issuer, worker.store
+    assert first is not None and first.key().key.epoch == 0
+    store.clock.now = 25_000.0  # type: ignore[attr-defined]
+    later = first.key()
+    assert later.key.epoch == 2
+    store.clock.now = 1_000.0  # type: ignore[attr-defined]
+    anew = Issuer(store, KEY, tmp_path / "operator.key", Epochs(1e4, 3))
+    assert first.key() == anew.key() == later
+    assert len([line for line in LogView(store).text().splitlines() if line.startswith("token-key")]) == 2
+    with talking(worker) as (connection, _), a_record(tmp_path) as record:
+        assert came(connection, record).answer == "assignment"
+
+
+def test_a_key_for_one_device_alone_is_refused(worker: Served, tmp_path: Path) -> None:
+    with talking(worker) as (connection, seen), a_record(tmp_path) as record:
+        own = connection.token_key().key
+        tagged = own.model_copy(update={"modulus": own.modulus[:-1] + ("1" if own.modulus[-1] != "1" else "3")})
+        for key, why in (
+            (OperatorKey(b"x" * 32).token_key(own), "not signed"),
+            (KEY.token_key(tagged), "log does not have 'token-key"),
+        ):
+            with pytest.raises(TaskRefused, match=why):
+                came(Another(connection, key), record)  # type: ignore[arg-type]
+        came(connection, record)
+        with pytest.raises(TaskRefused, match="another key of tokens"):
+            came(Another(connection, KEY.token_key(tagged)), record)  # type: ignore[arg-type]
+    assert token_key_entry(own) in LogView(worker.store).text()
+    assert len(shown(seen)) == 1
+
+
+@pytest.mark.parametrize("codes", [[], ["short"], [CODE, CODE], ["a code with many spaces in it"]], ids=str)
+def test_codes_that_are_no_secrets(worker: Served, codes: list[str]) -> None:
+    with pytest.raises(InputError, match="enrolment code"):
+        enrol(worker.store, codes)
+
+
+def test_what_a_worker_answers_to_what_is_no_request(worker: Served, tmp_path: Path) -> None:
+    def post(content: bytes) -> int:
+        return worker.asks(lambda client: client.post("/v1/tokens", content=content)).status_code
+
+    key = worker.services.issuer.key().key  # type: ignore[union-attr]
+    good = {"code": CODE, "epoch": key.epoch, "blinded": ("0" * 511 + "2",) * 3, "evidence": None}
+    for changed, expected in (
+        ({"epoch": 7}, 422),
+        ({"blinded": ("0" * 511 + "2",) * 2}, 422),
+        ({"blinded": ("0" * 512,) * 3}, 422),
+        ({"blinded": ("f" * 512,) * 3}, 422),
+        ({"code": "unknown-unknown-unknown"}, 401),
+    ):
+        assert post(TokenRequest(**(good | changed)).model_dump_json().encode()) == expected, changed
+    assert post(b"{}") == 400 and post(b"x" * (1 << 17) + b"x") == 413
+    (tmp_path / "off").mkdir()
+    off = served(tmp_path / "off")
+    assert off.asks(lambda client: client.get("/v1/tokens/key")).status_code == 404
+
+
+def test_a_token_that_many_show_at_once_takes_one_place(worker: Served) -> None:
+    task = worker.task.task
+    with ThreadPoolExecutor(4) as threads:
+        given = list(threads.map(lambda _: assign(worker.store, task, token_hash="ab" * 32), range(8)))
+    assert sum(each is not None for each in given) == 1 == worker.attempt().assigned
