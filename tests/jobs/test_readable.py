@@ -15,8 +15,8 @@ from tacit.keyboard.suggest import Suggestion
 RESULTS = sorted(
     {
         found
-        for module in pkgutil.iter_modules(tacit.jobs.__path__)
-        for found in vars(importlib.import_module(f"tacit.jobs.{module.name}")).values()
+        for module in pkgutil.walk_packages(tacit.jobs.__path__, "tacit.jobs.")
+        for found in vars(importlib.import_module(module.name)).values()
         if inspect.isclass(found) and found.__module__.startswith("tacit.jobs") and "blocks" in vars(found)
     },
     key=lambda each: each.__name__,

@@ -1,12 +1,13 @@
 """The models that a job is asked to type with: files of a model, one in memory, or a trigram counted on a cache."""
 
 import hashlib
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tacit.errors import InputError
 from tacit.files import PathLike, as_path
-from tacit.keyboard.phone_model import PhoneModel, load_phone_model
+from tacit.keyboard.phone_model import PhoneModel, load_phone_model, phone_model_of
 from tacit.progress import Progress, silent
 
 if TYPE_CHECKING:  # JAX comes with it
@@ -23,9 +24,10 @@ def phone_model(name: str, model: "PhoneModel | TrainedModel | PathLike", *, pro
     """
     if isinstance(model, PhoneModel):
         return model
-    phone = getattr(model, "phone", None)  # asked of the model, so that JAX is not loaded to ask its class
-    if isinstance(phone, PhoneModel):
-        return phone
+    if not isinstance(model, str | os.PathLike) and hasattr(
+        model, "reader"
+    ):  # asked of the model, so that JAX is not loaded to ask its class
+        return phone_model_of(model)
     path = as_path(name, model)
     if str(path).startswith(TRIGRAM):
         return trigram_model(Path(str(path).removeprefix(TRIGRAM)), progress=progress)
