@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from tests.conftest import REPOSITORY
-from tests.pages import PAGES, Command, blocks, commands, differs
 from tests.render_cli import PAGE, render_cli_help
 from tests.small_sizes import is_smaller
+from tests.support.pages import PAGES, Command, blocks, commands, differs
 from tests.test_pages import WITH_COMMANDS
 from typer.testing import CliRunner
 

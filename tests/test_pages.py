@@ -18,7 +18,7 @@ import pytest
 import typer
 from tests import small_sizes
 from tests.conftest import REPOSITORY
-from tests.pages import PAGES, Block, Command, blocks, commands, commands_of, differs
+from tests.support.pages import PAGES, Block, Command, blocks, commands, commands_of, differs
 from typer.testing import CliRunner
 
 # What no test runs, by how the command begins, and why. That it is a command is checked all the same.

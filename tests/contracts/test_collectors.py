@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tests.support.training.tiny import cohorts_of, cores, tiny_cache, tiny_learner, tiny_recipe
 from tests.training.test_rounds import poisoned_loss
-from tests.training.tiny import cohorts_of, cores, tiny_cache, tiny_learner, tiny_recipe
 
 from tacit.compute import Hardware
 from tacit.data import Cache

@@ -22,8 +22,8 @@ import jax
 import pytest
 from tests.conftest import REPOSITORY
 from tests.jobs.test_train_api import Bigram
-from tests.journals import Entries, entries_of, rewrite
-from tests.training.tiny import MECHANISMS, SETTINGS, tiny_cache, tiny_recipe
+from tests.support.journals import Entries, entries_of, rewrite
+from tests.support.training.tiny import MECHANISMS, SETTINGS, tiny_cache, tiny_recipe
 
 import tacit
 from tacit.compute import Hardware

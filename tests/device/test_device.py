@@ -14,7 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from tests.conftest import REPOSITORY
-from tests.device.made import (
+from tests.device.test_refusals import ENCODED, SECURE
+from tests.support.device.operator import (
     CLIENT,
     HOUR,
     NOON,
@@ -27,8 +28,7 @@ from tests.device.made import (
     once,
     recipe_text,
 )
-from tests.device.test_refusals import ENCODED, SECURE
-from tests.training.tiny import tiny_learner
+from tests.support.training.tiny import tiny_learner
 
 import tacit
 from tacit.data import Cache

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.device.made import (
+from tests.support.device.operator import (
     CLIENT,
     HOUR,
     NOON,

@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.device.made import SERVER, Wire
+from tests.support.device.operator import SERVER, Wire
 
 from tacit.device import transport
 from tacit.device.transport import Server, connected

@@ -7,8 +7,8 @@ from typing import Any
 
 import httpx
 import numpy as np
-from tests.device.made import NOON, Operator, Zeros, a_plan, once
-from tests.server.stores import Clock, sqlite_store
+from tests.support.device.operator import NOON, Operator, Zeros, a_plan, once
+from tests.support.server.stores import Clock, sqlite_store
 
 from tacit.data import Cache
 from tacit.device.policy import Policy

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.keyboard.counting import whole
+from tests.support.keyboard.counting import whole
 
 from tacit.data import Cache
 from tacit.errors import InputError

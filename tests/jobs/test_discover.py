@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.conftest import REPOSITORY
-from tests.journals import rewrite_each
-from tests.made_runs import write_run
+from tests.support.journals import rewrite_each
+from tests.support.made_runs import write_run
 
 from tacit.data import TextsOf, VocabularyChoice
 from tacit.discovery.alphabet import Alphabet

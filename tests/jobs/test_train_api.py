@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from tests.training.tiny import MECHANISMS, cohorts_of, tiny_cache, tiny_learner, tiny_recipe, what_happened
+from tests.support.training.tiny import MECHANISMS, cohorts_of, tiny_cache, tiny_learner, tiny_recipe, what_happened
 
 from tacit.compute import Hardware
 from tacit.data import Cache

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.networks import numpy_model as twin
+from tests.support.networks import numpy_model as twin
 
 from tacit.errors import InputError
 from tacit.networks.cifg import loss as cifg_loss

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx.reference import ReferenceEvaluator
-from tests.networks.gru import Gru
+from tests.support.networks.gru import Gru
 
 from tacit.errors import InputError
 from tacit.keyboard.onnx_reader import OnnxReader, OnnxScorer

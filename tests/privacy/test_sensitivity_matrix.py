@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.privacy.every_pattern import brute_force, participations, patterns, worst_signs
+from tests.support.privacy.every_pattern import brute_force, participations, patterns, worst_signs
 
 from tacit.design.dense import full_tree
 from tacit.errors import AccountingError

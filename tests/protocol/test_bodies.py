@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from safetensors.numpy import load, save
-from tests.server.documents import ASSIGNMENT, PARAMETERS, a_task
+from tests.support.server.documents import ASSIGNMENT, PARAMETERS, a_task
 
 from tacit.errors import InputError
 from tacit.protocol import report_shape as expected

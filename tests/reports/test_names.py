@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
-from tests.made_runs import write_run
 from tests.statements.test_statement import FACTS
+from tests.support.made_runs import write_run
 
 from tacit.jobs.report import report
 from tacit.privacy import Tree

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.made_runs import REPORT_GOAL, RUNS, note, release, write_adaptive_run, write_run
+from tests.support.made_runs import REPORT_GOAL, RUNS, note, release, write_adaptive_run, write_run
 
 from tacit.jobs.report import report
 from tacit.privacy import Tree

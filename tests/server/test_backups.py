@@ -9,10 +9,10 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.server.loopback import swarming
 from tests.server.test_processes import until
+from tests.support.server.loopback import swarming
+from tests.support.training.tiny import tiny_cache, tiny_recipe
 from tests.swarm import SwarmSettings
-from tests.training.tiny import tiny_cache, tiny_recipe
 
 import tacit
 from tacit.errors import StoreError

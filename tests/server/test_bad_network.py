@@ -19,7 +19,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from tests.server.bad_network import NEAR, BadNetwork, bad_network, missing
-from tests.training.tiny import MECHANISMS, SETTINGS, tiny_cache, tiny_recipe
+from tests.support.training.tiny import MECHANISMS, SETTINGS, tiny_cache, tiny_recipe
 
 import tacit
 from tacit.keyboard.model_folder import write_model

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import tomli_w
-from tests.evaluation.typists import typists_and_model
 from tests.server.test_quick_start import PATIENCE, until
+from tests.support.evaluation.typists import typists_and_model
 
 import tacit
 from tacit.runs import Run

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 from tests.device.test_transport import certificate as made_certificate
-from tests.training.tiny import tiny_cache, tiny_recipe
+from tests.support.training.tiny import tiny_cache, tiny_recipe
 
 import tacit
 from tacit.device.turn import Turn

@@ -18,11 +18,11 @@ import pytest
 import typer
 import yaml
 from tests.conftest import REPOSITORY
-from tests.server.documents import PARAMETERS
-from tests.server.fleet import a_training_task
-from tests.server.loopback import loopback, until
-from tests.server.served import check_in
 from tests.server.test_bad_network import certificate
+from tests.support.server.documents import PARAMETERS
+from tests.support.server.fleet import a_training_task
+from tests.support.server.loopback import loopback, until
+from tests.support.server.served import check_in
 
 from tacit.cli.commands import app
 from tacit.device.transport import Server, connected

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.device.made import HOUR, NOON, Operator, a_plan, cache_of_one, once
 from tests.server.test_backups import ROUNDS, recipe, served
 from tests.server.test_processes import until
+from tests.support.device.operator import HOUR, NOON, Operator, a_plan, cache_of_one, once
 
 import tacit
 from tacit.errors import DeviceError

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.server.served import TOKEN, Served, a_body, check_in, headers, served
+from tests.support.server.served import TOKEN, Served, a_body, check_in, headers, served
 
 from tacit.errors import InputError, LeaseLost, StoreError, TrainingError
 from tacit.protocol.address import Address

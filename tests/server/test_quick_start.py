@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import REPOSITORY
-from tests.pages import commands
-from tests.training.tiny import tiny_cache, tiny_recipe
+from tests.support.pages import commands
+from tests.support.training.tiny import tiny_cache, tiny_recipe
 
 import tacit
 from tacit.errors import InputError

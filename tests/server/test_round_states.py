@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from sqlalchemy import select
 from tests.server.slow_rounds import SlowRound, SlowStore
-from tests.server.stores import RUN, Clock, new_round, quick_folder, sqlite_store, with_run
+from tests.support.server.stores import RUN, Clock, new_round, quick_folder, sqlite_store, with_run
 
 from tacit.errors import InputError, LeaseLost, RunError, StoreError
 from tacit.server.coordinator import _leased

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.server.documents import PARAMETERS
-from tests.server.fleet import KEY, TIMES, WORKERS, Fleet, a_training_task, update_of
-from tests.server.sealing import Here, keepers_in, sealed_plan
-from tests.server.stores import quick_folder
 from tests.server.test_train import Killed, KilledAt
+from tests.support.server.documents import PARAMETERS
+from tests.support.server.fleet import KEY, TIMES, WORKERS, Fleet, a_training_task, update_of
+from tests.support.server.sealing import Here, keepers_in, sealed_plan
+from tests.support.server.stores import quick_folder
 
 from tacit.device.report_body import body_of
 from tacit.errors import ProtocolError, RunError, TrainingError

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from tests.server.test_processes import until
+from tests.support.training.tiny import tiny_cache, tiny_recipe
 from tests.swarm import Swarm, SwarmSettings
-from tests.training.tiny import tiny_cache, tiny_recipe
 
 import tacit
 from tacit.errors import CacheError, InputError

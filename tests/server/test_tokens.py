@@ -9,8 +9,8 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.device.made import Wire
-from tests.server.served import KEY, Served, check_in, served
+from tests.support.device.operator import Wire
+from tests.support.server.served import KEY, Served, check_in, served
 
 from tacit.device.record import DeviceRecord, opened
 from tacit.device.tokens import checked_in

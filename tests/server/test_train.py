@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from sqlalchemy import Connection
-from tests.server.fleet import TIMES, Fleet, a_training_task, report, update_of
-from tests.server.stores import new_round, quick_folder, with_run
+from tests.support.server.fleet import TIMES, Fleet, a_training_task, report, update_of
+from tests.support.server.stores import new_round, quick_folder, with_run
 
 from tacit.errors import LeaseLost, RunError, StoreError, TrainingError
 from tacit.protocol.bodies import Report

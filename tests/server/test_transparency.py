@@ -7,8 +7,8 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from tests.server.served import KEY, served
-from tests.server.stores import quick_folder, sqlite_store
+from tests.support.server.served import KEY, served
+from tests.support.server.stores import quick_folder, sqlite_store
 
 from tacit.errors import InputError, ServerError, StoreError, TaskRefused
 from tacit.protocol.log_check import logged

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from tests.server.test_processes import until
 from tests.server.test_serve import processes_of
-from tests.server.words import words_toml
-from tests.training.tiny import tiny_cache
+from tests.support.server.words import words_toml
+from tests.support.training.tiny import tiny_cache
 
 import tacit
 from tacit.runs import Run

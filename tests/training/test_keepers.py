@@ -12,8 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 from scipy.stats import chi2
-from tests.training.test_rounds import poisoned_loss
-from tests.training.tiny import (
+from tests.support.training.tiny import (
     MECHANISMS,
     collector_of,
     cores,
@@ -23,6 +22,7 @@ from tests.training.tiny import (
     tiny_recipe,
     what_happened,
 )
+from tests.training.test_rounds import poisoned_loss
 
 from tacit.compute import Hardware
 from tacit.data import Cache

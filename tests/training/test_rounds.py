@@ -8,9 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.stats import kstest
-from tests.networks import numpy_model
-from tests.training import numpy_round
-from tests.training.tiny import (
+from tests.support.networks import numpy_model
+from tests.support.training.tiny import (
     LOSS,
     MECHANISMS,
     collector_of,
@@ -20,6 +19,7 @@ from tests.training.tiny import (
     tiny_learner,
     tiny_recipe,
 )
+from tests.training import numpy_round
 
 from tacit.data import Cache
 from tacit.errors import ParticipationError, TrainingError

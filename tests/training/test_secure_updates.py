@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.training.test_rounds import poisoned_loss
-from tests.training.tiny import (
+from tests.support.training.tiny import (
     MECHANISMS,
     cohorts_of,
     collector_of,
@@ -22,6 +21,7 @@ from tests.training.tiny import (
     tiny_recipe,
     what_happened,
 )
+from tests.training.test_rounds import poisoned_loss
 
 from tacit.compute import Hardware
 from tacit.data import Cache

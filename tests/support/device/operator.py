@@ -13,7 +13,7 @@ import httpx
 import numpy as np
 import tomli_w
 from numpy.typing import NDArray
-from tests.training.tiny import tiny_cache, tiny_values
+from tests.support.training.tiny import tiny_cache, tiny_values
 
 from tacit.data import Cache
 from tacit.device.device import Device, Machine

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import uvicorn
 from sqlalchemy import select
-from tests.server.documents import a_plan
-from tests.server.fleet import KEY
-from tests.server.sealing import Here, sealed_plan
+from tests.support.server.documents import a_plan
+from tests.support.server.fleet import KEY
+from tests.support.server.sealing import Here, sealed_plan
 from tests.swarm import Log, Part, Swarm, SwarmSettings
 
 from tacit.protocol.address import Address

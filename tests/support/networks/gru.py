@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-KIND = "tests.networks.gru:Gru"
+KIND = "tests.support.networks.gru:Gru"
 
 
 @dataclass(frozen=True, kw_only=True)
