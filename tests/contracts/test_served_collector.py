@@ -15,7 +15,7 @@ import httpx
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.contracts.test_collectors import KEY, SEED, encoded, task_of
+from tests.contracts.training_tasks import KEY, SEED, encoded, task_of
 from tests.support.server.documents import a_plan
 from tests.support.server.sealing import Here, keepers_in, sealed_plan
 from tests.support.server.served import check_in

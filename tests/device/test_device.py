@@ -14,12 +14,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from tests.conftest import REPOSITORY
-from tests.device.test_refusals import ENCODED, SECURE
 from tests.support.device.operator import (
     CLIENT,
+    ENCODED,
     HOUR,
     NOON,
     POPULATION,
+    SECURE,
+    SEED,
     Clock,
     Operator,
     Wire,
@@ -46,8 +48,6 @@ from tacit.records import from_plain
 from tacit.training import ClientTraining, TrainingTask
 from tacit.training.one_by_one import report_of
 from tacit.training.secure_updates import RoundEncoding
-
-SEED = bytes(range(32))
 
 
 def simulated(cache: Cache, task: RoundTask, model: Any) -> Any:

@@ -9,9 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from tests.device.test_device import SEED
-from tests.device.test_refusals import ENCODED, SECURE
-from tests.support.device.operator import Operator, a_plan, once, recipe_text
+from tests.support.device.operator import ENCODED, SECURE, SEED, Operator, a_plan, once, recipe_text
 from tests.support.training.tiny import SETTINGS
 
 import tacit

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.jobs.test_train_api import Bigram
+from tests.support.networks.bigram import Bigram
 from tests.support.training.tiny import tiny_cache, tiny_recipe
 
 import tacit

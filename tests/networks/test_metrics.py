@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.networks.test_cifg import BATCH, SMALL, Sentences, batches, filled, lively, value_and_gradient
+from tests.networks.small_cifg import BATCH, SMALL, Sentences, batches, filled, lively, value_and_gradient
 from tests.support.keyboard.counting import counted, nats, whole
 from tests.support.networks import numpy_model as twin
 

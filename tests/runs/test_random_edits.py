@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.contracts.test_jobs import ONE, RUNS, content
+from tests.support.jobs.jobs_with_runs import ONE, RUNS, content
 from tests.support.made_runs import write_run
 from tests.support.training.tiny import MECHANISMS, tiny_cache, tiny_recipe
 

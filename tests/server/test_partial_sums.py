@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.protocol.test_bodies import words
+from tests.support.protocol.updates import words
 from tests.support.server.documents import PARAMETERS
 from tests.support.server.served import Served, a_body, served
 

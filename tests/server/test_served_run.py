@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.server.test_train import Killed, KilledAt
+from tests.server.killed_coordinator import Killed, KilledAt
 from tests.support.server.fleet import Fleet
 from tests.support.server.served import KEY
 from tests.support.server.stores import quick_folder, sqlite_store

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from tests.support.server.documents import PARAMETERS
 from tests.support.server.fleet import KEY, a_training_task
-from tests.support.server.loopback import Loopback, loopback, reports_of, swarming, until
+from tests.support.server.loopback import Loopback, loopback, reports_of, swarming
 from tests.support.server.sealing import keepers_in
 from tests.support.server.stores import quick_folder
+from tests.support.waiting import until
 from tests.swarm import Drawn, Fault, Faults, Log, Part, SwarmSettings
 from tests.swarm.faults import STEPS
 from tests.swarm.log import DIED, RECEIVED, rounds_apart

@@ -17,12 +17,12 @@ from tests.support.training.tiny import (
     collector_of,
     cores,
     first_state,
+    poisoned_loss,
     tiny_cache,
     tiny_learner,
     tiny_recipe,
     what_happened,
 )
-from tests.training.test_rounds import poisoned_loss
 
 from tacit.compute import Hardware
 from tacit.data import Cache

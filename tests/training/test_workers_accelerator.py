@@ -17,14 +17,15 @@ from jax.flatten_util import ravel_pytree
 from tests.support.networks.gru import Gru
 from tests.support.training.tiny import (
     MECHANISMS,
+    POISON,
     collector_of,
     cores,
     first_state,
+    poisoned_loss,
     tiny_cache,
     tiny_learner,
     tiny_recipe,
 )
-from tests.training.test_rounds import POISON, poisoned_loss
 
 from tacit.compute import Hardware
 from tacit.compute.cores import Cores

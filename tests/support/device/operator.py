@@ -317,3 +317,11 @@ def once(
             machine=Machine(clock=clock, sleep=clock.sleep, draw=draw),
             servers=servers,
         ).turn()
+
+
+SEED = bytes(range(32))
+
+
+SECURE = {"aggregation": {"kind": "secure"}}
+
+ENCODED = Aggregation(kind="encoded", threshold=3, keepers=(), boxes=(), corrupt=0, contributors=())
