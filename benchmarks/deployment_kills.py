@@ -28,8 +28,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # the servers that are killed are those of the tests
 
-from tests.server.killed_servers import ROUNDS, Played
-from tests.server.stores import MEMORY, PostgreSQL, postgresql, postgresql_programs
+from tests.support.server.killed_servers import ROUNDS, Played
+from tests.support.server.stores import MEMORY, PostgreSQL, postgresql, postgresql_programs
 
 KINDS = ("PostgreSQL", "PostgreSQL, sealed", "SQLite")
 MOST = 40  # kills in one run: it has to end

@@ -201,7 +201,7 @@ def serving(workers: int, *, store_url: str | None = None, keepers: int = 0, enr
 @contextmanager
 def serving_on(store: str, workers: int) -> Iterator[Server | None]:
     """The same on SQLite, or on a PostgreSQL in a throw-away folder; None where none is installed."""
-    from tests.server.stores import postgresql, postgresql_programs
+    from tests.support.server.stores import postgresql, postgresql_programs
 
     with ExitStack() as stack:
         if store == "sqlite":
@@ -768,7 +768,7 @@ def memory_rows(sizes: Sizes, workers: int) -> Iterator[dict[str, Any]]:
 
 
 def start_rows() -> Iterator[dict[str, Any]]:
-    from tests.training.tiny import tiny_cache
+    from tests.support.training.tiny import tiny_cache
 
     for _ in range(2):
         with serving(1) as server:

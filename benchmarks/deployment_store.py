@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # tests/deployment begins the PostgreSQL
 
-from tests.server.stores import opened_round, postgresql, postgresql_programs, with_run
+from tests.support.server.stores import opened_round, postgresql, postgresql_programs, with_run
 
 from tacit.server.store.assignments import Answer, Assigned, Came, assign, assign_all, receive, receive_all
 from tacit.server.store.store import Store

@@ -2,9 +2,9 @@
 
 target     that run and its exact realised MinS and MaxP, each timer in a process of its own: seconds and CPU seconds
            with imports (and, the first time on a machine, compilation), rounds a second, memory (ru_maxrss).
-twin       the same rounds by the obvious twin of the tests (tests/population/slow_devices.py), which looks at every
-           device in every check-in period, at a size that it finishes: same clients, same times, and the median of
-           the pairs' own ratios of CPU time.
+twin       the same rounds by the obvious twin of the tests (tests/support/population/slow_devices.py), which looks at
+           every device in every check-in period, at a size that it finishes: same clients, same times, and the median
+           of the pairs' own ratios of CPU time.
 table      arXiv:2305.18465, Tables 1 and 2: the printed population, timer, rounds and MinS beside that realised here
            with the default settings, and what would explain the printed one: so many times the devices, or a longer
            pause between rounds. Populations and report goal are divided by --scale, which changes MinS little (it
@@ -95,7 +95,7 @@ def target(devices: int, goal: int, rounds: int) -> None:
 def twin(devices: int, goal: int, rounds: int, pairs: int) -> None:
     """Bit for bit the same rounds, and how many times faster."""
     sys.path.insert(0, str(REPOSITORY))
-    from tests.population.slow_devices import SlowDevices
+    from tests.support.population.slow_devices import SlowDevices
 
     from tacit.population.devices import Population, RoundRules
     from tacit.population.simulated_cohorts import SimulatedCohorts

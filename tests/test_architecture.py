@@ -217,6 +217,36 @@ def test_pages_and_benchmarks_of_the_server_alone_look_into_it() -> None:
     assert looking == may
 
 
+OF_TESTS = re.compile(r"^\W*(?:from|import) (tests[.\w]*)(?: import ([\w, ]+))?", re.MULTILINE)
+TEST_MODULE = re.compile(r"tests[.\w]*?\.test_\w+")
+
+
+def imported_test_modules(text: str) -> set[str]:
+    """Those of code that it has another process run too."""
+    imported = [f"{module}.{name}" for module, names in OF_TESTS.findall(text) for name in names.split(",")]
+    return {found[0] for each in imported if (found := TEST_MODULE.match(each.replace(" ", "")))}
+
+
+def test_no_test_module_imports_another() -> None:
+    """What several need stands beside them, or in tests/support where they are in several folders."""
+    crossing = set()
+    for path in sorted([*(REPOSITORY / "tests").rglob("*.py"), *(REPOSITORY / "benchmarks").rglob("*.py")]):
+        itself = ".".join(path.relative_to(REPOSITORY).with_suffix("").parts)
+        crossing |= {(itself, each) for each in imported_test_modules(text_of(path)) - {itself}}
+    assert not crossing, f"{sorted(crossing)}: a module of what they share, or a fixture, says it once"
+
+
+def test_a_test_module_is_seen_however_it_is_imported() -> None:
+    test = "test" + "_train"
+    for way in (
+        f"from tests.jobs.{test} import a, b",
+        f"    import tests.jobs.{test} as c",
+        f'x = """\nfrom tests.jobs import d, {test}',
+    ):
+        assert imported_test_modules(f"import pytest\n{way}\n") == {f"tests.jobs.{test}"}
+    assert not imported_test_modules("from tests.support.waiting import until\nfrom tests.jobs import test\n")
+
+
 TAKEN = re.compile(r"^ *from (tacit\.[\w.]+) import ([\w, ]+|\([^)]+\))", re.MULTILINE)
 
 

@@ -21,7 +21,7 @@ from benchmarks.cells import (
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from tests.made_runs import training_metadata
+from tests.support.made_runs import training_metadata
 
 from tacit.runs import Run
 

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 from tests.conftest import REPOSITORY
-from tests.pages import PAGES, Command, blocks, commands, differs
 from tests.render_cli import PAGE, render_cli_help
 from tests.small_sizes import is_smaller
-from tests.test_pages import WITH_COMMANDS
+from tests.support.pages import PAGES, WITH_COMMANDS, Command, blocks, commands, differs
 from typer.testing import CliRunner
 
 from tacit.jobs.machine_checks import CHECKS

@@ -85,7 +85,7 @@ HIDE = "import sys; sys.modules.update({{name: None for name in {names!r}}}); sy
     ids=["amplification", "cluster"],
 )
 def test_the_command_says_so_in_one_line(module: str, arguments: tuple[str, ...], tmp_path: Path) -> None:
-    from tests.training.tiny import tiny_cache, tiny_toml
+    from tests.support.training.tiny import tiny_cache, tiny_toml
 
     if "RECIPE" in arguments:
         recipe = tmp_path / "tiny.toml"

@@ -18,7 +18,7 @@ import pytest
 import typer
 from tests import small_sizes
 from tests.conftest import REPOSITORY
-from tests.pages import PAGES, Block, Command, blocks, commands, commands_of, differs
+from tests.support.pages import PAGES, WITH_COMMANDS, Block, Command, blocks, commands, commands_of, differs
 from typer.testing import CliRunner
 
 # What no test runs, by how the command begins, and why. That it is a command is checked all the same.
@@ -38,13 +38,11 @@ NOT_RUN = {
     "tacit account run served": "the same",
     "tacit keyboard": "somebody types into it; tests/cli/test_keyboard.py does",
 }
-NOT_RUN_PAGES = {"results": "what was done once, on corpora that are not shipped"}
 # What needs a server of somebody's, and libraries that nothing else here needs.
 SHOWN = {"integrations.md": {"py"}, "your-own-model.md": {"py"}}
 # Pages that name files of the repository; whoever installed the wheel has none, so they say that a clone is needed.
 IN_A_CLONE = {"for-ml-engineers.md"}
 NOT_OF_A_CLONE = (".*", "__pycache__", "*.egg-info", "build", "dist", "runs", "caches")
-WITH_COMMANDS = [page for page in PAGES if commands(page) and page.parent.name not in NOT_RUN_PAGES]
 ALL = [command for page in PAGES for command in commands(page)]
 PROGRAMS = {
     "tacit",

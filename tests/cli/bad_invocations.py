@@ -18,8 +18,8 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin
 import jax
 import tomli_w
 import typer
-from tests.made_runs import write_run
-from tests.training.tiny import SETTINGS, tiny_cache, tiny_toml
+from tests.support.made_runs import write_run
+from tests.support.training.tiny import SETTINGS, tiny_cache, tiny_toml
 
 import tacit
 from tacit.cli.commands import COMMANDS, app

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.made_runs import training_metadata
+from tests.support.made_runs import training_metadata
 from typer.testing import CliRunner
 
 from tacit.cli.account import app

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from tests.cli.of_runs import invoke, values_of
-from tests.journals import rewrite_each
-from tests.made_runs import RUNS, SEPARATION, write_adaptive_run, write_run
+from tests.support.journals import rewrite_each
+from tests.support.made_runs import RUNS, SEPARATION, write_adaptive_run, write_run
 
 from tacit.errors import AccountingError
 from tacit.privacy import Guarantee, Participation, Tree

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import typer
-from tests.jobs.test_discover import clients
+from tests.support.discovery.typed_words import write_clients
 from typer.testing import CliRunner, Result
 
 from tacit.cli import vocab
@@ -18,12 +18,15 @@ from tacit.privacy.local_anonymity import Anonymity
 from tacit.secure_aggregation.counts import SimulatedProtocol
 from tacit.text.vocabulary import Vocabulary
 
-__all__ = ["clients"]  # the fixture
-
 app = typer.Typer()
 app.command("discover")(discover_words)
 app.add_typer(vocab.app, name="vocab")
 app.command("verify")(verify_statement)
+
+
+@pytest.fixture(scope="module")
+def clients(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_clients(tmp_path_factory.mktemp("clients"))
 
 
 def arguments(folder: Path, out: Path, **changes: object) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.training.tiny import MECHANISMS, tiny_cache, tiny_toml, what_happened
+from tests.support.training.tiny import MECHANISMS, tiny_cache, tiny_toml, what_happened
 
 from tacit.cli.interrupts import INTERRUPTED, STOPPED
 from tacit.runs import Run

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.secure_aggregation.one_message.sealed_parts import CLIENTS, Small, small_round, summed, vectors
+from tests.support.secure_aggregation.sealed_parts import CLIENTS, Small, small_round, summed, vectors
 
 import tacit
 from tacit.errors import InputError

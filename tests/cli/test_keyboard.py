@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
-from tests.keyboard.tabled import words_of
+from tests.support.keyboard.tabled import words_of
 from typer.testing import CliRunner
 
 from tacit.cli.commands import app

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from jax.flatten_util import ravel_pytree
-from tests.training.tiny import tiny_cache, tiny_recipe
+from tests.support.training.tiny import tiny_cache, tiny_recipe
 from typer.testing import CliRunner
 
 from tacit.cli.commands import app

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.cli.of_runs import invoke, values_of
-from tests.made_runs import write_run
+from tests.support.made_runs import write_run
 
 from tacit.privacy import Tree
 from tacit.privacy.rounding import rounded_up

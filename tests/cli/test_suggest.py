@@ -6,7 +6,7 @@ from pathlib import Path
 import jax
 import pytest
 from click.testing import Result
-from tests.training.tiny import SETTINGS, tiny_cache
+from tests.support.training.tiny import SETTINGS, tiny_cache
 from typer.testing import CliRunner
 
 import tacit

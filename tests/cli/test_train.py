@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.training.tiny import MECHANISMS, tiny_cache, tiny_toml, what_happened
+from tests.support.training.tiny import MECHANISMS, tiny_cache, tiny_toml, what_happened
 from typer.testing import CliRunner, Result
 
 from tacit.cli.commands import app

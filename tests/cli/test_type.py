@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from tests.training.tiny import tiny_cache
+from tests.support.training.tiny import tiny_cache
 from typer.testing import CliRunner
 
 import tacit

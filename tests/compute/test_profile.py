@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from tests.training.tiny import cores
+from tests.support.training.tiny import cores
 
 from tacit.compute.profile import READING, WRITING, Profile, beside, current, of_the_phase, phase
 

@@ -14,22 +14,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.training.test_rounds import poisoned_loss
-from tests.training.tiny import cohorts_of, cores, tiny_cache, tiny_learner, tiny_recipe
+from tests.contracts.training_tasks import KEY, SEED, encoded, task_of
+from tests.support.training.tiny import cohorts_of, cores, poisoned_loss, tiny_cache, tiny_learner, tiny_recipe
 
 from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.errors import TrainingError
-from tacit.privacy.encoding import Encoding
 from tacit.training import Collected, Collector, Learner, RoundPlan, SimulatedCollector, TrainingTask
 from tacit.training.client import Loss, Model, Step
 from tacit.training.cohort import Workers
 from tacit.training.one_by_one import OneByOne
 from tacit.training.rounds import initial_state, run_round
-from tacit.training.secure_updates import RoundEncoding
 from tacit.training.workers_accelerator import Accelerator
 
-KEY, SEED = bytes(range(16)), bytes(32)
 Made = Callable[[Learner, RoundPlan], Collector]
 
 
@@ -64,28 +61,6 @@ def plan(cache: Cache) -> RoundPlan:
 @pytest.fixture(scope="module")
 def learner(cache: Cache) -> Learner:
     return tiny_learner(cache)  # one, since compiled code is kept by it
-
-
-def task_of(learner: Learner, plan: RoundPlan, round: int = 0, **changes: Any) -> TrainingTask:
-    task = TrainingTask(
-        round=round,
-        model=jnp.asarray(learner.start),
-        client=plan.client,
-        clip_norm=0.2,
-        clip_estimate=0.25,
-        report_goal=plan.report_goal,
-        loss_bound=4.0,
-    )
-    return replace(task, **changes)
-
-
-def encoded(task: TrainingTask, learner: Learner) -> TrainingTask:
-    """The same task, for updates that are encoded."""
-    encoding = Encoding.within(len(learner.start), task.clip_norm, task.report_goal)
-    how = RoundEncoding(
-        encoding=encoding, signs=bytes(32), clip_estimate=task.clip_estimate, loss_bound=task.loss_bound
-    )
-    return replace(task, secure=how)
 
 
 def assert_alike(got: Collected, slow: Collected) -> None:

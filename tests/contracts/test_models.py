@@ -9,10 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.evaluation.typists import typists_and_model
-from tests.keyboard.counting import nats, whole
-from tests.networks.gru import KIND, Gru
-from tests.training.tiny import tiny_cache, tiny_recipe
+from tests.support.evaluation.typists import typists_and_model
+from tests.support.keyboard.counting import nats, whole
+from tests.support.networks.gru import KIND, Gru
+from tests.support.training.tiny import tiny_cache, tiny_recipe
 
 from tacit.compute import Hardware
 from tacit.compute.cores import Cores
@@ -247,8 +247,8 @@ def test_fast_paths_are_found() -> None:
     [
         ("lstm", "model.kind='lstm' is unknown; it is one of cifg, or a class of your own"),
         ("no.such.module:Net", "cannot be loaded"),
-        ("tests.networks.gru:Lstm", "cannot be loaded"),
-        ("tests.networks.gru:KIND", "lacks init, logits, groups"),
+        ("tests.support.networks.gru:Lstm", "cannot be loaded"),
+        ("tests.support.networks.gru:KIND", "lacks init, logits, groups"),
     ],
 )
 def test_what_is_no_network_is_refused(kind: str, complaint: str, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kstest
+from tests.support.mechanisms.strategies import ROUNDS, Matrix, any_strategy, blts, columns_of, falling, tellings, trees
 
 from tacit.errors import InputError
 from tacit.mechanisms import NoiseState, NoiseStream, fresh_key, standard_normal_seeds, stream_for
@@ -38,23 +39,9 @@ from tacit.privacy.strategy import (
     Tree,
 )
 
-Matrix = npt.NDArray[np.float64]
 Seeds = npt.NDArray[np.float64]
 
 KEY = bytes(range(16))  # fixed: a noise test that fails must fail for everybody
-ROUNDS = 48  # that the matrices below are made for
-
-
-def falling(rounds: int, seed: int = 0) -> Matrix:
-    """A lower triangle whose numbers fall with the distance from the diagonal, each row its own."""
-    lag = np.maximum(0, np.subtract.outer(np.arange(rounds), np.arange(rounds)))
-    rows = np.random.default_rng(seed).uniform(0.3, 1.0, (rounds, rounds)) * 0.7**lag
-    return np.tril(rows + np.eye(rounds))
-
-
-def columns_of(matrix: Matrix, bands: int) -> Matrix:
-    """(n, bands): C[j + i, j]."""
-    return np.array([np.pad(np.diag(matrix, -i), (0, i)) for i in range(bands)]).T
 
 
 STRATEGIES: dict[str, Strategy] = {
@@ -79,38 +66,6 @@ STRATEGIES: dict[str, Strategy] = {
 every_mechanism = pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES.keys())
 
 
-@st.composite
-def trees(draw: st.DrawFn) -> Tree:
-    restarts = draw(st.sets(st.integers(1, 30), max_size=4))
-    return Tree(restarts=tuple(sorted(restarts)), variance_reduced=draw(st.booleans()))
-
-
-@st.composite
-def blts(draw: st.DrawFn) -> Blt:
-    buffers = draw(st.integers(1, 5))
-    theta = [draw(st.floats(0.01, 1.0)) for _ in range(buffers)]
-    omega = [draw(st.floats(0.001, 0.5)) for _ in range(buffers)]
-    return Blt(theta=tuple(theta), omega=tuple(omega))
-
-
-@st.composite
-def tellings(draw: st.DrawFn) -> Strategy:
-    """Strategies told by their numbers, a diagonal that keeps the inverse tame, and zeros among them."""
-    bands = draw(st.integers(1, 9))
-    tail = draw(st.lists(st.sampled_from([0.0, -0.04, 0.01, 0.05, 0.1]), min_size=bands - 1, max_size=bands - 1))
-    numbers = (draw(st.sampled_from([0.5, 1.0, 1.7])), *tail)
-    matrix = np.tril(falling(ROUNDS, draw(st.integers(0, 9))))
-    kinds = (
-        BandedToeplitz(numbers),
-        BandedInverse(numbers),
-        Toeplitz(coefficients=(*numbers, *(0.01,) * ROUNDS)[:ROUNDS]),
-        Banded(columns_of(matrix, bands)),
-        Dense(matrix),
-    )
-    return draw(st.sampled_from(kinds))
-
-
-any_strategy = st.one_of(st.just(Independent()), trees(), blts(), tellings())
 square = st.one_of(st.just(Independent()), blts(), tellings())
 
 

@@ -15,12 +15,12 @@ import httpx
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.contracts.test_collectors import KEY, SEED, encoded, task_of
-from tests.server.documents import a_plan
-from tests.server.sealing import Here, keepers_in, sealed_plan
-from tests.server.served import check_in
-from tests.server.stores import Clock, quick_folder, sqlite_store
-from tests.training.tiny import cohorts_of, tiny_cache, tiny_learner, tiny_recipe
+from tests.contracts.training_tasks import KEY, SEED, encoded, task_of
+from tests.support.server.documents import a_plan
+from tests.support.server.sealing import Here, keepers_in, sealed_plan
+from tests.support.server.served import check_in
+from tests.support.server.stores import Clock, quick_folder, sqlite_store
+from tests.support.training.tiny import cohorts_of, tiny_cache, tiny_learner, tiny_recipe
 
 from tacit.device.report_body import body_of
 from tacit.privacy.separation import DeviceSeparation

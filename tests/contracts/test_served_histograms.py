@@ -12,11 +12,11 @@ import jax
 import numpy as np
 import pytest
 import tomli_w
-from tests.evaluation.typists import typists_and_model
-from tests.server.phones import TIMES, Phones
-from tests.server.sealing import Here, keepers_in
-from tests.server.stores import quick_folder
-from tests.training.tiny import SETTINGS
+from tests.support.evaluation.typists import typists_and_model
+from tests.support.server.phones import TIMES, Phones
+from tests.support.server.sealing import Here, keepers_in
+from tests.support.server.stores import quick_folder
+from tests.support.training.tiny import SETTINGS
 
 import tacit
 from tacit.compute import Hardware

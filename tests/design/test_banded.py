@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.design.test_workload import matrix_of, workloads
+from tests.design.workloads import matrix_of, workloads
 
 from tacit.design import banded_error
 from tacit.design.banded import _with_positive_diagonal, design_banded

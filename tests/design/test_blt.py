@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.design.test_workload import workloads
+from tests.design.workloads import workloads
 
 from tacit.design.blt import design_blt, design_robust_blt, spread
 from tacit.design.blt_coordinates import Candidates

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.design.strategies import ROUNDS, STRATEGIES
 
 from tacit.design.blt_errors import blt_errors
 from tacit.design.geometric import falling_sum, geometric_sum
@@ -14,8 +15,8 @@ from tacit.design.losses import losses, prefix_errors
 from tacit.design.objective import Losses
 from tacit.errors import AccountingError, InputError
 from tacit.mechanisms.tree import TreeStream
-from tacit.privacy import Blt, Independent, Participation, Toeplitz, Tree
-from tacit.privacy.strategy import Banded, BandedInverse, BandedToeplitz, Dense, Strategy
+from tacit.privacy import Blt, Independent, Participation, Tree
+from tacit.privacy.strategy import BandedInverse, Strategy
 
 SETTING = Participation(rounds=2052, min_separation=342, max_participations=6)
 
@@ -129,25 +130,6 @@ def dense_errors(strategy: Strategy, rounds: int) -> tuple[float, float]:
     noise = TreeStream(strategy).dense(rounds) if of_tree else np.linalg.inv(strategy.dense(rounds))
     variances = (np.tril(np.ones((rounds, rounds))) @ noise) ** 2 @ np.ones(noise.shape[1])
     return float(np.sqrt(variances.max())), float(np.sqrt(variances.mean()))
-
-
-ROUNDS = 40
-RNG = np.random.default_rng(0)
-MATRIX = np.tril(RNG.uniform(0, 1, (ROUNDS, ROUNDS))) + np.diag(np.full(ROUNDS, 1.0))
-STRATEGIES: dict[str, Strategy] = {
-    "independent": Independent(),
-    "tree": Tree(),
-    "tree-restarted": Tree(restarts=(7, 16, 33, 90)),
-    "tree-variance-reduced": Tree(variance_reduced=True),
-    "tree-variance-reduced-restarted": Tree(variance_reduced=True, restarts=(1, 9, 25)),
-    "toeplitz": Toeplitz(coefficients=tuple(0.8**power for power in range(ROUNDS))),
-    "banded-toeplitz": BandedToeplitz(coefficients=(1.0, 0.5, 0.2)),
-    "banded-inverse": BandedInverse(coefficients=(1.0, -0.5, -0.1)),
-    "blt": Blt(theta=(0.99, 0.5), omega=(0.1, 0.3)),
-    "banded": Banded(columns=np.stack([MATRIX.diagonal(), np.append(MATRIX.diagonal(-1), 0.0)], axis=1)),
-    "one-band": Banded(columns=MATRIX.diagonal()[:, None].copy()),
-    "dense": Dense(matrix=MATRIX),
-}
 
 
 @pytest.mark.parametrize("name", STRATEGIES)

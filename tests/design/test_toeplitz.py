@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.conftest import REPOSITORY
-from tests.design.test_workload import workloads
+from tests.design.workloads import participations, workloads
 
 from tacit.design.losses import losses
 from tacit.design.projected_gradient import falling, minimise_falling
@@ -34,15 +34,6 @@ PAPERS = Participation(
     max_participations=GOLDEN["setting"]["k"],
 )
 OBJECTIVES = ("max", "rms")
-
-
-@st.composite
-def participations(draw: st.DrawFn) -> Participation:
-    rounds = draw(st.integers(2, 14))
-    separation = draw(st.integers(1, rounds))
-    return Participation(
-        rounds=rounds, min_separation=separation, max_participations=draw(st.integers(1, -(-rounds // separation)))
-    )
 
 
 # -- what is published -----------------------------------------------------------------------------------------

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
-from tests.design.test_losses import ROUNDS, STRATEGIES
+from tests.design.strategies import ROUNDS, STRATEGIES
+from tests.design.workloads import matrix_of, workloads
 
 from tacit.design.losses import losses, prefix_errors, workload_errors
 from tacit.design.workload import PREFIX, Workload
@@ -17,8 +17,6 @@ from tacit.mechanisms.tree import TreeStream
 from tacit.privacy import Participation, Tree
 from tacit.training import ServerOptimizer
 from tacit.training.server import server_step
-
-Array = NDArray[np.float64]
 
 SERVERS = {
     "sgd": (ServerOptimizer(method="sgd"), PREFIX),
@@ -32,25 +30,6 @@ SERVERS = {
     ),
 }
 CORRELATED = [name for name, each in STRATEGIES.items() if not isinstance(each, Tree)]
-
-
-@st.composite
-def workloads(draw: st.DrawFn) -> Workload:
-    momentum = draw(st.sampled_from([0.0, 0.3, 0.9, 0.99]))
-    return Workload(
-        momentum=momentum,
-        nesterov=momentum > 0 and draw(st.booleans()),
-        cooldown=draw(st.sampled_from([0.0, 0.01, 0.3, 1.0])),
-    )
-
-
-def matrix_of(workload: Workload, rounds: int) -> Array:
-    """The slow twin: P R M by three matrices."""
-    beta, age = workload.momentum, np.subtract.outer(np.arange(rounds), np.arange(rounds))
-    power = beta ** np.maximum(age, 0)
-    steps = power * (age == 0) + beta * power if workload.nesterov else power
-    ones = np.tril(np.ones((rounds, rounds)))
-    return np.asarray(ones @ np.diag(workload.rates(rounds)) @ np.tril(steps))
 
 
 @pytest.mark.parametrize("name", SERVERS)

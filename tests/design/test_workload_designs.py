@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.design.test_toeplitz import participations
-from tests.design.test_workload import matrix_of, workloads
+from tests.design.workloads import matrix_of, participations, workloads
 
 from tacit.design.banded import design_banded
 from tacit.design.best import best_mechanism

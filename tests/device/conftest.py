@@ -1,7 +1,7 @@
 """A cache with the text of one device, and an operator who has answered nobody yet."""
 
 import pytest
-from tests.device.made import Operator, cache_of_one
+from tests.support.device.operator import Operator, cache_of_one
 
 from tacit.data import Cache
 

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.device.made import Operator, a_plan, once
-from tests.device.test_device import SEED
-from tests.server.documents import a_plan as a_simple_plan
-from tests.server.served import KEY, served
-from tests.server.test_tokens import CODE, SAID, a_record, talking
+from tests.support.device.operator import SEED, Operator, a_plan, once
+from tests.support.server.documents import a_plan as a_simple_plan
+from tests.support.server.served import KEY, served
+from tests.support.server.talking import CODE, SAID, a_record, talking
 
 from tacit.data import Cache
 from tacit.device.tokens import checked_in

@@ -14,11 +14,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from tests.conftest import REPOSITORY
-from tests.device.made import (
+from tests.support.device.operator import (
     CLIENT,
+    ENCODED,
     HOUR,
     NOON,
     POPULATION,
+    SECURE,
+    SEED,
     Clock,
     Operator,
     Wire,
@@ -27,8 +30,7 @@ from tests.device.made import (
     once,
     recipe_text,
 )
-from tests.device.test_refusals import ENCODED, SECURE
-from tests.training.tiny import tiny_learner
+from tests.support.training.tiny import tiny_learner
 
 import tacit
 from tacit.data import Cache
@@ -46,8 +48,6 @@ from tacit.records import from_plain
 from tacit.training import ClientTraining, TrainingTask
 from tacit.training.one_by_one import report_of
 from tacit.training.secure_updates import RoundEncoding
-
-SEED = bytes(range(32))
 
 
 def simulated(cache: Cache, task: RoundTask, model: Any) -> Any:
@@ -110,7 +110,7 @@ def test_by_the_public_name(operator: Operator, words: str, cache: Cache, tmp_pa
     operator.assign(plan, operator.task(plan, 0))
     turns: list[Any] = []
     wire = Wire(operator)
-    turn = tacit.device(
+    turn = tacit.run_device(
         "http://localhost:1",
         cache.path,
         tmp_path,
@@ -358,7 +358,7 @@ def test_no_folder_of_something_else_is_taken(operator: Operator, cache: Cache, 
 
 def test_a_cache_that_moved_is_said(operator: Operator, cache: Cache, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no cache at"):
-        tacit.device(
+        tacit.run_device(
             "http://localhost:1", tmp_path / "gone", tmp_path / "state", operator_key=operator.key.public, once=True
         )
     assert not (tmp_path / "state").exists()

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.evaluation.typists import typists_and_model
-from tests.server.phones import EVERYTHING, Phones
-from tests.server.stores import quick_folder
-from tests.training.tiny import tiny_cache
+from tests.support.evaluation.typists import typists_and_model
+from tests.support.server.phones import EVERYTHING, Phones
+from tests.support.server.stores import quick_folder
+from tests.support.training.tiny import tiny_cache
 
 from tacit.data import Cache
 from tacit.device.count import HistogramsDoing, priced

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.device.made import HOUR, NOON, Operator, a_plan, once, recipe_text
-from tests.privacy.every_pattern import participations
-from tests.privacy.test_sensitivity_matrix import random_banded, random_dense
+from tests.support.device.operator import HOUR, NOON, Operator, a_plan, once, recipe_text
+from tests.support.privacy.every_pattern import participations
+from tests.support.privacy.random_matrices import random_banded, random_dense
 
 from tacit.data import Cache
 from tacit.device.policy import Policy

@@ -17,7 +17,7 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.device.made import HOUR, NOON, Clock, Operator, a_plan, once, recipe_text
+from tests.support.device.operator import HOUR, NOON, Clock, Operator, a_plan, once, recipe_text
 
 from tacit.data import Cache
 from tacit.device import record

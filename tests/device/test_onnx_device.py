@@ -9,10 +9,8 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from tests.device.made import Operator, a_plan, once, recipe_text
-from tests.device.test_device import SEED
-from tests.device.test_refusals import ENCODED, SECURE
-from tests.training.tiny import SETTINGS
+from tests.support.device.operator import ENCODED, SECURE, SEED, Operator, a_plan, once, recipe_text
+from tests.support.training.tiny import SETTINGS
 
 import tacit
 from tacit.data import Cache

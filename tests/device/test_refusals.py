@@ -7,10 +7,12 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.device.made import (
+from tests.support.device.operator import (
     CLIENT,
+    ENCODED,
     HOUR,
     NOON,
+    SECURE,
     Operator,
     a_plan,
     encoded_sum,
@@ -35,8 +37,6 @@ A_QUESTION = WordsAsked(
     question=ListedWordsAsked(about="words", words=("pizza",)),
     reports=LocalReportsAsked(local_epsilon=1.0, contributions=1, sampler="random", randomizer="k-ary"),
 )
-SECURE = {"aggregation": {"kind": "secure"}}
-ENCODED = Aggregation(kind="encoded", threshold=3, keepers=(), boxes=(), corrupt=0, contributors=())
 
 
 def refused(operator: Operator, turn: Turn, why: str) -> None:

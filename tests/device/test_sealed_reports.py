@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.device.made import Operator, a_plan, encoded_sum, once, recipe_text
-from tests.device.test_refusals import SECURE
+from tests.support.device.operator import SECURE, Operator, a_plan, encoded_sum, once, recipe_text
 
 from tacit.data import Cache
 from tacit.device.policy import Policy

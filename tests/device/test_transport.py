@@ -4,7 +4,6 @@ import gzip
 import hashlib
 import http.server
 import ssl
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +13,8 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.device.made import SERVER, Wire
+from tests.support.certificates import certificate
+from tests.support.device.operator import SERVER, Wire
 
 from tacit.device import transport
 from tacit.device.transport import Server, connected
@@ -105,36 +105,30 @@ def test_over_a_socket() -> None:
 
 
 @pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tls")
-    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=127.0.0.1"
-    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(folder / "key"), "-out", str(folder / "pem")]
-    try:
-        subprocess.run([*command.split(), *names], check=True, capture_output=True)
-    except FileNotFoundError:
-        pytest.skip("openssl is not installed")
-    return folder
+def believed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The server's certificate and its key."""
+    return certificate(tmp_path_factory.mktemp("tls"))
 
 
-def test_certificates_are_checked(certificate: Path) -> None:
+def test_certificates_are_checked(believed: tuple[Path, Path]) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate / "pem", certificate / "key")
+    context.load_cert_chain(*believed)
     with serving(idle, context) as port:
         server = Server.at(f"https://127.0.0.1:{port}")
         with connected(server) as connection, pytest.raises(ServerError, match="CERTIFICATE_VERIFY_FAILED"):
             connection.check_in(CHECK_IN)
-        with connected(server, certificates=certificate / "pem") as connection:
+        with connected(server, certificates=believed[0]) as connection:
             assert connection.check_in(CHECK_IN) == ComeBack(after_s=1.0, before_s=2.0)
         with (
-            connected(Server.at(f"https://localhost:{port}"), certificates=certificate / "pem") as connection,
+            connected(Server.at(f"https://localhost:{port}"), certificates=believed[0]) as connection,
             pytest.raises(ServerError, match="CERTIFICATE_VERIFY_FAILED"),
         ):
             connection.check_in(CHECK_IN)
 
 
-def test_one_side_speaks_tls_and_the_other_does_not(certificate: Path) -> None:
+def test_one_side_speaks_tls_and_the_other_does_not(believed: tuple[Path, Path]) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate / "pem", certificate / "key")
+    context.load_cert_chain(*believed)
 
     def said(url: str) -> str:
         with connected(Server.at(url)) as connection, pytest.raises(ServerError) as error:

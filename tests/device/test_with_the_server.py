@@ -1,14 +1,12 @@
 """A device against the application that workers serve, in one process: the documents, paths and errors are the same."""
 
-import asyncio
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
 import numpy as np
-from tests.device.made import NOON, Operator, Zeros, a_plan, once
-from tests.server.stores import Clock, sqlite_store
+from tests.support.device.operator import NOON, Zeros, a_plan, once
+from tests.support.device.worker import Worker
+from tests.support.server.stores import Clock, sqlite_store
 
 from tacit.data import Cache
 from tacit.device.policy import Policy
@@ -32,31 +30,6 @@ class Ones(Zeros):
     def report(self, plan: Plan, task: RoundTask, model: Any, *, draw: Any) -> Report:
         parameters = task.training.parameters
         return Report(np.full(parameters, task.training.clip_norm / parameters**0.5, np.float32), True, None, None)
-
-
-@dataclass
-class Worker(Operator):
-    """In place of an operator that is made up."""
-
-    app: Any = None
-    services: Any = None
-
-    def __call__(self, request: httpx.Request) -> httpx.Response:
-        self.asked.append(request)
-        self.services.snapshot.refresh()
-
-        async def answered() -> httpx.Response:
-            async with httpx.AsyncClient(
-                transport=httpx.ASGITransport(self.app), base_url="http://127.0.0.1"
-            ) as client:
-                return await client.send(
-                    client.build_request(
-                        request.method, request.url.path, content=request.read(), headers=dict(request.headers)
-                    )
-                )
-
-        found = asyncio.run(answered())
-        return httpx.Response(found.status_code, headers=found.headers, content=found.content)
 
 
 def serving(folder: Path, words: str, *, round: int = 0) -> tuple[Worker, RoundTask]:

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import tomli_w
 from safetensors.numpy import load
-from tests.device.made import NOON, Operator, once
-from tests.server.words import KNOWN, stream
+from tests.support.device.operator import NOON, Operator, once
+from tests.support.server.words import KNOWN, stream
 
 from tacit.data import Cache
 from tacit.device.own_text import OwnText

@@ -1,7 +1,7 @@
 """Made-up reports of devices whose truth is known: what tests of the server's part of personalization run on."""
 
 import numpy as np
-from tests.keyboard.counting import counted
+from tests.support.keyboard.counting import counted
 
 from tacit.evaluation.personalize.outcomes import ClientOutcome, Comparison, Paired
 from tacit.networks.metrics import TOP1, Counts

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.keyboard.counting import counted, nats, whole
-from tests.training.tiny import tiny_cache
+from tests.support.keyboard.counting import counted, nats, whole
+from tests.support.training.tiny import tiny_cache
 
 from tacit.compute import Hardware
 from tacit.compute.cores import Cores

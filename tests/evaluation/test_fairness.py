@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.keyboard.counting import counted
+from tests.support.keyboard.counting import counted
 
 from tacit.errors import InputError
 from tacit.evaluation.counts.histograms import UNCHANGED, mean_from, share_from

@@ -2,24 +2,19 @@
 
 import math
 from collections import Counter, defaultdict
-from types import SimpleNamespace
-from typing import Any, cast
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.keyboard.counting import whole
+from tests.evaluation.trigrams import Sentence, V, cache_of, populations, trained
+from tests.support.keyboard.counting import whole
 
-from tacit.data import Cache
 from tacit.errors import InputError
 from tacit.evaluation.accuracy import HeldOut
 from tacit.evaluation.trigram import UNRELIABLE, BackedOffTrigram, discounts, text_of
 from tacit.networks.metrics import ALL_TOKENS
 from tacit.text.vocabulary import BOS, EOS, OOV, PAD, SPECIALS
-
-V = 9  # four specials and five words, so that ties and unseen contexts abound
-Sentence = list[int]
 
 
 class SlowTrigram:
@@ -56,24 +51,6 @@ class SlowTrigram:
     def suggestions(self, u: int, v: int) -> list[int]:
         best = sorted(range(SPECIALS, V), key=lambda w: (-self.p(w, u, v), w))[:3]
         return best + [-1] * (3 - len(best))
-
-
-def cache_of(clients: list[list[Sentence]]) -> Cache:
-    """What `train` asks of a cache, in memory."""
-
-    def sentences(client: int) -> tuple[Any, Any]:
-        text = clients[client]
-        return np.array([w for s in text for w in s], np.uint16), np.array([len(s) for s in text], np.int64)
-
-    return cast(Cache, SimpleNamespace(sentences=sentences))
-
-
-sentences = st.lists(st.integers(OOV, V - 1), max_size=6).map(lambda words: [BOS, *words, EOS])
-populations = st.lists(st.lists(sentences, min_size=1, max_size=8), min_size=1, max_size=4)
-
-
-def trained(clients: list[list[Sentence]], words: int | None = None) -> BackedOffTrigram:
-    return BackedOffTrigram.train(cache_of(clients), np.arange(len(clients)), vocabulary=V, words=words)
 
 
 def of(*numbers: int) -> list[np.ndarray]:

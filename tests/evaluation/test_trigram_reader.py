@@ -2,8 +2,8 @@
 
 import numpy as np
 from hypothesis import given
-from tests.evaluation.test_trigram import Sentence, V, populations, trained
-from tests.keyboard.tabled import words_of
+from tests.evaluation.trigrams import Sentence, V, populations, trained
+from tests.support.keyboard.tabled import words_of
 
 from tacit.evaluation.trigram_reader import TrigramReader
 from tacit.keyboard.suggest import TypingSession

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import tomli_w
-from tests.training.tiny import tiny_cache, tiny_values
+from tests.support.training.tiny import tiny_cache, tiny_values
 
 from tacit.compute import Hardware
 from tacit.discovery.rounds import LAYERS

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tensorboardX.proto.event_pb2 import Event
 from tensorboardX.record_writer import masked_crc32c
-from tests.training.tiny import MECHANISMS, tiny_cache, tiny_recipe, tiny_toml
+from tests.support.training.tiny import MECHANISMS, tiny_cache, tiny_recipe, tiny_toml
 from typer.testing import CliRunner
 
 from tacit.cli.commands import app

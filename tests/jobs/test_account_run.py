@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.journals import rewrite_each
-from tests.made_runs import training_metadata, write_run
-from tests.statements.test_evaluation_statement import noised
-from tests.statements.test_ledger import counted
-from tests.statements.test_local_releases import LAYERS
+from tests.support.journals import rewrite_each
+from tests.support.made_runs import training_metadata, write_run
+from tests.support.statements.releases import LAYERS, counted, noised
 
 from tacit.errors import AccountingError, InputError, RunError, UnknownRelease
 from tacit.jobs.account.run import account_run

@@ -8,9 +8,9 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from tests.evaluation.phones import Phones
-from tests.evaluation.typists import typists_and_model
-from tests.training.tiny import SETTINGS
+from tests.support.evaluation.phones import Phones
+from tests.support.evaluation.typists import typists_and_model
+from tests.support.training.tiny import SETTINGS
 
 import tacit
 from tacit.compute import Hardware

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.training.tiny import SETTINGS, tiny_cache, tiny_recipe
+from tests.support.training.tiny import SETTINGS, tiny_cache, tiny_recipe
 
 import tacit
 from tacit.compute import Hardware

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from tests.conftest import REPOSITORY
-from tests.evaluation.typists import typists_and_model
-from tests.training.tiny import tiny_cache, tiny_recipe
+from tests.support.evaluation.typists import typists_and_model
+from tests.support.training.tiny import tiny_cache, tiny_recipe
 from typer.testing import CliRunner
 
 import tacit

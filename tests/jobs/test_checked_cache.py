@@ -9,9 +9,9 @@ import jax
 import numpy as np
 import numpy.typing as npt
 import pytest
-from tests.journals import rewrite_each
-from tests.training import tiny
-from tests.training.tiny import MECHANISMS, SETTINGS, tiny_cache, tiny_recipe
+from tests.support.journals import rewrite_each
+from tests.support.training import tiny
+from tests.support.training.tiny import MECHANISMS, SETTINGS, tiny_cache, tiny_recipe
 
 import tacit
 from tacit.compute import Hardware

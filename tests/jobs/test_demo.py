@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.contracts.test_jobs import Stop, content
+from tests.support.jobs.jobs_with_runs import Stop, content
 from typer.testing import CliRunner
 
 import tacit

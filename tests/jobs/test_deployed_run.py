@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.training.tiny import cohorts_of, tiny_cache, tiny_learner, tiny_recipe
+from tests.support.training.tiny import cohorts_of, tiny_cache, tiny_learner, tiny_recipe
 
 import tacit
 from tacit.compute import Hardware

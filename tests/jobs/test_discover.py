@@ -13,17 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from tests.conftest import REPOSITORY
-from tests.journals import rewrite_each
-from tests.made_runs import write_run
+from tests.support.discovery.typed_words import KNOWN, SETTINGS, asked, typed
+from tests.support.journals import rewrite_each
+from tests.support.made_runs import write_run
 
 from tacit.data import TextsOf, VocabularyChoice
-from tacit.discovery.alphabet import Alphabet
 from tacit.discovery.collect import AtOnce, OneByOne
-from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
+from tacit.discovery.settings import LocalReportSettings
 from tacit.errors import InputError, ParticipationError, RunError, SourceError, UnknownRelease
 from tacit.jobs.discover.job import discover, resume, settings_of
 from tacit.jobs.discover.result import DiscoveryResult
@@ -41,43 +39,7 @@ from tacit.statements import DiscoveryFacts
 from tacit.statements.run_facts import facts_of
 from tacit.text.vocabulary import Provenance, Vocabulary
 
-KNOWN = Vocabulary(words=("the", "of"), provenance=Provenance(kind="public", description="two words"))
-SETTINGS = DiscoverySettings(
-    reports=LocalReportSettings(local_epsilon=6.0),
-    users_per_layer=3000,
-    prefixes=40,
-    depth=7,
-    alphabet=Alphabet("abcdefghijklmnopqrstuvwxyz"),
-    counting_users=3000,
-    resample_users=True,
-    seed=1,
-)
 ANONYMOUS = replace(SETTINGS, anonymity=Anonymity(k=20, delta=1e-3))
-
-
-def typed() -> dict[str, str]:
-    """300 made-up clients: everybody types `the`, many `covid`, some `selfie`; one types `año` and a long word."""
-    generator = np.random.default_rng(0)
-    texts = {}
-    for client in range(300):
-        words = ["the"] * 5 + ["covid"] * (client % 2) + ["selfie"] * (client % 5 == 0) + ["año"] * (client == 0)
-        texts[f"c{client:03d}"] = " ".join(generator.permutation(words)) + " incomprehensible" * (client == 1)
-    return texts
-
-
-@pytest.fixture(scope="module")
-def clients(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the clients as typed.parquet and the vocabulary that their devices have."""
-    folder = tmp_path_factory.mktemp("clients")
-    names, texts = zip(*typed().items(), strict=True)
-    pq.write_table(pa.table({"client_id": names, "text": texts}), folder / "typed.parquet")
-    KNOWN.save(folder / "vocabulary.json")
-    return folder
-
-
-def asked(clients: Path, out: Path, settings: DiscoverySettings = SETTINGS, **changes: Any) -> DiscoveryResult:
-    data, vocabulary = changes.pop("data", clients / "typed.parquet"), changes.pop("vocabulary", KNOWN)
-    return discover(data, vocabulary, out, settings, **changes)
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -310,7 +272,7 @@ class TestGoingOn:
         straight = asked(clients, tmp_path / "straight", settings)
         code = (
             "import sys, time; from dataclasses import replace; from pathlib import Path\n"
-            "from tests.jobs.test_discover import SETTINGS, asked\n"
+            "from tests.support.discovery.typed_words import SETTINGS, asked\n"
             "slow = lambda event: time.sleep(0.15 if getattr(event, 'stage', '') == 'asking layers' else 0)\n"
             "asked(Path(sys.argv[1]), Path(sys.argv[2]), replace(SETTINGS, seed=3, passes=2), progress=slow)\n"
         )

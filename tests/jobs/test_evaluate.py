@@ -8,9 +8,9 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from tests.evaluation.typists import typists_and_model
-from tests.networks.gru import Gru
-from tests.training.tiny import SETTINGS, WORDS
+from tests.support.evaluation.typists import typists_and_model
+from tests.support.networks.gru import Gru
+from tests.support.training.tiny import SETTINGS, WORDS
 from typer.testing import CliRunner
 
 import tacit

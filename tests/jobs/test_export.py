@@ -19,10 +19,9 @@ import jax
 import numpy as np
 import onnx
 import pytest
-from tests.keyboard.slow_combined import read
-from tests.networks.gru import Gru
-from tests.networks.test_onnx_step import GruWithCell
-from tests.training.tiny import MECHANISMS, SETTINGS, tiny_cache, tiny_recipe
+from tests.support.keyboard.slow_combined import read
+from tests.support.networks.gru import Gru, GruWithCell
+from tests.support.training.tiny import MECHANISMS, SETTINGS, tiny_cache, tiny_recipe
 from typer.testing import CliRunner
 
 import tacit

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.jobs.test_discover import KNOWN, SETTINGS, asked, clients
-from tests.jobs.test_type_ab import ONE, without_places
-from tests.jobs.test_vocabulary import finished
+from tests.jobs.finished_discovery import finished
+from tests.support.discovery.typed_words import KNOWN, SETTINGS, asked
+from tests.support.jobs.jobs_with_runs import ONE, without_places
 
 import tacit
 from tacit.data import VocabularyChoice
@@ -29,7 +29,6 @@ from tacit.progress import silent
 from tacit.statements import EvaluationFacts
 from tacit.statements.run_facts import facts_of
 
-__all__ = ["clients"]  # the fixture
 THREE = replace(KNOWN, words=("the", "of", "and"))  # as many as a strip shows
 FEW = Share(split="train", users=8)
 MODEL = PhoneModel(name="a model", reader=None, vocabulary=KNOWN, digest="")  # type: ignore[arg-type]

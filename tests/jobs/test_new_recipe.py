@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 import pytest
-from tests.training.tiny import CLIENTS, SETTINGS, tiny_cache
+from tests.support.training.tiny import CLIENTS, SETTINGS, tiny_cache
 from typer.testing import CliRunner
 
 import tacit

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.training.tiny import tiny_cache, tiny_recipe
+from tests.support.training.tiny import tiny_cache, tiny_recipe
 
 from tacit.compute import Hardware
 from tacit.errors import InputError

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.training.tiny import tiny_cache, tiny_recipe
+from tests.support.training.tiny import tiny_cache, tiny_recipe
 
 from tacit.compute import Hardware
 from tacit.data import Cache

@@ -11,9 +11,9 @@ from typing import Any
 
 import jax
 import pytest
-from tests.evaluation.typists import typists_and_model
-from tests.networks.gru import Gru
-from tests.training.tiny import WORDS, tiny_cache
+from tests.support.evaluation.typists import typists_and_model
+from tests.support.networks.gru import Gru
+from tests.support.training.tiny import WORDS, tiny_cache
 from typer.testing import CliRunner
 
 import tacit

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.training.tiny import WORDS, tiny_cache
+from tests.support.training.tiny import WORDS, tiny_cache
 
 import tacit
 from tacit.errors import CacheError, InputError

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.jobs.test_train_api import Bigram
-from tests.training.tiny import tiny_cache, tiny_recipe
+from tests.support.networks.bigram import Bigram
+from tests.support.training.tiny import tiny_cache, tiny_recipe
 
 import tacit
 from tacit.data import Cache

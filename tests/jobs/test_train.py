@@ -10,7 +10,7 @@ from typing import Any
 
 import jax
 import pytest
-from tests.training.tiny import MECHANISMS, cores, tiny_cache, tiny_recipe, what_happened
+from tests.support.training.tiny import MECHANISMS, cores, tiny_cache, tiny_recipe, what_happened
 
 from tacit.compute import Hardware
 from tacit.compute.profile import PHASES

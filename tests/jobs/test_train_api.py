@@ -11,7 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from tests.training.tiny import MECHANISMS, cohorts_of, tiny_cache, tiny_learner, tiny_recipe, what_happened
+from tests.support.networks.bigram import Bigram
+from tests.support.training.tiny import MECHANISMS, cohorts_of, tiny_cache, tiny_learner, tiny_recipe, what_happened
 
 from tacit.compute import Hardware
 from tacit.data import Cache
@@ -271,23 +272,6 @@ def test_a_collector_that_fails_takes_nothing_from_the_rounds_before(cache: Cach
 
 
 # -- a network of one's own --------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Bigram:
-    """The smallest network that learns: a row of scores for each word."""
-
-    vocabulary: int = 0
-    scale: float = 0.1
-
-    def init(self, key: jax.Array) -> Any:
-        return {"scores": self.scale * jax.random.normal(key, (self.vocabulary, self.vocabulary))}
-
-    def logits(self, parameters: Any, tokens: jax.Array) -> jax.Array:
-        return parameters["scores"][tokens]  # type: ignore[no-any-return]
-
-    def groups(self) -> dict[str, tuple[str, ...]]:
-        return {"all": ("scores",)}
 
 
 def test_a_network_of_ones_own_is_trained_evaluated_and_resumed(cache: Cache, tmp_path: Path) -> None:

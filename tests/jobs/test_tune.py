@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.training.tiny import CLIENTS, MECHANISMS, tiny_cache, tiny_toml, what_happened
+from tests.support.training.tiny import CLIENTS, MECHANISMS, tiny_cache, tiny_toml, what_happened
 
 from tacit.compute import Hardware
 from tacit.data import Cache

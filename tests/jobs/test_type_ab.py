@@ -5,12 +5,12 @@ import math
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.jobs.jobs_with_runs import without_places
 
 import tacit
 from tacit.compute import Hardware
@@ -255,11 +255,6 @@ tacit.type_ab(a, b, data, out, settings=settings, release=ReleasePrice(epsilon=4
         lines.path.write_text(f"{line}\n")
         with pytest.raises(RunError, match=r"line 1 of '.*tallies\.jsonl' is not what this version writes"):
             list(read(lines, typed_once))
-
-
-def without_places(record: Mapping[str, Any]) -> dict[str, Any]:
-    """What two runs in different folders have in common."""
-    return {name: value for name, value in record.items() if name not in ("run", "report", "simulation")}
 
 
 class TestRelease:

@@ -1,56 +1,17 @@
 """`tacit.extend_vocabulary`: old ids stay, noise that no text is cut into stays out, where words come from is said."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.jobs.test_discover import KNOWN, SETTINGS, asked, clients
+from tests.jobs.finished_discovery import finished
+from tests.support.discovery.typed_words import KNOWN, SETTINGS, asked
 
-from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.errors import InputError, RunError
-from tacit.jobs.discover.job import RESULT, settings_toml
+from tacit.jobs.discover.job import RESULT
 from tacit.jobs.vocabulary import extend_file, extend_vocabulary, is_word
 from tacit.runs import Run
-from tacit.runs.metadata import DiscoveryMetadata
 from tacit.text.vocabulary import Vocabulary
-
-__all__ = ["clients"]  # the fixture
-FOUND = [
-    {"word": "selfie", "votes": 50, "count": 40.0},
-    {"word": "ab;", "votes": 90, "count": 80.0},
-    {"word": "don't", "votes": 60, "count": 70.0},
-    {"word": "of", "votes": 10, "count": 9.0},
-    {"word": "<url>", "votes": 10, "count": 9.0},
-    {"word": "brunch", "votes": 99, "count": 20.0},
-]
-
-
-def finished(folder: Path, found: list[dict[str, Any]] | None = FOUND, **simulated: Any) -> Path:
-    """A finished run of real users, or an unfinished one where nothing is `found`, beside its vocabulary."""
-    KNOWN.save(folder / "vocabulary.json")
-    settings = DiscoverySettings(
-        reports=LocalReportSettings(local_epsilon=8.0, contributions=2), users_per_layer=10, **simulated
-    )
-    metadata = DiscoveryMetadata(
-        versions={},
-        created=0.0,
-        key_source="operating system",
-        assignment=1,
-        delta=1e-10,
-        population=0,
-        data=None,
-        vocabulary=None,
-        vocabulary_kind="public",
-        vocabulary_description="two words",
-    )
-    settings_text = settings_toml(settings, vocabulary_sha256=KNOWN.sha256, population_sha256="0")
-    with Run.create(folder / "run", settings_text, metadata, b"") as run:
-        if found is not None:
-            (run.path / RESULT).write_text(json.dumps({"found": found}))
-            run.keep_files(RESULT)
-    return folder / "run"
 
 
 def test_words_follow_the_old_ones_by_their_counts(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from tests.keyboard.tabled import drawn, table_of, words_of
+from tests.support.keyboard.tabled import drawn, table_of, words_of
 
 from tacit.errors import InputError
 from tacit.keyboard.compose import Composed

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
-from tests.evaluation.scripted import QWERTY, keyboard
+from tests.support.evaluation.scripted import QWERTY, keyboard
 
 from tacit.keyboard.correction import at_space, worth_showing
 from tacit.text.vocabulary import OOV

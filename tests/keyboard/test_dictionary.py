@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.keyboard.slow_combined import probability, read
-from tests.keyboard.tabled import Tabled, drawn, table_of, words_of
+from tests.support.keyboard.slow_combined import probability, read
+from tests.support.keyboard.tabled import Tabled, drawn, table_of, words_of
 
 from tacit.errors import InputError
 from tacit.keyboard import dictionary

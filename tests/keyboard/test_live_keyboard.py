@@ -6,7 +6,7 @@ from concurrent.futures import Future
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.keyboard.tabled import drawn, table_of, words_of
+from tests.support.keyboard.tabled import drawn, table_of, words_of
 
 from tacit.errors import InputError
 from tacit.jobs.live_keyboard import live_keyboard

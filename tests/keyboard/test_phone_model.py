@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.keyboard.tabled import drawn, table_of, words_of
-from tests.networks.gru import Gru
+from tests.support.keyboard.tabled import drawn, table_of, words_of
+from tests.support.networks.gru import Gru
 
 from tacit.errors import InputError
 from tacit.keyboard.model_folder import load_model, write_model

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from tests.conftest import REPOSITORY
-from tests.keyboard.tabled import words_of
+from tests.support.keyboard.tabled import words_of
 
 from tacit.keyboard.model_folder import write_model
 from tacit.networks.cifg.network import Cifg

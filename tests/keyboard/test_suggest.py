@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.networks import numpy_model
-from tests.networks.gru import Gru
+from tests.support.networks import numpy_model
+from tests.support.networks.gru import Gru
 
 from tacit.errors import InputError
 from tacit.keyboard.model_folder import TrainedModel, load_model, write_model

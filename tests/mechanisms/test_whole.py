@@ -10,35 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import hadamard
 from scipy.stats import chi2, kstest
-from tests.contracts.test_noise_streams import any_strategy
+from tests.support.mechanisms.strategies import STRATEGIES, any_strategy, carrying
 
 from tacit.errors import InputError
 from tacit.mechanisms import NoiseStream, standard_normal_seeds, stream_for
 from tacit.mechanisms.all_rounds import Basis, largest_deviation, whole_noise
-from tacit.mechanisms.banded_inverse import BandedInverseStream
-from tacit.privacy.strategy import PUBLISHED_BLT, Banded, BandedInverse, Independent, Strategy, Tree
+from tacit.privacy.strategy import BandedInverse, Independent, Strategy
 
 Reals = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 DIMENSION = 16
 STDDEV = 900.0  # of a seed, in integers
-STRATEGIES: dict[str, Strategy] = {
-    "independent": Independent(),
-    "tree": Tree(),
-    "tree, variance-reduced, restarted": Tree(restarts=(5, 13), variance_reduced=True),
-    "blt": PUBLISHED_BLT["b400"],
-    "banded": Banded(np.tile([1.0, 0.5, 0.25], (20, 1)) * (np.arange(20)[:, None] + np.arange(3) < 20)),
-    "banded-inverse": BandedInverse((1.0, -0.5, -0.125)),
-    "lambda-cgd": BandedInverse((1.0, -0.9)),
-}
 every_mechanism = pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES.keys())
-
-
-def carrying(strategy: Strategy) -> NoiseStream:
-    """The stream of a strategy, none that draws seeds again."""
-    stream = stream_for(strategy)
-    return BandedInverseStream(strategy, draws_again=False) if isinstance(strategy, BandedInverse) else stream
 
 
 def matrix_of(round: int, dimension: int = DIMENSION) -> Reals:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.networks import numpy_model as twin
-from tests.networks.test_cifg import SMALL, Sentences, both, lively
+from tests.networks.small_cifg import SMALL, Sentences, both, lively
+from tests.support.networks import numpy_model as twin
 
 from tacit.compute.precision import has_bfloat16_units
 from tacit.networks.cifg import packed

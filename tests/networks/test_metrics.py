@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.keyboard.counting import counted, nats, whole
-from tests.networks import numpy_model as twin
-from tests.networks.test_cifg import BATCH, SMALL, Sentences, batches, filled, lively, value_and_gradient
+from tests.networks.small_cifg import BATCH, SMALL, Sentences, batches, filled, lively, value_and_gradient
+from tests.support.keyboard.counting import counted, nats, whole
+from tests.support.networks import numpy_model as twin
 
 from tacit.networks.cifg.network import CifgParameters
 from tacit.networks.language_model import count

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from onnx import ModelProto, TensorProto
-from tests.networks.test_onnx_step import GruWithCell
+from tests.support.networks.gru import GruWithCell
 
 from tacit.errors import InputError
 from tacit.keyboard.onnx_reader import OnnxReader, OnnxScorer

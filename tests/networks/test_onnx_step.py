@@ -1,7 +1,5 @@
 """A network as ONNX graphs: the same answers as the network, by ONNX Runtime and by ONNX's own reference."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -14,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx.reference import ReferenceEvaluator
-from tests.networks.gru import Gru
+from tests.support.networks.gru import Gru, GruWithCell
 
 from tacit.errors import InputError
 from tacit.keyboard.onnx_reader import OnnxReader, OnnxScorer
@@ -25,40 +23,6 @@ from tacit.networks.metrics import METRICS
 from tacit.networks.onnx.graph import OPSET, Graph
 from tacit.networks.onnx.step import AFTER, score_graph, step_graph
 from tacit.text.vocabulary import BOS, EOS, OOV, PAD, SPECIALS
-
-
-@dataclass(frozen=True)
-class GruCell:
-    """See OnnxCell: one state, from which the scores are read."""
-
-    parameters: dict[str, Any]
-    states: Mapping[str, int]
-    features: int
-
-    def step(self, graph: Graph, word: str, states: Mapping[str, str], after: Mapping[str, str]) -> str:
-        weight = {name: graph.weight(f"gru.{name}", value) for name, value in self.parameters.items()}
-        row, state = graph.op("Gather", weight["table"], word), states["state"]
-        both = graph.op("Concat", row, state, axis=1)
-        gates = graph.op("Sigmoid", graph.op("MatMul", both, weight["gates"]))
-        update, reset = graph.ops("Split", gates, names=2, axis=1, num_outputs=2)
-        seen = graph.op("Concat", row, graph.op("Mul", reset, state), axis=1)
-        candidate = graph.op("Tanh", graph.op("MatMul", seen, weight["state"]))
-        moved = graph.op("Mul", update, graph.op("Sub", candidate, state))
-        return graph.op("Add", state, moved, name=after["state"])
-
-    def scores(self, graph: Graph, features: str) -> str:
-        table, bias = (graph.weight(f"gru.{name}", self.parameters[name]) for name in ("table", "bias"))
-        return graph.op("Gemm", features, table, bias, transB=1)
-
-
-@dataclass(frozen=True, kw_only=True)
-class GruWithCell(Gru):
-    """A network of one's own that says what it does in ONNX's operators."""
-
-    def onnx_cell(self, parameters: dict[str, Any]) -> GruCell:
-        weights = {name: np.asarray(value) for name, value in parameters.items()}
-        return GruCell(weights, {"state": self.units}, self.units)
-
 
 NETWORKS: list[LanguageModel] = [
     Cifg(vocabulary=60, embedding=4, units=6),

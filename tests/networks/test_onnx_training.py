@@ -10,8 +10,8 @@ import onnxruntime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.networks import numpy_model
-from tests.networks.gru import Gru
+from tests.support.networks import numpy_model
+from tests.support.networks.gru import Gru
 
 from tacit.errors import InputError
 from tacit.keyboard.onnx_trainer import OnnxTrainer

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.training.tiny import MECHANISMS, tiny_recipe
+from tests.support.training.tiny import MECHANISMS, tiny_recipe
 
 from tacit.errors import InputError, TacitError
 from tacit.mechanisms.tree import TreeStream

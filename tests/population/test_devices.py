@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest, kstest, lognorm
-from tests.population.slow_devices import SlowDevices, everybody
+from tests.support.population.slow_devices import SlowDevices, everybody
 
 from tacit.errors import InputError, ParticipationError, TacitError
 from tacit.population.availability import DAY, HOUR, Availability, HalfDay, next_session
@@ -78,7 +78,7 @@ def test_every_round_is_the_obvious_twins_bit_for_bit(
 def test_runs_of_neighbours_are_the_twins_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Above 131,072 devices neighbours ask together; the same code is checked here with runs of 3."""
     monkeypatch.setattr("tacit.population.devices.run_length", lambda devices: 3)
-    monkeypatch.setattr("tests.population.slow_devices.run_length", lambda devices: 3)
+    monkeypatch.setattr("tests.support.population.slow_devices.run_length", lambda devices: 3)
     population = replace(SMALL, devices=100)
     cohorts = SimulatedCohorts(population, RULES, seed=3)
     assert cohorts.settings.run == 3 and cohorts.settings.runs == 34

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.privacy.every_pattern import brute_force, participations
+from tests.support.privacy.every_pattern import brute_force, participations
 
 from tacit.errors import AccountingError
 from tacit.privacy import Blt, Participation

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.privacy.every_pattern import brute_force, participations, patterns, worst_signs
+from tests.support.privacy.every_pattern import brute_force, participations, patterns, worst_signs
+from tests.support.privacy.random_matrices import random_banded, random_dense
 
 from tacit.design.dense import full_tree
 from tacit.errors import AccountingError
@@ -16,22 +17,6 @@ from tacit.privacy import Participation, Toeplitz, Tree
 from tacit.privacy import sensitivity_matrix as matrices
 from tacit.privacy.sensitivity import sensitivity_bound_squared, sensitivity_squared, tree_sensitivity_squared
 from tacit.privacy.strategy import Banded, Dense
-
-
-def random_dense(rounds: int, seed: int, least: float) -> Dense:
-    """Entries uniform in [least, 1), the diagonal positive."""
-    draw = np.random.default_rng(seed)
-    matrix = np.tril(draw.uniform(least, 1.0, (rounds, rounds)))
-    np.fill_diagonal(matrix, draw.uniform(0.1, 1.0, rounds))
-    return Dense(matrix)
-
-
-def random_banded(rounds: int, bands: int, seed: int, least: float) -> Banded:
-    matrix = random_dense(rounds, seed, least).matrix
-    columns = np.zeros((rounds, bands))
-    for band in range(bands):
-        columns[: rounds - band, band] = np.diag(matrix, -band)
-    return Banded(columns)
 
 
 @settings(max_examples=150, deadline=None)

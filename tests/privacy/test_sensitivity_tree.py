@@ -10,7 +10,7 @@ from benchmarks.tree_accounting_is_exact_and_instant import published
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.privacy import slow_tree
-from tests.privacy.every_pattern import brute_force, participations
+from tests.support.privacy.every_pattern import brute_force, participations
 
 from tacit.privacy import Participation, Tree
 from tacit.privacy import sensitivity_tree as searching

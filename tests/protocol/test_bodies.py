@@ -6,38 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from safetensors.numpy import load, save
-from tests.server.documents import ASSIGNMENT, PARAMETERS, a_task
+from tests.support.protocol.updates import ENCODED, an_update, words
+from tests.support.server.documents import ASSIGNMENT, PARAMETERS, a_task
 
 from tacit.errors import InputError
 from tacit.protocol import report_shape as expected
 from tacit.protocol.bodies import Expected, Report, model_body, read_model, read_report, report_body
 from tacit.training.private_loss import STEPS
-from tacit.training.secure_updates import RoundEncoding
 
 PLAIN, ASKED = a_task(), a_task(asked=True)
-ENCODED = a_task(encoded=True, asked=True)
-
-
-def an_update(norm: float = 1.5, seed: int = 0) -> NDArray[np.float32]:
-    found = np.random.default_rng(seed).normal(size=PARAMETERS)
-    return (found * norm / np.linalg.norm(found)).astype(np.float32)
-
-
-def words(norm: float = 1.2, loss: float = 4.0, seed: int = 0) -> NDArray[np.uint32]:
-    """What a simulated client encodes for ENCODED."""
-    assert ENCODED.training.encoded is not None
-    secure = RoundEncoding(
-        encoding=ENCODED.training.encoded.encoding(),
-        signs=bytes.fromhex(ENCODED.training.encoded.signs),
-        clip_estimate=ENCODED.training.clip_estimate,
-        loss_bound=ENCODED.training.loss_bound,
-        threshold=5,
-    )
-    assert secure.length == ENCODED.training.encoded.length
-    update = an_update(norm, seed)
-    return secure.encoded(update, norm=np.float32(norm), loss=np.float32(loss), seed=bytes(32), client=seed)
 
 
 def test_the_loss_has_the_steps_of_training() -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.device.made import HOUR, NOON, Operator, a_plan, cache_of_one, once
-from tests.server.served import served
-from tests.server.stores import sqlite_store
+from tests.support.device.operator import HOUR, NOON, Operator, a_plan, cache_of_one, once
+from tests.support.server.served import served
+from tests.support.server.stores import sqlite_store
 
 from tacit.data import Cache
 from tacit.device.record import opened

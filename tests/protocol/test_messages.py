@@ -4,7 +4,7 @@ import json
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
-from tests.server.documents import ASSIGNMENT, a_plan, a_task
+from tests.support.server.documents import ASSIGNMENT, a_plan, a_task
 
 from tacit.protocol.messages import Answer, Assignment, CheckIn, ComeBack, Plan, RoundTask, SignedTask, TrainingAsked
 from tacit.protocol.signing import OperatorKey

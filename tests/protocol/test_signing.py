@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.server.documents import ASSIGNMENT, a_plan, a_task
+from tests.support.server.documents import ASSIGNMENT, a_plan, a_task
 
 from tacit.errors import InputError
 from tacit.protocol import signing

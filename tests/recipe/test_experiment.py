@@ -500,7 +500,7 @@ def test_the_key_that_was_meant_is_suggested(key: str) -> None:
         ({key: value for key, value in LEAST.items() if key != "privacy"} | {"privcy": {"zcdp": 1.0}}, "[privacy]"),
         (changed("rounds", epsilon=8.0), "privacy.epsilon"),
         (changed("population", timer=8.0), "population.timer_hours"),
-        (changed("model", kind="tests.networks.gru:Gru", unit=8), "model.units"),
+        (changed("model", kind="tests.support.networks.gru:Gru", unit=8), "model.units"),
     ],
 )
 def test_a_key_in_another_section_and_a_misspelt_section_are_found(values: dict[str, Any], meant: str) -> None:

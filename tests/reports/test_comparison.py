@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.made_runs import note, write_adaptive_run, write_run
+from tests.support.made_runs import note, write_adaptive_run, write_run
 
 from tacit.errors import InputError
 from tacit.jobs.account.run import account_run

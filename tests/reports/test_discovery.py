@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.statements.test_text_local import FACTS
+from tests.support.statements.facts import DISCOVERY
 
 from tacit.reports.discover import MOST, page, released_page
 from tacit.reports.page import to_html, to_markdown
@@ -36,7 +36,7 @@ FIGURES: dict[str, Any] = {
 
 
 def test_what_is_exact_is_in_the_report_and_not_in_what_is_released() -> None:
-    stated = statement(FACTS)
+    stated = statement(DISCOVERY)
     whole, alone = page(FIGURES, ROWS, stated), released_page(FIGURES, ROWS, stated)
     for text in (to_html(whole), to_markdown(whole)):
         assert "SIMULATION ONLY" in text and "43.2%" in text and "word0" in text
@@ -48,13 +48,13 @@ def test_what_is_exact_is_in_the_report_and_not_in_what_is_released() -> None:
 
 
 def test_the_page_has_the_most_frequent_words_and_says_how_many_more() -> None:
-    text = to_markdown(page(FIGURES, ROWS, statement(FACTS)))
+    text = to_markdown(page(FIGURES, ROWS, statement(DISCOVERY)))
     assert f"| word{MOST - 1} |" in text and f"| word{MOST} |" not in text
     assert "And 20 more, in words.csv." in text and "50.0%" in text
 
 
 @pytest.mark.parametrize("rows", [[], [{"word": "a", "pass": 1, "layer": 1, "votes": 9}]])
 def test_no_words_and_no_counts(rows: list[dict[str, Any]]) -> None:
-    shown = page({**FIGURES, "words": len(rows), "coverage": None, "confidence": None}, rows, statement(FACTS))
+    shown = page({**FIGURES, "words": len(rows), "coverage": None, "confidence": None}, rows, statement(DISCOVERY))
     text = to_markdown(shown)
     assert ("None was found." in text) == (not rows) == (not shown.figures)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
-from tests.made_runs import write_run
-from tests.statements.test_statement import FACTS
+from tests.support.made_runs import write_run
+from tests.support.statements.facts import TRAINING
 
 from tacit.jobs.report import report
 from tacit.privacy import Tree
@@ -51,7 +51,9 @@ def blocks(name: str) -> tuple[Block, ...]:
         Paragraph(f"A sentence on {one_line(name)}, and {one_line(name)}."),
         Paragraph(one_line(name)),
         Table(((name, "1"), ("2", name)), ("", name)),
-        StatementOf(statement(replace(FACTS, vocabulary_description=name, public_data=(name, name), cohort_rule=name))),
+        StatementOf(
+            statement(replace(TRAINING, vocabulary_description=name, public_data=(name, name), cohort_rule=name))
+        ),
     )
 
 

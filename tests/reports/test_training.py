@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.made_runs import DELTA, REPORT_GOAL, RUNS, write_adaptive_run, write_run
+from tests.support.made_runs import DELTA, REPORT_GOAL, RUNS, write_adaptive_run, write_run
 
 from tacit.jobs.report import report
 from tacit.privacy import Guarantee, Participation, Tree

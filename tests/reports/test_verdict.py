@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.made_runs import RUNS, note, write_run
+from tests.support.made_runs import RUNS, note, write_run
 
 from tacit.errors import InputError, RunError
 from tacit.jobs.report import report

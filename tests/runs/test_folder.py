@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.journals import rewrite_each
-from tests.made_runs import training_metadata
+from tests.support.journals import rewrite_each
+from tests.support.made_runs import training_metadata
 
 from tacit.errors import InputError, RunError
 from tacit.runs import Metric, Run, Step, TrainingMetadata
@@ -109,7 +109,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from tacit.runs import draft, folder
-from tests.made_runs import training_metadata
+from tests.support.made_runs import training_metadata
 draft.sync_folder = lambda path: os.kill(os.getpid(), signal.SIGKILL)
 folder.Run.create(Path(sys.argv[1]), "", training_metadata(), bytes(16))
 """

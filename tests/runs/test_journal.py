@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.journals import Entries, edited, entries_of, rewrite
-from tests.made_runs import training_metadata
+from tests.support.journals import Entries, edited, entries_of, rewrite
+from tests.support.made_runs import training_metadata
 
 from tacit.errors import RunError
 from tacit.runs import Metric, Run, Step, journal

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.contracts.test_jobs import ONE, RUNS, content
-from tests.made_runs import write_run
-from tests.training.tiny import MECHANISMS, tiny_cache, tiny_recipe
+from tests.support.jobs.jobs_with_runs import ONE, RUNS, content
+from tests.support.made_runs import write_run
+from tests.support.training.tiny import MECHANISMS, tiny_cache, tiny_recipe
 
 import tacit
 from tacit.errors import TacitError

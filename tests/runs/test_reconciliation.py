@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.journals import rewrite_each
-from tests.made_runs import REPORT_GOAL, write_run
+from tests.support.journals import rewrite_each
+from tests.support.made_runs import REPORT_GOAL, write_run
 
 from tacit.errors import InputError, RunError
 from tacit.jobs.account.run import account_run

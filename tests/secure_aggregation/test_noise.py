@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import chi2
-from tests.mechanisms.test_whole import STRATEGIES, carrying
+from tests.support.mechanisms.strategies import STRATEGIES, carrying
 
 from tacit.errors import InputError, ProtocolError, RunError
 from tacit.files import held

@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 
 import numpy as np
-from tests.server.documents import PARAMETERS, a_plan
-from tests.server.stores import KEY
+from tests.support.server.documents import PARAMETERS, a_plan
+from tests.support.server.stores import KEY
 
 from tacit.errors import LeaseLost, StoreError
 from tacit.protocol.bodies import Report
@@ -59,7 +59,7 @@ def device_comes(store: Store, sums: PartialSums, each: assignments.OpenRound, d
 
 def coordinate(store: Store, blobs: Blobs, committed: Path, rounds: int) -> None:
     """The rounds that the file lacks; each is in it, on disk, before the next is asked about."""
-    from tests.server.fleet import a_training_task
+    from tests.support.server.fleet import a_training_task
 
     from tacit.server.rounds.rounds import RoundTimes
     from tacit.server.train import ServedCollector

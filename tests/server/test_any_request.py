@@ -11,7 +11,7 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from schemathesis import GenerationMode
-from tests.server.served import TOKEN, Served, served
+from tests.support.server.served import TOKEN, Served, served
 
 from tacit.protocol.messages import Problem
 from tacit.server.http.openapi import document

@@ -7,7 +7,7 @@ from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 from tests.server.slow_rounds import SlowRound, SlowStore
-from tests.server.stores import RUN, opened_round, quick_folder, sqlite_store, with_run
+from tests.support.server.stores import RUN, opened_round, quick_folder, sqlite_store, with_run
 
 from tacit.server.store import schema
 from tacit.server.store.assignments import (

@@ -1,25 +1,21 @@
 """`tacit serve` and `tacit device` in two network namespaces, through a line that delays, loses and goes down."""
 
-import datetime
-import ipaddress
 import signal
 import sqlite3
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from itertools import pairwise
 from pathlib import Path
 
 import jax
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from tests.server.bad_network import NEAR, BadNetwork, bad_network, missing
-from tests.training.tiny import MECHANISMS, SETTINGS, tiny_cache, tiny_recipe
+from tests.support.certificates import certificate
+from tests.support.training.tiny import MECHANISMS, SETTINGS, tiny_cache, tiny_recipe
+from tests.support.waiting import until
 
 import tacit
 from tacit.keyboard.model_folder import write_model
@@ -38,24 +34,6 @@ PHONES = {
     "reporting_minutes": 0.5,
 }
 DOWN_S = 8.0
-
-
-def certificate(folder: Path, address: str = NEAR) -> tuple[Path, Path]:
-    """(certificate, key) of a server's address, which devices are told to believe."""
-    key, name = Ed25519PrivateKey.generate(), x509.Name([])
-    now = datetime.datetime.now(datetime.UTC)
-    made = (
-        x509.CertificateBuilder(subject_name=name, issuer_name=name, public_key=key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))]), critical=True)
-        .sign(key, None)
-    )
-    form = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    (folder / "cert.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    (folder / "key.pem").write_bytes(key.private_bytes(serialization.Encoding.PEM, *form))
-    return folder / "cert.pem", folder / "key.pem"
 
 
 @contextmanager
@@ -100,7 +78,7 @@ def test_a_run_is_trained_through_a_line_that_delays_loses_and_goes_down(tmp_pat
     (tmp_path / "devices.toml").write_text(recipe.to_toml())
     write_model(tmp_path / "model", SETTINGS, SETTINGS.init(jax.random.key(1)), ours.vocabulary_json.encode())
     tacit.export(tmp_path / "model", tmp_path / "phone")
-    believed, secret = certificate(tmp_path)
+    believed, secret = certificate(tmp_path, NEAR)
     program, out = str(Path(sys.executable).parent / "tacit"), tmp_path / "served"
     serve = [program, "serve", str(tmp_path / "devices.toml"), "--out", str(out), "--workers", "2", "--host", NEAR]
     serve += ["--tls-cert", str(believed), "--tls-key", str(secret)]
@@ -109,7 +87,7 @@ def test_a_run_is_trained_through_a_line_that_delays_loses_and_goes_down(tmp_pat
     states_of = [tmp_path / f"device-{number}" for number in range(DEVICES)]
     with bad_network(delay=0.04, loss=0.03) as network, ExitStack() as stack:
         server = stack.enter_context(running(network.inside(network.server, *serve), tmp_path / "serve.log"))
-        until((out / "operator.pub").exists, server)
+        until((out / "operator.pub").exists, alive=server, patience=PATIENCE)
         for number, state in enumerate(states_of):
             own = ["--client", str(number), "--state", str(state), "--operator-key", pinned(out)]
             command = network.inside(network.devices, *device, *own)
@@ -118,7 +96,7 @@ def test_a_run_is_trained_through_a_line_that_delays_loses_and_goes_down(tmp_pat
             first = threading.Event()
             falls = threading.Thread(target=goes_down, args=(network, first))
             falls.start()
-            until(lambda: len(released(store)) >= 2, server)
+            until(lambda: len(released(store)) >= 2, alive=server, patience=PATIENCE)
             first.set()
             falls.join()
             assert server.wait(PATIENCE) == 0, (tmp_path / "serve.log").read_text()
@@ -145,11 +123,3 @@ def released(store: Store) -> list[round_states.Attempt]:
 
 def pinned(out: Path) -> str:
     return (out / "operator.pub").read_text().strip()
-
-
-def until(true: Callable[[], object], server: "subprocess.Popen[bytes]") -> None:
-    """Wait for what must come, as long as a busy machine may take."""
-    last = time.monotonic() + PATIENCE
-    while not true():
-        assert server.poll() is None and time.monotonic() < last
-        time.sleep(0.1)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import tomli_w
-from tests.evaluation.typists import typists_and_model
-from tests.server.test_quick_start import PATIENCE, until
+from tests.support.evaluation.typists import typists_and_model
+from tests.support.waiting import until
 
 import tacit
 from tacit.runs import Run
@@ -24,6 +24,8 @@ ASKED = {
     "deployment": {"population": "default", "devices": 40, "selecting_minutes": 30, "pause_minutes": 0.01},
     "release": {"zcdp": 1.0, "delta": 1e-6},
 }
+
+PATIENCE = 900.0  # seconds, on a busy machine
 
 
 @pytest.mark.long
@@ -41,7 +43,7 @@ def test_devices_are_asked_by_a_server_and_a_statement_verifies(tmp_path: Path) 
     server = begin("serve.log", "serve", "asked.toml", "--out", "served", "--workers", "1", "--port", str(PORT))
     devices = []
     try:
-        until(tmp_path / "served" / "operator.pub", server)
+        until((tmp_path / "served" / "operator.pub").exists, alive=server, patience=PATIENCE)
         key = (tmp_path / "served" / "operator.pub").read_text().strip()
         for client in (0, 1):
             where = ["--server", f"http://127.0.0.1:{PORT}", "--operator-key", key, "--data", "cache"]

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.conftest import REPOSITORY
-from tests.server.sealing import keepers_in
-from tests.server.stores import quick_folder
-from tests.server.test_train import Killed, KilledAt
-from tests.server.words import KNOWN, WordsFleet, stream, words_toml
-from tests.training.tiny import tiny_cache
+from tests.server.killed_coordinator import Killed, KilledAt
+from tests.support.server.sealing import keepers_in
+from tests.support.server.stores import quick_folder
+from tests.support.server.words import KNOWN, WordsFleet, stream, words_toml
+from tests.support.training.tiny import tiny_cache
 
 import tacit
 from tacit.data import Cache

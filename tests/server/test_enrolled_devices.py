@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import select
-from tests.device.test_transport import certificate as made_certificate
-from tests.training.tiny import tiny_cache, tiny_recipe
+from tests.support.certificates import certificate
+from tests.support.training.tiny import tiny_cache, tiny_recipe
 
 import tacit
 from tacit.device.turn import Turn
@@ -17,7 +17,6 @@ from tacit.server.serve import Address, Serving
 from tacit.server.store.schema import tokens
 from tacit.server.store.store import Store
 
-certificate = made_certificate
 ROUNDS, GOAL, ENROLLED = 3, 3, 5
 CODES = [f"correct-horse-battery-staple-{number}" for number in range(ENROLLED)]
 PATIENCE = 600.0  # seconds, on a busy machine
@@ -47,7 +46,8 @@ class Phone(threading.Thread):
 
 
 @pytest.mark.long
-def test_enrolled_devices_train_a_run_over_tls_and_nobody_else_does(tmp_path: Path, certificate: Path) -> None:
+def test_enrolled_devices_train_a_run_over_tls_and_nobody_else_does(tmp_path: Path) -> None:
+    believed, secret = certificate(tmp_path)
     ours = tiny_cache(tmp_path / "ours", {"validation": 5, "test": 6})
     typed = tiny_cache(tmp_path / "typed", {"train": 1})
     phones = {"population": "phones", "devices": ENROLLED, "pause_minutes": 0.0, "over_selection": 1.5}
@@ -67,7 +67,7 @@ def test_enrolled_devices_train_a_run_over_tls_and_nobody_else_does(tmp_path: Pa
             [asked],
             tmp_path / "out",
             workers=1,  # three reports in two workers may leave one alone, which is lost
-            address=Address(port=0, tls_certificate=certificate / "pem", tls_key=certificate / "key"),
+            address=Address(port=0, tls_certificate=believed, tls_key=secret),
             enrolment_codes=tmp_path / "codes",
             serving=lambda each: (told.append(each), ready.set()),  # type: ignore[func-returns-value]
             stop=stop,
@@ -84,14 +84,14 @@ def test_enrolled_devices_train_a_run_over_tls_and_nobody_else_does(tmp_path: Pa
         assert serving.url.startswith("https://")
 
         def turn(*, state: Path, enrolment_code: Path | None, server: str = serving.url) -> Turn:
-            return tacit.device(
+            return tacit.run_device(
                 server,
                 typed.path,
                 state,
                 population="phones",
                 operator_key=serving.operator_key,
                 enrolment_code=enrolment_code,
-                certificates=certificate / "pem",
+                certificates=believed,
                 first_time=True,
                 once=True,
                 probes=[],

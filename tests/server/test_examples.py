@@ -18,11 +18,12 @@ import pytest
 import typer
 import yaml
 from tests.conftest import REPOSITORY
-from tests.server.documents import PARAMETERS
-from tests.server.fleet import a_training_task
-from tests.server.loopback import loopback, until
-from tests.server.served import check_in
-from tests.server.test_bad_network import certificate
+from tests.support.certificates import certificate
+from tests.support.server.documents import PARAMETERS
+from tests.support.server.fleet import a_training_task
+from tests.support.server.loopback import loopback
+from tests.support.server.served import check_in
+from tests.support.waiting import until
 
 from tacit.cli.commands import app
 from tacit.device.transport import Server, connected
@@ -107,7 +108,7 @@ def nginx(folder: Path, behind: str) -> Iterator[tuple[Server, Path]]:
     program = shutil.which("nginx")
     if program is None:
         pytest.skip("nginx is not installed")
-    believed, secret = certificate(folder, "127.0.0.1")
+    believed, secret = certificate(folder)
     port, text = free_port(), (FOLDER / "nginx.conf").read_text("utf-8")
     for old, new in (
         ("listen 443 ssl;", f"listen 127.0.0.1:{port} ssl;"),

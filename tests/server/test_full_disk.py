@@ -8,17 +8,21 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.device.made import HOUR, NOON, Operator, a_plan, cache_of_one, once
-from tests.server.test_backups import ROUNDS, recipe, served
-from tests.server.test_processes import until
+from tests.server.phones_server import ROUNDS, recipe_for_phones, served
+from tests.support.device.operator import HOUR, NOON, Operator, a_plan, cache_of_one, once
+from tests.support.waiting import until
 
 import tacit
 from tacit.errors import DeviceError
 from tacit.recipe import Recipe
 from tacit.server.serve import ServeResult
 
-__all__ = ["recipe"]  # the fixture
 FULL_S = 5.0
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
+    return recipe_for_phones(tmp_path_factory.mktemp("ours"))
 
 
 @contextmanager

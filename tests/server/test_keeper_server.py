@@ -14,9 +14,9 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.server.sealing import keepers_in
-from tests.server.stores import quick_folder
-from tests.server.test_sealed_rounds import SEED, SealedFleet, a_task, assert_one_set_is_signed, assert_sum_of
+from tests.server.sealed_fleet import SEED, SealedFleet, a_task, assert_one_set_is_signed, assert_sum_of
+from tests.support.server.sealing import keepers_in
+from tests.support.server.stores import quick_folder
 
 import tacit
 from tacit.errors import InputError

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import REPOSITORY
-from tests.server.documents import a_plan
 from tests.server.killed_processes import QUARTER
-from tests.server.killed_servers import Played
-from tests.server.stores import PostgreSQL, postgresql, postgresql_programs, quick_folder
+from tests.support.server.documents import a_plan
+from tests.support.server.killed_servers import Played
+from tests.support.server.stores import PostgreSQL, postgresql, postgresql_programs, quick_folder
 
 from tacit.server.store import round_states
 from tacit.server.store.store import Store

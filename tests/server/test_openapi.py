@@ -5,7 +5,7 @@ from pathlib import Path
 
 from starlette.routing import Route
 from tests.conftest import REPOSITORY
-from tests.server.served import served
+from tests.support.server.served import served
 
 from tacit.server.http.openapi import document
 

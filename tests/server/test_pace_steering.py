@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.server.stores import Clock, sqlite_store
+from tests.support.server.stores import Clock, sqlite_store
 
 from tacit.device.turn import later
 from tacit.population.devices import Population, RoundRules

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.protocol.test_bodies import words
-from tests.server.documents import PARAMETERS
-from tests.server.served import Served, a_body, served
+from tests.support.protocol.updates import words
+from tests.support.server.documents import PARAMETERS
+from tests.support.server.served import Served, a_body, served
 
 from tacit.errors import StoreError
 from tacit.protocol.bodies import Report, read_sum, sha256

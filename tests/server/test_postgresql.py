@@ -10,9 +10,9 @@ from alembic.runtime.migration import MigrationContext
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 from sqlalchemy import create_engine
-from tests.server.stores import Clock, PostgreSQL, opened_round, postgresql, postgresql_programs, with_run
-from tests.server.test_round_states import Rounds
-from tests.server.test_transparency import SignsOnce, entry
+from tests.server.any_rounds import Rounds
+from tests.server.signs_once import SignsOnce, entry
+from tests.support.server.stores import Clock, PostgreSQL, opened_round, postgresql, postgresql_programs, with_run
 
 from tacit.errors import StoreError
 from tacit.server.log.transparency import Log, LogView

@@ -6,14 +6,14 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
-from tests.server.served import TOKEN, Served, a_body, check_in, headers, served
+from tests.support.server.served import TOKEN, Served, a_body, check_in, headers, served
+from tests.support.waiting import PATIENCE, until
 
 from tacit.errors import InputError, LeaseLost, StoreError, TrainingError
 from tacit.protocol.address import Address
@@ -21,16 +21,6 @@ from tacit.protocol.messages import Assignment, Problem
 from tacit.protocol.signing import OperatorKey
 from tacit.server.process import may_pass
 from tacit.server.supervisor import Role, Supervisor
-
-PATIENCE = 120.0
-
-
-def until(true: Callable[[], object]) -> None:
-    """Wait for what must come, as long as a busy machine may take."""
-    last = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < last
-        time.sleep(0.02)
 
 
 @contextmanager

@@ -5,13 +5,13 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from tests.conftest import REPOSITORY
-from tests.pages import commands
-from tests.training.tiny import tiny_cache, tiny_recipe
+from tests.support.pages import commands
+from tests.support.training.tiny import tiny_cache, tiny_recipe
+from tests.support.waiting import until
 
 import tacit
 from tacit.errors import InputError
@@ -64,7 +64,7 @@ def test_the_commands_of_the_page_lead_to_a_verified_statement(tmp_path: Path) -
         server = subprocess.Popen(shlex.split(of_the_page("tacit serve")), stderr=said, stdout=said, **where)  # type: ignore[call-overload]
         devices = None
         try:
-            until(tmp_path / "served" / "operator.pub", server)
+            until((tmp_path / "served" / "operator.pub").exists, alive=server, patience=PATIENCE)
             loop = ["bash", "-c", of_the_page("for client")]
             devices = subprocess.Popen(loop, stderr=heard, stdout=heard, start_new_session=True, **where)  # type: ignore[call-overload]
             assert server.wait(PATIENCE) == 0, (tmp_path / "serve.log").read_text()
@@ -78,11 +78,3 @@ def test_the_commands_of_the_page_lead_to_a_verified_statement(tmp_path: Path) -
     assert "Traceback" not in told and told.count("the operator signed for it") >= 12, told
     for begins in ("tacit verify served", "tacit account run served"):
         done(of_the_page(begins))
-
-
-def until(there: Path, alive: "subprocess.Popen[str]") -> None:
-    """Wait for a file that a process is to write."""
-    last = time.monotonic() + PATIENCE
-    while not there.exists():
-        assert alive.poll() is None and time.monotonic() < last
-        time.sleep(0.1)

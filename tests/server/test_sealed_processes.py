@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from tests.training.tiny import tiny_cache, tiny_recipe
+from tests.support.training.tiny import tiny_cache, tiny_recipe
 
 import tacit
 from tacit.device.device import Machine
@@ -83,7 +83,7 @@ def test_devices_keepers_and_a_server_make_a_private_model(tmp_path: Path) -> No
                     raise Over
 
             with suppress(Over):
-                tacit.device(
+                tacit.run_device(
                     told[0].url,
                     cache.path,
                     tmp_path / f"device-{client}",

@@ -7,9 +7,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.server.test_processes import until
+from tests.server.child_processes import processes_of
+from tests.support.training.tiny import tiny_cache, tiny_recipe
+from tests.support.waiting import until
 from tests.swarm import Swarm, SwarmSettings
-from tests.training.tiny import tiny_cache, tiny_recipe
 
 import tacit
 from tacit.errors import CacheError, InputError
@@ -55,20 +56,6 @@ def test_what_cannot_be_served_is_refused_and_leaves_nothing(recipe: Recipe, tmp
     with elsewhere.listening() as listener, pytest.raises(InputError, match="cannot be listened on"):
         tacit.serve([recipe], tmp_path / "out", address=Address(port=listener.getsockname()[1]))
     assert not list(tmp_path.iterdir())
-
-
-def processes_of(role: str) -> list[int]:
-    """The children of this process that play it."""
-    found = []
-    for each in Path("/proc").glob("[0-9]*"):
-        try:
-            parent = int((each / "stat").read_text().rpartition(")")[2].split()[1])
-            words = (each / "cmdline").read_bytes().split(b"\0")
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        if parent == os.getpid() and role.encode() in words:
-            found.append(int(each.name))
-    return found
 
 
 def released(store: Store) -> list[int]:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.device.made import Zeros, once
-from tests.device.test_with_the_server import Worker
-from tests.server.fleet import TIMES
-from tests.server.stores import KEY, Clock, quick_folder, sqlite_store
-from tests.training.tiny import tiny_cache, tiny_recipe
+from tests.support.device.operator import Zeros, once
+from tests.support.device.worker import Worker
+from tests.support.server.fleet import TIMES
+from tests.support.server.stores import KEY, Clock, quick_folder, sqlite_store
+from tests.support.training.tiny import tiny_cache, tiny_recipe
 
 import tacit
 from tacit.compute import Hardware

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.server.fleet import Fleet
-from tests.server.served import KEY
-from tests.server.stores import quick_folder, sqlite_store
-from tests.server.test_train import Killed, KilledAt
-from tests.training.tiny import tiny_cache, tiny_recipe
+from tests.server.killed_coordinator import Killed, KilledAt
+from tests.support.server.fleet import Fleet
+from tests.support.server.served import KEY
+from tests.support.server.stores import quick_folder, sqlite_store
+from tests.support.training.tiny import tiny_cache, tiny_recipe
 
 import tacit
 from tacit.compute import Hardware

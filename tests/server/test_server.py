@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from tests.server.documents import a_plan
-from tests.server.served import KEY, TOKEN, Served, a_body, a_model, check_in, headers, served
+from tests.support.server.documents import a_plan
+from tests.support.server.served import KEY, TOKEN, Served, a_body, a_model, check_in, headers, served
 
 from tacit.protocol.bodies import read_sum, sha256
 from tacit.protocol.messages import Assignment, ComeBack, Problem, SignedPlan, SignedReceipt

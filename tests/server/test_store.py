@@ -9,7 +9,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import create_engine, event
-from tests.server.stores import RUN, Clock, opened_round, sqlite_store, with_run
+from tests.support.server.stores import RUN, Clock, opened_round, sqlite_store, with_run
 
 from tacit.errors import InputError, StoreError
 from tacit.server.store.assignments import assign, hash_of

@@ -1,20 +1,18 @@
 """Tokens: who is enrolled takes part, a token once, and what the server keeps says nothing of who came."""
 
 import os
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from tests.device.made import Wire
-from tests.server.served import KEY, Served, check_in, served
+from tests.support.server.served import KEY, Served, check_in, served
+from tests.support.server.talking import CODE, OTHER, SAID, a_record, talking
 
-from tacit.device.record import DeviceRecord, opened
+from tacit.device.record import DeviceRecord
 from tacit.device.tokens import checked_in
-from tacit.device.transport import Connection, Server, connected
+from tacit.device.transport import Connection
 from tacit.errors import InputError, ServerError, TaskRefused
 from tacit.protocol.messages import Assignment, CheckIn
 from tacit.protocol.signing import OperatorKey
@@ -24,37 +22,12 @@ from tacit.server.log.transparency import LogView
 from tacit.server.store.assignments import assign
 from tacit.server.store.tokens import Epochs, Issuer, enrol
 
-CODE, OTHER = "correct-horse-battery-staple", "another-horse-another-staple"
-SAID = CheckIn(**check_in())
-
 
 @pytest.fixture
 def worker(tmp_path: Path) -> Served:
     found = served(tmp_path, enrols=True, goal=30, most=30)
     enrol(found.store, [CODE, OTHER])
     return found
-
-
-@contextmanager
-def talking(worker: Served) -> Iterator[tuple[Connection, list[httpx.Request]]]:
-    """A device's own connection to the application, and what went over it."""
-    seen: list[httpx.Request] = []
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        seen.append(request)
-        path, body = request.url.raw_path.decode(), request.read()
-        asked = worker.asks(lambda client: client.request(request.method, path, content=body))
-        return httpx.Response(asked.status_code, headers={"Content-Type": "application/json"}, content=asked.content)
-
-    with connected(Server.at("http://127.0.0.1:1"), through=Wire(answer)) as connection:
-        yield connection, seen
-
-
-@contextmanager
-def a_record(folder: Path) -> Iterator[DeviceRecord]:
-    with opened(folder / "device", now=0.0, first_time=True) as record:
-        record.pin(KEY.public)
-        yield record
 
 
 def came(connection: Connection, record: DeviceRecord, code: str | None = CODE) -> Any:

@@ -1,16 +1,15 @@
 """A collector of real devices gives one sum for a round, whatever dies in between, or says why there is none."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 from typing import Any
 
 import numpy as np
 import pytest
-from sqlalchemy import Connection
-from tests.server.fleet import TIMES, Fleet, a_training_task, report, update_of
-from tests.server.stores import new_round, quick_folder, with_run
+from tests.server.killed_coordinator import Killed, KilledAt
+from tests.support.server.fleet import TIMES, Fleet, a_training_task, report, update_of
+from tests.support.server.stores import new_round, quick_folder, with_run
 
 from tacit.errors import LeaseLost, RunError, StoreError, TrainingError
 from tacit.protocol.bodies import Report
@@ -64,48 +63,6 @@ def test_a_closed_round_gives_its_sum_again_to_the_bit(fleet: Fleet) -> None:
     again, _ = fleet.collector().collect((), a_training_task(), seed=SEED)
     np.testing.assert_array_equal(got.total, again.total)
     assert got._replace(total=None) == again._replace(total=None)
-
-
-class Killed(BaseException):
-    """As good as kill -9: nothing after it runs but another process."""
-
-
-class KilledAt:
-    """A store and blobs whose coordinator dies before or after its n-th transaction or blob."""
-
-    def __init__(self, fleet: Fleet, step: int, *, after: bool, patch: pytest.MonkeyPatch) -> None:
-        self.steps, self._step, self._after = 0, step, after
-        self.store = Store(
-            fleet.store._engine, fleet.store._at_ease, clock=fleet.clock
-        )  # of the coordinator alone: workers have their own
-        self.store._one_writer = fleet.store._one_writer
-        patch.setattr(self.store, "writing", self._writing)
-        put, self._workers = Blobs.put, False
-
-        def counted(blobs: Blobs, name: str, content: bytes, **how: bool) -> None:
-            if name.startswith(("partials", "sealed")):  # of workers
-                return put(blobs, name, content, **how)
-            return self._stepped(lambda: put(blobs, name, content, **how))
-
-        patch.setattr(Blobs, "put", counted)
-
-    def _stepped(self, act: Callable[[], None]) -> None:
-        self.steps += 1
-        if self.steps == self._step and not self._after:
-            raise Killed
-        act()
-        if self.steps == self._step:
-            raise Killed
-
-    @contextmanager
-    def _writing(self, *, durable: bool = True) -> Iterator[Connection]:
-        self.steps += 1
-        if self.steps == self._step and not self._after:
-            raise Killed
-        with Store.writing(self.store, durable=durable) as connection:
-            yield connection
-        if self.steps == self._step:
-            raise Killed
 
 
 BEFORE_OR_AFTER = pytest.mark.parametrize("after", [False, True], ids=["before it", "after it"])

@@ -7,33 +7,18 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from tests.server.served import KEY, served
-from tests.server.stores import quick_folder, sqlite_store
+from tests.server.signs_once import SignsOnce, entry
+from tests.support.server.served import KEY, served
+from tests.support.server.stores import quick_folder, sqlite_store
 
 from tacit.errors import InputError, ServerError, StoreError, TaskRefused
 from tacit.protocol.log_check import logged
-from tacit.protocol.log_entries import leaf_of, plan_entry
+from tacit.protocol.log_entries import leaf_of
 from tacit.protocol.merkle import Tree, is_included
 from tacit.protocol.messages import ConsistencyProof, InclusionProof, TreeHead
 from tacit.protocol.signing import OperatorKey, is_signed
 from tacit.server.log.pinned_key import check_key
 from tacit.server.log.transparency import Log, LogView
-
-
-def entry(number: int) -> str:
-    return plan_entry(f"{number:064x}")
-
-
-class SignsOnce(OperatorKey):
-    """A key that remembers every head that it signed, and so finds two of one size."""
-
-    def __init__(self) -> None:
-        super().__init__(bytes(32))
-        self.signed: dict[int, str] = {}
-
-    def head(self, head: TreeHead):  # type: ignore[no-untyped-def]
-        assert self.signed.setdefault(head.size, head.root) == head.root, f"two heads of size {head.size}"
-        return super().head(head)
 
 
 def a_log(folder: Path, key: OperatorKey = KEY) -> Log:

@@ -8,10 +8,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.server.test_processes import until
-from tests.server.test_serve import processes_of
-from tests.server.words import words_toml
-from tests.training.tiny import tiny_cache
+from tests.server.child_processes import processes_of
+from tests.support.server.words import words_toml
+from tests.support.training.tiny import tiny_cache
+from tests.support.waiting import until
 
 import tacit
 from tacit.runs import Run
@@ -72,7 +72,7 @@ def comes(serving: Serving, data: Path, state: Path, client: int) -> int:
     """One device, until it took part."""
     last = time.monotonic() + 120
     while time.monotonic() < last:
-        turn = tacit.device(
+        turn = tacit.run_device(
             serving.url,
             data,
             state,

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.made_runs import DELTA, release, write_adaptive_run, write_run
+from tests.support.made_runs import DELTA, release, write_adaptive_run, write_run
 
 from tacit.privacy import Blt, Independent, Participation, Tree
 from tacit.privacy.strategy import PUBLISHED_BLT, Strategy

@@ -7,10 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.statements.test_evaluation_statement import CENTRAL, LOCAL
-from tests.statements.test_planned_statement import facts_of as planned_facts
-from tests.statements.test_text_local import FACTS as WORDS
-from tests.statements.test_verify import FACTS, STATEMENTS, otherwise, places
+from tests.statements.every_training import FACTS, STATEMENTS, otherwise, places
+from tests.support.statements.facts import CENTRAL, DISCOVERY, LOCAL, planned_facts
 
 from tacit.errors import TacitError
 from tacit.privacy import Participation, Tree
@@ -21,7 +19,7 @@ from tacit.statements.verify import KINDS, verify
 TRUE: dict[str, Facts] = {
     **STATEMENTS,
     "planned": planned_facts(Tree()),
-    "words": WORDS,
+    "words": DISCOVERY,
     "evaluation, central": CENTRAL,
     "evaluation, local": LOCAL,
 }
@@ -145,11 +143,11 @@ ONCE = {"min_separation": 180, "max_participations": 1, "rounds": 180}
         (CENTRAL, {"releases__0__dropped": -1, "releases__0__reports": 21}, "dropped=-1"),
         (CENTRAL, {"releases__0__clip_norm": 3.5, "releases__1__clip_norm": 3.5}, "root of a number of histograms"),
         (LOCAL, {"releases__1__first_user": 20}, "asked in histogram 1"),
-        (WORDS, {"population": 8499}, "asked of a population of 8499|was asked of a population"),
-        (WORDS, {"releases__1__layer": 3}, "layers of pass 1 are numbered"),
-        (WORDS, {"releases__2__turn": 3}, "passes are numbered"),
-        (WORDS, {"releases__1__words": 2000}, "which cannot be"),
-        (WORDS, {"releases__0__least_votes": 7000}, "which cannot be"),
+        (DISCOVERY, {"population": 8499}, "asked of a population of 8499|was asked of a population"),
+        (DISCOVERY, {"releases__1__layer": 3}, "layers of pass 1 are numbered"),
+        (DISCOVERY, {"releases__2__turn": 3}, "passes are numbered"),
+        (DISCOVERY, {"releases__1__words": 2000}, "which cannot be"),
+        (DISCOVERY, {"releases__0__least_votes": 7000}, "which cannot be"),
     ],
 )
 def test_what_cannot_have_happened_is_refused_though_all_else_was_made_to_fit(
@@ -191,7 +189,11 @@ def test_json_that_two_programs_read_differently_is_refused(text: str, says: str
 
 
 def test_a_delta_that_allows_publishing_stands_on_the_first_line() -> None:
-    for facts in (replace(FACTS, delta=1e-5), replace(WORDS, central_delta=1 / 9000), replace(CENTRAL, delta=0.025)):
+    for facts in (
+        replace(FACTS, delta=1e-5),
+        replace(DISCOVERY, central_delta=1 / 9000),
+        replace(CENTRAL, delta=0.025),
+    ):
         made = statement(facts)
         assert made.labels[0].name == "DELTA TOO LARGE" and "of one of" in made.labels[0].meaning
     assert not statement(replace(FACTS, delta=9.9e-6)).labels and not statement(LOCAL).labels

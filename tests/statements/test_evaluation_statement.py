@@ -5,49 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.statements.test_ledger import counted
+from tests.support.statements.facts import CENTRAL, LOCAL
+from tests.support.statements.releases import counted, noised
 
 from tacit.errors import AccountingError, InputError, UnknownRelease
-from tacit.privacy import Independent, Participation
-from tacit.statements import EvaluationFacts, NoisedSum
+from tacit.privacy import Participation
+from tacit.statements import EvaluationFacts
 from tacit.statements.statement import checksum, evaluation_figures, statement
 from tacit.statements.verify import verify
-
-TWO_STEPS = Participation(rounds=2, min_separation=2, max_participations=1)
-
-
-def noised(step: int, histograms: int, clients: int) -> NoisedSum:
-    """Histograms with noise multiplier 3: every count has standard deviation 3 sqrt(histograms)."""
-    return NoisedSum(
-        round=step,
-        what="evaluation histogram",
-        strategy_record=Independent().to_record(),
-        clip_norm=histograms**0.5,
-        noise_multiplier=3.0,
-        reports=clients,
-        dropped=0,
-    )
-
-
-CENTRAL = EvaluationFacts(
-    of="personalization",
-    subjects=("runs/novels/model", "5 epochs at 0.1"),
-    source="novels",
-    split="test",
-    asked=40,
-    delta=1e-6,
-    looked_at=("the exact figures of the simulation",),
-    verify_command="tacit verify runs/gains/report/statement.json",
-    participation=TWO_STEPS,
-    releases=(noised(0, 11, 20), noised(1, 9, 20)),
-)
-LOCAL = replace(
-    CENTRAL,
-    of="models",
-    delta=0.0,
-    participation=Participation(rounds=1, min_separation=1, max_participations=1),
-    releases=(counted(1, 21, 0), counted(2, 19, 21)),
-)
 
 
 def failing(record: Any) -> list[str]:

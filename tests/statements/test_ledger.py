@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.statements.releases import counted
 
 from tacit.errors import AccountingError, UnknownRelease
 from tacit.privacy import Blt, Guarantee, Independent, Participation, Tree
 from tacit.privacy.local_guarantee import Group, LocalGuarantee
-from tacit.privacy.local_subset_selection import SubsetNumbers
 from tacit.privacy.strategy import PUBLISHED_BLT, Banded, Dense, Strategy
 from tacit.records import to_plain
 from tacit.statements import Ledger, LocalReports, NoisedSum
@@ -257,28 +257,6 @@ def test_a_round_of_a_histogram_is_released_once_and_in_order() -> None:
             Ledger(tuple(histogram(round) for round in rounds)).zcdp(PLAN)
     with pytest.raises(AccountingError, match="rounds=41 lie beyond"):
         Ledger((histogram(40),)).zcdp(PLAN)
-
-
-def counted(layer: int, users: int, first_user: int, **changes: Any) -> LocalReports:
-    """A histogram of 5 cells from reports with epsilon 2, one a user."""
-    numbers = SubsetNumbers(5, 2.0)
-    usual = LocalReports(
-        what="evaluation histogram",
-        turn=1,
-        layer=layer,
-        first_user=first_user,
-        users=users,
-        contributions=1,
-        domain=5,
-        local_epsilon=2.0,
-        randomizer="subset-selection",
-        own_support=numbers.p,
-        other_support=numbers.q,
-        least_votes=0,
-        prefixes=0,
-        words=0,
-    )
-    return replace(usual, **changes)
 
 
 ONCE = Participation(rounds=1, min_separation=1, max_participations=1)

@@ -6,43 +6,17 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.statements.releases import LAYERS, release
 
 from tacit.errors import AccountingError, UnknownRelease
-from tacit.privacy.local_anonymity import absolute_threshold, rare_votes_tail
+from tacit.privacy.local_anonymity import rare_votes_tail
 from tacit.privacy.local_guarantee import Group, LocalGuarantee
-from tacit.privacy.local_subset_selection import SubsetNumbers
 from tacit.randomizers import KaryRandomizedResponse, ProjectiveGeometryResponse, Randomizer
 from tacit.records import to_plain
 from tacit.statements import Ledger, LocalReports
 from tacit.statements.ledger import release_from
-from tacit.statements.local_releases import PREFIX_VOTES, WORD_COUNTS, rare_output
+from tacit.statements.local_releases import PREFIX_VOTES, rare_output
 
-
-def release(first_user: int, users: int, domain: int, **changed: Any) -> LocalReports:
-    """Prefix votes by Subset Selection with epsilon 4, as a discovery writes them."""
-    numbers = SubsetNumbers(domain, 4.0)
-    settings: dict[str, Any] = dict(
-        what=PREFIX_VOTES,
-        turn=1,
-        layer=1,
-        contributions=2,
-        local_epsilon=4.0,
-        randomizer="subset-selection",
-        own_support=numbers.p,
-        other_support=numbers.q,
-        least_votes=absolute_threshold(numbers.p, numbers.q, 2 * users, min(5, users), 1e-3),
-        prefixes=10,
-        words=0,
-    )
-    return LocalReports(**{**settings, **dict(first_user=first_user, users=users, domain=domain), **changed})
-
-
-LAYERS = (
-    release(0, 3000, 101),
-    release(3000, 2000, 1001, layer=2, words=3),
-    release(5000, 2500, 101, turn=2),
-    release(7500, 1000, 5, what=WORD_COUNTS, turn=0, layer=0, least_votes=0, prefixes=0, words=3),
-)
 LEDGER = Ledger(LAYERS)
 
 

@@ -2,9 +2,9 @@
 
 import json
 from dataclasses import replace
-from typing import Any
 
 import pytest
+from tests.support.statements.facts import SEEN, SERVED, planned_facts
 
 from tacit.errors import InputError
 from tacit.privacy import Blt, Guarantee, Participation, Tree
@@ -14,32 +14,10 @@ from tacit.statements.statement import statement
 from tacit.statements.train_facts import Extrapolation, SideRelease
 from tacit.statements.verify import verify
 
-SERVED = Participation(rounds=2000, min_separation=324, max_participations=6)
-SEEN = Participation(rounds=2000, min_separation=326, max_participations=5)
-
-
-def facts_of(strategy: Tree | Blt, **changed: Any) -> TrainingFacts:
-    values: dict[str, Any] = {
-        "planned": Guarantee(participation=SERVED, strategy=strategy, clip_norm=0.5, noise_multiplier=7.0),
-        "delta": 1e-10,
-        "population": 4_210_000,
-        "report_goal": 6500,
-        "cohort_rule": "every device keeps a timer of 48 hours",
-        "vocabulary_kind": "public",
-        "vocabulary_description": "counted in public text",
-        "released": "the model after every round",
-        "looked_at": (),
-        "verify_command": "tacit verify plan/statement.json",
-        "simulated": SEEN,
-        "simulation": "All devices, one seed.",
-        **changed,
-    }
-    return TrainingFacts(**values)
-
 
 @pytest.mark.parametrize("strategy", [Tree(), PUBLISHED_BLT["b400"]], ids=["tree", "blt"])
 def test_it_is_loudly_planned_and_claims_nothing_that_happened(strategy: Tree | Blt) -> None:
-    facts = facts_of(strategy)
+    facts = planned_facts(strategy)
     made = statement(facts)
     assert made.markdown().startswith("**PLANNED: nothing has been trained.")
     record = made.to_record()
@@ -53,13 +31,13 @@ def test_it_is_loudly_planned_and_claims_nothing_that_happened(strategy: Tree | 
 
 
 def test_the_other_labels_come_after_it() -> None:
-    labels = [label.name for label in statement(facts_of(Tree(), vocabulary_kind="private")).labels]
+    labels = [label.name for label in statement(planned_facts(Tree(), vocabulary_kind="private")).labels]
     assert labels == ["PLANNED", "VOCABULARY FROM PRIVATE TEXT"]
 
 
 @pytest.mark.parametrize("seen", [True, False])
 def test_it_is_computed_again_from_its_record(seen: bool) -> None:
-    facts = facts_of(PUBLISHED_BLT["b400"], **({} if seen else {"simulated": None, "simulation": ""}))
+    facts = planned_facts(PUBLISHED_BLT["b400"], **({} if seen else {"simulated": None, "simulation": ""}))
     record = json.loads(statement(facts).to_json())
     assert TrainingFacts.from_record(record["facts"]) == facts
     assert all(line.holds for line in verify(record))
@@ -72,7 +50,9 @@ def test_it_is_computed_again_from_its_record(seen: bool) -> None:
 def test_sequences_beside_the_updates_and_a_larger_cohort_are_planned_too() -> None:
     bits = Guarantee(participation=SERVED, strategy=Tree(), clip_norm=0.5, noise_multiplier=50.0)
     larger = Extrapolation(report_goal=13_000, noise_multiplier=14.0)
-    facts = facts_of(Tree(), also_released=(SideRelease(what="clip estimate", planned=bits),), extrapolation=larger)
+    facts = planned_facts(
+        Tree(), also_released=(SideRelease(what="clip estimate", planned=bits),), extrapolation=larger
+    )
     made = statement(facts)
     assert list(made.figures["in_all"]) == ["planned"]
     assert made.figures["in_all"]["planned"]["zcdp"] == pytest.approx(facts.planned.zcdp + bits.zcdp)
@@ -83,7 +63,7 @@ def test_sequences_beside_the_updates_and_a_larger_cohort_are_planned_too() -> N
 
 
 def test_facts_that_are_none_are_refused() -> None:
-    facts = facts_of(Tree())
+    facts = planned_facts(Tree())
     with pytest.raises(InputError, match="of a run that was not made"):
         replace(facts, realised=facts.planned.with_participation(SEEN), participations=13_000_000)
     with pytest.raises(InputError, match="counted in the log of a run that was made"):

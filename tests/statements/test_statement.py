@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.support.statements.facts import HAPPENED, PLAN, PROMISE, TRAINING
 
 from tacit.errors import InputError
 from tacit.privacy import Blt, Guarantee, Independent, Participation, Toeplitz, Tree
@@ -15,25 +16,6 @@ from tacit.statements import TrainingFacts
 from tacit.statements.statement import statement
 from tacit.statements.train_facts import Extrapolation, SideRelease
 from tacit.statements.train_text import account_command
-
-PLAN = Participation.from_rounds_between(rounds=2000, rounds_between=313, max_participations=6)
-PROMISE = Guarantee(participation=PLAN, strategy=Tree(), clip_norm=5.0, noise_multiplier=7.0)
-HAPPENED = PROMISE.with_participation(Participation(rounds=2000, min_separation=400, max_participations=5))
-FACTS = TrainingFacts(
-    planned=PROMISE,
-    realised=HAPPENED,
-    delta=1e-10,
-    population=4_210_000,
-    report_goal=6500,
-    participations=13_000_000,
-    cohort_rule="exactly the report goal, drawn from clients whose separation allows it",
-    vocabulary_kind="public",
-    vocabulary_description="the 10,000 most frequent words of public novels",
-    released="the final model and the model of every round",
-    looked_at=("evaluation on validation clients", "tuning of the server learning rate"),
-    public_data=("public novels",),
-    verify_command="tacit account run runs/novels",
-)
 
 # arXiv:2305.18465, Appendix A (after arXiv:2303.00654, Section 5.3), in its order, with what each must say.
 APPENDIX_A = [
@@ -76,11 +58,11 @@ APPENDIX_A = [
 
 
 def changed(**changes: Any) -> TrainingFacts:
-    return replace(FACTS, **changes)
+    return replace(TRAINING, **changes)
 
 
 def test_every_item_of_appendix_a_is_there_in_order() -> None:
-    text = statement(FACTS).markdown()
+    text = statement(TRAINING).markdown()
     places = [text.index(title) for title, _ in APPENDIX_A]
     assert places == sorted(places)
     for (title, must_say), begin, end in zip(APPENDIX_A, places, [*places[1:], len(text)], strict=True):
@@ -157,11 +139,11 @@ def test_the_extrapolated_figures_never_mix_with_the_runs_own() -> None:
     record = made.to_record()
     assert record["planned"]["zcdp"] == SMALL.zcdp
     assert record["extrapolated"]["planned"]["zcdp"] == pytest.approx(larger_rho)
-    assert "extrapolated" not in statement(FACTS).to_record()
+    assert "extrapolated" not in statement(TRAINING).to_record()
 
 
 def test_the_record_is_json_with_the_figures_in_full() -> None:
-    record = json.loads(json.dumps(statement(FACTS).to_record(), allow_nan=False))
+    record = json.loads(json.dumps(statement(TRAINING).to_record(), allow_nan=False))
     assert record["planned"]["sensitivity_squared"] == 79
     assert record["planned"]["zcdp"] == PROMISE.zcdp
     assert record["realised"]["epsilon"] == HAPPENED.epsilon(1e-10)
@@ -311,7 +293,7 @@ def test_clip_norms_that_no_ledger_would_account_are_refused(held: Any, message:
 
 
 def test_facts_without_clip_norms_are_written_as_before() -> None:
-    assert "clip_norms" not in FACTS.to_record()
+    assert "clip_norms" not in TRAINING.to_record()
 
 
 def test_encoding_for_secure_aggregation_is_said() -> None:
@@ -352,12 +334,12 @@ def test_the_facts_survive_json(mechanism: Guarantee, also: Any, extrapolation: 
 )
 def test_facts_of_the_wrong_kind_are_refused(name: str, value: Any) -> None:
     with pytest.raises(InputError, match=name):
-        TrainingFacts.from_record({**FACTS.to_record(), name: value})
+        TrainingFacts.from_record({**TRAINING.to_record(), name: value})
 
 
 def test_facts_without_an_extrapolation_have_no_larger_cohort() -> None:
     with pytest.raises(InputError, match="extrapolate nothing"):
-        FACTS.at_larger_cohort()
+        TRAINING.at_larger_cohort()
 
 
 @pytest.mark.parametrize(

@@ -6,29 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.statements.test_local_releases import LAYERS
+from tests.support.statements.facts import DISCOVERY
+from tests.support.statements.releases import LAYERS
 
 from tacit.errors import AccountingError, InputError
-from tacit.privacy.local_anonymity import Anonymity
 from tacit.privacy.local_supports import SUPPORTS
-from tacit.statements import DiscoveryFacts
 from tacit.statements.statement import checksum, statement
 from tacit.statements.verify import verify
 
-FACTS = DiscoveryFacts(
-    releases=LAYERS,
-    central_delta=1e-8,
-    population=9000,
-    resampled=False,
-    key_source="operating system",
-    sampler="random",
-    anonymity=Anonymity(k=5, delta=2e-3),
-    vocabulary_kind="public",
-    vocabulary_description="a public list",
-    looked_at=("made-up truth",),
-    verify_command="tacit verify statement.json",
-)
-RECORD = json.loads(statement(FACTS).to_json())
+RECORD = json.loads(statement(DISCOVERY).to_json())
 
 
 def tampered(path: str, value: Any) -> dict[str, Any]:
@@ -107,9 +93,9 @@ def test_facts_without_a_guarantee_are_refused_by_name() -> None:
 
 
 def test_what_weakens_it_stands_first_and_in_capitals() -> None:
-    plain = statement(FACTS).markdown()
+    plain = statement(DISCOVERY).markdown()
     assert plain.startswith("# Privacy statement")
-    facts = replace(FACTS, key_source="fixed seed 3", resampled=True, population=20, vocabulary_kind="private")
+    facts = replace(DISCOVERY, key_source="fixed seed 3", resampled=True, population=20, vocabulary_kind="private")
     lines = statement(facts).markdown().splitlines()
     labels = [line.split(":")[0].strip("*") for line in lines if line.startswith("**")]
     assert labels == ["FIXED SEED", "RESAMPLED USERS", "VOCABULARY FROM PRIVATE TEXT"]
@@ -123,12 +109,12 @@ def test_a_large_epsilon_is_a_label() -> None:
         support = SUPPORTS["k-ary"](layer.domain, 25.0)
         numbers = dict(local_epsilon=25.0, randomizer="k-ary", own_support=support.p, other_support=support.q)
         loud.append(replace(layer, **numbers, contributions=1))
-    labels = [label.name for label in statement(replace(FACTS, releases=tuple(loud), anonymity=None)).labels]
+    labels = [label.name for label in statement(replace(DISCOVERY, releases=tuple(loud), anonymity=None)).labels]
     assert labels == ["VERY LARGE LOCAL EPSILON", "VERY LARGE CENTRAL EPSILON"]
 
 
 def test_the_statement_says_every_item_in_words() -> None:
-    said = statement(FACTS).markdown()
+    said = statement(DISCOVERY).markdown()
     for part in (
         "8,500 users of a population of 9,000",
         "a public list",
@@ -144,13 +130,13 @@ def test_the_statement_says_every_item_in_words() -> None:
         "tacit verify statement.json",
     ):
         assert part in said
-    assert "what a single user typed can be output" in statement(replace(FACTS, anonymity=None)).markdown()
+    assert "what a single user typed can be output" in statement(replace(DISCOVERY, anonymity=None)).markdown()
 
 
 def test_facts_that_contradict_each_other_are_refused() -> None:
     with pytest.raises(InputError, match="some were asked twice"):
-        replace(FACTS, population=8499)
+        replace(DISCOVERY, population=8499)
     with pytest.raises(InputError, match="not a probability between 0 and 1"):
-        replace(FACTS, central_delta=0.0)
+        replace(DISCOVERY, central_delta=0.0)
     with pytest.raises(AccountingError, match="empty"):
-        replace(FACTS, releases=())
+        replace(DISCOVERY, releases=())

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.server.documents import PARAMETERS
-from tests.server.fleet import KEY, a_training_task
-from tests.server.loopback import Loopback, loopback, reports_of, swarming, until
-from tests.server.sealing import keepers_in
-from tests.server.stores import quick_folder
+from tests.support.server.documents import PARAMETERS
+from tests.support.server.fleet import KEY, a_training_task
+from tests.support.server.loopback import Loopback, loopback, reports_of, swarming
+from tests.support.server.sealing import keepers_in
+from tests.support.server.stores import quick_folder
+from tests.support.waiting import until
 from tests.swarm import Drawn, Fault, Faults, Log, Part, SwarmSettings
 from tests.swarm.faults import STEPS
 from tests.swarm.log import DIED, RECEIVED, rounds_apart

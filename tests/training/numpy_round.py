@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tests.networks import numpy_model
-from tests.networks.numpy_model import Model
+from tests.support.networks import numpy_model
+from tests.support.networks.numpy_model import Model
 
 from tacit.data import Cache
 from tacit.training import ClientTraining, RoundPlan

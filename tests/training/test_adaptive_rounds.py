@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.stats import kstest
-from tests.networks import numpy_model
+from tests.support.networks import numpy_model
+from tests.support.training.tiny import cores, tiny_cache, tiny_learner, tiny_recipe, what_happened
 from tests.training import numpy_round
-from tests.training.test_rounds import KEY, flat_loss, last_key, rounds_of
-from tests.training.tiny import cores, tiny_cache, tiny_learner, tiny_recipe, what_happened
+from tests.training.played_rounds import KEY, flat_loss, last_key, rounds_of
 
 from tacit.compute import Hardware
 from tacit.data import Cache

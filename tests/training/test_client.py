@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.networks import numpy_model
+from tests.support.networks import numpy_model
+from tests.support.training.tiny import LOSS, tiny_cache, tiny_learner
 from tests.training import numpy_round
-from tests.training.tiny import LOSS, tiny_cache, tiny_learner
 
 from tacit.aggregation.clipping import clip
 from tacit.compute import precision as precisions

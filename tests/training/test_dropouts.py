@@ -7,19 +7,19 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.training.test_rounds import poisoned_loss
-from tests.training.test_secure_updates import KEY, ONE, plan_of
-from tests.training.tiny import (
+from tests.support.training.tiny import (
     MECHANISMS,
     cohorts_of,
     collector_of,
     cores,
     first_state,
+    poisoned_loss,
     tiny_cache,
     tiny_learner,
     tiny_recipe,
     what_happened,
 )
+from tests.training.secure_plans import KEY, ONE, plan_of
 
 from tacit.data import Cache
 from tacit.errors import ParticipationError, RoundAborted, TrainingError

@@ -12,12 +12,12 @@ import pytest
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 from scipy.stats import chi2
-from tests.training.test_rounds import poisoned_loss
-from tests.training.tiny import (
+from tests.support.training.tiny import (
     MECHANISMS,
     collector_of,
     cores,
     first_state,
+    poisoned_loss,
     tiny_cache,
     tiny_learner,
     tiny_recipe,

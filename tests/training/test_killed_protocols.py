@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.training.tiny import tiny_cache, tiny_toml, what_happened
+from tests.support.training.tiny import tiny_cache, tiny_toml, what_happened
 
 from tacit.compute import Hardware
 from tacit.jobs.train.run import begin, carry_on

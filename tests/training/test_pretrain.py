@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from tests.training.tiny import LOSS, SETTINGS, tiny_cache
+from tests.support.training.tiny import LOSS, SETTINGS, tiny_cache
 
 from tacit.data import Cache
 from tacit.errors import InputError

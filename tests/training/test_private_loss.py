@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kstest
-from tests.reports.test_published import slipped_into
-from tests.training.tiny import tiny_cache, tiny_recipe, what_happened
+from tests.support.reports.publishable import slipped_into
+from tests.support.training.tiny import tiny_cache, tiny_recipe, what_happened
 
 from tacit.compute import Hardware
 from tacit.errors import AccountingError, InputError, RecipeError

@@ -8,33 +8,33 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.stats import kstest
-from tests.networks import numpy_model
-from tests.training import numpy_round
-from tests.training.tiny import (
-    LOSS,
+from tests.support.networks import numpy_model
+from tests.support.training.tiny import (
     MECHANISMS,
+    POISON,
     collector_of,
     cores,
     first_state,
+    poisoned_loss,
     tiny_cache,
     tiny_learner,
     tiny_recipe,
 )
+from tests.training import numpy_round
+from tests.training.played_rounds import KEY, flat_loss, last_key, rounds_of
 
 from tacit.data import Cache
 from tacit.errors import ParticipationError, TrainingError
-from tacit.mechanisms import NoiseState, standard_normal_seeds, stream_for
+from tacit.mechanisms import standard_normal_seeds, stream_for
 from tacit.mechanisms.grid import grid_for
-from tacit.mechanisms.keys import RoundKey
 from tacit.population.cohorts import draw_cohort, start_clock
-from tacit.training import ClientTraining, Learner, RoundPlan, generator_for
+from tacit.training import ClientTraining, RoundPlan, generator_for
 from tacit.training.client import NOBODY, ClientData, gather, shard_sum
-from tacit.training.cohort import Workers, shards_of, train_cohort
+from tacit.training.cohort import shards_of, train_cohort
 from tacit.training.randomness import seed_for
-from tacit.training.rounds import RoundOutcome, TrainingState, run_round
+from tacit.training.rounds import run_round
 from tacit.training.workers_cores import CoreWorkers
 
-KEY = bytes(range(16))  # fixed: what fails must fail for everybody
 every_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS)
 
 
@@ -53,19 +53,6 @@ def plan_of(cache: Cache, mechanism: str, **sections: Any) -> RoundPlan:
     return recipe.plan(recipe.matrix())
 
 
-def rounds_of(
-    learner: Learner, plan: RoundPlan, workers: Workers, count: int
-) -> tuple[list[TrainingState], list[RoundOutcome]]:
-    """The states before the first round and after each, copied before a mechanism reuses their memory."""
-    state, collector = first_state(learner, plan), collector_of(learner, plan, workers, KEY)
-    states, outcomes = [jax.tree.map(np.array, state)], []
-    for round in range(count):
-        state, outcome = run_round(state, round, plan=plan, key=KEY, collector=collector)
-        states.append(jax.tree.map(np.array, state))
-        outcomes.append(outcome)
-    return states, outcomes
-
-
 def noise_of(plan: RoundPlan, keys: list[bytes], dimension: int) -> Any:
     """seed_stddev * dense(n) @ Z in float64, (rounds, dimension), Z drawn from a key for each round."""
     strategy = plan.guarantee.strategy
@@ -74,11 +61,6 @@ def noise_of(plan: RoundPlan, keys: list[bytes], dimension: int) -> Any:
     stream = stream_for(strategy)
     seeds = [standard_normal_seeds(key, stream.seeds_in(round), dimension) for round, key in enumerate(keys)]
     return plan.guarantee.seed_stddev * stream.dense(len(keys)) @ np.concatenate(seeds)
-
-
-def last_key(noise: NoiseState | None) -> bytes:
-    """What the seeds of the round before were drawn from; some key where there were none."""
-    return bytes(16) if noise is None else RoundKey(bytes(np.asarray(noise.keys)[0])).seeds
 
 
 def grid_slack(plan: RoundPlan, rounds: int) -> float:
@@ -213,11 +195,6 @@ def test_our_server_step_is_the_cumulative_form_of_paper_1(cache: Cache, one: Co
 # -- the noise -----------------------------------------------------------------------------------------------------
 
 
-def flat_loss(model: Any, sentences: Any) -> Any:
-    """A loss without slope: every update is zero, and what the model does is the noise."""
-    return jnp.float32(0.0) * jnp.sum(model.bias)
-
-
 @pytest.mark.parametrize("mechanism", [name for name in MECHANISMS if name != "none"])
 def test_noise_of_the_right_scale_is_accepted_and_others_rejected(
     cache: Cache, one: CoreWorkers, mechanism: str
@@ -272,13 +249,6 @@ def test_shards_are_of_one_size_and_lose_nobody(cache: Cache, one: CoreWorkers) 
         for i in range(100)
     )
     np.testing.assert_allclose(whole.total, slow, atol=1e-5)
-
-
-POISON = 59  # a word that makes whoever typed it diverge
-
-
-def poisoned_loss(model: Any, sentences: Any) -> Any:
-    return LOSS(model, sentences) * jnp.where((sentences == POISON).any(), jnp.float32("nan"), 1.0)
 
 
 @pytest.mark.parametrize("diverged", [[2], [0, 5], [4, 5]])

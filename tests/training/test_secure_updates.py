@@ -10,20 +10,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.training.test_rounds import poisoned_loss
-from tests.training.tiny import (
+from tests.support.training.tiny import (
     MECHANISMS,
     cohorts_of,
     collector_of,
     cores,
     first_state,
+    poisoned_loss,
     tiny_cache,
     tiny_learner,
     tiny_recipe,
     what_happened,
 )
+from tests.training.secure_plans import KEY, ONE, SECURE, plan_of
 
-from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.errors import InputError, RecipeError, RoundAborted, TrainingError
 from tacit.jobs.report import report
@@ -37,26 +37,17 @@ from tacit.statements.accounts import accounts_of, trained
 from tacit.statements.ledger import Ledger
 from tacit.statements.run_facts import statement_of
 from tacit.statements.verify import verify
-from tacit.training import Collected, RoundPlan, TrainingTask, secure_updates
+from tacit.training import Collected, TrainingTask, secure_updates
 from tacit.training.cohort import CohortSum, train_cohort
 from tacit.training.one_by_one import OneByOne
 from tacit.training.private_loss import bounded_loss, bounded_sum, whole_loss
 from tacit.training.rounds import run_round
 from tacit.training.secure_updates import RoundEncoding, SecureUpdates
 
-KEY = bytes(range(16))
-SECURE = {"aggregation": {"kind": "secure"}}
-ONE = Hardware(workers=1)
-
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
     return tiny_cache(tmp_path_factory.mktemp("tiny") / "cache")
-
-
-def plan_of(cache: Cache, mechanism: str = "blt", **sections: Any) -> RoundPlan:
-    recipe = tiny_recipe(cache.path, privacy=MECHANISMS[mechanism], **{**SECURE, **sections})
-    return recipe.designed().plan(recipe.matrix())
 
 
 class Watched(OneByOne):

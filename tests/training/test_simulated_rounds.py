@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.training.tiny import cohorts_of, tiny_cache, tiny_learner, tiny_recipe, what_happened
+from tests.support.training.tiny import cohorts_of, tiny_cache, tiny_learner, tiny_recipe, what_happened
 
 from tacit.compute import Hardware
 from tacit.data import Cache

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from safetensors.numpy import load_file, save_file
-from tests.journals import rewrite_each
-from tests.training.tiny import MECHANISMS, tiny_cache, tiny_recipe, what_happened
+from tests.support.journals import rewrite_each
+from tests.support.training.tiny import MECHANISMS, tiny_cache, tiny_recipe, what_happened
 
 from tacit.compute import Hardware
 from tacit.errors import RunError

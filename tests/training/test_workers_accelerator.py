@@ -14,9 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jax import export
 from jax.flatten_util import ravel_pytree
-from tests.networks.gru import Gru
-from tests.training.test_rounds import POISON, poisoned_loss
-from tests.training.tiny import MECHANISMS, collector_of, cores, first_state, tiny_cache, tiny_learner, tiny_recipe
+from tests.support.networks.gru import Gru
+from tests.support.training.tiny import (
+    MECHANISMS,
+    POISON,
+    collector_of,
+    cores,
+    first_state,
+    poisoned_loss,
+    tiny_cache,
+    tiny_learner,
+    tiny_recipe,
+)
 
 from tacit.compute import Hardware
 from tacit.compute.cores import Cores

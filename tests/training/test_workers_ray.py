@@ -15,8 +15,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.training.ray_nodes import Nodes
-from tests.training.tiny import (
+from tests.support.training.tiny import (
     LOSS,
     MECHANISMS,
     collector_of,
@@ -26,6 +25,7 @@ from tests.training.tiny import (
     tiny_learner,
     tiny_recipe,
 )
+from tests.training.ray_nodes import Nodes
 
 from tacit.compute import Hardware
 from tacit.data import Cache

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.training.tiny import tiny_cache, tiny_toml, what_happened
 from tests.training.ray_nodes import Nodes
-from tests.training.tiny import tiny_cache, tiny_toml, what_happened
 
 os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64}
 pytest.importorskip("ray")

@@ -323,7 +323,7 @@ class Device:
         )
 
 
-def device(
+def run_device(
     server: str,
     data: PathLike,
     state: PathLike,

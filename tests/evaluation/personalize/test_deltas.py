@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.evaluation.made_users import diverged, made_users
-from tests.keyboard.counting import counted
-from tests.keyboard.counting import nats as nats_of
+from tests.support.keyboard.counting import counted
+from tests.support.keyboard.counting import nats as nats_of
 
 from tacit.errors import InputError
 from tacit.evaluation.personalize.deltas import Deltas, summarise

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from tests.keyboard.counting import nats, whole
-from tests.networks import numpy_model as twin
+from tests.support.keyboard.counting import nats, whole
+from tests.support.networks import numpy_model as twin
 
 from tacit.compute import Hardware
 from tacit.compute.cores import Cores

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from benchmarks.typing_ab import coverage, foreseen, nothing_changes
-from tests.evaluation.scripted import WORDS, keyboard
+from tests.support.evaluation.scripted import WORDS, keyboard
 
 from tacit.data.typed_sentences import TypingUser
 from tacit.evaluation.type_ab.launch_rule import decide, gains_of

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
-from tests.evaluation.scripted import WORDS, keyboard
+from tests.support.evaluation.scripted import WORDS, keyboard
 
 from tacit.errors import InputError
 from tacit.evaluation.type_ab.intended_words import with_lapses

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.secure_aggregation.one_message.sealed_parts import CLIENTS, Small, small_round, summed, vectors
+from tests.support.secure_aggregation.sealed_parts import CLIENTS, Small, small_round, summed, vectors
 
 from tacit.errors import InputError, ProtocolError
 from tacit.secure_aggregation.masked import secrets

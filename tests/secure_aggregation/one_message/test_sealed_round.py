@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.stats import kstest
-from tests.secure_aggregation.one_message.sealed_parts import CLIENTS, SERVER, Small, small_round, summed, vectors
+from tests.support.secure_aggregation.sealed_parts import CLIENTS, SERVER, Small, small_round, summed, vectors
 
 from tacit.errors import InputError, ProtocolError, RoundAborted
 from tacit.secure_aggregation.masked.secrets import Identity, unsealed

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import tomli_w
 from jax.flatten_util import ravel_pytree
@@ -164,3 +165,10 @@ def what_happened(path: Path) -> dict[str, Any]:
             "files": files,
             "finished": run.finished,
         }
+
+
+POISON = 59  # a word that makes whoever typed it diverge
+
+
+def poisoned_loss(model: Any, sentences: Any) -> Any:
+    return LOSS(model, sentences) * jnp.where((sentences == POISON).any(), jnp.float32("nan"), 1.0)

@@ -20,11 +20,11 @@ from typing import Any
 
 import psycopg
 from sqlalchemy.engine import make_url
-from tests.server.loopback import swarming
-from tests.server.stores import PostgreSQL
+from tests.support.server.loopback import swarming
+from tests.support.server.stores import PostgreSQL
+from tests.support.training.tiny import tiny_cache, tiny_recipe
 from tests.swarm import Drawn, Faults, Log, SwarmSettings
 from tests.swarm.log import rounds_apart
-from tests.training.tiny import tiny_cache, tiny_recipe
 
 import tacit
 from tacit.protocol.signing import OperatorKey

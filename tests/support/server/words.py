@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import tomli_w
-from tests.server.fleet import TIMES, WORKERS
-from tests.server.sealing import Here
-from tests.server.stores import KEY, Clock, sqlite_store
-from tests.training.tiny import WORDS
+from tests.support.server.fleet import TIMES, WORKERS
+from tests.support.server.sealing import Here
+from tests.support.server.stores import KEY, Clock, sqlite_store
+from tests.support.training.tiny import WORDS
 
 from tacit.data import Cache
 from tacit.device.discover import WordsDoing

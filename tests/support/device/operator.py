@@ -13,7 +13,7 @@ import httpx
 import numpy as np
 import tomli_w
 from numpy.typing import NDArray
-from tests.training.tiny import tiny_cache, tiny_values
+from tests.support.training.tiny import tiny_cache, tiny_values
 
 from tacit.data import Cache
 from tacit.device.device import Device, Machine
@@ -317,3 +317,11 @@ def once(
             machine=Machine(clock=clock, sleep=clock.sleep, draw=draw),
             servers=servers,
         ).turn()
+
+
+SEED = bytes(range(32))
+
+
+SECURE = {"aggregation": {"kind": "secure"}}
+
+ENCODED = Aggregation(kind="encoded", threshold=3, keepers=(), boxes=(), corrupt=0, contributors=())

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.server.documents import a_plan
+from tests.support.server.documents import a_plan
 
 import tacit
 from tacit.jobs.keeper import KeeperDesk

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import jax
 import numpy as np
-from tests.training.tiny import SETTINGS, WORDS, Encoded
+from tests.support.training.tiny import SETTINGS, WORDS, Encoded
 
 from tacit.data import Cache, ClientText, VocabularyRecord, build_cache
 from tacit.keyboard.model_folder import write_model

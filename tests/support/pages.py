@@ -138,3 +138,8 @@ def _pattern(shown: str, exactly: bool) -> re.Pattern[str]:
             ]
             parts.append(".*?".join(re.escape(piece) for piece in plain) + r"\n")
     return re.compile("".join(parts))
+
+
+NOT_RUN_PAGES = {"results": "what was done once, on corpora that are not shipped"}
+
+WITH_COMMANDS = [page for page in PAGES if commands(page) and page.parent.name not in NOT_RUN_PAGES]

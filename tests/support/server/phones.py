@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from tests.device.made import Clock, Wire, Zeros
-from tests.server.sealing import Here
-from tests.server.stores import sqlite_store
+from tests.support.device.operator import Clock, Wire, Zeros
+from tests.support.server.sealing import Here
+from tests.support.server.stores import sqlite_store
 
 from tacit.device.device import Device, Machine
 from tacit.device.own_text import OwnText

@@ -3,8 +3,7 @@
 import asyncio
 import secrets
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +12,10 @@ from typing import Any
 import numpy as np
 import uvicorn
 from sqlalchemy import select
-from tests.server.documents import a_plan
-from tests.server.fleet import KEY
-from tests.server.sealing import Here, sealed_plan
+from tests.support.server.documents import a_plan
+from tests.support.server.fleet import KEY
+from tests.support.server.sealing import Here, sealed_plan
+from tests.support.waiting import PATIENCE, until
 from tests.swarm import Log, Part, Swarm, SwarmSettings
 
 from tacit.protocol.address import Address
@@ -35,18 +35,9 @@ from tacit.server.store.tokens import Epochs, Issuer, enrol
 from tacit.server.sums.partial_sums import PartialSums
 from tacit.server.train import ServedCollector
 
-PATIENCE = 120.0  # seconds, after which something hangs
 TIMES = RoundTimes(
     over_selection=2.5, selecting=20.0, reporting=3.0, closing=20.0, pause=0.0, silence=60.0, poll=0.02, attempts=5
 )
-
-
-def until(true: Callable[[], bool]) -> None:
-    """Wait for what must come, as long as a busy machine may take."""
-    last = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < last, "it never came"
-        time.sleep(0.02)
 
 
 @dataclass

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import httpx
 import numpy as np
 from numpy.typing import NDArray
-from tests.server.documents import PARAMETERS, a_plan, a_task
-from tests.server.stores import Clock, sqlite_store
+from tests.support.server.documents import PARAMETERS, a_plan, a_task
+from tests.support.server.stores import Clock, sqlite_store
 
 from tacit.protocol.attestation import NOTHING, Attestation
 from tacit.protocol.bodies import Report, model_body, report_body, sha256

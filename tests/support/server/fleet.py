@@ -7,8 +7,8 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
-from tests.server.documents import PARAMETERS, a_plan
-from tests.server.stores import KEY, Clock, sqlite_store
+from tests.support.server.documents import PARAMETERS, a_plan
+from tests.support.server.stores import KEY, Clock, sqlite_store
 
 from tacit.privacy.separation import DeviceSeparation
 from tacit.protocol.bodies import Report

@@ -1,0 +1,127 @@
+"""Devices that seal what they report, and what must hold of their rounds."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from tests.support.server.documents import PARAMETERS
+from tests.support.server.fleet import KEY, TIMES, WORKERS, Fleet, a_training_task, update_of
+from tests.support.server.sealing import Here, sealed_plan
+
+from tacit.device.report_body import body_of
+from tacit.privacy.encoding import Encoding
+from tacit.protocol.bodies import Report
+from tacit.protocol.messages import Plan, RoundTask, SignedTask
+from tacit.protocol.sealed_shape import settings_of
+from tacit.protocol.signing import digest
+from tacit.secure_aggregation.masked.secrets import seeded
+from tacit.secure_aggregation.one_message.messages import KeySum, Vote
+from tacit.server.rounds.rounds import RoundTimes
+from tacit.server.rounds.sealed_rounds import KeeperTransport
+from tacit.server.store import assignments, round_states
+from tacit.server.store.assignments import Answer, OpenRound
+from tacit.server.store.store import Store
+from tacit.server.sums import sealed_reports
+from tacit.server.train import ServedCollector
+from tacit.training import Collected, TrainingTask
+from tacit.training.secure_updates import RoundEncoding
+
+SEED, GOAL = bytes(32), 4
+DRAW = seeded(b"devices of sealed rounds, for t.")
+
+
+def encoding() -> RoundEncoding:
+    return RoundEncoding(
+        encoding=Encoding.within(PARAMETERS, 1.0, GOAL),
+        signs=bytes(range(32)),
+        clip_estimate=0.5,
+        loss_bound=8.0,
+        threshold=GOAL,
+    )
+
+
+def a_task(round: int = 0) -> TrainingTask:
+    return a_training_task(round, goal=GOAL, secure=encoding())
+
+
+def words_of(device: int) -> NDArray[np.uint32]:
+    return encoding().encoded(
+        update_of(device), norm=np.float32(0.5), loss=np.float32(device / 8), seed=SEED, client=device
+    )
+
+
+@dataclass
+class SealedFleet(Fleet):
+    """Devices that seal what they report."""
+
+    keepers: list[Here] = field(default_factory=list)
+    transports: Sequence[KeeperTransport] = ()  # to them; none: they are asked here
+    plan: Plan = field(init=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.plan = sealed_plan(self.keepers, threshold=GOAL, run="sealed")
+        signed, population = KEY.plan(self.plan).model_dump_json(), self.plan.population
+        said = {"population": population, "kind": "train", "plan": signed, "plan_digest": digest(self.plan)}
+        round_states.enter_run(self.store, self.plan.run, **said)
+
+    def collector(self, times: RoundTimes = TIMES, store: Store | None = None) -> ServedCollector:
+        self.clock.now += 100.0
+        lease = round_states.take_lease(self.store, self.plan.run, seconds=60)
+        assert lease is not None
+        made = ServedCollector(
+            store or self.store, self.blobs, KEY, times=times, keepers=self.transports or self.keepers, wait=self.wait
+        )
+        made.serve(self.plan, lease)
+        return made
+
+    def device_comes(self, each: OpenRound) -> None:
+        given = assignments.assign(self.store, each.task) if self.left else None
+        if given is None:
+            return
+        self.left, self.number = self.left - 1, self.number + 1
+        task = SignedTask.model_validate_json(each.signed_task).task
+        body = self.sealed(task, self.number)
+        if self.spooled(task, given.id, body) is Answer.RECEIVED:
+            self.came.setdefault(each.task, []).append(self.number)
+
+    def sealed(self, task: RoundTask, device: int) -> bytes:
+        report = Report(words_of(device), True, None, None)
+        return body_of(self.plan, task, report, "", draw=DRAW)
+
+    def spooled(self, task: RoundTask, assignment: str, body: bytes) -> Answer:
+        """As a worker does."""
+        assert task.sealed is not None
+        sealed_reports.check(body, task.sealed, KEY.round_key(task.task))
+        name = hashlib.sha256(body).hexdigest()
+        return sealed_reports.spool(
+            self.store, self.blobs, body, task=task.task, assignment=assignment, worker=WORKERS[0], digest=name
+        )
+
+    def attempts(self) -> list[round_states.Attempt]:
+        return round_states.attempts(self.store, self.plan.run)
+
+
+def assert_sum_of(got: Collected, devices: list[int]) -> None:
+    """To the bit the sum of what these devices encoded."""
+    whole = np.sum([words_of(device) for device in devices], axis=0, dtype=np.uint32)
+    total, short, losses = encoding().opened(whole, len(devices))
+    assert np.asarray(got.total).tobytes() == total.tobytes()
+    assert (got.reports, got.short_updates, got.losses) == (len(devices), short, losses)
+
+
+def assert_one_set_is_signed(fleet: SealedFleet) -> None:
+    """Of each round, by each keeper: as its folder says, where every answer stands before it is given."""
+    for keeper in fleet.keepers:
+        votes = sorted((keeper.folder / "rounds").glob("*.vote"))
+        signed = {file.stem: Vote.from_bytes(file.read_bytes()).clients for file in votes}
+        for file in (keeper.folder / "rounds").glob("*.keysum"):
+            assert KeySum.from_bytes(file.read_bytes()).clients == signed[file.stem]
+    names = {settings_of(task.sealed).name.hex() for task in tasks(fleet) if task.sealed is not None}
+    assert {file.stem for file in (fleet.keepers[0].folder / "rounds").iterdir()} <= names
+
+
+def tasks(fleet: SealedFleet) -> list[RoundTask]:
+    return [SignedTask.model_validate_json(each.signed_task).task for each in fleet.attempts()]
