@@ -206,7 +206,7 @@ def test_nobody_imports_a_front() -> None:
 
 def test_pages_and_benchmarks_of_the_server_alone_look_into_it() -> None:
     """The protocol's page shows its documents, and what loads the server speaks them; all else calls `tacit`."""
-    may = {"docs/protocol.md", "benchmarks/deployment_load.py", "benchmarks/deployment_store.py"}
+    may = {"docs/protocol.md", "benchmarks/deployment/deployment_load.py", "benchmarks/deployment/deployment_store.py"}
     read = [path for folder in ("docs", "examples", "benchmarks") for path in (REPOSITORY / folder).rglob("*")]
     imported = re.compile(r"^ *(?:from|import) +tacit\.(?:server|device|protocol)\b", re.MULTILINE)
     looking = {
@@ -254,7 +254,7 @@ def test_what_benchmarks_import_is_there() -> None:
     """No test runs most of them, so a name that moved would not be missed before somebody does."""
     missing = [
         (path.name, f"{module}.{name}")
-        for path in (REPOSITORY / "benchmarks").glob("*.py")
+        for path in (REPOSITORY / "benchmarks").rglob("*.py")
         for module, names in TAKEN.findall(re.sub(r"#.*", "", text_of(path)))
         for name in re.findall(r"(\w+)(?: as \w+)?", names)
         if not binds(module, name)

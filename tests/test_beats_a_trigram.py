@@ -25,7 +25,7 @@ WORDS = [4, 10, 6]  # of three clients
 @pytest.fixture
 def benchmark_(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """Found as where it is run from, beside the scripts that it imports."""
-    monkeypatch.syspath_prepend(str(REPOSITORY / "benchmarks"))
+    monkeypatch.syspath_prepend(str(REPOSITORY / "benchmarks" / "utility"))
     return importlib.import_module("beats_a_trigram")
 
 
@@ -71,7 +71,13 @@ def test_the_smoke_works(benchmark_: ModuleType, tmp_path: Path) -> None:
     cache = tacit.import_data(rows, tmp_path / "cache", vocabulary=VocabularyChoice(word_list=tmp_path / "words.txt"))
     chosen = VocabularyChoice(file=cache.path / "vocabulary.json")
     tacit.import_data(f"public:{public}", tmp_path / "public", vocabulary=chosen)
-    command = [sys.executable, str(REPOSITORY / "benchmarks" / "beats_a_trigram.py"), "--smoke", "--seeds", "2"]
+    command = [
+        sys.executable,
+        str(REPOSITORY / "benchmarks" / "utility" / "beats_a_trigram.py"),
+        "--smoke",
+        "--seeds",
+        "2",
+    ]
     command += ["--cache", str(cache.path), "--public", str(tmp_path / "public"), "--runs", str(tmp_path / "runs")]
     ended = subprocess.run(command, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr[-2000:]

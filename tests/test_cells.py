@@ -4,7 +4,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from benchmarks.cells import (
+from benchmarks.utility.cells import (
     Ended,
     Played,
     cell,

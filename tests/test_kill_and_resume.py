@@ -1,4 +1,4 @@
-"""SIGKILL for real, a handful of times; `benchmarks/kill_and_resume.py` does it fifty times."""
+"""SIGKILL for real, a handful of times; `benchmarks/deployment/kill_and_resume.py` does it fifty times."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ from tests.conftest import REPOSITORY
     ],
 )
 def test_killed_runs_resume_to_the_same_bits(mechanisms: str, seed: str, cycles: int) -> None:
-    script = REPOSITORY / "benchmarks" / "kill_and_resume.py"
+    script = REPOSITORY / "benchmarks" / "deployment" / "kill_and_resume.py"
     asked = ("--cycles", str(cycles), "--seed", seed, "--mechanisms", mechanisms)
     done = subprocess.run([sys.executable, script, *asked], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

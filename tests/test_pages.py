@@ -90,7 +90,9 @@ def test_every_command_is_one(command: Command) -> None:
         assert set(words) <= set(targets), command.place
     elif program == "python" and "benchmarks/" in words[0]:
         script = (REPOSITORY / words[0].removeprefix("after/")).read_text(encoding="utf-8")
-        options = script + (REPOSITORY / "benchmarks" / "cells.py").read_text(encoding="utf-8") * ("cells" in script)
+        options = script + (REPOSITORY / "benchmarks" / "utility" / "cells.py").read_text(encoding="utf-8") * (
+            "cells" in script
+        )
         missing = [word for word in words if word.startswith("--") and f'"{word}"' not in options]
         assert not missing, f"{command.place}: {missing}"
     shipped = [word for word in words if word.startswith(("recipes/", "benchmarks/", "examples/"))]

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.drawn
 def benchmarks() -> Iterator[None]:
     """The scripts there find each other, as where one of them is run."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(REPOSITORY / "benchmarks"))
+        patch.syspath_prepend(str(REPOSITORY / "benchmarks" / "papers"))
         yield
 
 

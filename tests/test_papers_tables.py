@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks import reproduce_papers_tables as reproduction
-from benchmarks.reproduce_papers_tables import TRANSCRIPT, Line, line, rounds_to, transcribed
+from benchmarks.papers import reproduce_papers_tables as reproduction
+from benchmarks.papers.reproduce_papers_tables import TRANSCRIPT, Line, line, rounds_to, transcribed
 from tests.conftest import REPOSITORY
 
 from tacit.design.losses import losses

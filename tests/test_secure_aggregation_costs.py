@@ -1,7 +1,7 @@
 """The benchmark of secure sums plays its rounds: the sum is checked within, and figures are of what was sent."""
 
 import pytest
-from benchmarks.secure_aggregation import KEEPERS, sealed_row
+from benchmarks.speed.secure_aggregation import KEEPERS, sealed_row
 
 
 @pytest.mark.parametrize("contributors", [0, 2])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.conftest import REPOSITORY
 
-SCRIPT = REPOSITORY / "benchmarks" / "spanish_novels.py"
+SCRIPT = REPOSITORY / "benchmarks" / "utility" / "spanish_novels.py"
 sys.path.insert(0, str(SCRIPT.parent))
 beginning = importlib.import_module("spanish_novels").beginning
 sys.path.remove(str(SCRIPT.parent))

@@ -25,7 +25,7 @@ SIZES = (7, 9, 12)
 @pytest.fixture
 def benchmark_(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """Found as where it is run from, beside the scripts that it imports."""
-    monkeypatch.syspath_prepend(str(REPOSITORY / "benchmarks"))
+    monkeypatch.syspath_prepend(str(REPOSITORY / "benchmarks" / "utility"))
     return importlib.import_module("vocabulary_size")
 
 
@@ -83,7 +83,7 @@ def test_the_smoke_works(tmp_path: Path) -> None:
         tacit.import_data(private, tmp_path / f"private{size}", vocabulary=choice, vocabulary_size=size)
         made = VocabularyChoice(file=tmp_path / f"private{size}" / "vocabulary.json")
         tacit.import_data(f"public:{texts}", tmp_path / f"public{size}", vocabulary=made)
-    command = [sys.executable, str(REPOSITORY / "benchmarks" / "vocabulary_size.py"), "--smoke"]
+    command = [sys.executable, str(REPOSITORY / "benchmarks" / "utility" / "vocabulary_size.py"), "--smoke"]
     command += ["--cache", str(tmp_path / "private{}"), "--public", str(tmp_path / "public{}")]
     command += ["--runs", str(tmp_path / "runs"), "--sizes", *map(str, sizes)]
     for more in ([], ["--table"], ["--typist"]):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from benchmarks.slopes import slope_of
+from benchmarks.utility.slopes import slope_of
 from hypothesis import given
 from hypothesis import strategies as some
 from scipy import stats

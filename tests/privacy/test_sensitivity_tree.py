@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.tree_accounting_is_exact_and_instant import published
+from benchmarks.accounting.tree_accounting_is_exact_and_instant import published
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.privacy import slow_tree

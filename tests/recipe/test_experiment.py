@@ -36,7 +36,7 @@ from tacit.training.server import Method
 PAGE = REPOSITORY / "docs" / "recipes.md"
 SHIPPED = [
     *sorted((REPOSITORY / "recipes").glob("*.toml")),
-    *sorted((REPOSITORY / "benchmarks" / "recipes").glob("*.toml")),
+    *sorted((REPOSITORY / "benchmarks" / "utility" / "recipes").glob("*.toml")),
     REPOSITORY / "src" / "tacit" / "demo.toml",
 ]
 LEAST: dict[str, Any] = {

@@ -54,7 +54,7 @@ def test_the_first_dip_of_a_pretrained_model_is_no_failure() -> None:
 
 
 def test_a_pretrained_model_that_is_long_not_as_good_again_is_no_failure() -> None:
-    """The first rounds as measured on blogs-en (benchmarks/pretraining_saves_rounds.py, seed 1), which then came down
+    """The first rounds as measured on blogs-en (pretraining_saves_rounds.py, seed 1), which then came down
     from 4.5 to 4.09 nats in 400 rounds, below the first after 200 of them.
     """
     first = [4.15, 4.83, 5.95, 5.02, 7.35, 5.11, 4.98, 5.15, 5.35, 4.66, 4.52, 4.6, 5.02, 4.56, 4.54, 5.71, 4.68, 4.48]

@@ -1,10 +1,10 @@
-"""A keyboard against itself, as benchmarks/typing_ab.py asks it 200 times; and what a model foresees of a text."""
+"""A keyboard against itself, as the benchmark typing_ab.py asks it 200 times; and what a model foresees of a text."""
 
 import math
 
 import numpy as np
 import pytest
-from benchmarks.typing_ab import coverage, foreseen, nothing_changes
+from benchmarks.keyboard.typing_ab import coverage, foreseen, nothing_changes
 from tests.support.evaluation.scripted import WORDS, keyboard
 
 from tacit.data.typed_sentences import TypingUser

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from benchmarks.typist_fit import LEFT_WRONG, WORDS_A_MINUTE, fit, moved
+from benchmarks.keyboard.typist_fit import LEFT_WRONG, WORDS_A_MINUTE, fit, moved
 from hypothesis import given
 from hypothesis import strategies as some
 from scipy import stats

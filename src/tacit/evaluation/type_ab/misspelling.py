@@ -1,7 +1,7 @@
 """How somebody who does not know a spelling might write it: what sounds alike, or a letter too few or too many.
 
-Rules, not lists: no text is needed at run time. `benchmarks/typing_ab.py --fit` says which share of real misspellings
-they reach. A rule replaces one place of the typed form (lower case, letters only).
+Rules, not lists: no text is needed at run time. `benchmarks/keyboard/typing_ab.py --fit` says which share of real
+misspellings they reach. A rule replaces one place of the typed form (lower case, letters only).
 """
 
 import re

@@ -1,0 +1,604 @@
+"""At equal privacy a model is better the less noise its mechanism leaves in the prefix sums: BLT(multi) beside banded,
+both above the tree that production ran.
+
+The experiment of arXiv:2408.08868, Table 3, at its proportions: k = 6 participations, b rounds apart, 6 b rounds. Runs
+of one recipe that differ in privacy.mechanism alone, at equal rho, each with the server rate that suits it. Runs of one
+seed are paired: the same first model, the same clients in the same rounds; the first lines say whether it is so.
+
+A level is an epsilon (at delta = 1e-10) that a production cohort would have: the run of 20 clients gets the noise per
+coordinate of the mean that such a cohort's run would have (privacy.stands_in_for), so its own rho is larger by the
+squared ratio of the cohorts.
+
+    tacit data import BLOGS --out caches/blogs2k --vocabulary-size 2000 --vocabulary-from PUBLIC.parquet
+    python benchmarks/utility/utility_of_mechanisms.py --cache caches/blogs2k --runs runs/utility
+    ... --tune  # what RATES says
+    python benchmarks/utility/utility_of_mechanisms.py ... --table            # Markdown, from the finished cells
+    python benchmarks/utility/utility_of_mechanisms.py ... --figure utility   # utility.png and utility.svg
+    ... --cache caches/blogs10k --runs runs/utility-papers --papers  # 2.4 M
+    ... --remembered benchmarks/utility/remembered/utility-blogs2k.jsonl  # add seeds
+    ... --quiet  # the same server rates without noise, then how right the outlook was that `tacit
+                 # train` gives (foretold_table)
+
+--tune has a seed of its own and looks at validation clients; what is compared are test clients. Prints one JSON line a
+cell, one for each mechanism and level, and one for each pair that is compared (Student's t over seeds). Killed at any
+time, the same command continues.
+"""
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+from cells import (
+    Cell,
+    Ended,
+    Played,
+    Spread,
+    cell,
+    chosen,
+    figure,
+    options,
+    paired,
+    play,
+    read,
+    remember,
+    remembered,
+    save,
+    spread,
+)
+from federated_against_central import figures, held_out, words_seen
+
+import tacit
+from tacit.compute.precision import Precision
+from tacit.data import Cache
+from tacit.design.blt import design_blt
+from tacit.design.losses import losses
+from tacit.design.objective import Losses
+from tacit.design.workload import PREFIX, Workload
+from tacit.evaluation.trigram import BackedOffTrigram
+from tacit.privacy import Participation
+from tacit.privacy.gaussian import zcdp_for_epsilon
+from tacit.recipe.sections import PrivacySection, ServerSection
+from tacit.runs import Run
+
+DELTA = 1e-10  # the papers'
+GOAL = 20
+TIMES = 6  # participations of a client, as in the paper
+CLIP_NORM = 1.0
+SENTENCES = 16  # of a client in a round
+SMALL = {"embedding": 32, "units": 64, "tied": True}
+PAPERS = {"embedding": 96, "units": 670}  # 2.4 M parameters with 10,000 words
+SECTIONS: dict[str, dict[str, Any]] = {
+    "client": {"batch_size": 4, "learning_rate": 4.0, "sentences": SENTENCES},  # four local steps
+    "server": {"method": "nesterov", "cooldown": 0.3},
+}
+NONE, TREE, FULL, ONCE, BLT, BANDED = "none", "tree-variance-reduced", "tree-full", "blt-1", "blt-6", "banded"
+ACCURACY, MEASURES = "top1_accuracy", {"top1_accuracy": "top-1 accuracy", "cross_entropy": "cross-entropy"}
+TUNING_SEED = 101
+TRIED = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)  # server rates of --tune
+# (this, less that): the paper's comparisons, and each mechanism beside what production ran before.
+PAIRS = ((BANDED, BLT), (BLT, ONCE), (BLT, FULL), (BLT, "blt-one"), (BLT, "lambda-cgd"), (BANDED, "banded-toeplitz"))
+PAIRS += tuple((f"{name}-server", name) for name in ("lambda-cgd", BLT, BANDED))  # who designs for momentum
+
+
+@dataclass(frozen=True)
+class Level:
+    """The epsilon of a production run of so many reports a round, whose noise per mean coordinate is taken."""
+
+    epsilon: float
+    reports: int
+
+    @property
+    def name(self) -> str:
+        return f"e{self.epsilon:g}-{self.reports}"
+
+    @property
+    def says(self) -> str:
+        return f"epsilon {self.epsilon:g} at {self.reports:,} reports"
+
+    @property
+    def zcdp(self) -> float:
+        """Of the run of GOAL clients: noise multipliers scale with the cohort, rho with the square of its inverse."""
+        return zcdp_for_epsilon(self.epsilon, DELTA) * (self.reports / GOAL) ** 2
+
+
+LEVELS = (Level(2, 1000), Level(8, 1000))
+LARGE = Level(2, 6500)  # for the papers' network, at the papers' report goal
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """How it is shown, what was tuned for it, and what the paper's Table 3 prints of it."""
+
+    label: str
+    colour: str
+    rates: tuple[float, ...] = ()  # the server's, at each level: what --tune found, where no seed diverged with it
+    large: float | None = None  # with the papers' network, where all are played at one; None: it is not
+    paper: tuple[float, float, float, float] | None = None  # accuracy (%) at epsilon 2 and 8, max and rms loss
+
+
+MECHANISMS = {
+    NONE: Mechanism("no noise", "black", (2.0, 2.0), 1.4),
+    TREE: Mechanism("tree, variance-reduced", "#e69f00", (0.7, 2.0), 1.4),
+    "lambda-cgd": Mechanism("DP-λCGD", "#999999", (1.4,)),
+    FULL: Mechanism("TreeAgg-Full", "#cc79a7", (1.0,), paper=(22.54, 24.47, 14.98, 12.47)),
+    ONCE: Mechanism("BLT(k=1)", "#56b4e9", (1.4,), paper=(22.37, 24.64, 11.80, 11.15)),  # the paper's with two buffers
+    "blt-one": Mechanism("BLT(k=6), one buffer", "#d55e00", (1.4,)),
+    BLT: Mechanism("BLT(k=6)", "#0072b2", (1.4, 2.0), 1.4, (23.13, 24.87, 10.79, 9.33)),  # the paper's with three
+    "lambda-cgd-server": Mechanism("DP-λCGD, for the server's workload", "#555555", (1.4,)),
+    "blt-6-server": Mechanism("BLT(k=6), for the server's workload", "#004080", (1.4,)),
+    "banded-server": Mechanism("BandMF, for the server's workload", "#004d38", (1.4,)),
+    "banded-toeplitz": Mechanism("BandToep", "#882255", (1.0,)),
+    BANDED: Mechanism("BandMF", "#009e73", (1.4, 2.0), 1.4, (23.21, 24.86, 10.21, 8.60)),
+}
+SMOKED = (NONE, TREE, FULL, BLT, BANDED)
+FEWER = 5  # seeds of the second level
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which cells there are."""
+
+    text: Path
+    seeds: int
+    rounds: int
+    smoke: bool = False
+    papers: bool = False  # their network and report goal
+    precision: str = "bfloat16"  # of their network
+    rate: float | None = None  # the server's of all mechanisms, in the place of the tuned ones
+
+    @property
+    def served(self) -> Participation:
+        return Participation(rounds=self.rounds, min_separation=self.rounds // TIMES, max_participations=TIMES)
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        if self.papers:
+            return (LARGE,)
+        return LEVELS[:1] if self.smoke else LEVELS
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        if self.papers:
+            return tuple(name for name, each in MECHANISMS.items() if each.large is not None)
+        return SMOKED if self.smoke else tuple(MECHANISMS)
+
+    def rate_of(self, mechanism: str, level: Level) -> float:
+        return tuned(mechanism, level) if self.rate is None else self.rate
+
+    def settings(self) -> Iterator[tuple[str, Level]]:
+        """(mechanism, level): all at the first level, where they differ, and three at the second."""
+        for level in self.levels:
+            for mechanism in self.mechanisms:
+                if level == self.levels[0] or mechanism in (TREE, BLT, BANDED):
+                    yield mechanism, level
+
+    def cells(self) -> Iterator[Cell]:
+        """Seed by seed: an experiment that is stopped early has all mechanisms of the seeds it finished."""
+        for seed in range(1, self.seeds + 1):
+            for mechanism, level in self.settings():
+                if seed <= FEWER or level == self.levels[0]:
+                    rate = self.rate_of(mechanism, level)
+                    yield self.cell(self.name(mechanism, level, seed), mechanism, level, rate, seed)
+
+    def tuning(self) -> Iterator[Cell]:
+        for mechanism, level in self.settings():
+            for rate in TRIED:
+                yield self.cell(self.trial(mechanism, level, rate), mechanism, level, rate, TUNING_SEED)
+
+    def quiet(self) -> Iterator[Cell]:
+        """Runs without noise at the server rates of those with it, seed by seed, where that of no noise is another."""
+        there = {self.rate_of(mechanism, level) for mechanism, level in self.settings() if mechanism != NONE}
+        for seed in range(1, self.seeds + 1):
+            for rate in sorted(there - {self.rate_of(NONE, self.levels[0])}):
+                yield self.cell(self.quiet_name(rate, seed), NONE, self.levels[0], rate, seed)
+
+    def quiet_name(self, rate: float, seed: int) -> str:
+        """Of the run without noise at this rate."""
+        mine = rate == self.rate_of(NONE, self.levels[0])
+        return self.name(NONE, self.levels[0], seed) if mine else f"{NONE}-at-{rate:g}-{seed}"
+
+    def name(self, mechanism: str, level: Level, seed: int) -> str:
+        return f"{mechanism}-{seed}" if mechanism == NONE else f"{mechanism}-{level.name}-{seed}"
+
+    def trial(self, mechanism: str, level: Level, rate: float) -> str:
+        return f"tune-{mechanism}-{level.name}-{rate:g}"
+
+    def cell(self, name: str, mechanism: str, level: Level, rate: float, seed: int) -> Cell:
+        served = self.served
+        privacy: dict[str, Any] = {"clip_norm": CLIP_NORM, **asked(mechanism, served)}
+        if mechanism != NONE:
+            privacy |= {"zcdp": level.zcdp, "delta": DELTA, "stands_in_for": level.reports}
+        clients = 20 if self.smoke else 400
+        sections = {
+            **SECTIONS,
+            "model": PAPERS if self.papers else SMALL,
+            "client": SECTIONS["client"] | ({"precision": self.precision} if self.papers else {}),
+            "server": {**SECTIONS["server"], "learning_rate": rate},
+            "rounds": {
+                "rounds": served.rounds,
+                "report_goal": GOAL,
+                "min_separation": served.min_separation,
+                "max_participations": served.max_participations,
+            },
+            "privacy": privacy,
+            "evaluation": {
+                "every": max(served.rounds // 6, 1),
+                "clients": clients // 2,
+                "test_clients": clients,
+                "sentences": 16,
+            },
+        }
+        return cell(name, sections, cache=self.text, seed=seed)
+
+
+def tuned(mechanism: str, level: Level) -> float:
+    shown = MECHANISMS[mechanism]
+    rate = shown.large if level == LARGE else shown.rates[LEVELS.index(level)]
+    assert rate is not None, mechanism
+    return rate
+
+
+@cache
+def asked(mechanism: str, served: Participation) -> Mapping[str, Any]:
+    """The keys of [privacy] that choose the strategy."""
+    if mechanism.endswith("-server"):  # designed for what this momentum and cooldown make of the means
+        return {**asked(mechanism.removesuffix("-server"), served), "workload": "server"}
+    match mechanism:
+        case "blt-1":  # designed for one participation, accounted for six, as the paper's
+            once = Participation(rounds=served.rounds, min_separation=served.rounds, max_participations=1)
+            found = design_blt(once, buffers=3)
+            return {"mechanism": {"name": "blt", "theta": found.theta, "omega": found.omega}}
+        case "blt-one" | "blt-6":
+            return {"mechanism": {"name": "blt", "buffers": 1 if mechanism == "blt-one" else 3}}
+        case "banded" | "banded-toeplitz":  # for rms, as the paper's
+            return {"mechanism": {"name": mechanism, "bands": served.min_separation}, "objective": "rms"}
+        case _:
+            return {"mechanism": {"name": mechanism}}
+
+
+SERVER = ServerSection(**SECTIONS["server"]).workload()  # what momentum and cooldown make of the means, at rate 1
+
+
+@cache
+def cost(mechanism: str, served: Participation, of: Workload = PREFIX) -> Losses:
+    """What the design promises for prefix sums, or for the models (SERVER)."""
+    section = PrivacySection(noise_multiplier=1.0, **asked(mechanism, served))
+    made_for = SERVER if section.workload == "server" else PREFIX
+    privacy = section.designed(served, workload=made_for)
+    strategy = privacy.strategy(served, privacy.matrix(served, workload=made_for))
+    assert strategy is not None
+    return losses(strategy, served, of)
+
+
+def predicted(mechanism: str, level: Level, served: Participation) -> tuple[float, float]:
+    """(rms, max) over the rounds of the deviation of the noise in a coordinate of the summed mean updates: error x z x
+    clip norm / reports = loss / sqrt(2 rho) x clip norm / reports, of a design whose loss is error x sensitivity.
+    """
+    found = cost(mechanism, served)
+    unit = CLIP_NORM / GOAL / math.sqrt(2 * level.zcdp)
+    return found.rms_loss * unit, found.max_loss * unit
+
+
+@dataclass(frozen=True)
+class Found:
+    """A mechanism at a level: its runs by seed, as far as they are finished."""
+
+    level: Level
+    mechanism: str
+    played: Mapping[int, Ended]
+
+    def values(self, measure: str) -> list[float]:
+        return [each.last(f"test_{measure}") for _, each in sorted(self.played.items())]
+
+    def less(self, other: "Found | None", measure: str) -> Spread | None:
+        """This less the other, seed by seed; None where fewer than two seeds have both."""
+        both = [] if other is None else sorted(self.played.keys() & other.played.keys())
+        if other is None or len(both) < 2:
+            return None
+        return paired(*([runs[seed].last(f"test_{measure}") for seed in both] for runs in (other.played, self.played)))
+
+
+Everything = Mapping[tuple[str, Level], Found]
+
+
+def found(plan: Plan, done: Mapping[str, Ended]) -> Everything:
+    """All of which anything is finished, in the order of the cells; no noise is found at every level."""
+    everything = {}
+    for level in plan.levels:
+        for mechanism in plan.mechanisms:
+            names = {seed: plan.name(mechanism, level, seed) for seed in range(1, plan.seeds + 1)}
+            if mine := {seed: done[name] for seed, name in names.items() if name in done}:
+                everything[mechanism, level] = Found(level, mechanism, mine)
+    return everything
+
+
+def pairs(plan: Plan, everything: Everything) -> Iterator[tuple[Found, Found]]:
+    """What is compared: PAIRS, and every mechanism with the tree that production ran."""
+    for level in plan.levels:
+        others = [(each, TREE) for each in plan.mechanisms if each != TREE]
+        for one, other in [*PAIRS, *others]:
+            if (one, level) in everything and (other, level) in everything:
+                yield everything[one, level], everything[other, level]
+
+
+def check_pairs(plan: Plan, done: Mapping[str, Ended]) -> None:
+    """Whether runs of one seed began with one model and met the same clients; of remembered cells nobody can see it."""
+    for seed in range(1, plan.seeds + 1):
+        mine = [
+            each
+            for name, each in done.items()
+            if isinstance(each, Played) and name.endswith(f"-{seed}") and not name.startswith("tune-")
+        ]
+        starts = {each.curves["validation_cross_entropy"][0] for each in mine}
+        cohorts = {participations(each.folder) for each in mine}
+        if mine:
+            figure("paired", seed=seed, runs=len(mine), first_models=len(starts), logs=len(cohorts))
+        if len(starts) > 1 or len(cohorts) > 1:
+            raise SystemExit(f"the runs with seed {seed} are no pairs; start anew in another --runs.")
+
+
+def participations(folder: Path) -> bytes:
+    with Run.open(folder) as run:
+        return b"".join(column.tobytes() for column in run.participations())
+
+
+def trigram(plan: Plan) -> Mapping[str, float]:
+    """A trigram of as many sentences as a run reads, pooled, on the clients that the runs are tested on."""
+    text, recipe = Cache.open(plan.text), next(plan.cells()).recipe
+    drawn = np.random.default_rng(1).permutation(text.clients("train"))
+    words = words_seen(text, drawn, plan.rounds * GOAL * SENTENCES, recipe.client.words)
+    trained = BackedOffTrigram.train(text, drawn, vocabulary=text.manifest.vocabulary.size, words=words)
+    return figures(trained.evaluate(held_out(text, recipe)["test"]).total)
+
+
+def say(plan: Plan, done: Mapping[str, Ended]) -> None:
+    """The JSON lines."""
+    check_pairs(plan, done)
+    for name, each in done.items():
+        finals = {measure: round(each.last(f"test_{measure}"), 6) for measure in MEASURES}
+        figure("cell", run=name, **finals, client_seconds=round(each.client_seconds, 1))
+    everything = found(plan, done)
+    for (mechanism, level), each in everything.items():
+        facts: dict[str, Any] = {}
+        if mechanism != NONE:
+            rms, largest = predicted(mechanism, level, plan.served)
+            facts = {"predicted_rms_noise": float(f"{rms:.4g}"), "predicted_max_noise": float(f"{largest:.4g}")}
+        for measure in MEASURES:
+            values = each.values(measure)
+            facts[measure] = shorter(spread(values)) if len(values) > 1 else values
+        figure("mechanism", level=level.name, mechanism=mechanism, seeds=len(each.played), **facts)
+    for one, other in pairs(plan, everything):
+        apart = {measure: shorter(one.less(other, measure)) for measure in MEASURES}
+        figure("pair", level=one.level.name, this=one.mechanism, less=other.mechanism, **apart)
+
+
+def shorter(value: Spread | None) -> dict[str, float] | None:
+    return None if value is None else {name: round(number, 6) for name, number in value._asdict().items()}
+
+
+def table(plan: Plan, done: Mapping[str, Ended]) -> str:
+    """Markdown: at each level what was predicted, measured and printed in the paper; then the pairs."""
+    everything, lines = found(plan, done), []
+    for level in plan.levels:
+        rows = [each for (_, at), each in everything.items() if at == level]
+        if any(each.mechanism != NONE for each in rows):
+            lines += [
+                f"### {plan.text.name}, {level.says}",
+                "",
+                "| mechanism | server rate | max / rms loss | models' rms loss | rms noise | seeds "
+                "| top-1 accuracy, % | less the tree's "
+                "| cross-entropy | less the tree's | paper: max / rms loss | paper: accuracy, % |",
+                "|---" * 12 + "|",
+                *(row(plan, each, everything) for each in rows),
+                "",
+                "| | seeds | top-1 accuracy, points | cross-entropy, nats |",
+                "|---" * 4 + "|",
+                *(beside(one, other) for one, other in pairs(plan, everything) if one.level == level),
+                "",
+            ]
+    return "\n".join(lines).rstrip()
+
+
+def row(plan: Plan, each: Found, everything: Everything) -> str:
+    shown = MECHANISMS[each.mechanism]
+    promised = models = noise = printed = accuracy = ""
+    if each.mechanism != NONE:
+        price = cost(each.mechanism, plan.served)
+        promised = f"{price.max_loss:.2f} / {price.rms_loss:.2f}"
+        models = f"{cost(each.mechanism, plan.served, SERVER).rms_loss:.1f}"
+        noise = f"{predicted(each.mechanism, each.level, plan.served)[0]:.4f}"
+    if shown.paper is not None:
+        at_two, at_eight, largest, rms = shown.paper
+        printed, accuracy = f"{largest:.2f} / {rms:.2f}", f"{at_two if each.level.epsilon == 2 else at_eight:.2f}"
+    cells = [
+        shown.label,
+        f"{plan.rate_of(each.mechanism, each.level):g}",
+        promised,
+        models,
+        noise,
+        str(len(each.played)),
+    ]
+    tree = None if each.mechanism == TREE else everything.get((TREE, each.level))
+    for measure in MEASURES:
+        cells += [middle(each.values(measure), measure), interval(each.less(tree, measure), measure)]
+    return "| " + " | ".join([*cells, printed, accuracy]) + " |"
+
+
+def beside(one: Found, other: Found) -> str:
+    seeds = len(one.played.keys() & other.played.keys())
+    apart = [interval(one.less(other, measure), measure) for measure in MEASURES]
+    named = f"{MECHANISMS[one.mechanism].label} - {MECHANISMS[other.mechanism].label}"
+    return "| " + " | ".join([named, str(seeds), *apart]) + " |"
+
+
+def foretold_table(plan: Plan, done: Mapping[str, Ended]) -> str:
+    """Markdown: of the accuracy of the same recipe without noise, what was foretold to be kept, and what was."""
+    lines = [
+        "| mechanism | level | server rate | ratio | foretold | interval | seeds | kept (95%) |",
+        "|---" * 8 + "|",
+    ]
+    for (mechanism, level), each in found(plan, done).items():
+        rate = plan.rate_of(mechanism, level)
+        pairs = [(run, done.get(plan.quiet_name(rate, seed))) for seed, run in each.played.items()]
+        shares = [run.last(f"test_{ACCURACY}") / twin.last(f"test_{ACCURACY}") for run, twin in pairs if twin]
+        if mechanism == NONE or len(shares) < 2:
+            continue
+        outlook = tacit.outlook(plan.cell("foretold", mechanism, level, rate, seed=1).recipe).outlook
+        assert outlook is not None, mechanism  # Nesterov's momentum and the built-in network were measured
+        low, high = outlook.interval
+        kept = spread(shares)
+        cells = [MECHANISMS[mechanism].label, level.says, f"{rate:g}", f"{outlook.ratio:.2f}", f"{outlook.kept:.1%}"]
+        cells += [f"{low:.1%} to {high:.1%}", str(len(shares))]
+        lines.append("| " + " | ".join([*cells, f"{kept.mean:.1%} ({kept.low:.1%} to {kept.high:.1%})"]) + " |")
+    return "\n".join(lines)
+
+
+def shown_as(measure: str) -> tuple[float, int]:
+    """(what a value is multiplied by, digits)."""
+    return (100.0, 2) if measure == ACCURACY else (1.0, 3)
+
+
+def middle(values: Sequence[float], measure: str) -> str:
+    scale, digits = shown_as(measure)
+    if len(values) < 2:
+        return f"{scale * values[0]:.{digits}f}"
+    return f"{scale * spread(values).mean:.{digits}f} ± {scale * spread(values).deviation:.{digits}f}"
+
+
+def interval(apart: Spread | None, measure: str) -> str:
+    if apart is None:
+        return ""
+    scale, digits = shown_as(measure)
+    return f"{scale * apart.mean:+.{digits}f} ({scale * apart.low:+.{digits}f} to {scale * apart.high:+.{digits}f})"
+
+
+def known(cells: Sequence[Cell], given: argparse.Namespace) -> dict[str, Ended]:
+    """What is remembered of these cells, and what their folders say."""
+    before = remembered(cells, given.remembered) if given.remembered and given.remembered.is_file() else {}
+    return {**before, **read(cells, given.runs)}
+
+
+def told(given: argparse.Namespace, plan: Plan, done: Mapping[str, Ended]) -> str:
+    """The Markdown that is asked for."""
+    if given.tune:
+        return rates(plan, done)
+    if given.quiet:
+        return foretold_table(plan, {**known(list(plan.cells()), given), **done})
+    return table(plan, done)
+
+
+def rates(plan: Plan, done: Mapping[str, Ended]) -> str:
+    """Markdown: what each rate reached on the validation clients, the best of a row in bold."""
+    lines = [
+        "| mechanism | level | " + " | ".join(f"rate {rate:g}" for rate in TRIED) + " |",
+        "|---" * (2 + len(TRIED)) + "|",
+    ]
+    for mechanism, level in plan.settings():
+        trials = [done.get(plan.trial(mechanism, level, rate)) for rate in TRIED]
+        reached = [None if each is None else 100 * each.last(f"validation_{ACCURACY}") for each in trials]
+        best = max((value for value in reached if value is not None), default=None)
+        said = ["" if value is None else f"**{value:.2f}**" if value == best else f"{value:.2f}" for value in reached]
+        where = "" if mechanism == NONE else level.says
+        lines.append(f"| {MECHANISMS[mechanism].label} | {where} | " + " | ".join(said) + " |")
+    return "\n".join(lines)
+
+
+def draw(plan: Plan, done: Mapping[str, Ended], path: Path) -> None:
+    """Accuracy over the rounds at each level, and each mechanism's lead over the tree against the noise predicted."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    everything, levels = found(plan, done), list(plan.levels)
+    drawn, axes = pyplot.subplots(1, len(levels) + 1, figsize=(5.2 * (len(levels) + 1), 4.4), layout="constrained")
+    for axis, level in zip(axes, levels, strict=False):
+        for each in everything.values():
+            if each.level == level:
+                curve(axis, each)
+        axis.set(title=level.says, xlabel="rounds", ylabel="top-1 accuracy, validation (%)")
+        low = min(min(each.values(ACCURACY)) for each in everything.values() if each.level == level)
+        axis.set_ylim(bottom=100 * low - 4)
+    for (mechanism, level), each in everything.items():
+        apart = each.less(everything.get((TREE, level)), ACCURACY) if mechanism not in (NONE, TREE) else None
+        if apart is not None:
+            noise = predicted(mechanism, level, plan.served)[0]
+            reach = [[100 * (apart.mean - apart.low)], [100 * (apart.high - apart.mean)]]
+            marker, colour = "os"[levels.index(level)], MECHANISMS[mechanism].colour
+            axes[-1].errorbar([noise], [100 * apart.mean], reach, fmt=marker, color=colour, capsize=3)
+    axes[-1].axhline(0, color="#888888", linewidth=0.8)
+    axes[-1].set(
+        title="last model, less the tree's (95%, test clients)",
+        xlabel="predicted rms noise of a coordinate",
+        ylabel="top-1 accuracy, points",
+        xscale="log",
+    )
+    axes[-1].xaxis.set_minor_formatter("")  # beside the marks' own the labels of a short log axis overlap
+    axes[-1].set_xticks(ticks := (0.006, 0.01, 0.02, 0.03), [f"{tick:g}" for tick in ticks])
+    handles, labels = axes[0].get_legend_handles_labels()
+    drawn.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False)
+    save(drawn, path)
+
+
+def curve(axis: Any, each: Found) -> None:
+    """The mean over seeds, and a band of its 95% interval."""
+    shown = MECHANISMS[each.mechanism]
+    curves = [played.curves[f"validation_{ACCURACY}"] for played in each.played.values()]
+    rounds = sorted(set.intersection(*(set(one) for one in curves)))
+    values = [[100 * one[at] for one in curves] for at in rounds]
+    axis.plot(rounds, [sum(at) / len(at) for at in values], color=shown.colour, label=shown.label, linewidth=1.4)
+    if len(curves) > 1:
+        bands = [spread(at) for at in values]
+        low, high = [band.low for band in bands], [band.high for band in bands]
+        axis.fill_between(rounds, low, high, color=shown.colour, alpha=0.2, linewidth=0)
+
+
+def main() -> None:
+    parser = options(__doc__ or "", seeds=15, rounds=252)
+    parser.add_argument("--papers", action="store_true", help="the papers' network and report goal; wants 10,000 words")
+    parser.add_argument("--precision", choices=get_args(Precision), default="bfloat16", help="of the papers' network")
+    parser.add_argument("--tune", action="store_true", help="the server rate of each mechanism, on validation clients")
+    parser.add_argument(
+        "--quiet", action="store_true", help="play the rates of runs with noise without it, and compare"
+    )
+    parser.add_argument("--remembered", type=Path, help="a file of what cells came to; these need not be played again")
+    parser.add_argument("--rate", type=float, help="the server's, of all mechanisms, in the place of the tuned ones")
+    given: argparse.Namespace = parser.parse_args()
+    rounds = 24 if given.smoke else given.rounds
+    if rounds % TIMES:
+        raise SystemExit(f"--rounds {rounds}: give a multiple of {TIMES}, so that a client comes {TIMES} times.")
+    seeds = 2 if given.smoke else given.seeds
+    plan = Plan(given.cache, seeds, rounds, given.smoke, given.papers, given.precision, given.rate)
+    cells: Sequence[Cell] = list(plan.tuning() if given.tune else plan.quiet() if given.quiet else plan.cells())
+    if given.table or given.figure:
+        done = known(cells, given)
+        if not done:
+            raise SystemExit(f"no cell is finished in '{given.runs}'; run the experiment first.")
+        if given.table:
+            print(told(given, plan, done))
+        if given.figure:
+            draw(plan, done, given.figure)
+        return
+    wanted = chosen(cells, given.only)
+    print(json.dumps({"figure": "cells", "all": len(cells), "chosen": len(wanted)}), file=sys.stderr)
+    there = known(cells, given)
+    play([each for each in wanted if each.name not in there], given.runs, at_once=given.at_once)
+    if given.remembered:
+        remember(cells, read(cells, given.runs), given.remembered, tuple(MEASURES))
+    done = known(cells, given)
+    if given.tune or given.quiet:
+        print(told(given, plan, done))
+        return
+    say(plan, done)
+    figure("trigram", **{name: round(value, 6) for name, value in trigram(plan).items()})
+
+
+if __name__ == "__main__":
+    main()
