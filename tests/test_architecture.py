@@ -48,6 +48,7 @@ MAY_IMPORT["jobs"] = set(MAY_IMPORT)  # every room above, and no front
 MAY_IMPORT["deployment"] = {
     "jobs",
     "recipe",
+    "design",
     "runs",
     "statements",
     "training",

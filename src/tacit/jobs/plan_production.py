@@ -172,7 +172,7 @@ def plan_production(
         out=folder,
         tuned=tuned,
         encoding=encoding,
-        others=production.others_at_this_noise(chosen(SHOWN, ())),
+        others=production.others_at_this_noise(chosen(SHOWN)),
     )
     steps = PlanSteps(
         scenario=production.scenario,
@@ -273,7 +273,7 @@ def _planned(scenario: Scenario, goal: Goal, settings: ProductionSettings, simul
     try:
         production = production_plan(
             scenario,
-            chosen(mechanisms, ()),
+            chosen(mechanisms),
             goal,
             simulate=simulator.small,
             check=simulator.whole,

@@ -16,8 +16,8 @@ from typing import Any
 from tacit.deployment.client.doing import Fetch
 from tacit.deployment.matrix_files import KINDS, check_affordable, matrix_in
 from tacit.deployment.messages import Plan, TrainingPrivacy
+from tacit.design.from_record import matrix_kind, strategy_in_numbers
 from tacit.errors import AccountingError, InputError, TaskRefused
-from tacit.jobs.account import matrix_kind, strategy_in_numbers
 from tacit.privacy import gaussian
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Participation
