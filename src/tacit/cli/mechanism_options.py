@@ -197,8 +197,12 @@ def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
 
 
 def _options_of_all() -> dict[str, Option]:
-    """What any mechanism takes, each once."""
-    return {option.name: option for each in MECHANISMS.values() for option in options_of(each.parameters)}
+    """What any mechanism takes, each once, with the words of the first that takes it."""
+    found: dict[str, Option] = {}
+    for each in MECHANISMS.values():
+        for option in options_of(each.parameters):
+            found.setdefault(option.name, option)
+    return found
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

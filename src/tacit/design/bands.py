@@ -42,7 +42,9 @@ class BandedParameters(CoefficientsParameters):
 
     ways: ClassVar = (("coefficients",), ("bands",))
     bands: Annotated[
-        int | None, "Or how many, to be designed: so many vectors of the model's size, less one, are kept."
+        int | None,
+        "Or how many, to be designed; so many vectors of the model's size, less one, are kept. Left out, as many as "
+        "the separation.",
     ] = None
 
     def __post_init__(self) -> None:

@@ -15,6 +15,7 @@ BANDS = BUFFERS + 1  # so that it keeps as many vectors as a BLT
 class InverseParameters(BandedParameters):
     """The coefficients of the inverse, or how many, and of which kind."""
 
+    bands: Annotated[int | None, f"Or how many, to be designed; left out, {BANDS}."] = None
     falling: Annotated[bool, "Design only C that falls: an exact sensitivity."] = False
 
 

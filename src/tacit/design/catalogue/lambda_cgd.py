@@ -1,9 +1,21 @@
 """DP-lambdaCGD: a share of the last seed is taken back."""
 
+from dataclasses import dataclass
+from typing import Annotated
+
 from tacit.design.bands import CoefficientsParameters
 from tacit.design.mechanism import DesignProblem, Mechanism
 from tacit.errors import InputError
 from tacit.privacy.strategy import BandedInverse
+
+
+@dataclass(frozen=True, kw_only=True)
+class LambdaParameters(CoefficientsParameters):
+    """The share, as the coefficients of the inverse."""
+
+    coefficients: Annotated[
+        tuple[float, ...] | None, "1 and minus the share that is taken back: 1.0,-0.9; left out, the best share."
+    ] = None
 
 
 def _build(problem: DesignProblem) -> BandedInverse:
@@ -26,7 +38,7 @@ LAMBDA_CGD = Mechanism(
     explains="DP-lambdaCGD: take back a share of the last seed, the best share; one seed drawn again, nothing kept.",
     build=_build,
     any_workload=True,
-    parameters=CoefficientsParameters,
-    examples=(CoefficientsParameters(),),
+    parameters=LambdaParameters,
+    examples=(LambdaParameters(),),
     searched=True,
 )

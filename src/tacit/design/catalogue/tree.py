@@ -13,7 +13,9 @@ from tacit.privacy.strategy import Dense, Matrix, Strategy, Tree
 class TreeParameters(Parameters):
     """Trees begin again where they are told to."""
 
-    restarts: Annotated[tuple[int, ...], "Rounds at which a new tree begins, counted from 0: 128,1152."] = ()
+    restarts: Annotated[
+        tuple[int, ...], "Rounds at which a new tree begins, counted from 0: 128,1152; each costs privacy."
+    ] = ()
 
 
 def _full_tree(problem: DesignProblem) -> Matrix:
