@@ -1,7 +1,7 @@
 """What every mechanism owes: the noise it streams is the noise of the strategy that it declares.
 
-Its slow twin is `dense`, here applied to the seeds in float64. A kind of strategy that only the catalogue knows is tried
-by an example.
+Its slow twin is `dense`, here applied to the seeds in float64. Of a kind of strategy that is not listed here, an
+example of the catalogue is tried.
 """
 
 import hashlib
