@@ -6,7 +6,7 @@ The same entry serves recipes, commands, plans and comparisons, so none of them 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, ClassVar, Self
 
 from tacit.design.objective import Losses, Objective
@@ -135,7 +135,7 @@ class Mechanism:
     @classmethod
     def fixed(cls, name: str, strategy: Strategy, says: str = "", explains: str = "", **more: Any) -> "Mechanism":
         """One strategy whatever the participation."""
-        return cls(name=name, says=says, explains=explains, build=lambda problem: strategy, **more)
+        return cls(name=name, says=says, explains=explains, build=partial(_always, strategy), **more)
 
     def given(self, values: Mapping[str, Any], *, error: type[TacitError] = InputError, where: str = "") -> Parameters:
         """Its parameters from plain values. Raises: `error` naming the key, InputError where they contradict."""
@@ -195,6 +195,10 @@ class Mechanism:
 @lru_cache(maxsize=4096)
 def _remembered(mechanism: Mechanism, problem: DesignProblem) -> Strategy:
     return mechanism.made(problem)
+
+
+def _always(strategy: Strategy, problem: DesignProblem) -> Strategy:
+    return strategy
 
 
 @dataclass(frozen=True, kw_only=True)

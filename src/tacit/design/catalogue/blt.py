@@ -49,6 +49,14 @@ def _robust(several: Sequence[Participation], objective: Objective, given: BltPa
     return design_robust_blt(several, buffers=BUFFERS if given.buffers is None else given.buffers, objective=objective)
 
 
+def _buffers(mechanism: Mechanism, participation: Participation) -> Sequence[Parameters]:
+    return [BltParameters(buffers=buffers) for buffers in (2, 3, BUFFERS)]
+
+
+def _nothing(mechanism: Mechanism, participation: Participation) -> Sequence[Parameters]:
+    return ()
+
+
 def _published(name: str, strategy: Blt) -> Mechanism:
     separation = name[1:]
     return Mechanism.fixed(
@@ -56,7 +64,7 @@ def _published(name: str, strategy: Blt) -> Mechanism:
         strategy,
         f"published, for b = {separation}",
         f"The published BLT that was designed for a separation of {separation} and 2,000 rounds.",
-        compared=lambda mechanism, participation: (),
+        compared=_nothing,
         searched=name == "b400",
     )
 
@@ -70,7 +78,7 @@ BLT = Mechanism(
     robust=_robust,
     parameters=BltParameters,
     examples=(BltParameters(buffers=2), BltParameters(theta=(0.9, 0.5), omega=(0.1, 0.3))),
-    compared=lambda mechanism, participation: [BltParameters(buffers=buffers) for buffers in (2, 3, BUFFERS)],
+    compared=_buffers,
     searched=True,
 )
 PUBLISHED = tuple(_published(name, strategy) for name, strategy in PUBLISHED_BLT.items())

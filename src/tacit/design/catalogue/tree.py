@@ -18,6 +18,14 @@ class TreeParameters(Parameters):
     ] = ()
 
 
+def _tree(problem: DesignProblem) -> Tree:
+    return Tree(restarts=problem.parameters.restarts)
+
+
+def _variance_reduced(problem: DesignProblem) -> Tree:
+    return Tree(restarts=problem.parameters.restarts, variance_reduced=True)
+
+
 def _full_tree(problem: DesignProblem) -> Matrix:
     from tacit.design.dense import full_tree
 
@@ -35,7 +43,7 @@ TREE = Mechanism(
     name="tree",
     says="binary tree, as released",
     explains="Binary-tree aggregation, one seed for each node.",
-    build=lambda problem: Tree(restarts=problem.parameters.restarts),
+    build=_tree,
     parameters=TreeParameters,
     examples=(TreeParameters(), TreeParameters(restarts=(5,))),
     adapts=True,
@@ -45,7 +53,7 @@ TREE_VARIANCE_REDUCED = Mechanism(
     name="tree-variance-reduced",
     says="the same, Honaker's estimate",
     explains="Binary-tree aggregation, estimated from all nodes below a node and not from one (Honaker).",
-    build=lambda problem: Tree(restarts=problem.parameters.restarts, variance_reduced=True),
+    build=_variance_reduced,
     parameters=TreeParameters,
     examples=(TreeParameters(), TreeParameters(restarts=(5,))),
     adapts=True,
