@@ -61,6 +61,7 @@ format: $(INSTALLED)
 
 docs: $(INSTALLED)
 	$(BIN)/python -m tests.render_cli
+	$(BIN)/python -m tests.render_mechanisms
 	$(BIN)/python -m tests.server.test_openapi
 
 # DIST/tacit-VERSION-py3-none-any.whl, as `pip install` takes it.

@@ -77,6 +77,7 @@ MAY_IMPORT["protocol"] = {
 }
 MAY_IMPORT["device"] = {
     "data",
+    "design",
     "discovery",
     "evaluation",
     "jobs",

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.conftest import REPOSITORY
 from tests.render_cli import PAGE, render_cli_help
+from tests.render_mechanisms import TABLES, rendered
 from tests.small_sizes import is_smaller
 from tests.support.pages import PAGES, WITH_COMMANDS, Command, blocks, commands, differs
 from typer.testing import CliRunner
@@ -62,6 +63,11 @@ def test_account_sessions_print_what_they_show(command: Command) -> None:
 
 def test_cli_page_is_current() -> None:
     assert PAGE.read_text(encoding="utf-8") == render_cli_help(), "docs/cli.md is old; run `make docs`"
+
+
+@pytest.mark.parametrize("page", TABLES, ids=lambda page: page.name)
+def test_tables_of_mechanisms_are_current(page: Path) -> None:
+    assert page.read_text(encoding="utf-8") == rendered(page), f"docs/{page.name} is old; run `make docs`"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

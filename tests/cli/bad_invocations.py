@@ -55,7 +55,6 @@ LIMITS = ("--rounds", "24", "--min-separation", "6", "--max-participations", "4"
 NOISE = ("--noise-multiplier", "2")
 PLAN = ("--population", "1M", "--rounds", "100")
 MODEL_OUT = ("--data", "cache", "--out", "new")
-OWN = {"square-root": ("--bands", "6"), "inverse-square-root": ("--bands", "3"), "banded-toeplitz": ("--bands", "3")}
 
 # What any text can be, and any list of words.
 ANYTHING = {
@@ -127,8 +126,8 @@ RIGHT: dict[str, tuple[str, ...]] = {
     ),
     "serve": ("recipe.toml", "--out", "new", "--port", "0"),
     "doctor": (),
-    **{f"design {name}": (*LIMITS, *OWN.get(name, ())) for name in MECHANISMS},
-    **{f"account {name}": (*LIMITS, *NOISE, *OWN.get(name, ())) for name in MECHANISMS},
+    **{f"design {name}": LIMITS for name in MECHANISMS},
+    **{f"account {name}": (*LIMITS, *NOISE) for name in MECHANISMS},
 }
 
 

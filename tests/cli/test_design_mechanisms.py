@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 import typer
@@ -13,6 +12,7 @@ from tacit.cli.design import app
 from tacit.design.banded import design_banded
 from tacit.design.catalogue import MECHANISMS
 from tacit.design.losses import losses
+from tacit.design.mechanism import ChosenMechanism
 from tacit.design.workload import Workload
 from tacit.jobs.design import design_mechanism
 from tacit.privacy.participation import Participation
@@ -20,28 +20,22 @@ from tacit.privacy.strategy import strategy_from_record
 
 SERVED = Participation(rounds=24, min_separation=6, max_participations=4)
 ASKED = ["--rounds", "24", "--min-separation", "6", "--max-participations", "4"]
-COMMANDS = {
-    "banded-toeplitz": ["--bands", "5"],
-    "banded-inverse": ["--bands", "4"],
-    "lambda-cgd": [],
-    "square-root": ["--bands", "6"],
-    "inverse-square-root": ["--bands", "3"],
-    "banded": [],
-    "tree-full": [],
-    "tree": ["--restarts", "8,20"],
-    "tree-variance-reduced": [],
-    "independent": [],
-    "blt": ["--theta", "0.9,0.5", "--omega", "0.1,0.2"],
-    "blt-b100": [],
-}
-GIVEN: dict[str, Any] = {
-    "banded-toeplitz": {"bands": 5},
-    "banded-inverse": {"bands": 4},
-    "square-root": {"bands": 6},
-    "inverse-square-root": {"bands": 3},
-    "tree": {"restarts": [8, 20]},
-    "blt": {"theta": [0.9, 0.5], "omega": [0.1, 0.2]},
-}
+ONLY = ["--rounds", "24", "--min-separation", "24"]
+ONCE = Participation(rounds=24, min_separation=24, max_participations=1)
+EXAMPLES = [
+    ChosenMechanism(mechanism=mechanism, parameters=said)
+    for mechanism in MECHANISMS.values()
+    for said in mechanism.examples
+]
+
+
+def options(example: ChosenMechanism) -> list[str]:
+    """Its parameters as somebody types them."""
+    words = []
+    for name, value in example.parameters.to_plain().items():
+        listed = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+        words += [f"--{name}"] if value is True else [] if value in (False, []) else [f"--{name}", listed]
+    return words
 
 
 def test_every_mechanism_of_the_catalogue_has_a_command() -> None:
@@ -59,23 +53,23 @@ def run(*words: str) -> str:
     return result.stdout
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_what_is_saved_is_what_is_printed(command: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: " ".join([example.name, *options(example)]))
+def test_what_is_saved_is_what_is_printed(example: ChosenMechanism, tmp_path: Path) -> None:
+    served, asked = (ONCE, ONLY) if example.name == "dense" else (SERVED, ASKED)
     saved = tmp_path / "strategy.json"
-    printed = json.loads(run(command, *ASKED, *COMMANDS[command], "--out", str(saved), "--json"))
-    assert printed["loss"] == printed["rms_loss" if command == "banded" else "max_loss"]
+    printed = json.loads(run(example.name, *asked, *options(example), "--out", str(saved), "--json"))
+    assert printed["loss"] == printed[f"{example.mechanism.objective}_loss"]
     strategy = strategy_from_record(json.loads(saved.read_text()))
-    assert (strategy.kind, command) == (printed["kind"], printed["mechanism"])
-    found = losses(strategy, SERVED)
+    assert (strategy.kind, example.name) == (printed["kind"], printed["mechanism"])
+    found = losses(strategy, served)
     assert (printed["max_loss"], printed["rms_loss"]) == pytest.approx((found.max_loss, found.rms_loss))
-    again = design_mechanism(command, SERVED, **GIVEN.get(command, {})).to_record()
+    again = design_mechanism(example.name, served, **example.parameters.to_plain()).to_record()
     assert printed == {**again, "seconds": printed["seconds"]}
 
 
 def test_dense_is_for_clients_that_come_once(tmp_path: Path) -> None:
-    once = ["--rounds", "24", "--min-separation", "24"]
     saved = tmp_path / "dense.json"
-    printed = json.loads(run("dense", *once, "--out", str(saved), "--json"))
+    printed = json.loads(run("dense", *ONLY, "--out", str(saved), "--json"))
     assert printed["sensitivity"] == pytest.approx(1.0)
     assert strategy_from_record(json.loads(saved.read_text())).rounds_defined == 24
     refused = CliRunner().invoke(app, ["dense", *ASKED])

@@ -1,6 +1,7 @@
 """What every mechanism owes: the noise it streams is the noise of the strategy that it declares.
 
-A new mechanism adds one line to STRATEGIES. Its slow twin is `dense`, here applied to the seeds in float64.
+Its slow twin is `dense`, here applied to the seeds in float64. Of a kind of strategy that is not listed here, an
+example of the catalogue is tried.
 """
 
 import hashlib
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from scipy.stats import kstest
 from tests.support.mechanisms.strategies import ROUNDS, Matrix, any_strategy, blts, columns_of, falling, tellings, trees
 
+from tacit.design.catalogue import MECHANISMS
 from tacit.errors import InputError
 from tacit.mechanisms import NoiseState, NoiseStream, fresh_key, standard_normal_seeds, stream_for
 from tacit.mechanisms import seeds as seeds_module
@@ -26,6 +28,7 @@ from tacit.mechanisms.grid import grid_for
 from tacit.mechanisms.keys import PURPOSES, round_key
 from tacit.mechanisms.seeds import BLOCK
 from tacit.mechanisms.tree import TreeStream
+from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import (
     PUBLISHED_BLT,
     Banded,
@@ -62,6 +65,13 @@ STRATEGIES: dict[str, Strategy] = {
     "banded": Banded(columns_of(falling(ROUNDS), 4)),
     "toeplitz": Toeplitz(coefficients=tuple(0.8**t for t in range(ROUNDS))),
     "dense": Dense(falling(ROUNDS)),
+}
+ONCE = Participation(rounds=ROUNDS, min_separation=ROUNDS, max_participations=1)
+STRATEGIES |= {
+    name: made
+    for name, each in MECHANISMS.items()
+    if each.matrix is None
+    and type(made := each.strategy(ONCE, parameters=each.examples[0])) not in map(type, STRATEGIES.values())
 }
 every_mechanism = pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES.keys())
 

@@ -35,7 +35,7 @@ def test_a_design_is_the_strategy_and_its_price(tmp_path: Path) -> None:
 def test_numbers_that_are_given_are_taken_as_they_are() -> None:
     assert design_mechanism("tree", SERVED, restarts=[8]).strategy == Tree(restarts=(8,))
     assert design_mechanism("blt-b100", SERVED).strategy == PUBLISHED_BLT["b100"]
-    assert design_mechanism("tacit.design.catalogue:TREE", SERVED).strategy == Tree()
+    assert design_mechanism("tacit.design.catalogue.tree:TREE", SERVED).strategy == Tree()
 
 
 def test_a_mechanism_is_designed_for_its_own_loss_unless_asked() -> None:

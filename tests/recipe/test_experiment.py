@@ -757,9 +757,9 @@ def test_devices_keep_the_separation_that_is_planned_with() -> None:
         (
             {
                 "deployment": PHONES,
-                "privacy": {"mechanism": {"name": "tacit.design.catalogue:TREE"}, "epsilon": 8.0, "delta": 1e-5},
+                "privacy": {"mechanism": {"name": "tacit.design.catalogue.tree:TREE"}, "epsilon": 8.0, "delta": 1e-5},
             },
-            "privacy.mechanism='tacit.design.catalogue:TREE' is code of somebody's own",
+            "privacy.mechanism='tacit.design.catalogue.tree:TREE' is code of somebody's own",
         ),
         ({"deployment": {**PHONES, "keepers": KEEPERS}}, "without [aggregation] updates are none"),
         ({"deployment": {**PHONES, "corrupt_keepers": 2}}, "deployment.corrupt_keepers=2 of no keepers"),

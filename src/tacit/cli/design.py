@@ -146,7 +146,7 @@ def _design(
     say_blocks(found, as_json)
 
 
-ROBUST = {name: _several for name, each in MECHANISMS.items() if each.build_robust is not None}
+ROBUST = {name: _several for name, each in MECHANISMS.items() if each.robust is not None}
 app = late_app(
     of_every_mechanism(_one, **ROBUST), help="Choose a mechanism's parameters for the least error at equal privacy."
 )

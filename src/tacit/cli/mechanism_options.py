@@ -148,10 +148,8 @@ def _option(field: "dataclasses.Field[Any]", hint: Any) -> Option:
     help_of = typer.Option(help=meaning)
     listed = [each for each in (kind, *get_args(kind)) if get_origin(each) is tuple]
     if listed:
-        whole = get_args(listed[0])[0] is int
-        return Option(
-            field.name, Annotated[str, help_of], "", lambda text: (rounds if whole else numbers)(text, field.name)
-        )
+        read = rounds if get_args(listed[0])[0] is int else numbers
+        return Option(field.name, Annotated[str, help_of], "", lambda text: read(text, field.name))
     return Option(field.name, Annotated[kind, help_of], field.default, lambda value: value)
 
 
@@ -197,8 +195,12 @@ def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
 
 
 def _options_of_all() -> dict[str, Option]:
-    """What any mechanism takes, each once."""
-    return {option.name: option for each in MECHANISMS.values() for option in options_of(each.parameters)}
+    """What any mechanism takes, each once, with the words of the first that takes it."""
+    found: dict[str, Option] = {}
+    for each in MECHANISMS.values():
+        for option in options_of(each.parameters):
+            found.setdefault(option.name, option)
+    return found
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

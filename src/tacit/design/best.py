@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 
 from tacit.design.catalogue import MECHANISMS
-from tacit.design.mechanism import ChosenMechanism, Mechanism, Parameters, cost_of_any
+from tacit.design.mechanism import ChosenMechanism, DesignProblem, Mechanism, Parameters, cost_of_any
 from tacit.design.objective import Losses, Objective
 from tacit.design.workload import PREFIX, Workload
 from tacit.errors import InputError, TacitError
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Strategy
-from tacit.progress import Progress, silent
 
 MATRIX_ROUNDS = 512  # beyond, a matrix takes longer to design than most runs of a newcomer take to train
 MOST_MODELS = 128  # that a mechanism may remember: 1.2 GB for 2.4 million parameters
@@ -120,14 +119,8 @@ def _candidates(
             yield Candidate(chosen=chosen, strategy=strategy, losses=losses, memory=memory)
 
 
-def _build(
-    participation: Participation,
-    objective: Objective,
-    given: Parameters,
-    progress: Progress = silent,
-    workload: Workload = PREFIX,
-) -> Strategy:
-    return best_mechanism(participation, objective, workload=workload).strategy
+def _build(problem: DesignProblem) -> Strategy:
+    return best_mechanism(problem.participation, problem.objective, workload=problem.workload).strategy
 
 
 BEST = Mechanism(
@@ -135,7 +128,7 @@ BEST = Mechanism(
     says="the least loss of all",
     explains="The mechanism of the catalogue with the least loss for the participation.",
     build=_build,
-    build_for=_build,
+    any_workload=True,
     parameters=BestParameters,
 )
 """What a recipe's `[privacy.mechanism]` means where it is left out; not in the catalogue, whose entries it compares."""

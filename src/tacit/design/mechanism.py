@@ -63,11 +63,27 @@ def checked_least(name: str, value: int | None, least: int = 1) -> None:
         raise InputError(f"{name}={value} is below {least}; give at least {least}, or leave it out.")
 
 
-Build = Callable[[Participation, Objective, Any, Progress], Strategy]
-"""(who takes part, the loss to minimise, the parameters, who listens) -> the strategy, or InputError."""
+@dataclass(frozen=True, kw_only=True)
+class DesignProblem:
+    """What a strategy is designed for: public numbers, and nothing of anybody's data."""
 
-BuildFor = Callable[[Participation, Objective, Any, Progress, Workload], Strategy]
-"""The same for the losses of a workload."""
+    participation: Participation
+    """How many rounds, and who takes part how often; a separation is a distance in rounds."""
+    objective: Objective
+    """The loss to make small: of the worst round or the root mean square of all, in clip norms at 1/2-zCDP."""
+    parameters: Any
+    """What is said of the mechanism: its own `Parameters`."""
+    workload: Workload = PREFIX
+    """What a server makes of the releases, whose errors make the loss."""
+    progress: Progress = field(default=silent, compare=False)
+    """Who listens to a search; the strategy does not depend on it."""
+
+
+Build = Callable[[DesignProblem], Strategy]
+"""The strategy of a problem; InputError where there is none."""
+
+BuildRobust = Callable[[Sequence[Participation], Objective, Any], Strategy]
+"""(several participations, the objective, the parameters) -> one strategy for all of them."""
 
 
 def only_default(mechanism: "Mechanism", participation: Participation) -> Sequence[Parameters]:
@@ -104,13 +120,17 @@ class Mechanism:
     """
     objective: Objective = "max"
     """The loss that it is designed for where nobody says which."""
+    any_workload: bool = False
+    """Whether `build` makes any workload's errors small, and not those of prefix sums alone."""
+    robust: BuildRobust | None = None
+    """One strategy for several participations; None where there is no such design."""
     adapts: bool = False
     """Whether its noise can start afresh during a run, which is when a clip norm may change."""
+    searched: bool = False
+    """Whether a plan that searches for a report goal or a number of rounds tries it where none is named: it is
+    designed fast, and never worse for a longer separation.
+    """
     cost: Callable[[Strategy, Participation], Losses] = cost_of_any
-    build_robust: "Callable[[Sequence[Participation], Objective, Any], Strategy] | None" = None
-    """One strategy for several participations; None where there is no such design."""
-    build_for: BuildFor | None = None
-    """The strategy for another workload than prefix sums; None where there is no such design."""
 
     @classmethod
     def fixed(cls, name: str, strategy: Strategy, says: str = "", explains: str = "", **more: Any) -> "Mechanism":
@@ -128,6 +148,23 @@ class Mechanism:
             )
         return from_plain(self.parameters, dict(values), error=error, where=where)
 
+    def problem(
+        self,
+        participation: Participation,
+        objective: Objective | None = None,
+        parameters: Parameters | None = None,
+        progress: Progress = silent,
+        workload: Workload = PREFIX,
+    ) -> DesignProblem:
+        """The problem with its own objective and parameters where none are given."""
+        return DesignProblem(
+            participation=participation,
+            objective=objective or self.objective,
+            parameters=self.parameters() if parameters is None else parameters,
+            workload=workload,
+            progress=progress,
+        )
+
     def strategy(
         self,
         participation: Participation,
@@ -140,39 +177,27 @@ class Mechanism:
 
         InputError where there is none for the workload.
         """
-        wanted, given = objective or self.objective, self.parameters() if parameters is None else parameters
+        problem = self.problem(participation, objective, parameters, progress, workload)
         if self.matrix is not None:
-            return self.made(participation, wanted, given, progress, workload)
-        return _remembered(self, participation, wanted, given, workload)
+            return self.made(problem)
+        return _remembered(self, replace(problem, progress=silent))
 
-    def made(
-        self, participation: Participation, objective: Objective, given: Any, progress: Progress, workload: Workload
-    ) -> Strategy:
-        """By `build`, or by `build_for` for another workload than prefix sums. InputError where there is none."""
-        if workload == PREFIX:
-            return self.build(participation, objective, given, progress)
-        if self.build_for is None:
+    def made(self, problem: DesignProblem) -> Strategy:
+        """By `build`, made anew. InputError where there is no design for the workload."""
+        if problem.workload != PREFIX and not self.any_workload:
             raise InputError(
                 f"mechanism '{self.name}' has no design for what a server makes of the releases, only for prefix sums; "
-                "take one that has (banded, blt, lambda-cgd), or the workload of prefix sums."
+                "take one that has (docs/mechanisms.md says which), or the workload of prefix sums."
             )
-        return self.build_for(participation, objective, given, progress, workload)
+        return self.build(problem)
 
 
 @lru_cache(maxsize=4096)
-def _remembered(
-    mechanism: Mechanism,
-    participation: Participation,
-    objective: Objective,
-    parameters: Parameters,
-    workload: Workload,
-) -> Strategy:
-    return mechanism.made(participation, objective, parameters, silent, workload)
+def _remembered(mechanism: Mechanism, problem: DesignProblem) -> Strategy:
+    return mechanism.made(problem)
 
 
-def _always(
-    strategy: Strategy, participation: Participation, objective: Objective, parameters: Parameters, progress: Progress
-) -> Strategy:
+def _always(strategy: Strategy, problem: DesignProblem) -> Strategy:
     return strategy
 
 

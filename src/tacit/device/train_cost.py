@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from tacit.design.from_record import matrix_kind, strategy_in_numbers
 from tacit.device.task_handler import Fetch
 from tacit.errors import AccountingError, InputError, TaskRefused
-from tacit.jobs.account.job import matrix_kind, strategy_in_numbers
 from tacit.privacy import gaussian
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Participation

@@ -7,7 +7,7 @@ from typing import Any
 
 from tacit.design.catalogue import MECHANISMS, mechanism_named
 from tacit.design.losses import losses
-from tacit.design.mechanism import Mechanism, Parameters
+from tacit.design.mechanism import DesignProblem, Mechanism
 from tacit.design.objective import Objective, checked_objective
 from tacit.design.workload import PREFIX, Workload
 from tacit.errors import InputError, TacitError, of_type
@@ -40,9 +40,8 @@ def design_mechanism(
     of_type("participation", participation, Participation)
     entry = mechanism_named(mechanism)
     wanted = checked_objective(entry.objective if objective is None else objective)
-    return _designed(
-        entry, entry.given(parameters), participation, wanted, progress, server, _workload(server, workload)
-    )
+    aim = _workload(server, workload)
+    return _designed(entry, entry.problem(participation, wanted, entry.given(parameters), progress, aim), server)
 
 
 def design_robust_mechanism(
@@ -65,19 +64,19 @@ def design_robust_mechanism(
             "without momentum and cooldown."
         )
     entry = mechanism_named(mechanism)
-    if entry.build_robust is None:
-        able = ", ".join(name for name, each in MECHANISMS.items() if each.build_robust is not None)
+    if entry.robust is None:
+        able = ", ".join(name for name, each in MECHANISMS.items() if each.robust is not None)
         raise InputError(f"{entry.name} is designed for one participation at a time; for several, take {able}.")
     wanted = checked_objective(entry.objective if objective is None else objective)
     given = entry.given(parameters)
     begin = time.perf_counter()
-    strategy = entry.build_robust(participations, wanted, given)
+    strategy = entry.robust(participations, wanted, given)
     seconds = time.perf_counter() - begin
     cases = []
     for participation in counted(
         participations, "designing for each participation", progress, total=len(participations)
     ):
-        alone = entry.build(participation, wanted, given, silent)
+        alone = entry.made(entry.problem(participation, wanted, given))
         cases.append(
             (participation, entry.cost(strategy, participation).of(wanted), entry.cost(alone, participation).of(wanted))
         )
@@ -100,7 +99,7 @@ def compare_mechanisms(
     models. What cannot be had here says why.
     """
     of_type("participation", participation, Participation)
-    wanted, made = checked_objective(objective), _workload(server, workload)
+    wanted, aim = checked_objective(objective), _workload(server, workload)
     tried = [
         (mechanism, parameters)
         for mechanism in MECHANISMS.values()
@@ -111,8 +110,9 @@ def compare_mechanisms(
     for mechanism, parameters in counted(tried, "comparing mechanisms", progress, total=len(tried)):
         begin = time.perf_counter()
         try:
-            able: Made = made if mechanism.build_for is not None else "prefix"
-            designs.append(_designed(mechanism, parameters, participation, wanted, progress, server, able))
+            able = aim if mechanism.any_workload else PREFIX
+            problem = mechanism.problem(participation, wanted, parameters, progress, able)
+            designs.append(_designed(mechanism, problem, server))
         except TacitError as error:
             designs.append(
                 Design(
@@ -134,7 +134,7 @@ def compare_mechanisms(
     )
 
 
-def _workload(server: Workload, workload: Made | None) -> Made:
+def _workload(server: Workload, workload: Made | None) -> Workload:
     """What is designed for. InputError for what is nothing, or for the models of a server that makes prefix sums."""
     of_type("server", server, Workload)
     if workload not in (None, "prefix", "server"):
@@ -144,31 +144,22 @@ def _workload(server: Workload, workload: Made | None) -> Made:
             "workload='server' designs for the models of a server with momentum or a cooldown; without either they are "
             "prefix sums: give momentum=0.9 or cooldown=0.3, or leave it out."
         )
-    return workload or ("prefix" if server == PREFIX else "server")
+    return PREFIX if workload == "prefix" else server
 
 
-def _designed(
-    mechanism: Mechanism,
-    parameters: Parameters,
-    participation: Participation,
-    objective: Objective,
-    progress: Progress,
-    server: Workload,
-    workload: Made,
-) -> Design:
+def _designed(mechanism: Mechanism, problem: DesignProblem, server: Workload) -> Design:
     begin = time.perf_counter()
-    aim = server if workload == "server" else PREFIX
-    strategy = mechanism.made(participation, objective, parameters, progress, aim)
+    strategy = mechanism.made(problem)
     seconds = time.perf_counter() - begin
     return Design(
         mechanism=mechanism.name,
-        parameters=parameters,
-        objective=objective,
+        parameters=problem.parameters,
+        objective=problem.objective,
         strategy=strategy,
-        losses=mechanism.cost(strategy, participation),
-        memory=strategy.memory(participation.rounds),
+        losses=mechanism.cost(strategy, problem.participation),
+        memory=strategy.memory(problem.participation.rounds),
         seconds=seconds,
         server=server,
-        workload=workload,
-        models=None if server == PREFIX else losses(strategy, participation, server),
+        workload="prefix" if problem.workload == PREFIX else "server",
+        models=None if server == PREFIX else losses(strategy, problem.participation, server),
     )

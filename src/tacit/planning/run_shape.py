@@ -17,7 +17,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from tacit.design.catalogue import SQUARE_ROOT
+from tacit.design.catalogue.square_root import SQUARE_ROOT
 from tacit.errors import InputError
 from tacit.planning.noise_forecast import PARAMETERS, SIZE, STEP, share_kept
 from tacit.privacy.participation import Participation

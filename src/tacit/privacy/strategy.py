@@ -140,7 +140,17 @@ class Tree(Strategy):
 
 
 STRATEGIES: dict[str, type[Strategy]] = {
-    each.kind: each for each in (Independent, Tree, Toeplitz, BandedToeplitz, BandedInverse, Blt, Banded, Dense)
+    each.kind: each
+    for each in (
+        Independent,
+        Tree,
+        Toeplitz,
+        BandedToeplitz,
+        BandedInverse,
+        Blt,
+        Banded,
+        Dense,
+    )
 }
 """Every strategy by the kind that records name it with; a factorization of one's own adds its line."""
 

@@ -95,8 +95,8 @@ class Recipe(Section):
     @model_validator(mode="after")
     def _has_a_design_for_its_workload(self) -> Self:
         privacy, mechanism = self.privacy, self.privacy.mechanism
-        if privacy.workload == "server" and (mechanism is None or mechanism.mechanism.build_for is None):
-            able = ", ".join(name for name, each in MECHANISMS.items() if each.build_for is not None)
+        if privacy.workload == "server" and (mechanism is None or not mechanism.mechanism.any_workload):
+            able = ", ".join(name for name, each in MECHANISMS.items() if each.any_workload)
             raise ValueError(
                 f"privacy.workload='server' wants a design for what the server makes of the means, and "
                 f"privacy.mechanism='{privacy.mechanism_name}' has none; drop privacy.workload, or name one of {able} "

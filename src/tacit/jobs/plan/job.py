@@ -32,14 +32,7 @@ if TYPE_CHECKING:  # numba would come with them
     from tacit.planning.production import Production
     from tacit.population.settings import SimulationSettings
 
-SEARCHED = (
-    "independent",
-    "tree",
-    "tree-variance-reduced",
-    "blt",
-    "blt-b400",
-    "lambda-cgd",
-)  # fast, and never worse for waiting
+SEARCHED = tuple(name for name, each in MECHANISMS.items() if each.searched)
 CURVE = 17  # points of a figure's curve
 NO_COST = ParticipationCost()
 
@@ -196,7 +189,7 @@ def forwards(
     with all that are no matrices, which take minutes to design. delta: left out, that of so many devices."""
     delta = _delta_of(scenario, delta)
     epsilon(1.0, delta)  # a delta that is none is refused before anything is designed
-    wanted = chosen(mechanisms, tuple(name for name, each in MECHANISMS.items() if each.matrix is None))
+    wanted = chosen(mechanisms or [name for name, each in MECHANISMS.items() if each.matrix is None])
     plans = tuple(
         scenario.plan(each, report_goal) for each in counted(wanted, "designing", progress, total=len(wanted))
     )
@@ -264,7 +257,7 @@ def backwards(
     """
     answers = tuple(
         report_goal_for(scenario, each, goal.zcdp, most=goal.most, progress=progress)
-        for each in chosen(mechanisms, SEARCHED)
+        for each in chosen(mechanisms or SEARCHED)
     )
     return TargetResult(scenario=scenario, goal=goal, answers=answers, cost=cost, asked_epsilon=asked_epsilon)
 
@@ -318,7 +311,7 @@ def affordable_rounds(
 ) -> RoundsResult:
     """How many rounds `zcdp` affords, with strategy and noise as planned for its rounds; delta: as `forwards`."""
     delta = _delta_of(scenario, delta)
-    wanted = chosen(mechanisms, SEARCHED)
+    wanted = chosen(mechanisms or SEARCHED)
     answers = {
         each.name: rounds_for(scenario, each, report_goal, zcdp)
         for each in counted(wanted, "searching", progress, total=len(wanted))
@@ -330,9 +323,9 @@ def _delta_of(scenario: Scenario, delta: float | None) -> float:
     return default_delta(scenario.clients.devices) if delta is None else delta
 
 
-def chosen(names: Sequence[str], otherwise: tuple[str, ...]) -> list[Mechanism]:
+def chosen(names: Sequence[str]) -> list[Mechanism]:
     """The mechanisms of those names, each once, in the order given."""
-    return [mechanism_named(name) for name in dict.fromkeys(names or otherwise)]
+    return [mechanism_named(name) for name in dict.fromkeys(names)]
 
 
 def _answer(reached: Reached, delta: float) -> dict[str, Any]:

@@ -173,7 +173,7 @@ def plan_production(
         out=folder,
         tuned=tuned,
         encoding=encoding,
-        others=production.others_at_this_noise(chosen(SHOWN, ())),
+        others=production.others_at_this_noise(chosen(SHOWN)),
     )
     steps = PlanSteps(
         scenario=production.scenario,
@@ -274,7 +274,7 @@ def _planned(scenario: Scenario, goal: Goal, settings: ProductionSettings, simul
     try:
         production = production_plan(
             scenario,
-            chosen(mechanisms, ()),
+            chosen(mechanisms),
             goal,
             simulate=simulator.small,
             check=simulator.whole,
