@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from tests.evaluation.typists import typists_and_model
 from tests.keyboard.counting import nats, whole
+from tests.networks import small
 from tests.networks.gru import KIND, Gru
 from tests.training.tiny import tiny_cache, tiny_recipe
 
@@ -46,12 +47,7 @@ from tacit.networks.on_device import HasOnDeviceTraining, HeldModel, Padded, Ste
 from tacit.recipe import Recipe
 from tacit.text.vocabulary import BOS, EOS, OOV, PAD
 
-# Of each kind in MODELS some small networks; a kind without one fails the first test.
-SMALL: list[LanguageModel] = [
-    Cifg(vocabulary=60, embedding=4, units=6),
-    Cifg(vocabulary=60, embedding=4, units=6, tied=True),
-    Gru(),
-]
+SMALL: list[LanguageModel] = [*small.SMALL, Gru()]
 SENTENCES = np.array(
     [[BOS, 5, OOV, 59, EOS, PAD], [BOS, 7, 7, 8, 9, EOS], [BOS, EOS, PAD, PAD, PAD, PAD], [PAD] * 6], np.int32
 )
@@ -245,7 +241,7 @@ def test_fast_paths_are_found() -> None:
 @pytest.mark.parametrize(
     ("kind", "complaint"),
     [
-        ("lstm", "model.kind='lstm' is unknown; it is one of cifg, or a class of your own"),
+        ("lstm", "model.kind='lstm' is unknown; it is one of cifg, gru, or a class of your own"),
         ("no.such.module:Net", "cannot be loaded"),
         ("tests.networks.gru:Lstm", "cannot be loaded"),
         ("tests.networks.gru:KIND", "lacks init, logits, groups"),
