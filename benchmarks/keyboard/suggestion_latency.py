@@ -63,7 +63,7 @@ def by_numpy(model: TrainedModel, exported: Path) -> tuple[Any, Next]:
 
 
 def by_jax(model: TrainedModel, exported: Path) -> tuple[Any, Next]:
-    """The lines of `cifg_reader`, compiled."""
+    """The lines of `recurrent.reader`, compiled."""
     p = model.parameters
 
     @jax.jit

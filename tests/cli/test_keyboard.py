@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 
 from tacit.cli.commands import app
 from tacit.cli.raw_terminal import keys_pressed
-from tacit.networks.cifg.parameters import CifgSize
+from tacit.networks.cifg.network import Cifg
 
 PATIENCE = 60.0  # seconds for what takes one or two, on a machine however busy
 WORDS = words_of("the", "quick", "thank", "you")
@@ -31,7 +31,7 @@ WORDS = words_of("the", "quick", "thank", "you")
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One that always gives "the" 60%, "quick" 20%, "thank" 10% and "you" 5%, whatever came before."""
-    folder, size = tmp_path_factory.mktemp("model"), CifgSize(vocabulary=8, embedding=2, units=3)
+    folder, size = tmp_path_factory.mktemp("model"), Cifg(vocabulary=8, embedding=2, units=3)
     weights = {name: np.zeros(shape, np.float32) for name, shape in size.shapes().items()}
     weights["output_bias"][:] = np.log([1e-9, 1e-9, 0.02, 0.03, 0.6, 0.2, 0.1, 0.05])
     save_file(weights, folder / "model.safetensors")

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from tests.support.evaluation.typists import typists_and_model
 from tests.support.keyboard.counting import nats, whole
+from tests.support.networks import small
 from tests.support.networks.gru import KIND, Gru
 from tests.support.training.tiny import tiny_cache, tiny_recipe
 
@@ -24,7 +25,6 @@ from tacit.keyboard.model_folder import SETTINGS, load_model, write_model
 from tacit.keyboard.ranking import rank
 from tacit.keyboard.suggest import LONGEST, HasReader, Rereader, reader_of
 from tacit.keyboard.user_cache import ALONE, Mix, UserCache
-from tacit.networks.cifg.network import Cifg
 from tacit.networks.language_model import (
     HasLoss,
     HasSgdStep,
@@ -46,12 +46,7 @@ from tacit.networks.on_device import HasOnDeviceTraining, HeldModel, Padded, Ste
 from tacit.recipe import Recipe
 from tacit.text.vocabulary import BOS, EOS, OOV, PAD
 
-# Of each kind in MODELS some small networks; a kind without one fails the first test.
-SMALL: list[LanguageModel] = [
-    Cifg(vocabulary=60, embedding=4, units=6),
-    Cifg(vocabulary=60, embedding=4, units=6, tied=True),
-    Gru(),
-]
+SMALL: list[LanguageModel] = [*small.SMALL, Gru()]
 SENTENCES = np.array(
     [[BOS, 5, OOV, 59, EOS, PAD], [BOS, 7, 7, 8, 9, EOS], [BOS, EOS, PAD, PAD, PAD, PAD], [PAD] * 6], np.int32
 )
@@ -245,7 +240,7 @@ def test_fast_paths_are_found() -> None:
 @pytest.mark.parametrize(
     ("kind", "complaint"),
     [
-        ("lstm", "model.kind='lstm' is unknown; it is one of cifg, or a class of your own"),
+        ("lstm", "model.kind='lstm' is unknown; it is one of cifg, gru, or a class of your own"),
         ("no.such.module:Net", "cannot be loaded"),
         ("tests.support.networks.gru:Lstm", "cannot be loaded"),
         ("tests.support.networks.gru:KIND", "lacks init, logits, groups"),

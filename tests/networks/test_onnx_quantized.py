@@ -18,7 +18,7 @@ from tests.support.networks.gru import GruWithCell
 from tacit.errors import InputError
 from tacit.keyboard.onnx_reader import OnnxReader, OnnxScorer
 from tacit.networks.cifg.network import Cifg, CifgParameters
-from tacit.networks.cifg.ragged import Weights
+from tacit.networks.cifg.on_device_loops import Weights
 from tacit.networks.language_model import LanguageModel
 from tacit.networks.onnx.graph import Graph
 from tacit.networks.onnx.quantized import BLOCK, Eight, Four, int4, int8

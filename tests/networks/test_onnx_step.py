@@ -140,7 +140,7 @@ def test_more_words_than_there_are_cannot_be_shown(k: int) -> None:
 
 
 def test_a_network_without_a_cell_is_refused_with_the_way_out() -> None:
-    with pytest.raises(InputError, match=r"tests\.keyboard\.gru:Gru .*`onnx_cell`.*a model of the kind cifg"):
+    with pytest.raises(InputError, match=r"tests\.networks\.gru:Gru .*`onnx_cell`.*a model of the kind cifg"):
         step_graph(Gru(), begun(Gru()))
 
 

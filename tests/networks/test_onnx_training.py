@@ -151,7 +151,7 @@ def test_the_graph_has_operators_of_the_standard_alone_and_holds_no_parameters()
 
 
 def test_a_network_that_does_not_say_how_it_trains_is_refused_with_the_way_out() -> None:
-    with pytest.raises(InputError, match=r"tests\.keyboard\.gru:Gru .*`onnx_training`.*a model of the kind cifg"):
+    with pytest.raises(InputError, match=r"tests\.networks\.gru:Gru .*`onnx_training`.*a model of the kind cifg"):
         training_graph(Gru())
 
 

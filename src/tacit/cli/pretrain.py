@@ -1,17 +1,15 @@
 """`tacit pretrain`: a first model from public text, for private training to begin with."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from tacit.cli.blocks import say_blocks
 from tacit.cli.display import display
 from tacit.cli.options import Json, LogOptions, command
+from tacit.networks.models import DEFAULT, MODELS
 from tacit.progress import together
-
-if TYPE_CHECKING:
-    pass
 
 
 @command
@@ -21,8 +19,13 @@ def pretrain(
         Path, typer.Option(help="The run folder to make; one that was interrupted is continued by the same command.")
     ],
     logs: LogOptions,
-    embedding: Annotated[int, typer.Option(help="Width of the word embeddings.")] = 96,
-    units: Annotated[int, typer.Option(help="Units of the recurrent layer.")] = 670,
+    kind: Annotated[str, typer.Option(help=f"The network: {', '.join(MODELS)}, or 'package.module:Class'.")] = DEFAULT,
+    embedding: Annotated[
+        int | None, typer.Option(help="Width of the word embeddings; left out, the network's own: 96.")
+    ] = None,
+    units: Annotated[
+        int | None, typer.Option(help="Units of the recurrent layer; left out, the network's own: 670.")
+    ] = None,
     tied: Annotated[
         bool, typer.Option("--tied", help="One embedding at both ends; paper 1 found that such models fine-tune badly.")
     ] = False,
@@ -48,7 +51,6 @@ def pretrain(
 ) -> None:
     """Train a model on public text; `tacit train --init OUT` begins from it."""
     from tacit.jobs.pretrain import pretrain as job
-    from tacit.networks.cifg.network import Cifg
     from tacit.training.central import CentralTraining
     from tacit.training.pretrain import Pretraining
 
@@ -58,13 +60,13 @@ def pretrain(
         every=every,
         patience=patience,
     )
-    model = Cifg(embedding=embedding, units=units, tied=tied)
+    model = {"kind": kind, "embedding": embedding, "units": units, "tied": tied or None}
     with logs.of(out) as told, display(json, out) as progress:
         both = together(progress, told)
         result = job(
             data,
             out,
-            model=model,
+            model={key: value for key, value in model.items() if value is not None},
             settings=settings,
             held_out=held_out,
             seed=seed,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tacit.device.own_text import OwnText
 from tacit.device.task_handler import SEED_BYTES, Draw, Fetch
 from tacit.errors import InputError, TaskRefused
-from tacit.networks.models import SHIPPED
+from tacit.networks.models import DEFAULT, MODELS
 from tacit.protocol.bodies import Report, read_model
 from tacit.protocol.messages import Plan, RoundTask
 
@@ -121,11 +121,11 @@ def network_said(plan: Plan) -> tuple[str, dict[str, Any]]:
     except tomllib.TOMLDecodeError as error:
         raise TaskRefused(f"the recipe of run {plan.run!r} is no TOML: {error}") from None
     settings = dict(section) if isinstance(section, dict) else {}
-    kind = settings.pop("kind", SHIPPED[0])
+    kind = settings.pop("kind", DEFAULT)
     settings.pop("init", None)  # where the operator's first model came from
-    if kind not in SHIPPED:
+    if kind not in MODELS:
         raise TaskRefused(
-            f"the network of run {plan.run!r} is {kind!r}, and this device has the code of {', '.join(SHIPPED)} alone."
+            f"the network of run {plan.run!r} is {kind!r}, and this device has the code of {', '.join(MODELS)} alone."
         )
     return kind, settings
 

@@ -18,10 +18,9 @@ from tacit.errors import InputError, TaskRefused
 from tacit.files import PathLike
 from tacit.keyboard.exported import TRAIN, load_exported
 from tacit.keyboard.onnx_trainer import OnnxTrainer
-from tacit.networks.cifg.parameters import CifgSize
+from tacit.networks.language_model import model_of, settings_of
 from tacit.protocol.bodies import Report
 from tacit.protocol.messages import Plan, RoundTask, Training
-from tacit.records import to_plain
 
 LARGEST = 1.8e19  # of a norm whose square float32 still has, as `aggregation.clip` computes it
 
@@ -50,8 +49,8 @@ class ByOnnx:
                 "--onnx out."
             )
         try:
-            wanted = {"kind": kind, **to_plain(CifgSize(**{**settings, "vocabulary": self._text.words}))}
-        except (TypeError, InputError) as error:
+            wanted = settings_of(model_of(kind, {**settings, "vocabulary": self._text.words}))
+        except InputError as error:
             raise TaskRefused(f"the plan of run {plan.run!r} names no network: {error}") from error
         if wanted != self._network:
             raise TaskRefused(f"run {plan.run!r} trains {wanted}, and the export of this device is of {self._network}.")

@@ -114,7 +114,7 @@ def pretrain(
     data: "Cache | PathLike",
     out: "PathLike",
     *,
-    model: "LanguageModel | None" = None,
+    model: "LanguageModel | Mapping[str, Any] | None" = None,
     settings: "Pretraining | None" = None,
     held_out: int = 50,
     seed: int = 0,
@@ -123,15 +123,15 @@ def pretrain(
 ) -> PretrainingResult:
     """Train a model on a cache of public text, into a run folder at `out`; `train(init=out)` begins from it.
 
-    A folder that was begun with the same is gone on with. model: the network, by default the papers'; how many words it
-    has is the cache's to say. settings: how long, and when to stop. held_out: clients of the validation part that
-    evaluate. seed: of the initial model and of the order of the text; nothing is private. declared_public: the text has
-    clients and is public all the same, which every statement of a run that begins from the model repeats. Raises:
-    InputError when there is nothing to train on, or the text is clients' and not declared public; RunError where `out`
-    was begun with other settings; TrainingError when training diverges.
+    A folder that was begun with the same is gone on with. model: the network, or a table as a recipe's [model] has it
+    (kind and settings), by default the papers'; how many words it has is the cache's to say. settings: how long, and
+    when to stop. held_out: clients of the validation part that evaluate. seed: of the initial model and of the order of
+    the text; nothing is private. declared_public: the text has clients and is public all the same, which every
+    statement of a run that begins from the model repeats. Raises: InputError when there is nothing to train on, or the
+    text is clients' and not declared public; RunError where `out` was begun with other settings; TrainingError when
+    training diverges.
     """
     from tacit.jobs.run_start import begin, cache_used, checked_cache, key_for, of_this_process
-    from tacit.networks.cifg.network import Cifg
     from tacit.networks.language_model import parameter_count, settings_of
     from tacit.training.pretrain import Pretraining
 
@@ -147,7 +147,7 @@ def pretrain(
             "(`tacit data import public:FILE.parquet`, or `manuals`), or, if this text is public though it has "
             "clients, say --declared-public (in Python declared_public=True), which the statements repeat."
         )
-    network = _with_words(model or Cifg(), cache)
+    network = _with_words(model or {}, cache)
     asked = {
         "data": cache.manifest.digest,
         "seed": seed,
@@ -227,12 +227,13 @@ def _train(run: Run, progress: Progress) -> None:
     run.finish()
 
 
-def _with_words(model: "LanguageModel", cache: "Cache") -> "LanguageModel":
+def _with_words(model: "LanguageModel | Mapping[str, Any]", cache: "Cache") -> "LanguageModel":
     """The network with the words of the cache."""
-    from tacit.networks.language_model import kind_of, model_of, settings_of
+    from tacit.networks.language_model import model_of, settings_of
+    from tacit.networks.models import DEFAULT
 
-    own = {name: value for name, value in settings_of(model).items() if name != "kind"}
-    return model_of(kind_of(model), {**own, "vocabulary": cache.manifest.vocabulary.size})
+    own = dict(model) if isinstance(model, Mapping) else settings_of(model)
+    return model_of(own.pop("kind", DEFAULT), {**own, "vocabulary": cache.manifest.vocabulary.size})
 
 
 def _metadata(run: Run) -> PretrainingMetadata:

@@ -17,7 +17,7 @@ from safetensors.numpy import save
 
 from tacit.errors import InputError
 from tacit.files import PathLike, as_path, sweep_drafts, write_whole
-from tacit.networks.language_model import LanguageModel, Parameters, leaves, model_of, settings_of
+from tacit.networks.language_model import LanguageModel, Parameters, leaves, settings_of
 from tacit.networks.metrics import SHOWN
 from tacit.networks.model_files import ORIGIN, SETTINGS, WEIGHTS, WORDS, ModelFiles, read_files
 from tacit.text.vocabulary import Vocabulary
@@ -86,11 +86,7 @@ def load_model(path: PathLike) -> TrainedModel:
     """
     path = as_path("path", path)
     files = read_files(path)
-    try:
-        network = model_of(files.kind, files.settings)
-    except InputError as error:
-        raise InputError(f"the model in '{files.folder}' cannot be built: {error}") from error
-    vocabulary = files.vocabulary
+    network, vocabulary = files.network(), files.vocabulary
     return TrainedModel(
         network=network,
         parameters=_parameters(files, network, vocabulary),
@@ -133,7 +129,6 @@ def _parameters(files: ModelFiles, network: LanguageModel, vocabulary: Vocabular
     """The weights as the network has them. Raises: InputError where they are another network's."""
     shapes = jax.eval_shape(network.init, jax.random.key(0))
     wanted = {name: (leaf.shape, leaf.dtype.name) for name, leaf in leaves(shapes).items()}
-    found = {name: (array.shape, array.dtype.name) for name, array in files.weights.items()}
-    if found != wanted or vocabulary.size != network.vocabulary:
+    if files.shapes() != wanted or vocabulary.size != network.vocabulary:
         raise files.apart()
     return jax.tree.unflatten(jax.tree.structure(shapes), [jnp.asarray(files.weights[name]) for name in wanted])

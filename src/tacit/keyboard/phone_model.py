@@ -1,8 +1,8 @@
 """A model as the phone holds it: what reads, the words, and nothing that trains.
 
-Loaded in NumPy where the network has a reader of its own, so that the first suggestion comes before an accelerator's
-libraries would be loaded; any other network is read by JAX, which is loaded then. What `tacit export` wrote is read by
-ONNX Runtime.
+Read in NumPy where the network has a reader of its own (`HasReader`), so that the first suggestion comes before an
+accelerator's libraries would be loaded; any other network is read by JAX, which is loaded then. What `tacit export`
+wrote is read by ONNX Runtime.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.files import PathLike, as_path
 from tacit.keyboard.exported import is_exported
-from tacit.keyboard.suggest import Reader, Suggestion, TypingSession
+from tacit.keyboard.suggest import HasReader, Reader, Suggestion, TypingSession
 from tacit.keyboard.user_words import NO_WORDS, UserWords
 from tacit.networks.metrics import SHOWN
 from tacit.networks.model_files import read_files
@@ -21,8 +21,6 @@ from tacit.text.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from tacit.keyboard.model_folder import TrainedModel
 
-# "module:function" by kind of network, from `ModelFiles` to a `Reader` without JAX; loaded when they are used.
-LIGHT_READERS: Mapping[str, str] = {"cifg": "tacit.networks.cifg.reader:reader_of_files"}
 # From the path of an exported folder to a `PhoneModel`; refuses where the package that reads it is not installed.
 EXPORTED = "tacit.keyboard.onnx_reader:exported_phone_model"
 
@@ -74,14 +72,17 @@ def load_phone_model(path: PathLike) -> PhoneModel:
         exported: PhoneModel = _named(EXPORTED)(path)
         return exported
     files = read_files(path)
-    if files.kind not in LIGHT_READERS:
+    network = files.network()
+    if not isinstance(network, HasReader):
         from tacit.keyboard.model_folder import load_model
 
         return phone_model_of(load_model(path))
-    reader: Reader = _named(LIGHT_READERS[files.kind])(files)
-    vocabulary = files.vocabulary
-    if vocabulary.size != files.settings.get("vocabulary"):
+    found, vocabulary = files.shapes(), files.vocabulary
+    if found != {name: (shape, "float32") for name, shape in network.shapes().items()}:
         raise files.apart()
+    if vocabulary.size != network.vocabulary:
+        raise files.apart()
+    reader = network.reader(files.weights)
     return PhoneModel(name=str(path), reader=reader, vocabulary=vocabulary, digest=files.digest)
 
 

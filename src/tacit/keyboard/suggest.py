@@ -1,8 +1,9 @@
 """The next words for what has been typed so far: what a keyboard shows above its keys.
 
 A `TypingSession` carries the state of the network from word to word, so that each committed word is one step and
-nothing is read again. How a network steps is its `Reader`: one of its own where it has one (`HasReader`; the CIFG's is
-NumPy), else `Rereader`, which asks for the scores of the whole sentence again, and is the slow twin of the others.
+nothing is read again. How a network steps is its `Reader`: one of its own where it has one (`HasReader`; recurrent
+networks have one in NumPy), else `Rereader`, which asks for the scores of the whole sentence again, and is the slow
+twin of the others.
 
 What a phrase needs of the words after this one is read ahead, and a word that was read ahead is not read again when it
 is committed: every step is a function of the state and the word alone, so that nothing changes by it.
@@ -55,16 +56,24 @@ class Reader(Protocol):
 
 @runtime_checkable
 class HasReader(Protocol):
-    """A network that carries a state from word to word."""
+    """A network that carries a state from word to word, and needs no JAX for it."""
 
-    def reader(self, parameters: Any) -> Reader:
-        """As `Rereader`, but for rounding."""
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Of each parameter, by the names of `language_model.leaves`; they are float32."""
+        ...
+
+    def reader(self, weights: Mapping[str, NDArray[Any]]) -> Reader:
+        """As `Rereader`, but for rounding. weights: NumPy arrays of these names and shapes."""
         ...
 
 
 def reader_of(network: Any, parameters: Any) -> Reader:
     """How a `LanguageModel` with these parameters reads: by its own reader where it has one."""
-    return network.reader(parameters) if isinstance(network, HasReader) else Rereader(network, parameters)
+    if not isinstance(network, HasReader):
+        return Rereader(network, parameters)
+    from tacit.networks.language_model import leaves
+
+    return network.reader({name: np.asarray(leaf) for name, leaf in leaves(parameters).items()})
 
 
 class _Place:

@@ -3,7 +3,8 @@
 A `LanguageModel` is the settings of a network, a frozen dataclass, with pure functions of its parameters: how they
 begin, and which scores they give. This file has the loss and the step of SGD of any of them, from the scores alone. A
 network that knows a faster way says so by a method more (`HasLoss`, `HasSgdStep`, `on_device.HasOnDeviceTraining`), and
-the generic function is the slow twin that a test holds it against.
+the generic function is the slow twin that a test holds it against. JAX is loaded by what computes: a device asks which
+network a name is, and how large, without it.
 
 Shapes, once for the whole file: B sentences, L predicted words of each, V words in the vocabulary. Sentences are
 (B, L+1) integers, each BOS, words, EOS, then PAD.
@@ -13,18 +14,16 @@ import dataclasses
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, cast, runtime_checkable
-
-import jax
-import jax.numpy as jnp
-from jax import Array
-from jax.scipy.special import logsumexp
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast, runtime_checkable
 
 from tacit.errors import InputError
 from tacit.networks.metrics import END, KNOWN, NO_TARGET, UNKNOWN, Counts, Words, counts_of
 from tacit.networks.models import MODELS
 from tacit.records import from_plain, to_plain
 from tacit.text.vocabulary import EOS, OOV, PAD, SPECIALS
+
+if TYPE_CHECKING:
+    from jax import Array
 
 Parameters = Any  # a pytree of float32 arrays: NamedTuples, dictionaries and tuples, whose leaves have names by it
 
@@ -42,11 +41,11 @@ class LanguageModel(Protocol):
         """How many ids there are, the four specials included; a field of that name, too."""
         ...
 
-    def init(self, key: Array) -> Parameters:
+    def init(self, key: "Array") -> Parameters:
         """Fresh parameters, a function of the key alone."""
         ...
 
-    def logits(self, parameters: Parameters, tokens: Array) -> Array:
+    def logits(self, parameters: Parameters, tokens: "Array") -> "Array":
         """Scores (B, L, V) of the word after each token (B, L), which may look at it and those before it only."""
         ...
 
@@ -63,7 +62,7 @@ class LanguageModel(Protocol):
 class HasLoss(Protocol):
     """A network with a loss of its own, whose derivatives are cheaper than those of `cross_entropy(logits)`."""
 
-    def loss(self, parameters: Parameters, sentences: Array) -> Array:
+    def loss(self, parameters: Parameters, sentences: "Array") -> "Array":
         """As `NextWordLoss`, but for rounding."""
         ...
 
@@ -73,10 +72,17 @@ class HasSgdStep(Protocol):
     """A network with a faster step of SGD on processors, in float32 and in bfloat16."""
 
     def sgd_step(
-        self, parameters: Parameters, sentences: Array, learning_rate: float, *, precision: str
-    ) -> tuple[Parameters, Array]:
+        self, parameters: Parameters, sentences: "Array", learning_rate: float, *, precision: str
+    ) -> "tuple[Parameters, Array]":
         """As the function `sgd_step`, exact but for the rounding of the precision."""
         ...
+
+
+@runtime_checkable
+class HasNoiseCurve(Protocol):
+    """A network of which it was measured how much noise it bears (`planning.noise_forecast`)."""
+
+    noise_curve: ClassVar[str]  # where that is told
 
 
 def model_class(kind: str) -> type[LanguageModel]:
@@ -122,11 +128,15 @@ def settings_of(network: LanguageModel) -> dict[str, Any]:
 
 def parameter_count(network: LanguageModel) -> int:
     """How many numbers the network has."""
+    import jax
+
     return sum(leaf.size for leaf in jax.tree.leaves(jax.eval_shape(network.init, jax.random.key(0))))
 
 
-def leaves(parameters: Parameters) -> dict[str, Array]:
+def leaves(parameters: Parameters) -> "dict[str, Array]":
     """The arrays of the parameters by name: fields, keys and places on the way to each, with points between."""
+    import jax
+
     found, _ = jax.tree_util.tree_flatten_with_path(parameters)
     return {".".join(_step(key) for key in path): leaf for path, leaf in found}
 
@@ -139,8 +149,11 @@ def _step(key: Any) -> str:
 # -- for any network -----------------------------------------------------------------------------------------------
 
 
-def cross_entropy(scores: Array, targets: Array) -> Array:
+def cross_entropy(scores: "Array", targets: "Array") -> "Array":
     """Mean nats () of the targets (B, L) under the softmax of the scores (B, L, V); PAD is no target, nothing is 0."""
+    import jax.numpy as jnp
+    from jax.scipy.special import logsumexp
+
     picked = jnp.take_along_axis(scores, targets[..., None], axis=-1)[..., 0]
     there = (targets != PAD).astype(jnp.float32)
     return jnp.sum(there * (logsumexp(scores, axis=-1) - picked)) / jnp.maximum(there.sum(), 1.0)
@@ -156,7 +169,7 @@ class NextWordLoss:
 
     network: LanguageModel
 
-    def __call__(self, parameters: Parameters, sentences: Array) -> Array:
+    def __call__(self, parameters: Parameters, sentences: "Array") -> "Array":
         """The loss, () float32."""
         if isinstance(self.network, HasLoss):
             return self.network.loss(parameters, sentences)
@@ -168,8 +181,8 @@ class SteppingLoss(NextWordLoss):
     """The same loss, of a network that knows a fast step down its slope."""
 
     def descend(
-        self, parameters: Parameters, sentences: Array, learning_rate: float, *, precision: str = "float32"
-    ) -> tuple[Parameters, Array]:
+        self, parameters: Parameters, sentences: "Array", learning_rate: float, *, precision: str = "float32"
+    ) -> "tuple[Parameters, Array]":
         """(parameters - learning_rate * gradient, loss) as the function `sgd_step`, but for rounding."""
         assert isinstance(self.network, HasSgdStep)  # `next_word_loss` made this one for it
         return self.network.sgd_step(parameters, sentences, learning_rate, precision=precision)
@@ -181,23 +194,27 @@ def next_word_loss(network: LanguageModel) -> NextWordLoss:
 
 
 def sgd_step(
-    network: LanguageModel, parameters: Parameters, sentences: Array, learning_rate: float
-) -> tuple[Parameters, Array]:
+    network: LanguageModel, parameters: Parameters, sentences: "Array", learning_rate: float
+) -> "tuple[Parameters, Array]":
     """(parameters - learning_rate * gradient of the mean loss, the loss before it), from the scores alone."""
+    import jax
 
-    def mean(parameters: Parameters) -> Array:
+    def mean(parameters: Parameters) -> "Array":
         return cross_entropy(network.logits(parameters, sentences[:, :-1]), sentences[:, 1:])
 
     value, gradient = jax.value_and_grad(mean)(parameters)
     return jax.tree.map(lambda p, g: p - learning_rate * g, parameters, gradient), value
 
 
-def ranked(network: LanguageModel, parameters: Parameters, sentences: Array, *, ends: bool = False) -> Words:
+def ranked(network: LanguageModel, parameters: Parameters, sentences: "Array", *, ends: bool = False) -> Words:
     """The rank and the surprise of every target of a padded batch (B, L+1), time-major. `ends` is static under jit.
 
     A target's rank is the number of suggestible words with a greater score; of equal scores the smaller id comes first.
     It needs one pass over the (B*L, V) scores, where finding the three best would need a sort.
     """
+    import jax.numpy as jnp
+    from jax.scipy.special import logsumexp
+
     targets = sentences[:, 1:].T.reshape(-1)  # (W,) time-major
     scores = network.logits(parameters, sentences[:, :-1]).transpose(1, 0, 2).reshape(len(targets), -1)  # (W, V)
     picked = jnp.take_along_axis(scores, targets[:, None], axis=1)
@@ -220,6 +237,8 @@ def kinds_of(targets: Any, numbers: Any) -> Any:
     return numbers.where(targets >= SPECIALS, KNOWN, special)
 
 
-def count(network: LanguageModel, parameters: Parameters, sentences: Array, *, ends: bool = False) -> Counts:
+def count(network: LanguageModel, parameters: Parameters, sentences: "Array", *, ends: bool = False) -> Counts:
     """What METRICS sum up over a padded batch (B, L+1): BOS, words, EOS, PAD. `ends` is static under jit."""
+    import jax.numpy as jnp
+
     return counts_of(ranked(network, parameters, sentences, ends=ends), jnp, ends=ends)

@@ -1,6 +1,7 @@
 """The files of a model's folder, found and read; what they mean to a network, its reader says.
 
-No network's library is loaded here: `model_folder` builds a network of JAX from them, `phone_model` what a phone runs.
+JAX is not loaded here, but by a network whose module does: `model_folder` builds a model that trains from these files,
+`phone_model` what a phone runs.
 """
 
 import hashlib
@@ -13,6 +14,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load
 
 from tacit.errors import InputError, of_type
+from tacit.networks.language_model import LanguageModel, model_of
 from tacit.records import strict_json
 from tacit.text.vocabulary import Vocabulary
 
@@ -27,6 +29,17 @@ class ModelFiles:
     kind: str  # of network, by its name in `models.MODELS`, or "package.module:Class"
     settings: dict[str, Any]  # of the network
     weights: dict[str, Any]  # NumPy arrays by the names of `language_model.leaves`
+
+    def network(self) -> LanguageModel:
+        """The network of these settings. Raises: InputError where there is none."""
+        try:
+            return model_of(self.kind, self.settings)
+        except InputError as error:
+            raise InputError(f"the model in '{self.folder}' cannot be built: {error}") from error
+
+    def shapes(self) -> dict[str, tuple[tuple[int, ...], str]]:
+        """The shape and the type of each weight, by name."""
+        return {name: (array.shape, array.dtype.name) for name, array in self.weights.items()}
 
     @property
     def vocabulary(self) -> Vocabulary:

@@ -1,6 +1,11 @@
-"""The networks of this package by name: one line each. None is loaded, nor JAX, before one is asked for."""
+"""The networks of this package by name: one line each. None is loaded, nor JAX, before one is asked for.
 
-from collections.abc import Mapping
+They are all that a device runs: a plan could name a class of anybody's otherwise. Each has `examples`, settings of small
+ones, which the contract test holds to everything that is asked of a network.
+"""
 
-MODELS: Mapping[str, str] = {"cifg": "tacit.networks.cifg.network:Cifg"}  # "module:class"
-SHIPPED = tuple(MODELS)  # all that a device runs: a plan could name a class of anybody's otherwise
+MODELS: dict[str, str] = {  # "module:class"
+    "cifg": "tacit.networks.cifg.network:Cifg",
+    "gru": "tacit.networks.gru:Gru",
+}
+DEFAULT = "cifg"  # where a recipe names none: the network of papers 1 and 5

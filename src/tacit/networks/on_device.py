@@ -1,7 +1,7 @@
 """A model in the hands of one device: fine-tuned on its text, and asked for the scores of each word (see `ranking`).
 
 `held(network, parameters)` gives it for any network: by a way of the network's own where it has one
-(`HasOnDeviceTraining`; the CIFG's computes no padding and is bound to one core), else by `Padded`, its slow twin.
+(`HasOnDeviceTraining`, which computes no padding, say), else by `Padded`, its slow twin.
 """
 
 from collections.abc import Collection, Iterator, Sequence

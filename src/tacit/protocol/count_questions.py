@@ -23,7 +23,7 @@ from tacit.evaluation.on_device import ModelsAsked, Network, StrategiesAsked
 from tacit.evaluation.personalize.gate import GateRule, Policy
 from tacit.evaluation.settings import EvaluationSettings, PersonalizationSettings
 from tacit.networks.language_model import LanguageModel, model_of, parameter_count
-from tacit.networks.models import SHIPPED
+from tacit.networks.models import MODELS
 from tacit.protocol.count_messages import (
     MOST_CELLS,
     MOST_HISTOGRAMS,
@@ -137,8 +137,8 @@ class AskedInPlan:
         network = said.get("network") if isinstance(said, dict) else None
         settings = dict(network) if isinstance(network, dict) else {}
         kind = settings.pop("kind", None)
-        if kind not in SHIPPED:
-            raise InputError(f"its network is {kind!r}, and this device has the code of {', '.join(SHIPPED)} alone.")
+        if kind not in MODELS:
+            raise InputError(f"its network is {kind!r}, and this device has the code of {', '.join(MODELS)} alone.")
         return model_of(kind, {**settings, "vocabulary": self.words})
 
     def _list(self, name: str) -> list[Any]:

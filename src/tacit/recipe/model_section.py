@@ -1,7 +1,7 @@
 """The section [model] of a recipe: which network, and the settings of that network.
 
 Its keys are `kind`, `init` and the fields of the network's dataclass, with their defaults; the vocabulary is the
-cache's. Beside the network that is built in, any class can be named: "package.module:Class" (`language_model`).
+cache's. Beside the networks that are built in, any class can be named: "package.module:Class" (`language_model`).
 """
 
 import dataclasses
@@ -14,8 +14,7 @@ from pydantic import create_model as section_class
 
 from tacit.errors import InputError
 from tacit.networks.language_model import LanguageModel, kind_of, model_class, model_of, settings_of
-
-DEFAULT = "cifg"  # the network of papers 1 and 5
+from tacit.networks.models import DEFAULT
 
 
 class ModelSection(BaseModel):

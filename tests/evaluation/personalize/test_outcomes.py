@@ -35,11 +35,10 @@ from tacit.evaluation.personalize.splits import Parts, Unsplit
 from tacit.keyboard.ranking import rank
 from tacit.keyboard.user_cache import ALONE, Mix, UserCache
 from tacit.networks.cifg import loss as cifg_loss
-from tacit.networks.cifg import ragged_loops as compiled
+from tacit.networks.cifg import on_device_loops as compiled
 from tacit.networks.cifg.network import Cifg, CifgParameters
-from tacit.networks.cifg.on_device import CifgOnDevice
-from tacit.networks.cifg.ragged import Weights, batches_of
-from tacit.networks.cifg.ragged_loops import BLOCK, WIDE
+from tacit.networks.cifg.on_device import CifgOnDevice, batches_of
+from tacit.networks.cifg.on_device_loops import BLOCK, WIDE, Weights
 from tacit.networks.language_model import count
 from tacit.networks.metrics import TOP1, Counts, counts_of
 from tacit.text.vocabulary import BOS, EOS, OOV, PAD

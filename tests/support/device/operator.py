@@ -24,7 +24,7 @@ from tacit.device.record import opened
 from tacit.device.task_handlers import doings_of
 from tacit.device.transport import Server, connected
 from tacit.device.turn import Turn
-from tacit.networks.cifg.parameters import CifgSize
+from tacit.networks.cifg.network import Cifg
 from tacit.privacy import Guarantee
 from tacit.privacy.encoding import Encoding
 from tacit.privacy.gaussian import epsilon
@@ -56,7 +56,7 @@ SERVER = "http://127.0.0.1:8000"
 NOON = 1_800_000_000.0
 HOUR = 3600.0
 DELTA = 1e-6
-PARAMETERS = sum(int(np.prod(shape)) for shape in CifgSize(vocabulary=60, embedding=8, units=16).shapes().values())
+PARAMETERS = sum(int(np.prod(shape)) for shape in Cifg(vocabulary=60, embedding=8, units=16).shapes().values())
 CLIENT = Training(epochs=1, batch_size=4, learning_rate=0.5, sentences=8, words=6, proximal=0.0, precision="float32")
 PRIVATE: dict[str, Any] = {"mechanism": {"name": "blt-b400"}, "noise_multiplier": 6.0}
 

@@ -228,13 +228,13 @@ def _encoding(base: Recipe) -> Encoding | None:
     What it does to a clip norm does not depend on the report goal.
     """
     from tacit.data import Manifest
-    from tacit.networks.cifg.network import Cifg
+    from tacit.jobs.import_data import DEFAULT_SIZE
     from tacit.networks.language_model import parameter_count
 
     if base.aggregation is None:
         return None
     cache = base.data.cache
-    words = Manifest.load(cache).vocabulary.size if cache.exists() else Cifg().vocabulary
+    words = Manifest.load(cache).vocabulary.size if cache.exists() else DEFAULT_SIZE
     asked = base.aggregation
     parameters = parameter_count(base.model.settings(words))
     return Encoding.within(

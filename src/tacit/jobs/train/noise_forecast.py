@@ -25,7 +25,6 @@ if TYPE_CHECKING:  # what these need is loaded when a recipe is read
     from tacit.training.rounds import RoundPlan
 
 CODE = "noise"  # of the events that tell it
-KNOWN = "cifg"  # the network whose curve was measured
 WORTH = 0.8  # of the noise, below which another report goal is worth naming
 SMALLER = 1.6  # times too much noise, up to which a network that bears it is more than a fifth as large
 CURVE = 60  # points of a figure's curve
@@ -231,7 +230,7 @@ def foreseen(
 
     hooks: the parts of its own that a run has, of which nothing was measured.
     """
-    from tacit.networks.language_model import parameter_count
+    from tacit.networks.language_model import HasNoiseCurve, parameter_count
 
     delta = recipe.privacy.delta_for(clients)
     server, unknown = recipe.server.linear(), ""
@@ -240,7 +239,7 @@ def foreseen(
             unknown = "an optimizer or an algorithm of one's own was never measured"
         elif server is None:
             unknown = f"server.method='{plan.server.method}' divides by what it saw"
-        elif recipe.model.kind != KNOWN:
+        elif not isinstance(network, HasNoiseCurve):
             unknown = f"the network '{recipe.model.kind}' was never measured"
     known = Outlook(
         guarantee=plan.updates,

@@ -2,15 +2,41 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from tacit.networks.cifg.on_device_loops import Ids, Places, Rates, Reals, Weights, descend_batch, outputs_of
 from tacit.networks.cifg.parameters import CifgParameters
-from tacit.networks.cifg.ragged import Batch, Ids, Rates, Reals, Weights, batches_of
-from tacit.networks.cifg.ragged_loops import descend_batch, outputs_of
 from tacit.networks.on_device import Scored, Step
+from tacit.text.vocabulary import PAD
 
 AT_ONCE = 128  # words scored together; bounds memory
+
+
+class Batch(NamedTuple):
+    """Some sentences without padding, place by place: the first words of all, the second words, and so on."""
+
+    ids: Ids  # (N,)
+    targets: Ids  # (N,) the words that come after them
+    active: Places  # (places,): how many sentences reach that place; never more than at the one before
+
+    @property
+    def tokens(self) -> int:
+        """Words and ends of sentences that are predicted."""
+        return len(self.ids)
+
+
+def batches_of(sentences: Ids, size: int) -> list[Batch]:
+    """The padded sentences (S, L+1), in batches of `size` as they come; the longest first within each."""
+    lengths = (sentences[:, 1:] != PAD).sum(axis=1)
+    batches = []
+    for start in range(0, len(sentences), size):
+        rows = start + np.argsort(-lengths[start : start + size], kind="stable")
+        here = np.arange(lengths[rows].max())[:, None] < lengths[rows]  # (places, sentences)
+        ids, targets = (sentences[rows, skip : skip + len(here)].T[here] for skip in (0, 1))
+        batches.append(Batch(ids.astype(np.int32), targets.astype(np.int32), here.sum(axis=1)))
+    return batches
 
 
 @dataclass(frozen=True)

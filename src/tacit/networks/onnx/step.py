@@ -16,6 +16,7 @@ from onnx import ModelProto
 from tacit.errors import InputError
 from tacit.networks.language_model import LanguageModel, Parameters, kind_of
 from tacit.networks.metrics import SHOWN
+from tacit.networks.models import DEFAULT
 from tacit.networks.onnx.graph import Graph
 from tacit.text.vocabulary import EOS, OOV, PAD, SPECIALS
 
@@ -61,7 +62,7 @@ def cell_of(network: LanguageModel, parameters: Parameters) -> OnnxCell:
     if not isinstance(network, HasOnnxCell):
         raise InputError(
             f"a network of the kind {kind_of(network)} says nowhere what it does in ONNX's operators, so it cannot be "
-            "exported; give it a method `onnx_cell` (docs/extending.md), or export a model of the kind cifg."
+            f"exported; give it a method `onnx_cell` (docs/extending.md), or export a model of the kind {DEFAULT}."
         )
     return network.onnx_cell(parameters)
 

@@ -18,6 +18,7 @@ from onnx import ModelProto
 
 from tacit.errors import InputError
 from tacit.networks.language_model import LanguageModel, kind_of, leaves
+from tacit.networks.models import DEFAULT
 from tacit.networks.onnx.graph import Graph
 from tacit.networks.onnx.step import AFTER
 
@@ -56,7 +57,7 @@ def training_graph(network: LanguageModel) -> ModelProto:
     if not isinstance(network, HasOnnxTraining):
         raise InputError(
             f"a network of the kind {kind_of(network)} says nowhere how it trains in ONNX's operators; give it a "
-            "method `onnx_training`, or export a model of the kind cifg."
+            f"method `onnx_training`, or export a model of the kind {DEFAULT}."
         )
     shapes = {name: leaf.shape for name, leaf in leaves(jax.eval_shape(network.init, jax.random.key(0))).items()}
     learned = {name: shape for name, shape in shapes.items() if prod(shape)}

@@ -5,16 +5,83 @@ computed: sentences are laid out by place, and only those that still go on take 
 visited in blocks that fit the second-level cache, and a gradient is taken from its block where it was made: none of a
 table is kept, and of an input embedding only rows that occur are touched. Products are BLAS's, where it is fast.
 
-The derivatives are those of `cifg_loss`; tests hold them against it and against the NumPy twin of both. float32;
-the order of additions depends on nothing but the text. All that is compiled is in this one file, because the kept
-machine code of a function is renewed when its own file changes, not when that of a function it calls does.
-Shapes as in `cifg_ragged`. Gates stand in the order input, candidate, output along 3H.
+The derivatives are those of `loss`; tests hold them against it and against the NumPy twin of both. float32; the order
+of additions depends on nothing but the text. All that is compiled is in this one file, because the kept machine code of
+a function is renewed when its own file changes, not when that of a function it calls does.
+
+N words of a batch (by place, then by sentence), V vocabulary, E embedding width, H units. Gates stand in the order
+input, candidate, output along 3H.
 """
 
+from typing import NamedTuple, TypeAlias
+
 import numpy as np
+import numpy.typing as npt
 
 from tacit.compiled import compiled_with
-from tacit.networks.cifg.ragged import Ids, Places, Rates, Reals, Trace, Weights
+from tacit.networks.cifg.parameters import CifgParameters
+
+Reals: TypeAlias = npt.NDArray[np.float32]
+Ids: TypeAlias = npt.NDArray[np.int32]
+Places: TypeAlias = npt.NDArray[np.int64]
+
+
+class Weights(NamedTuple):
+    """`CifgParameters` as NumPy arrays, float32. Tied: `table` is `embedding`, the same memory."""
+
+    embedding: Reals  # (V, E)
+    kernel: Reals  # (2E, 3H)
+    bias: Reals  # (3H,)
+    projection: Reals  # (H, E)
+    table: Reals  # (V, E) the output embedding by word
+    output_bias: Reals  # (V,)
+
+    @property
+    def tied(self) -> bool:
+        """Whether one table serves both ends."""
+        return self.table is self.embedding
+
+    @classmethod
+    def of(cls, model: CifgParameters) -> "Weights":
+        """A copy of a model's parameters."""
+        embedding, kernel, bias, projection, output, output_bias = (np.array(leaf, np.float32) for leaf in model)
+        table = np.ascontiguousarray(output.T) if output.size else embedding
+        return cls(embedding, kernel, bias, projection, table, output_bias)
+
+    def copy(self) -> "Weights":
+        """Parameters of one's own, tied if these are."""
+        embedding = self.embedding.copy()
+        table = embedding if self.tied else self.table.copy()
+        return Weights(
+            embedding, self.kernel.copy(), self.bias.copy(), self.projection.copy(), table, self.output_bias.copy()
+        )
+
+    def finite(self) -> bool:
+        """Whether every parameter is a number."""
+        return all(bool(np.isfinite(leaf).all()) for leaf in self)
+
+
+class Rates(NamedTuple):
+    """The learning rate of each parameter, float32; 0 leaves it as it is. A tied table has one rate, given twice."""
+
+    embedding: np.float32
+    kernel: np.float32
+    bias: np.float32
+    projection: np.float32
+    table: np.float32
+    output_bias: np.float32
+
+
+class Trace(NamedTuple):
+    """What the backward pass needs of each word (N, .)."""
+
+    inputs: Reals  # (E)
+    gates: Reals  # (3H); the backward pass writes their derivatives over them
+    cells: Reals  # after the word (H)
+    squashed: Reals  # tanh of it (H)
+    hidden: Reals  # what is projected (H)
+    outputs: Reals  # the projection (E)
+
 
 BLOCK = 512  # words of the vocabulary at once: their embeddings, scores and gradient fit into 1 MB
 NARROW = 5  # rows that OpenBLAS multiplies without first copying the other matrix; more go in pieces

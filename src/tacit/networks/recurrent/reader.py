@@ -1,0 +1,66 @@
+"""A recurrent network word by word in NumPy, float32: what a phone does, without JAX."""
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.networks.recurrent.cell import Cell
+
+Reals: TypeAlias = NDArray[np.float32]
+HALF, ONE = np.float32(0.5), np.float32(1)
+
+
+class NumpyArrays:
+    """See `Arrays`; of one word, so that rows are (width,)."""
+
+    def rows(self, table: Reals, ids: int) -> Reals:
+        """See Arrays."""
+        return np.asarray(table[ids])
+
+    def affine(
+        self, rows: Reals | tuple[Reals, ...], matrix: Reals, bias: Reals | None = None, *, turned: bool = False
+    ) -> Reals:
+        """See Arrays."""
+        left = np.concatenate(rows) if isinstance(rows, tuple) else rows
+        product = matrix @ left if turned else left @ matrix
+        return product if bias is None else product + bias
+
+    def split(self, rows: Reals, parts: int) -> tuple[Reals, ...]:
+        """See Arrays; `np.split` takes ten times as long."""
+        width = len(rows) // parts
+        return tuple(rows[at : at + width] for at in range(0, len(rows), width))
+
+    def sigmoid(self, rows: Reals) -> Reals:
+        """See Arrays: by tanh, which neither overflows nor needs two cases."""
+        return np.asarray(HALF * (np.tanh(HALF * rows) + ONE))
+
+    def tanh(self, rows: Reals) -> Reals:
+        """See Arrays."""
+        return np.tanh(rows)
+
+
+NUMPY = NumpyArrays()
+
+
+class RecurrentReader:
+    """See `suggest.Reader`. Its slow twin is `suggest.Rereader`, which reads the sentence again."""
+
+    def __init__(self, cell: Cell, weights: Mapping[str, NDArray[Any]]) -> None:
+        """weights: by name, of the cell's shapes."""
+        self._cell, self._start = cell, {name: np.zeros(width, np.float32) for name, width in cell.states().items()}
+        # A matrix with a column a word is kept by word: its product is then one with rows that lie together.
+        self._p: dict[str, Reals] = {
+            name: np.array(value, np.float32, order="F" if value.shape[-1:] == (cell.vocabulary,) else "C")
+            for name, value in weights.items()
+        }
+
+    def begin(self) -> dict[str, Reals]:
+        """See Reader: zero states."""
+        return self._start
+
+    def step(self, state: Mapping[str, Reals], token: int) -> tuple[Mapping[str, Reals], Reals]:
+        """See Reader."""
+        after, features = self._cell.step(NUMPY, self._p, state, self._cell.read(NUMPY, self._p, token))
+        return after, self._cell.scores(NUMPY, self._p, features)
