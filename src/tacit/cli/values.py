@@ -144,8 +144,6 @@ def typed(text: str, name: str, kind: Any, *example: str) -> Any:
     own: Any = _without_none(kind)
     if get_origin(own) is tuple:
         return None if own is not kind and not text else _several(text, name, get_args(own)[0], *example)
-    if hasattr(own, "parse"):
-        return own.parse(text)
     if _is_a_dataclass(own):
         inner = {field.name: get_type_hints(own)[field.name] for field in dataclasses.fields(own)}
         if len(inner) == 1:
@@ -155,12 +153,12 @@ def typed(text: str, name: str, kind: Any, *example: str) -> Any:
 
 
 def written(value: Any) -> Any:
-    """A value as `typed` reads it: several with commas, and a dataclass by its fields unless it says itself how."""
+    """A value as `typed` reads it: several with commas, and a dataclass by its fields."""
     if isinstance(value, tuple):
         return ",".join(map(_in_full, value))
-    if dataclasses.is_dataclass(value) and not hasattr(value, "parse"):
-        fields = [getattr(value, field.name) for field in dataclasses.fields(value)]
-        return written(fields[0] if len(fields) == 1 else tuple(fields))
+    if dataclasses.is_dataclass(value):
+        inner = tuple(getattr(value, field.name) for field in dataclasses.fields(value))
+        return written(inner[0] if len(inner) == 1 else inner)
     return value if value is None else str(value)
 
 
