@@ -40,7 +40,7 @@ from tacit.evaluation.counts.queries import Queries
 from tacit.evaluation.counts.release import exactly
 from tacit.evaluation.intervals import UNKNOWN, Estimate, mean_of, share_of
 from tacit.evaluation.personalize.deltas import Deltas, Pairs, summarise
-from tacit.evaluation.personalize.fine_tuning import FineTuning
+from tacit.evaluation.personalize.fine_tuning import FineTuning, Grid
 from tacit.evaluation.personalize.gate import HARM_LEVEL, LEVELS, Policy, accepted, chance_of_gains, followed
 from tacit.evaluation.personalize.outcomes import ClientOutcome, SkippedClient, TemporalSplit, personalize_clients
 from tacit.evaluation.personalize.splits import Parts
@@ -54,13 +54,13 @@ LONG = 10_000  # the paper's other T, of its figure 3: more than one epoch of an
 PAPER = FineTuning()  # its best: B=5, L=0.1, one epoch or 5,000 tokens
 SGD = (
     PAPER,
-    *FineTuning.grid((5,), (0.1,), max_tokens=(LONG,)),
-    *FineTuning.grid((5,), (0.1,), epochs=(2, 4), max_tokens=(MOST,)),
-    *FineTuning.grid((5,), (0.1,), epochs=(8,), max_tokens=(LONG,)),
-    *FineTuning.grid((5,), (0.3,), max_tokens=(LONG,)),
-    *FineTuning.grid((20,), (1.0,), max_tokens=(LONG,)),
+    *Grid(batch_size=(5,), learning_rate=(0.1,), max_tokens=(LONG,)).strategies(),
+    *Grid(batch_size=(5,), learning_rate=(0.1,), epochs=(2, 4), max_tokens=(MOST,)).strategies(),
+    *Grid(batch_size=(5,), learning_rate=(0.1,), epochs=(8,), max_tokens=(LONG,)).strategies(),
+    *Grid(batch_size=(5,), learning_rate=(0.3,), max_tokens=(LONG,)).strategies(),
+    *Grid(batch_size=(20,), learning_rate=(1.0,), max_tokens=(LONG,)).strategies(),
 )
-CACHES = FineTuning.grid((), (), unigram=(0.05, 0.1, 0.2), bigram=(0.05, 0.1, 0.2, 0.3))
+CACHES = Grid(batch_size=(), learning_rate=(), unigram=(0.05, 0.1, 0.2), bigram=(0.05, 0.1, 0.2, 0.3)).strategies()
 BOTH = tuple(replace(how, bigram=0.1) for how in SGD[1:4])
 STRATEGIES = (*SGD, *CACHES, *BOTH)
 FAMILIES: Mapping[str, Sequence[FineTuning]] = {

@@ -10,10 +10,11 @@ from tests.support.discovery.typed_words import write_clients
 from typer.testing import CliRunner, Result
 
 from tacit.cli import vocab
-from tacit.cli.discover import DiscoveryOptions, discover_words
+from tacit.cli.discover import discover_words
 from tacit.cli.options import SecureOptions
 from tacit.cli.verify import verify_statement
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
+from tacit.errors import InputError
 from tacit.privacy.local_anonymity import Anonymity
 from tacit.secure_aggregation.counts import SimulatedProtocol
 from tacit.text.vocabulary import Vocabulary
@@ -86,17 +87,30 @@ def test_from_clients_to_a_larger_vocabulary(clients: Path, tmp_path: Path) -> N
     assert "takes no word" in refusal(*extend, "--out", tmp_path / "third.json", "--most", 0)
 
 
-def test_options_are_settings() -> None:
+def test_a_secure_sum_is_a_protocol_of_the_settings() -> None:
     few = SecureOptions(secure_sum="one-message", secure_devices=4).of()
-    hidden = DiscoveryOptions(local_epsilon=4.0, users_per_layer=9).settings(few)
-    assert hidden.secure_sum == SimulatedProtocol(protocol="one-message", devices=4)
+    assert few == SimulatedProtocol(protocol="one-message", devices=4)
     assert SecureOptions().of() is None and SecureOptions(secure_sum="masks").of() == SimulatedProtocol()
-    assert DiscoveryOptions(local_epsilon=4.0, users_per_layer=9).settings() == DiscoverySettings(
-        reports=LocalReportSettings(local_epsilon=4.0), users_per_layer=9, counting_users=9
+
+
+def test_options_are_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[DiscoverySettings] = []
+
+    def job(data: str, vocabulary: Path, out: Path, settings: DiscoverySettings, **_: Any) -> None:
+        given.append(settings)
+        raise InputError("no run is wanted.")
+
+    def made(**changes: object) -> DiscoverySettings:
+        asked = {"local_epsilon": 4.0, "users_per_layer": 90, "data": "d", "vocabulary": "v", "out": "o", **changes}
+        words = [part for name, value in asked.items() for part in (f"--{name.replace('_', '-')}", str(value))]
+        assert "no run is wanted" in refusal("discover", *words)
+        return given.pop()
+
+    monkeypatch.setattr("tacit.jobs.discover.job.discover", job)
+    assert made() == DiscoverySettings(
+        reports=LocalReportSettings(local_epsilon=4.0), users_per_layer=90, counting_users=90
     )
-    full = DiscoveryOptions(
-        local_epsilon=4.0,
-        users_per_layer=90,
+    full = made(
         contributions=2,
         sampler="greedy",
         randomizer="k-ary",
@@ -105,7 +119,7 @@ def test_options_are_settings() -> None:
         more_characters="bñ",
         counting_users=0,
         allocation="middle",
-    ).settings()
+    )
     assert full.reports == LocalReportSettings(local_epsilon=4.0, contributions=2, sampler="greedy", randomizer="k-ary")
     assert (full.alphabet.characters, full.anonymity) == ("abñ", Anonymity(k=3, delta=1e-3))
     assert (full.counting_users, full.allocation, full.seed, full.resample_users) == (0, "middle", None, False)

@@ -9,6 +9,12 @@ from hypothesis import strategies as st
 
 from tacit.cli import values
 from tacit.errors import InputError
+from tacit.privacy.local_anonymity import Anonymity
+
+
+def k_and_delta(text: str, name: str) -> Any:
+    """By the type of its value."""
+    return values.typed(text, name, Anonymity, "20,1e-3")
 
 
 @pytest.mark.parametrize(
@@ -25,7 +31,7 @@ from tacit.errors import InputError
         (values.count, "2k", 2000),
         (values.seconds, "1.5h", 5400.0),
         (values.seconds, " 2 d ", 172800.0),
-        (values.k_and_delta, "20,1e-6", (20, 1e-6)),
+        (k_and_delta, "20,1e-6", Anonymity(k=20, delta=1e-6)),
         (values.from_to_step, "-0.1:0.1:0.05", (-0.1, -0.05, 0.0, 0.05, 0.1)),
     ],
 )
@@ -45,7 +51,7 @@ def test_what_is_written_is_read(parser: Callable[[str, str], Any], text: str, v
         (values.count, "", "is no number of at least 1"),
         (values.seconds, "2 years", "is no duration; write a number and a unit"),
         (values.seconds, "0h", "give a time above 0"),
-        (values.k_and_delta, "20", "is not k,delta; write for example 20,1e-3"),
+        (k_and_delta, "20", "is not k,delta; write for example 20,1e-3"),
         (values.from_to_step, "1:2", "cannot be read; write FROM:TO:STEP"),
         (values.from_to_step, "2:1:0.5", "FROM below TO and STEP above 0"),
         (values.from_to_step, "1:2:0", "FROM below TO and STEP above 0"),
@@ -63,7 +69,7 @@ def test_whole_numbers_come_back_as_counts(number: int) -> None:
 
 @given(st.text())
 def test_any_text_is_read_or_refused(text: str) -> None:
-    for parser in (values.number, values.numbers, values.rounds, values.count, values.seconds, values.k_and_delta):
+    for parser in (values.number, values.numbers, values.rounds, values.count, values.seconds, k_and_delta):
         try:
             parser(text, "option")
         except InputError as error:

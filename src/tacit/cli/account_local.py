@@ -10,7 +10,7 @@ import typer
 from tacit.cli.blocks import say_blocks
 from tacit.cli.console import complaints
 from tacit.cli.options import Json, command
-from tacit.cli.values import k_and_delta, numbers
+from tacit.cli.values import numbers, typed
 from tacit.jobs.account.local import account_populations, account_shuffle, account_user
 from tacit.planning.discovery import DiscoveryPlan
 from tacit.privacy.local_anonymity import Anonymity
@@ -55,12 +55,11 @@ def populations(
     as_json: Json = False,
 ) -> None:
     """What a population of each size can find at what epsilon, and what is promised centrally."""
-    k, share = k_and_delta(k_anonymity, "k-anonymity")
     plan = DiscoveryPlan(
         domain=domain,
         groups=groups,
         contributions=contributions,
-        anonymity=Anonymity(k=k, delta=share),
+        anonymity=typed(k_anonymity, "k-anonymity", Anonymity, "20,1e-3"),
         central_delta=delta,
         first_domain=first_domain,
     )

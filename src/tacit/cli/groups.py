@@ -21,12 +21,14 @@ class Later(NamedTuple):
     """What `--help` shows of it: a test compares it with the command."""
     load: Callable[[], Any]
     """Its function, or its Typer app."""
+    is_group: bool = False
+    """Whether it is an app."""
 
 
 def at(place: str, line: str) -> Later:
     """What stands at `module:name` of `tacit.cli`."""
     module, _, name = place.partition(":")
-    return Later(line, lambda: getattr(import_module(f"tacit.cli.{module}"), name))
+    return Later(line, lambda: getattr(import_module(f"tacit.cli.{module}"), name), is_group=name == "app")
 
 
 class LateGroup(TyperGroup):
@@ -74,7 +76,7 @@ class LateGroup(TyperGroup):
         here = _nearest(word, [*self.commands, *(option for each in self.params for option in each.opts)])
         if here or not self.table:
             return here
-        groups = {name: made for name in self.table if isinstance(made := self.made(name), TyperGroup)}
+        groups = {name: self.made(name) for name, later in self.table.items() if later.is_group}
         below = {each: f"{name} {each}" for name, made in groups.items() for each in made.commands}
         return [below[name] for name in _nearest(word, list(below))]
 

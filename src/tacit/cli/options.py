@@ -1,15 +1,16 @@
-"""Options that several commands share: a parameter whose type is a dataclass of options stands for all of them."""
+"""Options that several commands share, and what makes a command of a function: a dataclass stands for its options."""
 
 import dataclasses
 import functools
 import inspect
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
 from tacit.cli.console import refusing_in_one_line
+from tacit.cli.from_settings import Named, Options, Setting, declared_by
 from tacit.errors import InputError, conceivable
 
 if TYPE_CHECKING:  # JAX would come with it
@@ -29,6 +30,7 @@ OwnDelta = Annotated[
 Population = Annotated[
     Path | None, typer.Option(help="Enter it in the budget of these clients (docs/budgets.md), which may refuse it.")
 ]
+Workers = Annotated[int, typer.Option(help="CPU cores to use; 0 is all. Never changes the result.")]
 Seed = Annotated[
     int | None,
     typer.Option(
@@ -116,19 +118,20 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """A command in which each parameter annotated with a dataclass of options becomes those options.
+    """A command in which a parameter that is annotated with a dataclass becomes its options, filled in.
 
-    Typer sees one option per field, with the field's annotation and default, in the order in which the command
-    names its parameters; the command receives the dataclass, filled.
+    Typer sees one option for each field (`from_settings`), in the order in which the command names its parameters.
+    Of `Options[Settings]` the command gets the options, and makes the settings itself.
     """
     hints = get_type_hints(command, include_extras=True)
-    groups: dict[str, type] = {}
+    groups: dict[str, tuple[type, list[Setting]]] = {}
     parameters: list[inspect.Parameter] = []
     for parameter in inspect.signature(command).parameters.values():
         annotation = hints[parameter.name]
-        if dataclasses.is_dataclass(annotation) and isinstance(annotation, type):
-            groups[parameter.name] = annotation
-            parameters.extend(_parameters(annotation))
+        if (kind := _group(annotation)) is not None:
+            named = next((each for each in get_args(annotation) if isinstance(each, Named)), Named())
+            groups[parameter.name] = kind, [*declared_by(kind, named)]
+            parameters.extend(each.parameter for each in groups[parameter.name][1])
         else:
             parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=annotation))
 
@@ -136,8 +139,9 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     def filled(**values: Any) -> None:
         for name, value in values.items():
             conceivable(f"--{name.replace('_', '-')}", value)
-        for name, group in groups.items():
-            values[name] = group(**{field.name: values.pop(field.name) for field in dataclasses.fields(group)})
+        for name, (kind, declared) in groups.items():
+            options: Options[Any] = Options(kind, declared, {each.name: values.pop(each.name) for each in declared})
+            values[name] = options.settings() if dataclasses.is_dataclass(hints[name]) else options
         command(**values)
 
     filled.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -145,14 +149,8 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     return filled
 
 
-def _parameters(group: type) -> list[inspect.Parameter]:
-    hints = get_type_hints(group, include_extras=True)
-    return [
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default,
-            annotation=hints[field.name],
-        )
-        for field in dataclasses.fields(group)
-    ]
+def _group(annotation: Any) -> type | None:
+    """The dataclass that the parameter stands for; None of one option."""
+    own = get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
+    kind = get_args(own)[0] if get_origin(own) is Options else own
+    return kind if dataclasses.is_dataclass(kind) and isinstance(kind, type) else None

@@ -3,7 +3,6 @@
 JAX is imported by the functions that train, not by this file: `tacit account` must not wait for it.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -16,14 +15,6 @@ from tacit.cli.options import Json, LogOptions, Population, Seed, command
 from tacit.compute import Hardware
 from tacit.progress import together
 
-Workers = Annotated[int, typer.Option(help="CPU cores to use; 0 is all. Changes the speed, never the result.")]
-Chunk = Annotated[
-    int, typer.Option(help="Clients that an accelerator trains side by side; 0: as many as its memory holds.")
-]
-Multiply = Annotated[
-    str,
-    typer.Option(help="How an accelerator multiplies float32 matrices: tensorfloat32, or float32 to the last digit."),
-]
 Cluster = Annotated[
     str | None,
     typer.Option(
@@ -38,25 +29,11 @@ Drowned = Annotated[
 Profiled = Annotated[bool, typer.Option("--profile", help="Say at the end where the time went (docs/speed.md).")]
 
 
-@dataclass(frozen=True)
-class HardwareOptions:
-    """On what it runs."""
-
-    workers: Workers = 0
-    chunk: Chunk = 0
-    products: Multiply = "tensorfloat32"
-
-    @property
-    def value(self) -> Hardware:
-        """The settings. Raises: InputError."""
-        return Hardware(workers=self.workers, chunk=self.chunk, products=self.products)  # type: ignore[arg-type]
-
-
 @command
 def train(
     recipe: Annotated[Path, typer.Argument(help="A recipe in TOML, or the name of a shipped one (docs/recipes.md).")],
     out: Annotated[Path, typer.Option(help="The run folder to make.")],
-    hardware: HardwareOptions,
+    hardware: Hardware,
     logs: LogOptions,
     data: Annotated[Path | None, typer.Option(help="A cache in place of the recipe's data.cache.")] = None,
     init: Annotated[
@@ -82,7 +59,7 @@ def train(
             init=init,
             population=population,
             seed=seed,
-            hardware=hardware.value,
+            hardware=hardware,
             cluster=cluster,
             anyway=anyway,
             stop_if_drowned=stop_if_drowned,
@@ -94,7 +71,7 @@ def train(
 @command
 def resume(
     run: Annotated[Path, typer.Argument(help="A run folder that was interrupted.")],
-    hardware: HardwareOptions,
+    hardware: Hardware,
     logs: LogOptions,
     cluster: Cluster = None,
     stop_if_drowned: Drowned = False,
@@ -107,7 +84,7 @@ def resume(
     with logs.of(run) as told, display(json, run) as progress:
         result = job(
             run,
-            hardware=hardware.value,
+            hardware=hardware,
             cluster=cluster,
             stop_if_drowned=stop_if_drowned or None,  # of a training alone
             progress=together(progress, told),

@@ -3,11 +3,14 @@
 Each parser takes the text and the name of its option, and raises an InputError that says both and how to write it.
 """
 
+import dataclasses
 import functools
 import re
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Concatenate, ParamSpec, TypeVar
+from pathlib import Path
+from types import NoneType
+from typing import Any, Concatenate, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
 from tacit.errors import InputError, conceivable
 
@@ -16,6 +19,7 @@ V = TypeVar("V")
 
 SUFFIXES = {"k": 1e3, "M": 1e6, "G": 1e9}
 FEW = 10_000  # of numbers that an option stands for
+PLAIN = {bool, int, float, str, Path, list[str], list[Path]}  # Typer reads them
 SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 
 
@@ -112,16 +116,6 @@ def seconds(text: str, name: str) -> float:
     return value
 
 
-@numeric
-def k_and_delta(text: str, name: str) -> tuple[int, float]:
-    """`--k-anonymity 20,1e-6`."""
-    k, _, delta = text.partition(",")
-    try:
-        return int(k), float(delta)
-    except ValueError as error:
-        raise InputError(f"--{name} {text!r} is not k,delta; write for example 20,1e-3.") from error
-
-
 def from_to_step(text: str, name: str) -> tuple[float, ...]:
     """The cuts of `--name -0.1:0.2:0.01`, in exact fractions, so that 0.02 is the cut it looks like."""
     if not re.fullmatch(r"(-?\d{1,9}(\.\d{1,9})?(:|$)){3}", text):
@@ -132,3 +126,69 @@ def from_to_step(text: str, name: str) -> tuple[float, ...]:
     if (last - first) / step > FEW:
         raise InputError(f"--{name} {text!r} has {(last - first) // step:,} cuts, and {FEW:,} are the most.")
     return tuple(float(first + k * step) for k in range(int((last - first) / step) + 1))
+
+
+# -- by type -----------------------------------------------------------------------------------------------------------
+
+
+def is_plain(kind: Any) -> bool:
+    """Whether Typer reads a value of this type, or None, itself."""
+    return _without_none(kind) in PLAIN
+
+
+def typed(text: str, name: str, kind: Any, *example: str) -> Any:
+    """The text as a value of a type that Typer does not read: see `written`. example: one of how to write it.
+
+    Raises: InputError; whether a word is one of a Literal, whoever takes it checks.
+    """
+    own: Any = _without_none(kind)
+    if get_origin(own) is tuple:
+        return None if own is not kind and not text else _several(text, name, get_args(own)[0], *example)
+    if _is_a_dataclass(own):
+        inner = {field.name: get_type_hints(own)[field.name] for field in dataclasses.fields(own)}
+        if len(inner) == 1:
+            return own(typed(text, name, *inner.values(), *example))
+        return own(**fields(text, name, inner, *example))
+    return text
+
+
+def written(value: Any) -> Any:
+    """A value as `typed` reads it: several with commas, and a dataclass by its fields."""
+    if isinstance(value, tuple):
+        return ",".join(map(_in_full, value))
+    if dataclasses.is_dataclass(value):
+        inner = tuple(getattr(value, field.name) for field in dataclasses.fields(value))
+        return written(inner[0] if len(inner) == 1 else inner)
+    return value if value is None else str(value)
+
+
+def fields(text: str, name: str, kinds: dict[str, Callable[[str], Any]], example: str) -> dict[str, Any]:
+    """`--name 20,1e-6`, one number for each field."""
+    try:
+        found = [kind(part) for kind, part in zip(kinds.values(), text.split(","), strict=True)]
+    except ValueError as error:
+        raise InputError(f"--{name} {text!r} is not {','.join(kinds)}; write for example {example}.") from error
+    conceivable(f"--{name}", *found)
+    return dict(zip(kinds, found, strict=True))
+
+
+def _several(text: str, name: str, kind: Any, *example: str) -> tuple[Any, ...]:
+    if kind is int:
+        return tuple(whole_number(each, name) for each in parts(text))
+    return numbers(text, name, *example) if kind is float else tuple(parts(text))
+
+
+def _is_a_dataclass(kind: Any) -> bool:
+    return isinstance(kind, type) and dataclasses.is_dataclass(kind)
+
+
+def _without_none(kind: Any) -> Any:
+    """The type beside None, or the type."""
+    others = [each for each in get_args(kind) if each is not NoneType]
+    return others[0] if len(others) == 1 and NoneType in get_args(kind) else kind
+
+
+def _in_full(value: Any) -> str:
+    """The shortest text that reads as this very value: 1 for 1.0."""
+    short = f"{value:g}" if isinstance(value, float) else str(value)
+    return short if not isinstance(value, float) or float(short) == value else repr(value)

@@ -4,7 +4,7 @@ import ctypes
 import os
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from tacit.errors import InputError
 
@@ -20,11 +20,16 @@ TRIM_THRESHOLD, MMAP_THRESHOLD, ARENA_MAX = -1, -3, -8  # as mallopt(3) numbers 
 
 @dataclass(frozen=True, kw_only=True)
 class Hardware:
-    """What changes only the speed; tests assert the same model for any value (on an accelerator to rounding)."""
+    """What changes only the speed; tests assert the same model for any value (on an accelerator to rounding).
 
-    workers: int = 0  # cores; 0: all. Not accelerators: of those, all that JAX lists
-    chunk: int = 0  # clients that an accelerator trains side by side; 0: as many as its memory holds
-    products: Products = "tensorfloat32"  # how an accelerator multiplies float32 matrices; a CPU does so exactly
+    Of accelerators all that JAX lists are used; a CPU multiplies exactly, whatever `products` says.
+    """
+
+    workers: Annotated[int, "CPU cores to use; 0 is all. Changes the speed, never the result."] = 0
+    chunk: Annotated[int, "Clients that an accelerator trains side by side; 0: as many as its memory holds."] = 0
+    products: Annotated[
+        Products, "How an accelerator multiplies float32 matrices: tensorfloat32, or float32 to the last digit."
+    ] = "tensorfloat32"
 
     def __post_init__(self) -> None:
         if self.workers < 0:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import heappush, heappushpop
-from typing import NamedTuple, TypeAlias
+from typing import Annotated, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -41,10 +41,10 @@ class TypingUser(NamedTuple):
 class Share:
     """How much is typed again: of whom, and how much of each; 0 is all."""
 
-    split: str = "test"
-    users: int = 0  # those with the smallest digests of their names
-    sentences: int = 0  # of a user, evenly spread over its text
-    words: int = 0  # of a sentence, its first
+    split: Annotated[str, "Whose text is typed: test, validation or train."] = "test"
+    users: Annotated[int, "Users who type, those with the smallest digests of their names; 0 is all of the split."] = 0
+    sentences: Annotated[int, "Sentences of a user, evenly spread over its text; 0 is all."] = 0
+    words: Annotated[int, "Words of a sentence, its first; 0 is all."] = 0
 
     def __post_init__(self) -> None:
         for name in ("users", "sentences", "words"):

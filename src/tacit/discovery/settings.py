@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from tacit.discovery.alphabet import Alphabet
 from tacit.errors import InputError, ParticipationError
@@ -30,10 +30,12 @@ class LocalReportSettings:
     `greedy` reports what it holds most of, `random` a uniform choice among the different things it holds.
     """
 
-    local_epsilon: float
-    contributions: int = 1
-    sampler: Sampler = "random"
-    randomizer: str = "subset-selection"  # a name of RANDOMIZERS
+    local_epsilon: Annotated[float, "What each report of a device costs at most (local DP, one word)."]
+    contributions: Annotated[int, "K: reports of each user; what is missing is padded."] = 1
+    sampler: Annotated[Sampler, "Which K: random (uniform) or greedy (most typed)."] = "random"
+    randomizer: Annotated[str, "subset-selection, projective-geometry (short reports) or k-ary (a baseline)."] = (
+        "subset-selection"
+    )
 
     def __post_init__(self) -> None:
         if self.contributions < 1:
@@ -65,16 +67,22 @@ class DiscoverySettings:
     """
 
     reports: LocalReportSettings
-    users_per_layer: int
-    passes: int = 1
-    prefixes: int = 1000
-    depth: int = 15
+    users_per_layer: Annotated[int, "Users asked in each layer of each pass; nobody is asked twice."]
+    passes: Annotated[int, "Tries built one after another, each without the words found before."] = 1
+    prefixes: Annotated[int, "L: the most prefixes kept in a layer."] = 1000
+    depth: Annotated[int, "D: layers of a trie; words have at most D-1 characters."] = 15
     alphabet: Alphabet = field(default_factory=Alphabet)
-    anonymity: Anonymity | None = None
+    anonymity: Annotated[
+        Anonymity | None,
+        "k,delta: what fewer than k users contributed is kept with probability <= delta.",
+        "20,1e-3",
+    ] = None
     counting_users: int = 0
-    allocation: Allocation = "even"
-    resample_users: bool = False
-    seed: int | None = None
+    allocation: Annotated[Allocation, "Users by layer: even, or middle (as many in all, more in layers 4 to 8)."] = (
+        "even"
+    )
+    resample_users: Annotated[bool, "SIMULATE as many users as needed, each with a random client's text."] = False
+    seed: Annotated[int | None, "Fix all randomness of a SIMULATION: whoever knows it can undo the protection."] = None
     secure_sum: SimulatedProtocol | None = None
 
     def __post_init__(self) -> None:

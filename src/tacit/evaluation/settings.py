@@ -4,12 +4,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from tacit.errors import InputError
 from tacit.evaluation.counts.histograms import Buckets
 from tacit.evaluation.counts.queries import BASELINES, TOKENS, Queries, changes
-from tacit.evaluation.personalize.fine_tuning import FineTuning
+from tacit.evaluation.personalize.fine_tuning import FineTuning, Grid
 from tacit.evaluation.personalize.gate import OPEN
 from tacit.evaluation.personalize.splits import TemporalSplit
 from tacit.networks.metrics import TOP1
@@ -18,18 +18,20 @@ from tacit.privacy.delta import default_delta
 from tacit.records import from_plain, to_plain
 from tacit.secure_aggregation.counts import SimulatedProtocol, check_protocol
 
-# Paper 5, Table 1.
-GRID = FineTuning.grid((5, 10, 20), (0.01, 0.1, 1.0))
+WhichClients = Annotated[str, "Which clients: test, validation or train."]
+HowMany = Annotated[int, "Clients to ask, in a public random order; 0 is all of the split."]
+
+GRID = Grid().strategies()
 
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationSettings:
     """Which clients count how well models predict their text, and how much of it."""
 
-    split_name: str = "test"
-    clients: int = 0  # asked at most, in a public random order; 0: all of the split
-    sentences: int = 64  # of a client, evenly spread over its text
-    words: int = 20  # of a sentence; the rest of a longer one is not used
+    split_name: WhichClients = "test"
+    clients: HowMany = 0
+    sentences: Annotated[int, "Sentences of a client, evenly spread over its text."] = 64
+    words: Annotated[int, "Words of a sentence; the rest of a longer one is not used."] = 20
 
     def __post_init__(self) -> None:
         if self.clients < 0 or self.sentences < 1 or self.words < 1:
@@ -40,16 +42,18 @@ class EvaluationSettings:
 class PersonalizationSettings:
     """Which clients fine-tune a model on their own text, in which ways, and what is counted of it."""
 
-    split_name: str = "test"
-    clients: int = 0  # asked at most, in a public random order; 0: all of the split
+    split_name: WhichClients = "test"
+    clients: HowMany = 0
     strategies: tuple[FineTuning, ...] = GRID  # one or more
     split: TemporalSplit = field(default_factory=TemporalSplit)
     levels: tuple[float, ...] = (OPEN,)  # of the gates that are compared; (1.0,): no gate, and nobody is left to judge
-    harm_weight: float = 2.0  # how much a loss counts against an equal gain when policies are chosen
-    metrics: tuple[str, ...] = (TOP1,)  # whose changes are asked; the first also sets slices and figures
-    slices: tuple[str, ...] = ("tokens", "baseline")
-    tokens: Buckets = TOKENS
-    baseline: Buckets = BASELINES
+    harm_weight: Annotated[float, "How much a loss counts against an equal gain when policies are chosen."] = 2.0
+    metrics: Annotated[tuple[str, ...], "Metrics whose changes are counted; the first slices, too."] = (TOP1,)
+    slices: Annotated[
+        tuple[str, ...], "Histograms by tokens, baseline, joint (both at once); empty: of everybody only."
+    ] = ("tokens", "baseline")
+    tokens: Annotated[Buckets, "Cuts between buckets of train tokens.", "1000,2000"] = TOKENS
+    baseline: Annotated[Buckets, "Cuts between buckets of accuracy before.", "0.1,0.2"] = BASELINES
     changes: Mapping[str, Buckets] = field(default_factory=changes)
     share_changes: InitVar[Buckets | None] = None  # one set of cuts for all changes of shares, in place of `changes`
 

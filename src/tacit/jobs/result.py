@@ -1,8 +1,8 @@
 """What all results of jobs have in common: people read the same of them in a terminal, a notebook and a program."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # an account needs no pages
     from tacit.reports.blocks import Block
@@ -10,6 +10,10 @@ if TYPE_CHECKING:  # an account needs no pages
 
 class Readable(ABC):
     """A result that `print` and a notebook show as the command does; `repr` is what it is made of."""
+
+    @abstractmethod
+    def to_record(self) -> Mapping[str, Any]:
+        """What `--json` prints, as plain values: first its `schema` and `version`."""
 
     @abstractmethod
     def blocks(self) -> "Sequence[Block]":

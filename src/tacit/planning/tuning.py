@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 
@@ -81,19 +81,39 @@ class TuningSettings:
     InputError for values that mean nothing.
     """
 
-    server_learning_rates: tuple[float, ...] | None = None
-    quantiles: tuple[float, ...] | None = None
-    seeds: int = 1
-    report_goal: int | None = None
-    rounds: int | None = None
-    min_separation: int | None = None
-    initial_clip_norm: float | None = None
-    data: Path | None = None
-    choose_by: Measured = "accuracy"
-    large_report_goal: int = 6500  # arXiv:2305.18465, of its production runs
-    public: str | None = None
+    server_learning_rates: Annotated[
+        tuple[float, ...] | None, "With commas; left out: half, once and twice the recipe's."
+    ] = None
+    quantiles: Annotated[
+        tuple[float, ...] | None,
+        "Shares of clients whose update is not clipped, with commas; left out: the recipe's.",
+    ] = None
+    seeds: Annotated[int, "Trials of each pair; their mean counts."] = 1
+    report_goal: Annotated[
+        int | None, "Clients of a trial's round; left out: the recipe's. The noise goes with it."
+    ] = None
+    rounds: Annotated[int | None, "Rounds of a trial; left out: the recipe's."] = None
+    min_separation: Annotated[int | None, "Of a trial; left out: the recipe's."] = None
+    initial_clip_norm: Annotated[
+        float | None,
+        "Where the estimates begin; left out: clipping.initial, or a tenth of privacy.clip_norm.",
+    ] = None
+    data: Annotated[Path | None, "A cache to tune on, in place of the recipe's."] = None
+    choose_by: Annotated[Measured, "accuracy or cross-entropy, of validation clients, after the last round."] = (
+        "accuracy"
+    )
+    large_report_goal: Annotated[int, "Clients of a round in production."] = (
+        6500  # arXiv:2305.18465, its production runs
+    )
+    public: Annotated[
+        str | None,
+        "Why the trials cost the production clients nothing, in your words ('docstrings, public text', "
+        "'another population: ...'); left out, they are taken to be the same clients.",
+    ] = None
 
     def __post_init__(self) -> None:
+        if self.choose_by not in METRIC:
+            raise InputError(f"--choose-by {self.choose_by!r} is unknown; choose {' or '.join(get_args(Measured))}.")
         if self.seeds < 1:
             raise InputError(f"--seeds {self.seeds} leaves nothing to try; give at least 1.")
         if self.public is not None and not self.public.strip():

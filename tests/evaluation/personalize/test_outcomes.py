@@ -21,7 +21,7 @@ from tacit.compute.cores import Cores
 from tacit.data import Cache, ClientText, VocabularyRecord, build_cache
 from tacit.data.clients import NO_TIME
 from tacit.errors import InputError
-from tacit.evaluation.personalize.fine_tuning import fine_tune, steps_of
+from tacit.evaluation.personalize.fine_tuning import Grid, fine_tune, steps_of
 from tacit.evaluation.personalize.outcomes import (
     NOTHING_KNOWN,
     ClientOutcome,
@@ -434,13 +434,19 @@ def test_a_strategy_is_named_as_the_paper_names_it() -> None:
 
 
 def test_a_grid_is_sgd_then_caches_then_both() -> None:
-    found = FineTuning.grid(
-        (5,), (0.1, 1.0), epochs=(1, 2), unigram=(0.1,), bigram=(0.1, 0.2), cache_with_sgd=True, proximal=0.5
-    )
+    found = Grid(
+        batch_size=(5,),
+        learning_rate=(0.1, 1.0),
+        epochs=(1, 2),
+        unigram=(0.1,),
+        bigram=(0.1, 0.2),
+        cache_with_sgd=True,
+        proximal=0.5,
+    ).strategies()
     assert len(found) == len(set(found)) == len(set(map(str, found))) == 4 + 3 + 4 * 3
     assert [str(each) for each in found[4:7]] == ["unigram cache 0.1", "bigram cache 0.1", "bigram cache 0.2"]
     assert all(each.proximal == 0.5 for each in (*found[:4], *found[7:]))
-    assert FineTuning.grid((5, 10), (0.1,)) == (FineTuning(), FineTuning(batch_size=10))
+    assert Grid(batch_size=(5, 10), learning_rate=(0.1,)).strategies() == (FineTuning(), FineTuning(batch_size=10))
 
 
 @given(a=st.floats(1e-9, 1e9), b=st.floats(1e-9, 1e9))
@@ -460,9 +466,15 @@ def test_epochs_without_end_stop_at_the_tokens() -> None:
 
 def test_what_stops_later_is_one_training_that_goes_on(cache: Cache) -> None:
     """Epochs, tokens and caches together, each alone: the same outcome to the bit."""
-    tried = FineTuning.grid(
-        (2,), (0.2,), epochs=(1, 2, 3), max_tokens=(20, 10_000), unigram=(0.1,), bigram=(0.3,), cache_with_sgd=True
-    )
+    tried = Grid(
+        batch_size=(2,),
+        learning_rate=(0.2,),
+        epochs=(1, 2, 3),
+        max_tokens=(20, 10_000),
+        unigram=(0.1,),
+        bigram=(0.3,),
+        cache_with_sgd=True,
+    ).strategies()
     together = run(cache, strategies=tried)
     for at in (3, 7, 13):
         alone = run(cache, strategies=tried[at : at + 1])

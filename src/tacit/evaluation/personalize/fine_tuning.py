@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise, product, repeat
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple
 
 from tacit.errors import InputError
 from tacit.keyboard.user_cache import ALONE, Mix
@@ -50,31 +50,6 @@ class FineTuning:
                 "bigram=0.1."
             )
 
-    @classmethod
-    def grid(
-        cls,
-        batch_sizes: Sequence[int],
-        learning_rates: Sequence[float],
-        *,
-        epochs: Sequence[int] = (1,),
-        max_tokens: Sequence[int] = (PAPER_TOKENS,),
-        unigram: Sequence[float] = (),
-        bigram: Sequence[float] = (),
-        cache_with_sgd: bool = False,
-        **same: Any,
-    ) -> tuple[Self, ...]:
-        """Every way of SGD, then each cache without any, and where they go together each way with each cache.
-
-        same: what all ways of SGD have, by the names of `FineTuning`.
-        """
-        sgd = [
-            cls(batch_size=size, learning_rate=rate, epochs=passes, max_tokens=most, **same)
-            for size, rate, passes, most in product(batch_sizes, learning_rates, epochs, max_tokens)
-        ]
-        caches = [Mix(unigram=weight) for weight in unigram] + [Mix(bigram=weight) for weight in bigram]
-        both = [replace(how, **mix._asdict()) for how in sgd for mix in caches] if cache_with_sgd else []
-        return (*sgd, *(cls(epochs=0, **mix._asdict()) for mix in caches), *both)
-
     @property
     def mix(self) -> Mix:
         """The weights of the caches."""
@@ -112,6 +87,43 @@ class FineTuning:
         if self.layers not in groups:
             raise InputError(f"strategy layers={self.layers!r} is unknown; it is one of {', '.join(groups)}.")
         return Step(frozenset(groups[self.layers]), self.learning_rate, self.proximal)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """What is tried: every way of SGD, then each cache without any, and where they go together each way with each cache.
+
+    The defaults are those of paper 5, Table 1.
+    """
+
+    batch_size: Annotated[tuple[int, ...], "Sentences a step, several with commas."] = (5, 10, 20)
+    learning_rate: Annotated[tuple[float, ...], "Learning rates, several with commas.", "0.1,1.0"] = (0.01, 0.1, 1.0)
+    max_tokens: Annotated[tuple[int, ...], "It stops at so many words and ends, several with commas."] = (PAPER_TOKENS,)
+    epochs: Annotated[tuple[int, ...], "Or after so many passes over the text, several with commas."] = (1,)
+    layers: Annotated[str, "What is fine-tuned: all, output, biases, recurrent or embeddings."] = "all"
+    proximal: Annotated[float, "Weight of the pull to the global model; 0 is none."] = 0.0
+    unigram: Annotated[
+        tuple[float, ...], "Weights of a cache of the user's words, with commas; no SGD.", "0.05,0.1"
+    ] = ()
+    bigram: Annotated[tuple[float, ...], "The same of a cache of the user's pairs of words.", "0.05,0.1"] = ()
+    cache_with_sgd: Annotated[bool, "Every way of SGD with every cache, too."] = False
+
+    def strategies(self) -> tuple[FineTuning, ...]:
+        """All of them, each once as long as no value is given twice."""
+        sgd = [
+            FineTuning(
+                batch_size=size,
+                learning_rate=rate,
+                epochs=passes,
+                max_tokens=most,
+                layers=self.layers,
+                proximal=self.proximal,
+            )
+            for size, rate, passes, most in product(self.batch_size, self.learning_rate, self.epochs, self.max_tokens)
+        ]
+        caches = [Mix(unigram=weight) for weight in self.unigram] + [Mix(bigram=weight) for weight in self.bigram]
+        both = [replace(how, **mix._asdict()) for how in sgd for mix in caches] if self.cache_with_sgd else []
+        return (*sgd, *(FineTuning(epochs=0, **mix._asdict()) for mix in caches), *both)
 
 
 def in_full(number: float) -> str:

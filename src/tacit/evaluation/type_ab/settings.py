@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from types import NoneType
-from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
+from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
 from tacit.data.typed_sentences import Share
 from tacit.errors import InputError, conceivable, of_type
@@ -26,22 +26,22 @@ def typist_on(layout: str) -> Typist:
 
 @dataclass(frozen=True, kw_only=True)
 class TypingSettings:
-    """Who types what, on which keyboard.
-
-    condition: "network": each model is in the decoder's search; "rescore": a trigram searches, each model ranks the
-    candidates anew; "search": a trigram searches and ranks alone, and the models only suggest. search: that trigram, as
-    "trigram:CACHE"; left out, that of the cache that is typed. more_words: a discovery run whose words keyboard B knows
-    beside its model's.
-    """
+    """Who types what, on which keyboard."""
 
     share: Share = field(default_factory=lambda: Share(sentences=20, words=40))
     typist: Typist = POPULATION
-    condition: Condition = "network"
-    search: str | None = None
-    more_words: str | None = None
-    compose: float | None = None  # the least probability of an inline phrase; None: none is offered
-    language_weight: float | None = None  # None: the decoder's own
-    sensitivity: int = 0  # users who type again with every parameter of the typist halved and doubled; 0: not asked
+    condition: Annotated[
+        Condition,
+        "network: the model is in the decoder's search; rescore: a trigram searches and the model ranks anew; "
+        "search: a trigram does both and the model only suggests.",
+    ] = "network"
+    search: Annotated[str | None, "That trigram, as trigram:CACHE; left out, that of the cache in --data."] = None
+    more_words: Annotated[str | None, "A finished discovery run, whose words keyboard B knows beside its model's."] = (
+        None
+    )
+    compose: Annotated[float | None, "Offer phrases in the line from this probability on; left out, none."] = None
+    language_weight: Annotated[float | None, "Of the model against the taps; left out, the decoder's own."] = None
+    sensitivity: Annotated[int, "So many users type again with every parameter of the typist halved and doubled."] = 0
 
     def __post_init__(self) -> None:
         of_type("share", self.share, Share)

@@ -16,20 +16,22 @@ if TYPE_CHECKING:  # numba would come with them
     from tacit.reports.blocks import Block
     from tacit.reports.figure import Figure
 
+SCHEMA, VERSION = "tacit.simulation", 1
+
 
 @dataclass(frozen=True, kw_only=True)
 class SimulationResult(Readable):
     """A simulated run, and the files of it that were written into `out`."""
 
     simulation: "Simulation"
-    record: dict[str, Any]
+    record: dict[str, Any]  # its figures
     out: Path | None = None
     files: tuple[str, ...] = ()
 
     def to_record(self) -> dict[str, Any]:
         """The figures of the run, and its files, as plain values for JSON."""
         written = {"files": list(self.files)} if self.files else {}
-        return {**self.record, **written}
+        return {"schema": SCHEMA, "version": VERSION, **self.record, **written}
 
     @property
     def columns(self) -> dict[str, list[Any]]:
@@ -70,18 +72,13 @@ def simulate(
         check_folder("out", folder)  # before the work
     run = run_simulation(asked, progress=progress)
     progress(StageBegan("counting who came"))
-    record = summary(run)
+    record = run.to_record()
     files: tuple[str, ...] = ()
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
         files = tuple(write_simulation(run, folder))
     progress(StageEnded("counting who came"))
     return SimulationResult(simulation=run, record=record, out=folder, files=files)
-
-
-def summary(run: "Simulation") -> dict[str, Any]:
-    """The figures of a simulated run, as summary.json has them."""
-    return {"schema": "tacit.simulation", "version": 1, **run.to_record()}
 
 
 def write_simulation(run: "Simulation", folder: Path) -> list[str]:
@@ -97,7 +94,7 @@ def write_simulation(run: "Simulation", folder: Path) -> list[str]:
     rows.writerows(run.rows())
     contents = {
         "rounds.csv": table.getvalue().encode(),
-        "summary.json": to_json(summary(run)),
+        "summary.json": to_json({"schema": SCHEMA, "version": VERSION, **run.to_record()}),
         "settings.toml": run.settings.to_toml().encode(),
     }
     for name, content in contents.items():
