@@ -14,6 +14,7 @@ PACKAGE = REPOSITORY / "src" / "tacit"
 OPEN = {"errors", "progress", "records", "files", "compiled", "extras", "version"}
 MAY_IMPORT: dict[str, set[str]] = {
     "privacy": set(),
+    "federation": {"aggregation", "privacy"},
     "runs": set(),
     "compute": set(),
     "aggregation": set(),
@@ -38,10 +39,30 @@ MAY_IMPORT: dict[str, set[str]] = {
         "compute",
     },
     "discovery": {"privacy", "statements", "data", "randomizers", "aggregation", "secure_aggregation"},
-    "evaluation": {"privacy", "statements", "text", "networks", "keyboard", "data", "randomizers", "compute", "secure_aggregation"},
+    "evaluation": {
+        "privacy",
+        "statements",
+        "text",
+        "networks",
+        "keyboard",
+        "data",
+        "randomizers",
+        "compute",
+        "secure_aggregation",
+    },
     "recipe": {"privacy", "design", "networks", "population", "training", "compute", "secure_aggregation"},
     "planning": {"privacy", "design", "population", "recipe"},
-    "reports": {"privacy", "statements", "runs", "text", "networks", "keyboard", "evaluation", "planning", "population"},
+    "reports": {
+        "privacy",
+        "statements",
+        "runs",
+        "text",
+        "networks",
+        "keyboard",
+        "evaluation",
+        "planning",
+        "population",
+    },
     "secure_aggregation": {"privacy", "aggregation"},
     "audit": {"privacy", "statements", "mechanisms", "training", "data", "networks", "keyboard"},
     "integrations": set(),
@@ -57,9 +78,10 @@ MAY_IMPORT["protocol"] = {
 }
 MAY_IMPORT["device"] = {
     "data",
+    "design",
     "discovery",
     "evaluation",
-    "jobs",
+    "federation",
     "keyboard",
     "networks",
     "privacy",
@@ -71,9 +93,9 @@ MAY_IMPORT["device"] = {
 }
 MAY_IMPORT["server"] = {
     "aggregation",
-    "device",
     "discovery",
     "evaluation",
+    "federation",
     "jobs",
     "networks",
     "privacy",

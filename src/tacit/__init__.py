@@ -10,7 +10,7 @@ TYPE_CHECKING = False  # as type checkers read it; `typing` itself would be most
 if TYPE_CHECKING:
     from typing import Any
 
-    from tacit.device.device import device
+    from tacit.device.device import run_device
     from tacit.device.policy import Policy
     from tacit.jobs.account.job import account
     from tacit.jobs.account.population import account_population, begin_population
@@ -58,7 +58,6 @@ _HOME = {
     "compare_mechanisms": "tacit.jobs.design",
     "demo": "tacit.jobs.demo",
     "design_mechanism": "tacit.jobs.design",
-    "device": "tacit.device.device",
     "discover": "tacit.jobs.discover.job",
     "doctor": "tacit.jobs.doctor",
     "evaluate": "tacit.jobs.evaluate.job",
@@ -78,6 +77,7 @@ _HOME = {
     "pretrain": "tacit.jobs.pretrain",
     "report": "tacit.jobs.report",
     "resume": "tacit.jobs.resume",
+    "run_device": "tacit.device.device",
     "serve": "tacit.server.serve",
     "simulate": "tacit.jobs.plan.simulate",
     "statement": "tacit.jobs.statement",
@@ -100,7 +100,6 @@ __all__ = [
     "compare_mechanisms",
     "demo",
     "design_mechanism",
-    "device",
     "discover",
     "doctor",
     "evaluate",
@@ -120,6 +119,7 @@ __all__ = [
     "pretrain",
     "report",
     "resume",
+    "run_device",
     "serve",
     "simulate",
     "statement",

@@ -32,11 +32,11 @@ from tests.training.tiny import tiny_learner
 
 import tacit
 from tacit.data import Cache
-from tacit.device.device import Machine
 from tacit.device.eligibility import Eligibility
 from tacit.device.own_text import OwnText
 from tacit.device.policy import Policy
 from tacit.device.record import opened
+from tacit.device.session import Machine
 from tacit.device.train import ByJax
 from tacit.errors import DeviceError, InputError
 from tacit.protocol.bodies import Expected, read_report
@@ -110,7 +110,7 @@ def test_by_the_public_name(operator: Operator, words: str, cache: Cache, tmp_pa
     operator.assign(plan, operator.task(plan, 0))
     turns: list[Any] = []
     wire = Wire(operator)
-    turn = tacit.device(
+    turn = tacit.run_device(
         "http://localhost:1",
         cache.path,
         tmp_path,
@@ -358,7 +358,7 @@ def test_no_folder_of_something_else_is_taken(operator: Operator, cache: Cache, 
 
 def test_a_cache_that_moved_is_said(operator: Operator, cache: Cache, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no cache at"):
-        tacit.device(
+        tacit.run_device(
             "http://localhost:1", tmp_path / "gone", tmp_path / "state", operator_key=operator.key.public, once=True
         )
     assert not (tmp_path / "state").exists()

@@ -84,7 +84,7 @@ def test_enrolled_devices_train_a_run_over_tls_and_nobody_else_does(tmp_path: Pa
         assert serving.url.startswith("https://")
 
         def turn(*, state: Path, enrolment_code: Path | None, server: str = serving.url) -> Turn:
-            return tacit.device(
+            return tacit.run_device(
                 server,
                 typed.path,
                 state,

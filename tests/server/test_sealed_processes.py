@@ -14,8 +14,8 @@ import pytest
 from tests.training.tiny import tiny_cache, tiny_recipe
 
 import tacit
-from tacit.device.device import Machine
 from tacit.device.policy import Policy
+from tacit.device.session import Machine
 from tacit.protocol.address import Address
 from tacit.protocol.signing import OperatorKey
 from tacit.runs import Run
@@ -83,7 +83,7 @@ def test_devices_keepers_and_a_server_make_a_private_model(tmp_path: Path) -> No
                     raise Over
 
             with suppress(Over):
-                tacit.device(
+                tacit.run_device(
                     told[0].url,
                     cache.path,
                     tmp_path / f"device-{client}",

@@ -72,7 +72,7 @@ def comes(serving: Serving, data: Path, state: Path, client: int) -> int:
     """One device, until it took part."""
     last = time.monotonic() + 120
     while time.monotonic() < last:
-        turn = tacit.device(
+        turn = tacit.run_device(
             serving.url,
             data,
             state,

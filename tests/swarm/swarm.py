@@ -15,10 +15,10 @@ from tests.swarm.light_device import LightDevice
 from tests.swarm.log import Log
 from tests.swarm.reports import Drawn, Reports
 
-from tacit.device.transport import Server
 from tacit.errors import InputError, ServerError
 from tacit.extras import of_extra
 from tacit.protocol.bodies import Report, read_model, report_body
+from tacit.protocol.bounded_http import Server
 from tacit.protocol.messages import RoundTask
 
 LOOK_S = 0.05  # between two looks whether it is to end

@@ -39,7 +39,7 @@ def device(
     def told(turn: "Turn") -> None:
         say(turn, json, lambda each: console.print(str(each)))
 
-    tacit.device(
+    tacit.run_device(
         server,
         data,
         state,

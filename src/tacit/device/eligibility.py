@@ -1,7 +1,7 @@
 """Whether a device may work now: plugged in, on a network that costs nothing by the byte, with nothing else to do.
 
 A probe is a function without arguments that says why not, in a sentence, or nothing. The ones here read Linux's own
-files below `root`; a phone brings others (`device(probes=...)`).
+files below `root`; a phone brings others (`run_device(probes=...)`).
 """
 
 import os

@@ -3,7 +3,6 @@
 import csv
 import json
 import math
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from numbers import Real
 from pathlib import Path
@@ -16,12 +15,10 @@ from tacit.privacy.delta import PAPERS_DELTA, default_delta
 from tacit.privacy.gaussian import zcdp_for_epsilon
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Participation
-from tacit.privacy.strategy import Matrix, Strategy, strategy_from_record
+from tacit.privacy.strategy import Strategy, strategy_from_record
 
 if TYPE_CHECKING:
     from _csv import Reader
-
-    from tacit.design.mechanism import ChosenMechanism
 
 COLUMNS = ("round", "finished")
 
@@ -118,38 +115,6 @@ def strategy_from_file(path: Path) -> Strategy:
             "write one with `tacit design ... --out`."
         )
     return strategy_from_record(record)
-
-
-def matrix_kind(mechanism: Mapping[str, Any]) -> type[Matrix] | None:
-    """The class of the strategy of a recipe's table [privacy.mechanism], where that is a matrix told number by number.
-
-    Raises: InputError for a mechanism of one's own, whose code is not imported, and for what is none.
-    """
-    return _chosen_of_ours(mechanism).mechanism.matrix
-
-
-def strategy_in_numbers(mechanism: Mapping[str, Any], participation: Participation) -> Strategy:
-    """The strategy of a recipe's table [privacy.mechanism], for whoever does not trust who wrote it.
-
-    Nothing is searched for and no module of anybody's is imported: the numbers of the strategy have to be there, or be
-    a closed form. Raises: InputError for a mechanism of one's own, a wish, a matrix, and what is none.
-    """
-    said = _chosen_of_ours(mechanism)
-    if said.is_wish:
-        raise InputError(
-            f"mechanism {said.name!r} is not there in numbers, and designing it here could find others; give its "
-            "coefficients (a resolved recipe has them), or a mechanism that is no matrix."
-        )
-    return said.strategy(participation)
-
-
-def _chosen_of_ours(mechanism: Mapping[str, Any]) -> "ChosenMechanism":
-    from tacit.design.catalogue import chosen  # an account of a strategy asks for no catalogue
-
-    name = mechanism.get("name")
-    if isinstance(name, str) and ":" in name:
-        raise InputError(f"mechanism {name!r} is code of somebody's own, which is not run here; name one of tacit's.")
-    return chosen(mechanism)
 
 
 # -- round times -------------------------------------------------------------------------------------------------------
