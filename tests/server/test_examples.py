@@ -1,5 +1,6 @@
 """The files of examples/deployment, as far as they can be tried without what reads them (docs/deploy.md)."""
 
+import hashlib
 import os
 import re
 import shlex
@@ -160,7 +161,7 @@ def test_devices_take_part_through_nginx(tmp_path: Path) -> None:
                 state.mkdir()
                 held(requests.named_file(content.path, file), connection, state, time.sleep)
                 body = report_body(Report(np.full(PARAMETERS, 0.1, np.float32), True, None, None), answer.assignment)
-                sending = requests.report(answer.assignment, answer.secret, body)
+                sending = requests.report(answer.assignment, answer.secret, body, hashlib.sha256(body).hexdigest())
                 assert connection.held(sending).receipt.received
                 came += 1
         collecting.join()

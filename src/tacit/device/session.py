@@ -32,6 +32,7 @@ from tacit.errors import InputError, NotTheOperator, ServerError, TaskRefused
 from tacit.federation.cost import ROUNDING, Cost
 from tacit.protocol import requests
 from tacit.protocol.attestation import NOTHING, Attestation
+from tacit.protocol.bodies import Report
 from tacit.protocol.log_check import followed, logged
 from tacit.protocol.log_entries import plan_entry
 from tacit.protocol.messages import (
@@ -115,7 +116,7 @@ class Session:
             return self._turned("refused", (yield from self._said(refusal)))
         if isinstance(answer, ComeBack):
             return self._idle(answer)
-        return (yield from self._assigned(answer))
+        return (yield from self.assigned(answer))
 
     def _check_in(self) -> CheckIn:
         return CheckIn(
@@ -133,7 +134,8 @@ class Session:
 
     # -- a task --------------------------------------------------------------------------------------------------------
 
-    def _assigned(self, assignment: Assignment) -> Steps[Turn]:
+    def assigned(self, assignment: Assignment) -> Steps[Turn]:
+        """Take part in a round, or give the place back and say why."""
         task = assignment.signed_task.task
         try:
             accepted = yield from self._accepted_plan(assignment)
@@ -146,7 +148,7 @@ class Session:
             yield from _given_back(assignment)
             what: What = "refused" if isinstance(error, TaskRefused) else "unanswered"
             return self._turned(what, (yield from self._said(error)), task)
-        return (yield from self._sent(task, assignment, body, zcdp))
+        return (yield from self._sent(task, assignment, body, sent, zcdp))
 
     def _accepted_plan(self, assignment: Assignment) -> Steps[AcceptedPlan]:
         """The plan of the task, both signed by the pinned operator, which the policy accepts.
@@ -264,15 +266,19 @@ class Session:
         file = NamedFile(what="model", folder=MODELS, sha256=said.sha256, size=said.bytes)
         content = yield from requests.named_file(said.path, file)
         report = self._handler(plan).report(plan, task, content, draw=self.machine.draw)
+        return self.body(plan, task, report, assignment)
+
+    def body(self, plan: Plan, task: RoundTask, report: Report, assignment: str) -> bytes:
+        """The report as it leaves: see `body_of`."""
         return body_of(plan, task, report, assignment, draw=self.machine.draw)
 
-    def _sent(self, task: RoundTask, assignment: Assignment, body: bytes, zcdp: float) -> Steps[Turn]:
+    def _sent(self, task: RoundTask, assignment: Assignment, body: bytes, sha256: str, zcdp: float) -> Steps[Turn]:
         """Send the report until a receipt comes, the same bytes each time. It is recorded, and so spent, already."""
         wait, said = LATER[0], "the round ended before it was sent."
         while self.machine.clock() < task.deadline:
             try:
-                receipt = yield from requests.report(assignment.assignment, assignment.secret, body)
-                said = self._wrong(receipt, assignment, body)
+                receipt = yield from requests.report(assignment.assignment, assignment.secret, body, sha256)
+                said = self._wrong(receipt, assignment, sha256)
                 if not said:
                     self.record.received(task)
                     says = f"took part in round {task.round} of run {task.run!r}, and the operator signed for it."
@@ -287,12 +293,12 @@ class Session:
         says = f"took part in round {task.round} of run {task.run!r}, and no receipt came: {said} It stays spent."
         return self._turned("lost", says, task, zcdp=zcdp)
 
-    def _wrong(self, signed: SignedReceipt, assignment: Assignment, body: bytes) -> str:
+    def _wrong(self, signed: SignedReceipt, assignment: Assignment, sha256: str) -> str:
         """What is wrong with a receipt; nothing where it is ours."""
         receipt, operator = signed.receipt, self.record.operator
         if operator is None or not is_signed(signed, operator):
             return "a receipt came that is not signed by the operator whose key is pinned."
-        if receipt.assignment != assignment.assignment or receipt.sha256 != hashlib.sha256(body).hexdigest():
+        if receipt.assignment != assignment.assignment or receipt.sha256 != sha256:
             return "a receipt came that is for another report."
         return ""
 

@@ -7,7 +7,6 @@ MOST_CONTROL bytes and the seconds of the ask, a file by its size. Raises Server
 allow, and passes on the one that its driver throws where no answer came.
 """
 
-import hashlib
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias, TypeVar
@@ -95,12 +94,12 @@ def named_file(path: str, file: NamedFile) -> Conversation[bytes]:
     return answer.body
 
 
-def report(assignment: str, secret: str, body: bytes) -> Conversation[SignedReceipt]:
-    """Send a report; the same bytes may be sent again."""
+def report(assignment: str, secret: str, body: bytes, sha256: str) -> Conversation[SignedReceipt]:
+    """Send a report with this digest; the same bytes may be sent again."""
     headers = {
         "Authorization": f"Bearer {secret}",
         "Content-Type": "application/octet-stream",
-        "X-Content-SHA256": hashlib.sha256(body).hexdigest(),
+        "X-Content-SHA256": sha256,
     }
     seconds = SECONDS + len(body) / BYTES_PER_SECOND
     path = f"/v1/reports/{assignment}"
