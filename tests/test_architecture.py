@@ -14,6 +14,7 @@ PACKAGE = REPOSITORY / "src" / "tacit"
 OPEN = {"errors", "progress", "records", "files", "compiled", "extras", "version"}
 MAY_IMPORT: dict[str, set[str]] = {
     "privacy": set(),
+    "federation": {"aggregation", "privacy"},
     "runs": set(),
     "compute": set(),
     "aggregation": set(),
@@ -80,7 +81,7 @@ MAY_IMPORT["device"] = {
     "design",
     "discovery",
     "evaluation",
-    "jobs",
+    "federation",
     "keyboard",
     "networks",
     "privacy",
@@ -92,9 +93,9 @@ MAY_IMPORT["device"] = {
 }
 MAY_IMPORT["server"] = {
     "aggregation",
-    "device",
     "discovery",
     "evaluation",
+    "federation",
     "jobs",
     "networks",
     "privacy",

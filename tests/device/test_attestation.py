@@ -55,7 +55,7 @@ def test_a_device_that_is_not_attested_gets_no_tokens(own: Attestation, gets: bo
     assert issuer is not None
     with talking(worker) as (connection, seen), a_record(tmp_path) as record:
         try:
-            answer = checked_in(connection, SAID, record, CODE, draw=os.urandom, attestation=own)
+            answer = connection.held(checked_in(SAID, record, CODE, draw=os.urandom, attestation=own))
             assert gets and answer.answer == "assignment"
         except ServerError as error:
             assert not gets and "not sealed" in str(error)

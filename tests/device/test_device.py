@@ -34,11 +34,11 @@ from tests.support.training.tiny import tiny_learner
 
 import tacit
 from tacit.data import Cache
-from tacit.device.device import Machine
 from tacit.device.eligibility import Eligibility
 from tacit.device.own_text import OwnText
 from tacit.device.policy import Policy
 from tacit.device.record import opened
+from tacit.device.session import Machine
 from tacit.device.train import ByJax
 from tacit.errors import DeviceError, InputError
 from tacit.protocol.bodies import Expected, read_report

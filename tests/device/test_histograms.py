@@ -13,7 +13,7 @@ from tests.support.server.stores import quick_folder
 from tests.support.training.tiny import tiny_cache
 
 from tacit.data import Cache
-from tacit.device.count import HistogramsDoing, priced
+from tacit.device.count import CountHandler, count_cost
 from tacit.device.own_text import OwnText
 from tacit.device.policy import Policy
 from tacit.errors import InputError, TaskRefused, TrainingError
@@ -66,7 +66,7 @@ def asked(world: tuple[Path, Path]) -> Iterator[tuple[Plan, RoundTask, bytes, li
 
 def test_a_plan_costs_what_its_own_numbers_give(asked: Any) -> None:
     plan = asked[0]
-    found = priced(plan)
+    found = count_cost(plan)
     assert isinstance(plan.privacy, HistogramPrivacy)
     z = plan.privacy.noise_multiplier
     assert found.zcdp == pytest.approx(0.5) == pytest.approx(1 / (2 * z**2))
@@ -75,7 +75,7 @@ def test_a_plan_costs_what_its_own_numbers_give(asked: Any) -> None:
     )
     assert asked[3][0].what == "reported" and asked[3][0].zcdp == pytest.approx(0.5)
     local = LocalPrivacy(kind="local", zcdp=2.0, local_epsilon=2.0, report_goal=2, rounds=1, max_participations=1)
-    assert priced(plan.model_copy(update={"privacy": local})).zcdp == 2.0
+    assert count_cost(plan.model_copy(update={"privacy": local})).zcdp == 2.0
 
 
 @pytest.mark.parametrize(
@@ -93,14 +93,14 @@ def test_a_plan_costs_what_its_own_numbers_give(asked: Any) -> None:
 def test_a_plan_that_claims_too_much_is_refused(asked: Any, changed: dict[str, Any], said: str) -> None:
     plan: Plan = asked[0]
     with pytest.raises(TaskRefused, match=said):
-        priced(plan.model_copy(update={"privacy": plan.privacy.model_copy(update=changed)}))
+        count_cost(plan.model_copy(update={"privacy": plan.privacy.model_copy(update=changed)}))
 
 
 def test_the_owners_policy_bounds_noise_delta_and_local_epsilon(asked: Any) -> None:
     plan: Plan = asked[0]
     local = LocalPrivacy(kind="local", zcdp=2.0, local_epsilon=2.0, report_goal=2, rounds=1, max_participations=1)
     randomised = plan.model_copy(update={"privacy": local})
-    CAREFUL.check_plan(priced(plan))
+    CAREFUL.check_plan(plan, count_cost(plan))
     for changed, of, said in (
         ({"kinds": ("train",)}, plan, "allows to train"),
         ({"largest_zcdp": 0.4}, plan, "largest_zcdp"),
@@ -110,12 +110,12 @@ def test_the_owners_policy_bounds_noise_delta_and_local_epsilon(asked: Any) -> N
         ({"largest_local_epsilon": 1.0}, randomised, "largest_local_epsilon"),
     ):
         with pytest.raises(TaskRefused, match=said):
-            replace(CAREFUL, **changed).check_plan(priced(of))
+            replace(CAREFUL, **changed).check_plan(of, count_cost(of))
 
 
 def test_a_task_that_its_plan_does_not_reckon_with_is_refused(world: tuple[Path, Path], asked: Any) -> None:
     plan, task, content, _ = asked
-    doing = HistogramsDoing(OwnText(world[0], 0, None))
+    doing = CountHandler(OwnText(world[0], 0, None))
     cells = task.histograms.cells
     for changed, said in (
         ({"cells": (*cells, 5)}, "asks for 2 histograms, and its plan for 1"),
@@ -140,7 +140,7 @@ def test_text_that_training_reads_judges_no_model(tmp_path: Path, asked: Any) ->
     clients = Cache.open(cache).clients("train")
     text = OwnText(cache, int(clients[0]), None)
     with pytest.raises(TaskRefused, match="training may read all text of this device"):
-        HistogramsDoing(text).check(asked[0])
+        CountHandler(text).check(asked[0])
     kept = OwnText(cache, int(Cache.open(cache).clients("test")[0]), None)
     kept.check_judges()
     assert kept.judging.sentence_count(kept.client) == Cache.open(cache).sentence_count(kept.client)
@@ -170,7 +170,7 @@ def test_no_refusal_tells_when_its_owner_typed(
     monkeypatch.setattr(Cache, "clients", lambda self, split: np.arange(4) if split == "train" else np.zeros(0, int))
     times = np.sort(Cache.open(world[0]).timestamps(0))
     text = OwnText(world[0], 0, TemporalSplit.parse("time:0.8"))
-    doing, kept = HistogramsDoing(text), set()
+    doing, kept = CountHandler(text), set()
     for split in (
         TemporalSplit(rule="date", value=float(times[1])),
         TemporalSplit(rule="date", value=float(times[-1])),
@@ -204,7 +204,7 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_recipe_that(name: str, asked: Any, world: tuple[Path, Path]) -> None:
     """What a few lines may ask is refused before it is counted, and a device goes on."""
-    doing = HistogramsDoing(OwnText(world[0], 0, None))
+    doing = CountHandler(OwnText(world[0], 0, None))
     with pytest.raises(TaskRefused, match="asks what this device cannot do"):
         doing.check(asked[0].model_copy(update={"kind": "personalize", "recipe": HOSTILE[name]}))
 
@@ -214,14 +214,14 @@ def test_next_to_no_noise_is_refused_and_no_error_of_arithmetic(noise: float, as
     plan: Plan = asked[0]
     changed = plan.privacy.model_copy(update={"noise_multiplier": noise})
     with pytest.raises(TaskRefused, match="its own numbers give inf"):
-        priced(plan.model_copy(update={"privacy": changed}))
+        count_cost(plan.model_copy(update={"privacy": changed}))
     assert zcdp(1.0, noise) == float("inf")
 
 
 def test_an_epsilon_that_no_randomizer_has_is_refused(asked: Any) -> None:
     local = LocalPrivacy(kind="local", zcdp=2.0, local_epsilon=1e-9, report_goal=2, rounds=1, max_participations=1)
     with pytest.raises(TaskRefused, match="epsilon=1e-09 is not between"):
-        priced(asked[0].model_copy(update={"privacy": local}))
+        count_cost(asked[0].model_copy(update={"privacy": local}))
 
 
 def test_a_policy_of_rules_that_there_are_not_is_refused(asked: Any) -> None:

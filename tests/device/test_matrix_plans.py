@@ -15,7 +15,7 @@ from tests.support.privacy.random_matrices import random_banded, random_dense
 
 from tacit.data import Cache
 from tacit.device.policy import Policy
-from tacit.device.train_cost import Priced, priced
+from tacit.device.train_cost import TrainCost, train_cost, train_matrix
 from tacit.errors import InputError, TaskRefused
 from tacit.privacy import Guarantee, Participation
 from tacit.privacy.gaussian import epsilon
@@ -45,8 +45,10 @@ def plan_with(words: str, given: Matrix, limits: Participation = COMES, noise: f
     )
 
 
-def priced_with(plan: Plan, matrix: Matrix) -> Priced:
-    return priced(plan, lambda said: matrix_file(matrix)[1])
+def cost_with(plan: Plan, matrix: Matrix) -> TrainCost:
+    said, content = matrix_file(matrix)
+    assert train_matrix(plan) == said
+    return train_cost(plan, content)
 
 
 # -- the price ---------------------------------------------------------------------------------------------------------
@@ -70,11 +72,11 @@ def test_the_device_finds_the_price_that_the_accountant_has(
     if promised.epsilon(1e-6) >= 1e50:
         return
     plan = plan_with("ab" * 32, matrix, limits, noise)
-    found = priced_with(plan, matrix)
+    found = cost_with(plan, matrix)
     assert found.zcdp == promised.zcdp and found.epsilon == pytest.approx(epsilon(promised.zcdp, 1e-6))
     for less in ({"zcdp": promised.zcdp * (1 - 1e-6)}, {"epsilon": promised.epsilon(1e-6) * (1 - 1e-6)}):
         with pytest.raises(TaskRefused, match="an operator who claims too much"):
-            priced_with(plan_with("ab" * 32, matrix, limits, noise, **less), matrix)
+            cost_with(plan_with("ab" * 32, matrix, limits, noise, **less), matrix)
     # What it came in costs what the columns of those rounds say, and never more than the whole run.
     draw, came = np.random.default_rng(seed), list[int]()
     while (at := (came[-1] + limits.min_separation if came else 0) + int(draw.integers(0, 3))) < rounds:
@@ -95,12 +97,12 @@ def test_by_a_timer_alone_a_device_pays_for_its_own_rounds(words: str) -> None:
     matrix = random_banded(ROUNDS, 20, 3, 0.0)
     timer = Separation(rounds=None, timer_seconds=3600.0, clock="start")
     plan = plan_with(words, matrix, max_participations=None).model_copy(update={"separation": timer})
-    found, dense = priced_with(plan, matrix), matrix.dense(ROUNDS)
+    found, dense = cost_with(plan, matrix), matrix.dense(ROUNDS)
     for came in ([3], [3, 4], [3, 4, 30]):
         assert found.spent(came) == pytest.approx(float(dense[:, came].sum(axis=1) @ dense[:, came].sum(axis=1)) / 72)
     with pytest.raises(TaskRefused, match="its own numbers give"):
         dear = plan.privacy.model_copy(update={"zcdp": found.spent([0]) / 10})
-        priced_with(plan.model_copy(update={"privacy": dear}), matrix)
+        cost_with(plan.model_copy(update={"privacy": dear}), matrix)
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------------

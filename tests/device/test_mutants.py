@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 from tests.conftest import REPOSITORY
 
-CLIENT, REFUSALS, MATRICES = "deployment/client", "client/test_refusals.py", "client/test_matrix_plans.py"
+REFUSALS, MATRICES = "device/test_refusals.py", "device/test_matrix_plans.py"
 
 
 class Mutant(NamedTuple):
@@ -26,70 +26,78 @@ class Mutant(NamedTuple):
 
 MUTANTS = {
     "who signed the task": Mutant(
-        f"{CLIENT}/device.py", "or not is_signed(signed_task, operator)", "", REFUSALS, "another_operator"
+        "device/session.py", "or not is_signed(signed_task, operator)", "", REFUSALS, "another_operator"
     ),
     "who signed the plan": Mutant(
-        f"{CLIENT}/device.py", "if not is_signed(signed, operator):", "if False:", REFUSALS, "changed_on_its_way"
+        "device/session.py", "if not is_signed(signed, operator):", "if False:", REFUSALS, "changed_on_its_way"
     ),
     "which plan a task names": Mutant(
-        f"{CLIENT}/device.py", "if name != task.plan:", "if False:", REFUSALS, "task_of_another_plan"
+        "device/session.py", "if name != task.plan:", "if False:", REFUSALS, "task_of_another_plan"
     ),
     "that the log has the plan": Mutant(
-        f"{CLIENT}/log.py", "if not is_included(", "if False and not is_included(", "test_transparency.py", "device"
+        "protocol/log_check.py",
+        "if not is_included(",
+        "if False and not is_included(",
+        "server/test_transparency.py",
+        "device",
     ),
     "that the log only grew": Mutant(
-        f"{CLIENT}/log.py", "if not is_consistent(", "if False and not is_consistent(", "test_transparency.py", "device"
+        "protocol/log_check.py",
+        "if not is_consistent(",
+        "if False and not is_consistent(",
+        "server/test_transparency.py",
+        "device",
     ),
     "zCDP from the plan's numbers": Mutant(
-        f"{CLIENT}/price.py",
-        "if not exact <= privacy.zcdp",
-        "if False and not exact <= privacy.zcdp",
+        "federation/cost.py",
+        "if zcdp is None or not found <= zcdp * (1 + ROUNDING):",
+        "if zcdp is None:",
         REFUSALS,
         "a_plan_that",
     ),
     "epsilon from zCDP": Mutant(
-        f"{CLIENT}/price.py",
-        "if found.epsilon > privacy.epsilon",
-        "if found.epsilon > 9 * privacy.epsilon",
+        "federation/cost.py",
+        "not cost.epsilon <= epsilon * (1 + ROUNDING)",
+        "not cost.epsilon <= 9 * epsilon",
         REFUSALS,
         "epsilon",
     ),
     "the budget over all runs": Mutant(
-        f"{CLIENT}/device.py",
+        "device/session.py",
         "if not elsewhere + zcdp <= policy",
         "if False and not elsewhere + zcdp <= policy",
         REFUSALS,
         "budget",
     ),
     "how much encoding lengthens": Mutant(
-        f"{CLIENT}/policy.py",
-        "if inflation > priced.inflation",
-        "if False and inflation > priced.inflation",
+        "device/train_cost.py",
+        "if inflation > cost.inflation",
+        "if False and inflation > cost.inflation",
         REFUSALS,
         "coarsely",
     ),
     "rounds between participations": Mutant(
-        f"{CLIENT}/separation.py",
+        "device/separation.py",
         "task.round - seen.parts[-1].round < apart.rounds:",
         "task.round - seen.parts[-1].round < apart.rounds - 1:",
         REFUSALS,
         "too_soon",
     ),
     "that both keys signed a hand-over": Mutant(
-        "protocol/key_rotation.py",
+        "protocol/log_check.py",
         'if not is_signature("hand-over", said, signature, key):',
         "if False:",
-        "test_hand_over.py",
+        "protocol/test_key_rotation.py",
         "test_a_hand_over",
     ),
     "clocks that are set back": Mutant(
-        f"{CLIENT}/separation.py", "now < seen.last.at:", "False:", "client/test_device.py", "clock_that_was_set_back"
+        "device/separation.py", "now < seen.last.at:", "False:", "device/test_device.py", "clock_that_was_set_back"
     ),
     # -- matrices ------------------------------------------------------------------------------------------------------
     "the SHA-256 of a matrix": Mutant(
-        f"{CLIENT}/transport.py",
-        "        content = part.read_bytes()\n        if hashlib.sha256(content).hexdigest() != sha256:",
-        "        content = part.read_bytes()\n        if False:",
+        "device/transport.py",
+        "    content = part.read_bytes()\n    if hashlib.sha256(content).hexdigest() != file.sha256:",
+        "    content = part.read_bytes()\n    if False:",
         MATRICES,
         "not_the_plans",
     ),
@@ -101,10 +109,10 @@ MUTANTS = {
         "squares or none",
     ),
     "that it has the plan's rounds": Mutant(
-        f"{CLIENT}/price.py", "if said.rounds != rounds:", "if False:", MATRICES, "round"
+        "device/train_cost.py", "if said.rounds != rounds:", "if False:", MATRICES, "round"
     ),
     "that its kind is the mechanism's": Mutant(
-        f"{CLIENT}/price.py", "if kind is not KINDS[said.kind]:", "if kind is None:", MATRICES, "another_kind or kind"
+        "device/train_cost.py", "if kind is not KINDS[said.kind]:", "if kind is None:", MATRICES, "another_kind or kind"
     ),
     "that it is no larger than devices take": Mutant(
         "protocol/matrix_files.py", "if rounds * bands > MOST_MATRIX:", "if False:", MATRICES, "bounded or bands"
@@ -113,7 +121,7 @@ MUTANTS = {
         "protocol/matrix_files.py", "and rounds > MOST_SEARCHED:", "and False:", MATRICES, "bounded"
     ),
     "what its owner lets it fetch": Mutant(
-        f"{CLIENT}/policy.py",
+        "device/policy.py",
         "if said.bytes > self.largest_model_mb",
         "if False and said.bytes > self.largest_model_mb",
         MATRICES,
@@ -137,9 +145,9 @@ MUTANTS = {
         "price",
     ),
     "how often a device may come": Mutant(
-        f"{CLIENT}/price.py",
-        "participation if bounded else Participation",
-        "participation if False else Participation",
+        "device/train_cost.py",
+        "worst = participation if bounded else Participation",
+        "worst = participation if False else Participation",
         MATRICES,
         "price",
     ),
@@ -157,7 +165,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def tried(package: Path, tests: Sequence[str], named: str) -> "subprocess.CompletedProcess[str]":
     """These tests of the device against the copy."""
-    files = [str(REPOSITORY / "tests" / "deployment" / each) for each in tests]
+    files = [str(REPOSITORY / "tests" / each) for each in tests]
     options = ["-q", "-x", "-n", "0", "-p", "no:cacheprovider", "-k", named]
     there = os.environ | {"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "pytest", *options, *files]

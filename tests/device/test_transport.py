@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +17,19 @@ import pytest
 from tests.support.certificates import certificate
 from tests.support.device.operator import SERVER, Wire
 
-from tacit.device import transport
-from tacit.device.transport import Server, connected
+from tacit.device.transport import file_of
 from tacit.errors import InputError, ServerError
+from tacit.protocol import requests
+from tacit.protocol.bounded_http import Connection, Server, connected
 from tacit.protocol.messages import CheckIn, ComeBack
+from tacit.protocol.requests import Ask, NamedFile
 
 CHECK_IN = CheckIn(version=1, population="p", versions={"train": 1}, token=None)
 IDLE = b'{"answer":"come_back","after_s":1.0,"before_s":2.0}'
 MODEL = bytes(range(256)) * 40
 SHA256 = hashlib.sha256(MODEL).hexdigest()
 PATH = f"/v1/models/{SHA256}"
+FILE = NamedFile(what="model", folder="models", sha256=SHA256, size=len(MODEL))
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -66,14 +70,18 @@ def idle(handler: Any) -> None:
     handler.wfile.write(IDLE)
 
 
+def checked_in(connection: Connection) -> Any:
+    return connection.held(requests.check_in(CHECK_IN))
+
+
 def asked(answer: Callable[[httpx.Request], httpx.Response]) -> Any:
     with connected(Server.at(SERVER), through=Wire(answer)) as connection:
-        return connection.check_in(CHECK_IN)
+        return checked_in(connection)
 
 
 def fetched(answer: Callable[[httpx.Request], httpx.Response], folder: Path) -> bytes:
     with connected(Server.at(SERVER), through=Wire(answer)) as connection:
-        return connection.model(PATH, SHA256, len(MODEL), folder)
+        return file_of(Ask(method="GET", path=PATH, file=FILE), FILE, connection, folder)
 
 
 # -- where it may go ---------------------------------------------------------------------------------------------------
@@ -101,7 +109,7 @@ def test_no_other_is_asked(url: str) -> None:
 def test_over_a_socket() -> None:
     with serving(idle) as port, connected(Server.at(f"http://127.0.0.1:{port}")) as connection:
         for _ in range(2):
-            assert connection.check_in(CHECK_IN) == ComeBack(after_s=1.0, before_s=2.0)
+            assert checked_in(connection) == ComeBack(after_s=1.0, before_s=2.0)
 
 
 @pytest.fixture(scope="module")
@@ -116,14 +124,14 @@ def test_certificates_are_checked(believed: tuple[Path, Path]) -> None:
     with serving(idle, context) as port:
         server = Server.at(f"https://127.0.0.1:{port}")
         with connected(server) as connection, pytest.raises(ServerError, match="CERTIFICATE_VERIFY_FAILED"):
-            connection.check_in(CHECK_IN)
+            checked_in(connection)
         with connected(server, certificates=believed[0]) as connection:
-            assert connection.check_in(CHECK_IN) == ComeBack(after_s=1.0, before_s=2.0)
+            assert checked_in(connection) == ComeBack(after_s=1.0, before_s=2.0)
         with (
             connected(Server.at(f"https://localhost:{port}"), certificates=believed[0]) as connection,
             pytest.raises(ServerError, match="CERTIFICATE_VERIFY_FAILED"),
         ):
-            connection.check_in(CHECK_IN)
+            checked_in(connection)
 
 
 def test_one_side_speaks_tls_and_the_other_does_not(believed: tuple[Path, Path]) -> None:
@@ -132,7 +140,7 @@ def test_one_side_speaks_tls_and_the_other_does_not(believed: tuple[Path, Path])
 
     def said(url: str) -> str:
         with connected(Server.at(url)) as connection, pytest.raises(ServerError) as error:
-            connection.check_in(CHECK_IN)
+            checked_in(connection)
         assert not error.value.final
         return str(error.value)
 
@@ -152,8 +160,8 @@ def test_who_hung_up_comes_on_a_connection_of_its_own() -> None:
 
     with serving(answer) as port, connected(Server.at(f"http://127.0.0.1:{port}")) as connection:
         for _ in range(2):
-            connection.check_in(CHECK_IN)
-            connection.check_in(CHECK_IN)
+            checked_in(connection)
+            checked_in(connection)
             connection.hang_up()
     first, again, second, once_more = places
     assert first == again != second == once_more
@@ -175,7 +183,7 @@ def test_nobody_answers() -> None:
         connected(Server.at(f"http://127.0.0.1:{port}")) as connection,
         pytest.raises(ServerError, match="cannot be spoken to") as error,
     ):
-        connection.check_in(CHECK_IN)
+        checked_in(connection)
     assert not error.value.final
 
 
@@ -208,15 +216,14 @@ def silent(handler: Any) -> None:
 
 
 @pytest.mark.parametrize("answer", [slow_head, slow_body, silent])
-def test_a_server_that_answers_for_ever_is_left(answer: Callable[[Any], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "SECONDS", 0.4)
-    monkeypatch.setattr(transport.Connection._asked, "__kwdefaults__", {"seconds": 0.4})
+def test_a_server_that_answers_for_ever_is_left(answer: Callable[[Any], None]) -> None:
+    ask = next(requests.check_in(CHECK_IN))
     with (
         serving(answer) as port,
         connected(Server.at(f"http://127.0.0.1:{port}")) as connection,
         pytest.raises(ServerError, match=r"did not answer in time|took longer"),
     ):
-        connection.check_in(CHECK_IN)
+        connection.answered(replace(ask, seconds=0.4))
 
 
 # -- too much, or another thing ----------------------------------------------------------------------------------------
@@ -233,7 +240,7 @@ def test_an_endless_answer_is_not_read() -> None:
 
     with pytest.raises(ServerError, match="an answer of more than"):
         asked(lambda _: httpx.Response(200, stream=Endless()))
-    assert len(read) * 65536 <= transport.MOST_CONTROL + 2 * 65536
+    assert len(read) * 65536 <= requests.MOST_CONTROL + 2 * 65536
 
 
 def test_nothing_is_unpacked() -> None:
@@ -269,8 +276,8 @@ def test_cookies_are_not_kept() -> None:
         return httpx.Response(200, content=IDLE, headers={"Set-Cookie": "device=7"})
 
     with connected(Server.at(SERVER), through=Wire(answer)) as connection:
-        connection.check_in(CHECK_IN)
-        connection.check_in(CHECK_IN)
+        checked_in(connection)
+        checked_in(connection)
     assert seen == [None, None]
 
 

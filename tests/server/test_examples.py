@@ -1,5 +1,6 @@
 """The files of examples/deployment, as far as they can be tried without what reads them (docs/deploy.md)."""
 
+import hashlib
 import os
 import re
 import shlex
@@ -7,6 +8,7 @@ import shutil
 import ssl
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,10 +28,13 @@ from tests.support.server.served import check_in
 from tests.support.waiting import until
 
 from tacit.cli.commands import app
-from tacit.device.transport import Server, connected
+from tacit.device.transport import held
+from tacit.protocol import requests
 from tacit.protocol.address import Address
 from tacit.protocol.bodies import Report, report_body
+from tacit.protocol.bounded_http import Server, connected
 from tacit.protocol.messages import CheckIn, ComeBack
+from tacit.protocol.requests import NamedFile
 from tacit.server.metrics import Metrics
 from tacit.server.supervisor import ENDING_S
 
@@ -148,13 +153,17 @@ def test_devices_take_part_through_nginx(tmp_path: Path) -> None:
         came = 0
         while came < 2:
             with connected(address, certificates=believed) as connection:
-                answer = connection.check_in(CheckIn(**check_in()))
+                answer = connection.held(requests.check_in(CheckIn(**check_in())))
                 if isinstance(answer, ComeBack):
                     continue
                 content = answer.signed_task.task.content
-                connection.model(content.path, content.sha256, content.bytes, tmp_path / f"device-{came}")
+                file = NamedFile(what="model", folder="models", sha256=content.sha256, size=content.bytes)
+                state = tmp_path / f"device-{came}"
+                state.mkdir()
+                held(requests.named_file(content.path, file), connection, state, time.sleep)
                 body = report_body(Report(np.full(PARAMETERS, 0.1, np.float32), True, None, None), answer.assignment)
-                assert connection.report(answer.assignment, answer.secret, body).receipt.received
+                sending = requests.report(answer.assignment, answer.secret, body, hashlib.sha256(body).hexdigest())
+                assert connection.held(sending).receipt.received
                 came += 1
         collecting.join()
         assert found[0].reports == 2 and found[0].total == pytest.approx(np.full(PARAMETERS, 0.2))

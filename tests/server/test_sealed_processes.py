@@ -14,8 +14,8 @@ import pytest
 from tests.support.training.tiny import tiny_cache, tiny_recipe
 
 import tacit
-from tacit.device.device import Machine
 from tacit.device.policy import Policy
+from tacit.device.session import Machine
 from tacit.protocol.address import Address
 from tacit.protocol.signing import OperatorKey
 from tacit.runs import Run

@@ -12,9 +12,10 @@ from tests.support.server.talking import CODE, OTHER, SAID, a_record, talking
 
 from tacit.device.record import DeviceRecord
 from tacit.device.tokens import checked_in
-from tacit.device.transport import Connection
 from tacit.errors import InputError, ServerError, TaskRefused
+from tacit.protocol.bounded_http import Connection, driven
 from tacit.protocol.messages import Assignment, CheckIn
+from tacit.protocol.requests import Answer, Ask, token_key
 from tacit.protocol.signing import OperatorKey
 from tacit.protocol.token_format import token_key_entry
 from tacit.protocol.token_messages import SignedTokenKey, TokenRequest
@@ -30,8 +31,8 @@ def worker(tmp_path: Path) -> Served:
     return found
 
 
-def came(connection: Connection, record: DeviceRecord, code: str | None = CODE) -> Any:
-    return checked_in(connection, SAID, record, code, draw=os.urandom)
+def came(connection: Any, record: DeviceRecord, code: str | None = CODE) -> Any:
+    return driven(checked_in(SAID, record, code, draw=os.urandom), connection.answered)
 
 
 def shown(seen: list[httpx.Request]) -> list[str]:
@@ -92,14 +93,16 @@ def test_who_has_no_code_gets_no_tokens(worker: Served, tmp_path: Path) -> None:
 
 def test_one_batch_for_a_code_and_an_epoch_as_often_as_it_is_lost(worker: Served, tmp_path: Path) -> None:
     with talking(worker) as (connection, seen), a_record(tmp_path) as record:
-        answer = connection.blind_signatures
+        answered = connection.answered
         with pytest.MonkeyPatch.context() as patch:
 
-            def lost(request: TokenRequest) -> Any:
-                answer(request)
-                raise ServerError("the server did not answer in time.")
+            def lost(ask: Ask) -> Answer:
+                answer = answered(ask)
+                if ask.path == "/v1/tokens":
+                    raise ServerError("the server did not answer in time.")
+                return answer
 
-            patch.setattr(connection, "blind_signatures", lost)
+            patch.setattr(connection, "answered", lost)
             with pytest.raises(ServerError, match="in time"):
                 came(connection, record)
         assert isinstance(came(connection, record), Assignment)
@@ -146,11 +149,10 @@ class Another:
     def __init__(self, connection: Connection, key: SignedTokenKey) -> None:
         self._connection, self._key = connection, key
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._connection, name)
-
-    def token_key(self) -> SignedTokenKey:
-        return self._key
+    def answered(self, ask: Ask) -> Answer:
+        if ask.path == "/v1/tokens/key":
+            return Answer(200, {}, self._key.model_dump_json().encode())
+        return self._connection.answered(ask)
 
 
 def test_after_the_clock_was_set_back_an_epoch_still_has_one_key(worker: Served, tmp_path: Path) -> None:
@@ -170,17 +172,17 @@ def test_after_the_clock_was_set_back_an_epoch_still_has_one_key(worker: Served,
 
 def test_a_key_for_one_device_alone_is_refused(worker: Served, tmp_path: Path) -> None:
     with talking(worker) as (connection, seen), a_record(tmp_path) as record:
-        own = connection.token_key().key
+        own = connection.held(token_key()).key
         tagged = own.model_copy(update={"modulus": own.modulus[:-1] + ("1" if own.modulus[-1] != "1" else "3")})
         for key, why in (
             (OperatorKey(b"x" * 32).token_key(own), "not signed"),
             (KEY.token_key(tagged), "log does not have 'token-key"),
         ):
             with pytest.raises(TaskRefused, match=why):
-                came(Another(connection, key), record)  # type: ignore[arg-type]
+                came(Another(connection, key), record)
         came(connection, record)
         with pytest.raises(TaskRefused, match="another key of tokens"):
-            came(Another(connection, KEY.token_key(tagged)), record)  # type: ignore[arg-type]
+            came(Another(connection, KEY.token_key(tagged)), record)
     assert token_key_entry(own) in LogView(worker.store).text()
     assert len(shown(seen)) == 1
 

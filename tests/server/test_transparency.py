@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from hypothesis import settings
@@ -12,10 +13,12 @@ from tests.support.server.served import KEY, served
 from tests.support.server.stores import quick_folder, sqlite_store
 
 from tacit.errors import InputError, ServerError, StoreError, TaskRefused
+from tacit.protocol.bounded_http import driven
 from tacit.protocol.log_check import logged
 from tacit.protocol.log_entries import leaf_of
 from tacit.protocol.merkle import Tree, is_included
 from tacit.protocol.messages import ConsistencyProof, InclusionProof, TreeHead
+from tacit.protocol.requests import Answer, Ask
 from tacit.protocol.signing import OperatorKey, is_signed
 from tacit.server.log.pinned_key import check_key
 from tacit.server.log.transparency import Log, LogView
@@ -187,7 +190,14 @@ class Shown:
 
 
 def seen_by(server: Shown, number: int, seen: TreeHead | None = None) -> TreeHead:
-    return logged(entry(number), server, operator=KEY.public, seen=seen)
+    def answered(ask: Ask) -> Answer:
+        path = urlsplit(ask.path)
+        if path.path == "/v1/log/consistency":
+            sizes = {name: int(said) for name, said in parse_qsl(path.query)}
+            return Answer(200, {}, server.log_consistency(**sizes).model_dump_json().encode())
+        return Answer(200, {}, server.log_proof(path.path.rpartition("/")[2]).model_dump_json().encode())
+
+    return driven(logged(entry(number), operator=KEY.public, seen=seen), answered)
 
 
 def test_a_device_follows_a_log_that_grows() -> None:

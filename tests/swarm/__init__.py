@@ -1,4 +1,4 @@
-"""Thousands of light devices in one process, over real sockets: what a server is tried with before phones come.
+"""Thousands of simulated devices in one process, over real sockets: what a server is tried with before phones come.
 
 `python -m tests.swarm` from a command line, `Swarm` from Python.
 """

@@ -1,4 +1,4 @@
-"""`python -m tests.swarm`: so many light devices against a server, until a time is over or Ctrl-C."""
+"""`python -m tests.swarm`: so many simulated devices against a server, until a time is over or Ctrl-C."""
 
 import argparse
 import json
@@ -91,7 +91,7 @@ def _said(log: Log) -> str:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m tests.swarm",
-        description="Try a server of `tacit serve` with many light devices. They follow the protocol and keep the "
+        description="Try a server of `tacit serve` with many simulated devices. They follow the protocol and keep the "
         "server's waiting times; what goes wrong with them is drawn from the seed.",
     )
     add = parser.add_argument

@@ -1,4 +1,4 @@
-"""HTTP/1.1 as a light device speaks it: one request after another over one connection, in few microseconds.
+"""HTTP/1.1 as a simulated device speaks it: one request after another over one connection, in few microseconds.
 
 httptools parses; a general client costs some ten times as much a request, which a process that plays thousands of
 devices would spend beside the server that it is to try.
@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from tacit.errors import ServerError
 from tacit.extras import of_extra
+from tacit.protocol.requests import Answer
 from tacit.server.http.body_stream import Pour
 
 PIECE = 1 << 20  # bytes that are written before it is waited for them to leave
@@ -30,19 +31,11 @@ class Place(NamedTuple):
 
     @classmethod
     def at(cls, url: str) -> "Place":
-        """Of http://HOST:PORT or https://HOST:PORT, as `client.transport.Server` checked it."""
+        """Of http://HOST:PORT or https://HOST:PORT, as `bounded_http.Server` checked it."""
         parts = urlsplit(url)
         secure = parts.scheme == "https"
         port = parts.port or (443 if secure else 80)
         return cls(parts.hostname or "", port, ssl.create_default_context() if secure else None)
-
-
-class Answer(NamedTuple):
-    """What a server answers."""
-
-    status: int
-    headers: Mapping[str, str]  # names in lower case
-    body: bytes | bytearray
 
 
 class Connection(asyncio.Protocol):
@@ -88,9 +81,8 @@ class Connection(asyncio.Protocol):
     def head(self, method: str, path: str, length: int, more: Mapping[str, str] | None = None) -> bytes:
         """A request's first lines, as they are sent."""
         lines = [f"{method} {path} HTTP/1.1", f"Host: {self._host}"]
-        if method == "POST":
-            lines += ["Content-Type: application/json", f"Content-Length: {length}"]
-        lines += [f"{name}: {value}" for name, value in (more or {}).items()]
+        headers = {"Content-Type": "application/json", "Content-Length": str(length)} if method == "POST" else {}
+        lines += [f"{name}: {value}" for name, value in {**headers, **(more or {})}.items()]
         return "\r\n".join([*lines, "\r\n"]).encode()
 
     async def send(self, content: bytes) -> None:
@@ -166,7 +158,7 @@ class Connection(asyncio.Protocol):
         answer: Any = self._answer
         status = self._parser.get_status_code()
         if not answer.done():
-            answer.set_result(Answer(status, self._headers, self._body))
+            answer.set_result(Answer(status, self._headers, self._body))  # a bytearray is bytes to who reads it
         if not self._parser.should_keep_alive():
             self.close()
 

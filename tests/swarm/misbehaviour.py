@@ -5,21 +5,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tests.swarm.connection import Answer, Connection, headers_of
+from tests.swarm.connection import Connection, headers_of
 from tests.swarm.faults import Fault
 
 from tacit.protocol.bodies import Report, report_body
 from tacit.protocol.messages import Assignment, RoundTask
+from tacit.protocol.requests import Answer
 
 if TYPE_CHECKING:
-    from tests.swarm.light_device import LightDevice
+    from tests.swarm.simulated_device import SimulatedDevice
     from tests.swarm.swarm import Swarm
 
 TOO_OFTEN = 10  # times the size
 STALLS_S = 120.0  # a slow loris goes when it was not thrown out after so long
 
 
-async def wrong_check_in(device: "LightDevice", connection: Connection) -> None:
+async def wrong_check_in(device: "SimulatedDevice", connection: Connection) -> None:
     """Of a device that cannot even check in. Raises: ServerError."""
     path = "/v1/check-in"
     if device.fault is Fault.GARBAGE:
@@ -35,7 +36,7 @@ async def wrong_check_in(device: "LightDevice", connection: Connection) -> None:
 
 
 async def wrong_report(
-    device: "LightDevice",
+    device: "SimulatedDevice",
     connection: Connection,
     given: Assignment,
     report: Report,
@@ -74,7 +75,7 @@ async def wrong_report(
 
 
 async def _replayed(
-    device: "LightDevice", connection: Connection, given: Assignment, report: Report, body: bytes
+    device: "SimulatedDevice", connection: Connection, given: Assignment, report: Report, body: bytes
 ) -> Answer:
     """Its report, the same again, and another, over one connection; the answer to the first."""
     first = await _sent(device, connection, given.assignment, given.secret, body)
@@ -86,7 +87,7 @@ async def _replayed(
     return first
 
 
-async def _sent(device: "LightDevice", connection: Connection, assignment: str, secret: str, body: bytes) -> Answer:
+async def _sent(device: "SimulatedDevice", connection: Connection, assignment: str, secret: str, body: bytes) -> Answer:
     assert device.fault is not None  # the caller's to know
     path, headers = f"/v1/reports/{assignment}", headers_of(secret, body)
     return await device.ask(connection, device.fault.value, "POST", path, body, headers)

@@ -1,4 +1,4 @@
-"""What light devices report: updates drawn from a seed, which cost nothing to make, or trained on a cache's text."""
+"""What simulated devices report: updates drawn from a seed, which cost nothing, or trained on a cache's text."""
 
 import hashlib
 from collections.abc import Callable

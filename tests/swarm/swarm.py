@@ -1,4 +1,4 @@
-"""A swarm: so many light devices in one event loop, and what they share."""
+"""A swarm: so many simulated devices in one event loop, and what they share."""
 
 import asyncio
 import hashlib
@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 from tests.swarm.connection import Place
 from tests.swarm.faults import Faults
-from tests.swarm.light_device import LightDevice
 from tests.swarm.log import Log
 from tests.swarm.reports import Drawn, Reports
+from tests.swarm.simulated_device import SimulatedDevice
 
-from tacit.device.transport import Server
 from tacit.errors import InputError, ServerError
 from tacit.extras import of_extra
 from tacit.protocol.bodies import Report, read_model, report_body
+from tacit.protocol.bounded_http import Server
 from tacit.protocol.messages import RoundTask
 
 LOOK_S = 0.05  # between two looks whether it is to end
@@ -64,13 +64,11 @@ class Swarm:
 
     def __init__(self, settings: SwarmSettings) -> None:
         self.settings, self.log, self.place = settings, Log(), Place.at(settings.server)
-        self.devices = [LightDevice(number, self) for number in range(settings.devices)]
+        self.devices = [SimulatedDevice(number, self) for number in range(settings.devices)]
         self.at_once = asyncio.Semaphore(settings.at_once)
         self.old_report: bytes | None = None  # of whoever sends the reports of others
         self.old_assignment: str | None = None
-        self._verified: dict[str, bool] = {}
-        self._model: tuple[bytes | bytearray, NDArray[np.float32]] = b"", np.zeros(0, np.float32)
-        self._model_digest = ""
+        self._file, self._model = ("", b""), (b"", np.zeros(0, np.float32))
         self._body: tuple[Report, bytes] | None = None
 
     def run(self, seconds: float, *, until: Callable[[], bool] = lambda: False) -> Log:
@@ -104,21 +102,18 @@ class Swarm:
 
     # -- what devices share --------------------------------------------------------------------------------------------
 
-    def verified(self, name: str, verify: Callable[[], bool]) -> bool:
-        """What each device would find: found once for all of them."""
-        if name not in self._verified:
-            self._verified[name] = verify()
-        return self._verified[name]
-
-    def model_of(self, task: RoundTask, body: bytes | bytearray) -> NDArray[Any]:
-        """The model that came, or the copy of it that came before. Raises: ServerError where it is another."""
-        if body != self._model[0]:
-            if hashlib.sha256(body).hexdigest() != task.content.sha256:
+    def shared(self, sha256: str, content: bytes) -> bytes:
+        """A file that came, or the copy of it that came before. Raises: ServerError where it is another."""
+        if self._file[0] != sha256 or self._file[1] != content:
+            if hashlib.sha256(content).hexdigest() != sha256:
                 raise ServerError("the model that came has another SHA-256.")
-            self._model = body, read_model(body, task.training.parameters)
-            self._model_digest = task.content.sha256
-        elif task.content.sha256 != self._model_digest:
-            raise ServerError("the model that came has another SHA-256.")
+            self._file = sha256, content
+        return self._file[1]
+
+    def model_of(self, task: RoundTask, content: bytes) -> NDArray[Any]:
+        """The numbers of a shared model."""
+        if self._model[0] is not content:
+            self._model = content, read_model(content, task.training.parameters)
         return self._model[1]
 
     def body_of(self, report: Report, assignment: str) -> bytes:

@@ -20,7 +20,7 @@ from tests.swarm.log import DIED, RECEIVED, rounds_apart
 from tacit.aggregation import merged
 from tacit.errors import InputError
 from tacit.privacy.encoding import Encoding
-from tacit.protocol.messages import Separation
+from tacit.protocol.messages import Aggregation, Separation
 from tacit.training import Collected, TrainingTask
 from tacit.training.secure_updates import RoundEncoding
 
@@ -39,6 +39,14 @@ ANSWERED = {
     Fault.GARBAGE: {400},
 }
 ROUND_OVER = {401, 410, 503}
+
+
+SEPARATION = Separation(rounds=APART, timer_seconds=None, clock="start")
+
+
+def sums_of(*, encoded: bool) -> Aggregation:
+    kind: Any = "encoded" if encoded else "plain"
+    return Aggregation(kind=kind, threshold=2, keepers=(), boxes=(), corrupt=0, contributors=())
 
 
 @pytest.fixture
@@ -120,8 +128,7 @@ def check_answers(log: Log) -> None:
 
 @pytest.mark.parametrize("encoded", [False, True], ids=["in the clear", "encoded"])
 def test_the_sum_is_of_the_honest_survivors(folder: Path, encoded: bool) -> None:
-    apart = Separation(rounds=APART, timer_seconds=None, clock="start")
-    with loopback(folder, separation=apart) as server:
+    with loopback(folder, separation=SEPARATION, aggregation=sums_of(encoded=encoded)) as server:
         faults = Faults(die=0.2, byzantine=0.2, lose=0.02, delay_s=0.005, skew_s=0.5)
         settings = settings_of(server, DEVICES, faults)
         with swarming(settings) as log:
@@ -186,8 +193,7 @@ def test_a_swarm_that_makes_no_sense_is_refused() -> None:
 @pytest.mark.parametrize("encoded", [False, True], ids=["in the clear", "encoded"])
 def test_the_sum_of_five_hundred_devices_is_of_the_honest_survivors(folder: Path, encoded: bool) -> None:
     """30% die in mid-round, 5% are byzantine."""
-    apart = Separation(rounds=APART, timer_seconds=None, clock="start")
-    with loopback(folder, separation=apart) as server:
+    with loopback(folder, separation=SEPARATION, aggregation=sums_of(encoded=encoded)) as server:
         faults = Faults(die=0.3, byzantine=0.05, lose=0.02, delay_s=0.02, skew_s=0.5)
         settings = settings_of(server, 500, faults)
         with swarming(settings) as log:

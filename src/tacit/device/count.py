@@ -5,90 +5,86 @@ noise multiplier times that, and a device is in one step; or every report is ran
 trusted. Text that judges models is text that no training read.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from tacit.device.own_text import OwnText
-from tacit.device.task_handler import Draw, Fetch
+from tacit.device.task_handler import Draw, Refuse
 from tacit.errors import CacheError, InputError, TaskRefused
 from tacit.evaluation.counts.report_layout import ReportLayout
+from tacit.federation.cost import ASK, Cost, checked_claims
 from tacit.protocol.bodies import Report, read_model
 from tacit.protocol.count_messages import HistogramsAsked
-from tacit.protocol.messages import HistogramPrivacy, LocalPrivacy, Plan, RoundTask
-
-ROUNDING = 1e-9  # relative: figures that two machines computed from the same numbers
-ASK = "ask the operator for a plan in order"
+from tacit.protocol.messages import HistogramPrivacy, LocalPrivacy, MatrixFile, Plan, RoundTask
 
 
-@dataclass(frozen=True, kw_only=True)
-class PricedHistograms:
-    """A plan about models, and what follows from its numbers; see `doing.Price`."""
-
-    plan: Plan
-    zcdp: float  # of the one participation
-    epsilon: float | None  # of central noise, at the plan's delta
-    local_epsilon: float | None
-
-    def spent(self, rounds: Sequence[int]) -> float:
-        """Each participation costs it all, and there is one."""
-        return self.zcdp * len(rounds)
-
-
-def priced(plan: Plan) -> PricedHistograms:
-    """Raises: TaskRefused where the plan's own numbers give less than it claims, or a device may come twice."""
-    from tacit.privacy import gaussian  # what it needs is loaded for the first task
-    from tacit.privacy.local_subset_selection import check_local
-
+def count_cost(plan: Plan) -> Cost:
+    """Of a plan about models: a device is in one step, and pays it all. Raises: TaskRefused where the plan's own
+    numbers give less than it claims, or a device may come twice.
+    """
     privacy, run = plan.privacy, f"the plan of run {plan.run!r}"
     if privacy.max_participations != 1 or plan.separation.rounds != privacy.rounds:
         raise TaskRefused(f"{run} asks a device more than once, and what it counts is the same each time; {ASK}.")
     if privacy.zcdp is None:
         raise TaskRefused(f"{run} promises nothing; {ASK}.")
     if isinstance(privacy, LocalPrivacy):
-        try:
-            check_local(2, privacy.local_epsilon)
-        except InputError as error:
-            raise TaskRefused(f"no guarantee follows from the numbers of {run}: {error}") from error
-        exact, epsilon, local = privacy.local_epsilon**2 / 2, None, privacy.local_epsilon  # arXiv:1605.02065, Prop. 1.4
-    elif isinstance(privacy, HistogramPrivacy):
-        if len(privacy.histograms) != privacy.rounds:
-            raise TaskRefused(
-                f"{run} has {privacy.rounds} steps, and says of {len(privacy.histograms)} what is asked; {ASK}."
-            )
-        exact, local = gaussian.zcdp(1.0, privacy.noise_multiplier), None  # one unit of norm sqrt(H), noise z sqrt(H)
-        epsilon = gaussian.epsilon(exact, privacy.delta)
-        if epsilon > privacy.epsilon * (1 + ROUNDING):
-            raise TaskRefused(
-                f"{run} claims epsilon {privacy.epsilon:.6g} at delta {privacy.delta:g}, and its own numbers give "
-                f"{epsilon:.6g}; an operator who claims too much is not to be believed."
-            )
-    else:
+        found = _randomised(privacy, run)
+        checked_claims(run, found, zcdp=privacy.zcdp, local_epsilon=privacy.local_epsilon)
+        return found
+    if not isinstance(privacy, HistogramPrivacy):
         raise TaskRefused(f"{run} is to {plan.kind}, and what it promises is of another kind; {ASK}.")
-    if exact > privacy.zcdp * (1 + ROUNDING):
+    found = _noised(privacy, run)
+    checked_claims(run, found, zcdp=privacy.zcdp, epsilon=privacy.epsilon)
+    return found
+
+
+def _randomised(privacy: LocalPrivacy, run: str) -> Cost:
+    """Of one answer that the device randomises: rho = epsilon^2 / 2 (arXiv:1605.02065, Proposition 1.4)."""
+    from tacit.privacy.local_subset_selection import check_local  # what it needs is loaded for the first task
+
+    try:
+        check_local(2, privacy.local_epsilon)
+    except InputError as error:
+        raise TaskRefused(f"no guarantee follows from the numbers of {run}: {error}") from error
+    return Cost(zcdp=privacy.local_epsilon**2 / 2, local_epsilon=privacy.local_epsilon)
+
+
+def _noised(privacy: HistogramPrivacy, run: str) -> Cost:
+    """Of one unit in each of H cells: its norm is sqrt(H), and the noise of every cell z sqrt(H)."""
+    from tacit.privacy import gaussian  # the same
+
+    if len(privacy.histograms) != privacy.rounds:
         raise TaskRefused(
-            f"{run} claims zCDP {privacy.zcdp:.6g}, and its own numbers give {exact:.6g}; an operator who claims too "
-            "much is not to be believed."
+            f"{run} has {privacy.rounds} steps, and says of {len(privacy.histograms)} what is asked; {ASK}."
         )
-    return PricedHistograms(plan=plan, zcdp=exact, epsilon=epsilon, local_epsilon=local)
+    zcdp = gaussian.zcdp(1.0, privacy.noise_multiplier)
+    return Cost(
+        zcdp=zcdp,
+        epsilon=gaussian.epsilon(zcdp, privacy.delta),
+        delta=privacy.delta,
+        noise_multiplier=privacy.noise_multiplier,
+    )
 
 
-class HistogramsDoing:
-    """Tasks to evaluate and to personalize; see Doing."""
+class CountHandler:
+    """Tasks to evaluate and to personalize; see TaskHandler."""
 
     def __init__(self, text: OwnText) -> None:
         self._text = text
 
-    def price(self, plan: Plan, fetch: Fetch) -> PricedHistograms:
-        """See Doing."""
+    def matrix(self, plan: Plan) -> MatrixFile | None:
+        """See TaskHandler; everything is in the plan."""
+        return None
+
+    def cost(self, plan: Plan, matrix: bytes | None) -> Cost:
+        """See TaskHandler."""
         self._text.check_vocabulary(plan)
-        return priced(plan)
+        return count_cost(plan)
 
     def check(self, plan: Plan) -> None:
-        """See Doing."""
+        """See TaskHandler."""
         self._text.check_judges()
         try:
             asked = _said(plan.kind, plan.recipe, self._text.words)
@@ -98,8 +94,11 @@ class HistogramsDoing:
         except InputError as error:
             raise TaskRefused(f"run {plan.run!r} asks what this device cannot do: {error}") from error
 
+    def check_task(self, plan: Plan, cost: Cost, task: RoundTask, refuse: Refuse) -> None:
+        """See TaskHandler; what is asked is checked where the answer is made."""
+
     def report(self, plan: Plan, task: RoundTask, content: bytes, *, draw: Draw) -> Report:
-        """See Doing."""
+        """See TaskHandler."""
         asked, what = task.histograms, f"round {task.round} of run {task.run!r}"
         _check_task(plan, task, asked, what)
         try:

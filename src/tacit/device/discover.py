@@ -1,34 +1,37 @@
 """Tasks to discover words; what they need is loaded when the first plan of one came."""
 
-from typing import TYPE_CHECKING
-
 from tacit.device.own_text import OwnText
-from tacit.device.task_handler import Draw, Fetch
+from tacit.device.task_handler import Draw, Refuse
+from tacit.federation.cost import Cost
 from tacit.protocol.bodies import Report
-from tacit.protocol.messages import Plan, RoundTask
-
-if TYPE_CHECKING:
-    from tacit.device.local_cost import LocalPrice
+from tacit.protocol.messages import MatrixFile, Plan, RoundTask
 
 
-class WordsDoing:
-    """See Doing."""
+class DiscoverHandler:
+    """See TaskHandler."""
 
     def __init__(self, text: OwnText) -> None:
         self._text = text
 
-    def price(self, plan: Plan, fetch: Fetch) -> "LocalPrice":
-        """See Doing; everything is in the plan."""
-        from tacit.device.local_cost import local_price
+    def matrix(self, plan: Plan) -> MatrixFile | None:
+        """See TaskHandler; everything is in the plan."""
+        return None
 
-        return local_price(plan)
+    def cost(self, plan: Plan, matrix: bytes | None) -> Cost:
+        """See TaskHandler."""
+        from tacit.device.local_cost import local_cost
+
+        return local_cost(plan)
 
     def check(self, plan: Plan) -> None:
-        """See Doing."""
+        """See TaskHandler."""
         self._text.check()
 
+    def check_task(self, plan: Plan, cost: Cost, task: RoundTask, refuse: Refuse) -> None:
+        """See TaskHandler; what is asked is checked where the answer is made."""
+
     def report(self, plan: Plan, task: RoundTask, content: bytes, *, draw: Draw) -> Report:
-        """See Doing."""
+        """See TaskHandler."""
         from tacit.device.discover_votes import votes_of
 
         return votes_of(plan, task, content, self._text, draw=draw)

@@ -5,12 +5,13 @@ What it typed is read here and nowhere else; what leaves is what anybody may see
 
 import numpy as np
 
-from tacit.device.local_cost import ASK, local_price
+from tacit.device.local_cost import local_cost
 from tacit.device.own_text import OwnText
 from tacit.device.task_handler import Draw
 from tacit.discovery.device import reports
 from tacit.discovery.question import WordQuestion
 from tacit.errors import InputError, TaskRefused
+from tacit.federation.cost import ASK
 from tacit.protocol.bodies import Report
 from tacit.protocol.messages import Plan, RoundTask
 from tacit.protocol.word_questions import check_effort, question_of, settings_of
@@ -27,7 +28,7 @@ def votes_of(plan: Plan, task: RoundTask, content: bytes, text: OwnText, *, draw
         known = Vocabulary.from_json(bytes(content).decode())
     except (InputError, UnicodeDecodeError) as error:
         raise TaskRefused(f"{what} asks nothing that can be answered: {error}") from error
-    planned = local_price(plan).reports
+    planned = local_cost(plan).reports
     hidden = (settings.randomizer, settings.local_epsilon, settings.contributions)
     if hidden != (planned.randomizer, planned.local_epsilon, planned.contributions):
         raise TaskRefused(f"{what} hides answers by {settings}, and its plan by {planned}; {ASK}.")

@@ -6,63 +6,39 @@ arXiv:1605.02065, Proposition 1.4).
 """
 
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tacit.discovery.settings import LocalReportSettings
 from tacit.errors import InputError, TaskRefused
+from tacit.federation.cost import ASK, Cost, checked_claims
 from tacit.protocol.messages import LocalPrivacy, Plan
 from tacit.records import from_plain
 
-ROUNDING = 1e-9  # relative: figures that two machines computed from the same numbers
-ASK = "ask the operator for a plan in order"
-
 
 @dataclass(frozen=True, kw_only=True)
-class LocalPrice:
-    """A plan, and what follows from how its reports are randomised."""
+class LocalCost(Cost):
+    """Of a plan to discover: the device answers once, and its local epsilon is of all that it sends then."""
 
-    plan: Plan
-    reports: LocalReportSettings
-
-    @property
-    def local_epsilon(self) -> float:
-        """Of everything that this device sends in the run, at delta 0."""
-        return self.reports.user_epsilon
-
-    @property
-    def zcdp(self) -> float:
-        """rho of a whole run, in which it answers once."""
-        return self.local_epsilon**2 / 2
-
-    def spent(self, rounds: Sequence[int]) -> float:
-        """rho of one device's answers in these different rounds, which add up."""
-        return len(set(rounds)) * self.zcdp
+    reports: LocalReportSettings  # how it hides its answers
 
 
-def local_price(plan: Plan) -> LocalPrice:
+def local_cost(plan: Plan) -> LocalCost:
     """Of a plan to discover. Raises: TaskRefused where it claims less than its numbers cost, or asks more than once."""
     privacy, what = plan.privacy, f"the plan of run {plan.run!r}"
     if not isinstance(privacy, LocalPrivacy):
         raise TaskRefused(f"{what} is to {plan.kind}, and what it promises is of another kind; {ASK}.")
     try:
-        found = LocalPrice(plan=plan, reports=from_plain(LocalReportSettings, _reports(plan), where=what))
+        reports = from_plain(LocalReportSettings, _reports(plan), where=what)
     except InputError as error:
         raise TaskRefused(f"no guarantee follows from the numbers of {what}: {error}") from error
-    if found.local_epsilon > privacy.local_epsilon * (1 + ROUNDING):
-        raise TaskRefused(
-            f"{what} claims local epsilon {privacy.local_epsilon:.6g}, and its own numbers give "
-            f"{found.local_epsilon:.6g}; an operator who claims too much is not to be believed."
-        )
-    if privacy.zcdp is None or found.zcdp > privacy.zcdp * (1 + ROUNDING):
-        raise TaskRefused(
-            f"{what} claims zCDP {privacy.zcdp}, and its own numbers give {found.zcdp:.6g}; an operator who claims too "
-            "much is not to be believed."
-        )
+    epsilon = reports.user_epsilon
+    found = LocalCost(zcdp=epsilon**2 / 2, local_epsilon=epsilon, reports=reports)
+    checked_claims(what, found, zcdp=privacy.zcdp, local_epsilon=privacy.local_epsilon)
     if privacy.max_participations != 1 or plan.separation.rounds != privacy.rounds:
         raise TaskRefused(f"{what} lets a device answer more than once, and each answer costs as much again; {ASK}.")
-    return found
+    return replace(found, local_epsilon=privacy.local_epsilon)  # what an owner accepts, a plan may come to in full
 
 
 def _reports(plan: Plan) -> Mapping[str, Any]:

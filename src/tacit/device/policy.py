@@ -5,35 +5,24 @@ A refusal is a sentence with the value, the rule and the way out. docs/device.md
 
 import dataclasses
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, Protocol, get_args
+from typing import NoReturn, get_args
 
 from tacit.device.eligibility import Eligibility
-from tacit.device.task_handler import Price
+from tacit.device.task_handler import OPERATOR, Refuse
 from tacit.errors import InputError, TaskRefused, of_type
 from tacit.evaluation.personalize.splits import TemporalSplit
-from tacit.protocol.fields import MOST_WORDS, Kind
-from tacit.protocol.messages import EncodedSum, HistogramPrivacy, LocalPrivacy, MatrixFile, Plan, RoundTask
-from tacit.protocol.report_shape import ITEM_BYTES, Expected, trained_words
+from tacit.federation.cost import Cost
+from tacit.protocol.fields import Kind
+from tacit.protocol.messages import MatrixFile, Plan, RoundTask
+from tacit.protocol.report_shape import ITEM_BYTES, Expected
 from tacit.records import from_plain
-
-if TYPE_CHECKING:
-    from typing_extensions import TypeIs
-
-    from tacit.device.count import PricedHistograms
-    from tacit.device.train_cost import Priced
 
 FILE = "policy.toml"
 SUMS = ("plain", "encoded", "sealed")  # how reports are summed
 MEGABYTE = 10**6
-SMALLEST_CLIP_NORM = 1e-30  # of a task: smaller coordinates lose their digits
-
-
-class Refuse(Protocol):
-    """Raises TaskRefused: why, and the way out."""
-
-    def __call__(self, why: str, way_out: str = ...) -> NoReturn: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,59 +90,44 @@ class Policy:
         """Where text begins that is not trained on; None where all of it may be."""
         return TemporalSplit.parse(self.split) if self.split else None
 
-    def check_plan(self, priced: Price) -> None:
-        """Raises: TaskRefused where the owner does not accept the plan, whatever its tasks are."""
-        plan, privacy = priced.plan, priced.plan.privacy
+    def check_plan(self, plan: Plan, cost: Cost) -> None:
+        """Raises: TaskRefused where the owner does not accept the plan, whatever its tasks are.
+
+        cost: of the plan; what its kind does not have is None, and is not asked about.
+        """
         refuse = _refusal(f"the plan of run {plan.run!r}")
         if plan.kind not in self.kinds:
             refuse(f"is to {plan.kind}, and the policy allows to {', '.join(self.kinds)} (kinds)")
         if plan.aggregation.kind not in self.aggregation:
             refuse(f"sums reports {plan.aggregation.kind}, and the policy allows {', '.join(self.aggregation)}")
-        if priced.zcdp > self.largest_zcdp:
-            refuse(f"costs zCDP {priced.zcdp:.4g}, above largest_zcdp={self.largest_zcdp:g}")
-        if self._is_training(priced):
-            self._check_noise(priced, refuse)
-        elif self._is_about_models(priced):
-            self._check_counts(priced, refuse)
-        if isinstance(privacy, LocalPrivacy) and privacy.local_epsilon > self.largest_local_epsilon:
-            refuse(
-                f"has local epsilon {privacy.local_epsilon:.4g}, above "
-                f"largest_local_epsilon={self.largest_local_epsilon:g}"
-            )
-        if privacy.report_goal < self.smallest_cohort:
-            refuse(f"has cohorts of {privacy.report_goal}, below smallest_cohort={self.smallest_cohort}")
+        self._check_cost(cost, refuse)
+        if plan.privacy.report_goal < self.smallest_cohort:
+            refuse(f"has cohorts of {plan.privacy.report_goal}, below smallest_cohort={self.smallest_cohort}")
         if plan.aggregation.kind != "plain" and plan.aggregation.threshold < self.smallest_cohort:
             refuse(f"opens sums of {plan.aggregation.threshold} reports, below smallest_cohort={self.smallest_cohort}")
         if plan.separation.rounds is None and not plan.separation.timer_seconds:
             refuse("lets a device come in every round (it has no separation), for which nothing is promised")
         self._check_keepers(plan, refuse)
 
-    @staticmethod
-    def _is_training(priced: Price) -> "TypeIs[Priced]":
-        from tacit.device.train_cost import Priced  # what prices is loaded for the first task
-
-        return isinstance(priced, Priced)
-
-    @staticmethod
-    def _is_about_models(priced: Price) -> "TypeIs[PricedHistograms]":
-        from tacit.device.count import PricedHistograms  # the same
-
-        return isinstance(priced, PricedHistograms)
-
-    def _check_noise(self, priced: "Priced", refuse: Refuse) -> None:
-        """Of updates whose sums get noise."""
-        privacy = priced.privacy
-        if privacy.delta > self.largest_delta:
-            refuse(f"gives epsilon at delta {privacy.delta:g}, above largest_delta={self.largest_delta:g}")
-        if priced.epsilon > self.largest_epsilon:
-            refuse(f"has epsilon {priced.epsilon:.4g}, above largest_epsilon={self.largest_epsilon:g}")
-        if privacy.noise_multiplier < self.smallest_noise_multiplier:
+    def _check_cost(self, cost: Cost, refuse: Refuse) -> None:
+        if cost.zcdp > self.largest_zcdp:
+            refuse(f"costs zCDP {cost.zcdp:.4g}, above largest_zcdp={self.largest_zcdp:g}")
+        if cost.delta is not None and cost.delta > self.largest_delta:
+            refuse(f"gives epsilon at delta {cost.delta:g}, above largest_delta={self.largest_delta:g}")
+        if cost.epsilon is not None and cost.epsilon > self.largest_epsilon:
+            refuse(f"has epsilon {cost.epsilon:.4g}, above largest_epsilon={self.largest_epsilon:g}")
+        if cost.noise_multiplier is not None and cost.noise_multiplier < self.smallest_noise_multiplier:
             refuse(
-                f"has the noise multiplier {privacy.noise_multiplier:g}, below "
+                f"has the noise multiplier {cost.noise_multiplier:g}, below "
                 f"smallest_noise_multiplier={self.smallest_noise_multiplier:g}"
             )
-        if privacy.clip_norm > self.largest_clip_norm:
-            refuse(f"has the clip norm {privacy.clip_norm:g}, above largest_clip_norm={self.largest_clip_norm:g}")
+        if cost.clip_norm is not None and cost.clip_norm > self.largest_clip_norm:
+            refuse(f"has the clip norm {cost.clip_norm:g}, above largest_clip_norm={self.largest_clip_norm:g}")
+        if cost.local_epsilon is not None and cost.local_epsilon > self.largest_local_epsilon:
+            refuse(
+                f"has local epsilon {cost.local_epsilon:.4g}, above "
+                f"largest_local_epsilon={self.largest_local_epsilon:g}"
+            )
 
     def check_matrix(self, said: MatrixFile) -> None:
         """Raises: TaskRefused where the file of a plan's matrix is larger than the device may fetch."""
@@ -161,26 +135,13 @@ class Policy:
             size = f"{said.bytes / MEGABYTE:.3g} MB"
             _refusal("the plan")(f"has a matrix of {size}, above largest_model_mb={self.largest_model_mb:g}")
 
-    def _check_counts(self, priced: "PricedHistograms", refuse: Refuse) -> None:
-        """Of histograms whose sums get noise."""
-        privacy = priced.plan.privacy
-        if isinstance(privacy, HistogramPrivacy):
-            if privacy.delta > self.largest_delta:
-                refuse(f"gives epsilon at delta {privacy.delta:g}, above largest_delta={self.largest_delta:g}")
-            if priced.epsilon is not None and priced.epsilon > self.largest_epsilon:
-                refuse(f"has epsilon {priced.epsilon:.4g}, above largest_epsilon={self.largest_epsilon:g}")
-            if privacy.noise_multiplier < self.smallest_noise_multiplier:
-                refuse(
-                    f"has the noise multiplier {privacy.noise_multiplier:g}, below "
-                    f"smallest_noise_multiplier={self.smallest_noise_multiplier:g}"
-                )
-
-    def check_task(self, priced: Price, task: RoundTask, now: float) -> None:
+    def check_task(self, plan: Plan, task: RoundTask, now: float, as_planned: Callable[[Refuse], None]) -> None:
         """Raises: TaskRefused where the task is none of its plan's, or the owner does not accept it.
 
-        now: of the device's clock, Unix seconds. Who signed the task, whoever calls has checked.
+        now: of the device's clock, Unix seconds. as_planned: refuses what the plan's kind does not reckon with. Who
+        signed the task, whoever calls has checked.
         """
-        plan, refuse = priced.plan, _refusal(f"round {task.round} of run {task.run!r}")
+        refuse = _refusal(f"round {task.round} of run {task.run!r}")
         if (task.run, task.kind) != (plan.run, plan.kind):
             refuse(f"is for another run ({plan.run!r}) or kind ({plan.kind}) than its plan", way_out=OPERATOR)
         if task.round >= plan.privacy.rounds:
@@ -189,8 +150,9 @@ class Policy:
         kind = "sealed" if task.sealed is not None else "plain" if encoded is None else "encoded"
         if kind != plan.aggregation.kind:
             refuse(f"wants a {kind} report, and its plan {plan.aggregation.kind} ones", way_out=OPERATOR)
-        if self._is_training(priced):
-            self._check_training(priced, task, refuse)
+        as_planned(refuse)
+        if task.kind == "train" and task.training.clip_norm > self.largest_clip_norm:
+            refuse(f"clips at {task.training.clip_norm:g}, above largest_clip_norm={self.largest_clip_norm:g}")
         if task.content.bytes > self.largest_model_mb * MEGABYTE:
             megabytes = task.content.bytes / MEGABYTE
             refuse(f"has a model of {megabytes:.1f} MB, above largest_model_mb={self.largest_model_mb:g}")
@@ -201,28 +163,6 @@ class Policy:
         if report > self.largest_report_mb * MEGABYTE:
             refuse(f"wants {report / MEGABYTE:.1f} MB, above largest_report_mb={self.largest_report_mb:g}")
         self._check_times(task, now, refuse)
-
-    def _check_training(self, priced: "Priced", task: RoundTask, refuse: Refuse) -> None:
-        """That the update is clipped, encoded and asked about as the plan reckons with."""
-        asks = task.training
-        if asks.clip_norm > priced.privacy.clip_norm and not priced.adapts:
-            refuse(f"clips at {asks.clip_norm:g}, and its plan at {priced.privacy.clip_norm:g}", way_out=OPERATOR)
-        if asks.clip_norm > self.largest_clip_norm:
-            refuse(f"clips at {asks.clip_norm:g}, above largest_clip_norm={self.largest_clip_norm:g}")
-        if (asks.clip_estimate is not None) != priced.adapts:
-            refuse("asks for a bit on the update's length, and its plan does not, or the other way", way_out=OPERATOR)
-        if (words := trained_words(asks.client)) > MOST_WORDS:
-            refuse(f"trains on {words:,} words, padding counted, above {MOST_WORDS:,}", way_out=OPERATOR)
-        if asks.clip_norm < SMALLEST_CLIP_NORM:
-            refuse(f"clips at {asks.clip_norm:g}, which float32 does not resolve", way_out=OPERATOR)
-        if (asks.loss_bound is not None) != ("training_loss" in priced.recipe):
-            refuse("asks for the training loss, and its plan does not, or the other way", way_out=OPERATOR)
-        if asks.loss_bound != priced.loss_bound:
-            refuse(
-                f"clips the training loss at {asks.loss_bound}, and its plan at {priced.loss_bound}", way_out=OPERATOR
-            )
-        if asks.encoded is not None:
-            _check_encoding(priced, asks.encoded, asks.clip_norm, refuse)
 
     def _check_times(self, task: RoundTask, now: float, refuse: Refuse) -> None:
         if task.deadline - task.opens > self.longest_round_hours * 3600:
@@ -248,7 +188,6 @@ class Policy:
 
 
 POLICY = f"change {FILE} if that is to be, or leave it"
-OPERATOR = "its operator has to mend it"
 CLOCK = "set the device's clock right, or wait for the next round"
 
 
@@ -257,24 +196,6 @@ def _refusal(what: str) -> Refuse:
         raise TaskRefused(f"{what} {why}; {way_out}.")
 
     return refuse
-
-
-def _check_encoding(priced: "Priced", encoded: EncodedSum, clip_norm: float, refuse: Refuse) -> None:
-    """That an encoded update goes into a sum as large as the plan's, lengthened by no more than was reckoned with."""
-    said = priced.plan.aggregation
-    if encoded.threshold < said.threshold:
-        refuse(f"opens sums of {encoded.threshold}, and its plan of {said.threshold}", way_out=OPERATOR)
-    if encoded.clip_norm != clip_norm:
-        refuse(f"clips at {clip_norm:g} and encodes for {encoded.clip_norm:g}", way_out=OPERATOR)
-    try:
-        inflation = encoded.encoding().inflation
-    except InputError as error:
-        refuse(f"has no encoding: {error}", way_out=OPERATOR)
-    if inflation > priced.inflation * (1 + 1e-9):
-        refuse(
-            f"lengthens updates by the factor {inflation:.6g} where its plan reckons with {priced.inflation:.6g}",
-            way_out=OPERATOR,
-        )
 
 
 def _check_names(name: str, given: tuple[str, ...], known: tuple[str, ...]) -> None:

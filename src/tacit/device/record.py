@@ -241,17 +241,22 @@ class DeviceRecord:
     @contextmanager
     def _writing(self) -> Iterator[None]:
         """One transaction: all of it is on disk afterwards, or nothing."""
-        self._tell_change(CHANGING)
+        self._tell_change(changing=True)
         with self._complaints(), transaction(self._database):
             yield
-        self._tell_change(_changed(self.folder / FILE))
+        self._tell_change(changing=False)
 
-    def _tell_change(self, when: str) -> None:
+    def _tell_change(self, *, changing: bool) -> None:
         """Nothing waits for the disk: where a power cut takes it back, the record is trusted later than need be."""
         try:
+            when = CHANGING if changing else _changed(self.folder / FILE)
             (self.folder / CHANGED).write_text(when, encoding="ascii")
         except OSError as error:
             raise DeviceError(f"'{self.folder / CHANGED}' cannot be written ({error.strerror}); make room.") from error
+
+    def _number(self) -> str:
+        """Which file of its disk the record is in."""
+        return _number(self.folder / FILE)
 
     def _is_the_last(self) -> bool:
         """Whether the file is the one that was written last, and nobody else has changed it since."""
@@ -259,8 +264,7 @@ class DeviceRecord:
             told = (self.folder / CHANGED).read_text(encoding="ascii")
         except (OSError, ValueError):
             told = ""
-        at = self.folder / FILE
-        return self._about("inode") == _number(at) and told in (CHANGING, _changed(at))
+        return self._about("inode") == self._number() and told in (CHANGING, _changed(self.folder / FILE))
 
     @contextmanager
     def _complaints(self) -> Iterator[None]:
@@ -284,7 +288,7 @@ class DeviceRecord:
                 for statement in _SCHEMA.split(";"):
                     self._database.execute(statement)
                 since = None if first_time else now
-                about = {"format": FORMAT, "inode": _number(self.folder / FILE), "epoch": 0, "since": since}
+                about = {"format": FORMAT, "inode": self._number(), "epoch": 0, "since": since}
                 for name, value in about.items():
                     self._note(name, value)
             return
@@ -299,7 +303,7 @@ class DeviceRecord:
             raise DeviceError(f"the record in '{self.folder / FILE}' is damaged; restore it from a copy, or {ANEW}.")
         if not self._is_the_last():
             with self._writing():
-                self._note("inode", _number(self.folder / FILE))
+                self._note("inode", self._number())
                 self._note("epoch", self._epoch + 1)
                 self._note("since", now)
 

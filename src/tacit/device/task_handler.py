@@ -1,48 +1,49 @@
-"""What a device does, kind by kind of tasks: the few things in which kinds differ, as the loop (`device.py`) asks them.
+"""What a device does, kind by kind of tasks: the few things in which kinds differ, as the session (`session.py`) asks
+them.
 
-A kind is one `Doing` (`training.py`, `words.py`), and an entry in the table that a device is made with.
+A kind is one `TaskHandler` (`train.py`, `discover.py`, `count.py`), and an entry in the table that a device is made
+with.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias
+from collections.abc import Callable
+from typing import NoReturn, Protocol, TypeAlias
 
+from tacit.federation.cost import Cost
 from tacit.protocol.bodies import Report
 from tacit.protocol.messages import MatrixFile, Plan, RoundTask
 
-Fetch: TypeAlias = Callable[[MatrixFile], bytes]  # the file with its SHA-256. Raises: ServerError; TaskRefused
 Draw: TypeAlias = Callable[[int], bytes]  # so many random bytes
 SEED_BYTES = 32
+OPERATOR = "its operator has to mend it"  # the way out of a task that is none of its plan's
 
 
-class Price(Protocol):
-    """What a plan costs, by its own numbers and not by what it claims."""
+class Refuse(Protocol):
+    """Raises TaskRefused: why, and the way out."""
 
-    @property
-    def plan(self) -> Plan:
-        """Of which plan."""
-        ...
-
-    @property
-    def zcdp(self) -> float:
-        """rho of a whole run."""
-        ...
-
-    def spent(self, rounds: Sequence[int]) -> float:
-        """rho of one device's participations in these different rounds; 0 for none. Never falls with a round more."""
-        ...
+    def __call__(self, why: str, way_out: str = ...) -> NoReturn: ...
 
 
-class Doing(Protocol):
+class TaskHandler(Protocol):
     """What a device does in the tasks of one kind."""
 
-    def price(self, plan: Plan, fetch: Fetch) -> Price:
-        """What the plan's own numbers cost. fetch: gets those that are in a file. Raises: TaskRefused where that is
-        more than it claims, or it is not for this device; what `fetch` does.
+    def matrix(self, plan: Plan) -> MatrixFile | None:
+        """The file that the plan's numbers are in, where they are in one. Raises: TaskRefused for one that a device
+        does not reckon with, before anything of it is fetched.
+        """
+        ...
+
+    def cost(self, plan: Plan, matrix: bytes | None) -> Cost:
+        """What the plan's own numbers cost. matrix: the content of that file. Raises: TaskRefused where that is more
+        than the plan claims, or it is not for this device.
         """
         ...
 
     def check(self, plan: Plan) -> None:
         """Raises: TaskRefused where it cannot do what the plan asks, or has no text for it."""
+        ...
+
+    def check_task(self, plan: Plan, cost: Cost, task: RoundTask, refuse: Refuse) -> None:
+        """Refuses a task that asks otherwise than its plan reckons with. cost: as `cost` gave it."""
         ...
 
     def report(self, plan: Plan, task: RoundTask, content: bytes, *, draw: Draw) -> Report:

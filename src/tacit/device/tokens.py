@@ -1,49 +1,29 @@
 """A device's single-use tokens: asked for with its code, kept in its record, each shown once."""
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from tacit.device.record import DeviceRecord
 from tacit.errors import InputError, NotTheOperator, ServerError, TaskRefused
 from tacit.protocol.attestation import NOTHING, Attestation
-from tacit.protocol.log_check import ReadableLog, logged
+from tacit.protocol.log_check import logged
 from tacit.protocol.messages import Assignment, CheckIn, ComeBack
+from tacit.protocol.requests import Conversation, blind_signatures, check_in, token_key
 from tacit.protocol.signing import is_signed
 from tacit.protocol.token_format import bound_to, message_of, public_key, token_key_entry, token_of
-from tacit.protocol.token_messages import BlindSignatures, SignedTokenKey, TokenKey, TokenRequest
+from tacit.protocol.token_messages import SignedTokenKey, TokenKey, TokenRequest
 
 NEEDED = "tacit:token"  # the type of the problem: there is work, for who shows a token
 
 
-class Issuing(ReadableLog, Protocol):
-    """A server that enrols; raises ServerError."""
-
-    def check_in(self, check_in: CheckIn) -> ComeBack | Assignment:
-        """POST /v1/check-in."""
-        ...
-
-    def token_key(self) -> SignedTokenKey:
-        """GET /v1/tokens/key."""
-        ...
-
-    def blind_signatures(self, request: TokenRequest) -> BlindSignatures:
-        """POST /v1/tokens."""
-        ...
-
-    def hang_up(self) -> None:
-        """The next request goes over a connection of its own."""
-        ...
-
-
 def checked_in(
-    server: Issuing,
     said: CheckIn,
     record: DeviceRecord,
     code: str | None,
     *,
     draw: Callable[[int], bytes],
     attestation: Attestation = NOTHING,
-) -> ComeBack | Assignment:
+) -> Conversation[ComeBack | Assignment]:
     """The answer to a check-in; a token is shown where it is asked for, and never twice.
 
     code: the enrolment code, None of a device without one. attestation: of this device, shown with the code alone: in a
@@ -51,26 +31,25 @@ def checked_in(
     not everybody's.
     """
     try:
-        return server.check_in(said)
+        return (yield from check_in(said))
     except ServerError as error:
         if error.kind != NEEDED:
             raise
-    key = server.token_key()
-    kept = _checked(key, server, record)
+    key = yield from token_key()
+    kept = yield from _checked(key, record)
     left = kept.get("left")
     if left is None:
         if code is None:
             raise ServerError("the server has tasks for enrolled devices only; give the code of this one, once.")
-        left = _batch(key.key, server, record, kept, code, draw, attestation)
-        server.hang_up()  # the code went over it, which says who this is
+        left = yield from _batch(key.key, record, kept, code, draw, attestation)
     if not left:
         raise ServerError(f"all {key.key.batch} tokens of this epoch were shown; there are new ones when it ends.")
     token = left.pop()
     record.keep_tokens({**kept, "left": left})  # gone before it is shown: a token that is shown twice links the two
-    return server.check_in(said.model_copy(update={"token": token}))
+    return (yield from check_in(said.model_copy(update={"token": token})))
 
 
-def _checked(signed: SignedTokenKey, server: Issuing, record: DeviceRecord) -> dict[str, Any]:
+def _checked(signed: SignedTokenKey, record: DeviceRecord) -> Conversation[dict[str, Any]]:
     """What is kept of the epoch of this key, which is the operator's, in the log, and the epoch's only one."""
     operator = record.operator
     if operator is None or not is_signed(signed, operator):
@@ -83,20 +62,20 @@ def _checked(signed: SignedTokenKey, server: Issuing, record: DeviceRecord) -> d
             f"epoch {signed.key.epoch} has another key of tokens than it had, or is over: a key of its own would tell "
             "this device from others. It shows no token."
         )
-    record.keep_log_head(logged(token_key_entry(signed.key), server, operator=operator, seen=record.log_head))
+    head = yield from logged(token_key_entry(signed.key), operator=operator, seen=record.log_head)
+    record.keep_log_head(head)
     record.keep_tokens({"key": said})
     return {"key": said}
 
 
 def _batch(
     key: TokenKey,
-    server: Issuing,
     record: DeviceRecord,
     kept: dict[str, Any],
     code: str,
     draw: Callable[[int], bytes],
     attestation: Attestation,
-) -> list[str]:
+) -> Conversation[list[str]]:
     """The tokens of an epoch. What was asked for is kept before it is asked for, to ask for the same again."""
     from tacit.protocol.blind_rsa import Blinded, prepare  # loaded where devices enrol
 
@@ -115,7 +94,7 @@ def _batch(
         request = TokenRequest(code=code, epoch=key.epoch, blinded=blind, evidence=None)
         evidence = attestation.evidence(bound_to(request))
         shown = request.model_copy(update={"evidence": None if evidence is None else evidence.hex()})
-        answer = server.blind_signatures(shown)
+        answer = yield from blind_signatures(shown)
         if answer.epoch != key.epoch or len(answer.signatures) != len(blinded):
             raise ServerError("other tokens came than were asked for; asking again later.")
         pairs = zip(blinded, answer.signatures, strict=True)

@@ -5,20 +5,18 @@ the first task came. `ByOnnx` (`onnx_training.py`) computes the same of reports 
 """
 
 import tomllib
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.device.own_text import OwnText
-from tacit.device.task_handler import SEED_BYTES, Draw, Fetch
+from tacit.device.task_handler import SEED_BYTES, Draw, Refuse
 from tacit.errors import InputError, TaskRefused
+from tacit.federation.cost import Cost
 from tacit.networks.models import DEFAULT, MODELS
 from tacit.protocol.bodies import Report, read_model
-from tacit.protocol.messages import Plan, RoundTask
-
-if TYPE_CHECKING:
-    from tacit.device.train_cost import Priced
+from tacit.protocol.messages import MatrixFile, Plan, RoundTask
 
 Reals = NDArray[np.float32]
 
@@ -39,26 +37,39 @@ class Trainer(Protocol):
         ...
 
 
-class TrainingDoing:
-    """Tasks to train; see Doing."""
+class TrainHandler:
+    """Tasks to train; see TaskHandler."""
 
     def __init__(self, trainer: Trainer, text: OwnText) -> None:
         self._trainer, self._text = trainer, text
 
-    def price(self, plan: Plan, fetch: Fetch) -> "Priced":
-        """See Doing."""
+    def matrix(self, plan: Plan) -> MatrixFile | None:
+        """See TaskHandler."""
         self._text.check_vocabulary(plan)
-        from tacit.device.train_cost import priced  # what it needs is loaded for the first task
+        from tacit.device.train_cost import train_matrix  # what it needs is loaded for the first task
 
-        return priced(plan, fetch)
+        return train_matrix(plan)
+
+    def cost(self, plan: Plan, matrix: bytes | None) -> Cost:
+        """See TaskHandler."""
+        from tacit.device.train_cost import train_cost
+
+        return train_cost(plan, matrix)
 
     def check(self, plan: Plan) -> None:
-        """See Doing."""
+        """See TaskHandler."""
         self._trainer.check(plan)
         self._text.check()
 
+    def check_task(self, plan: Plan, cost: Cost, task: RoundTask, refuse: Refuse) -> None:
+        """See TaskHandler."""
+        from tacit.device.train_cost import TrainCost, check_train_task
+
+        assert isinstance(cost, TrainCost)  # its own
+        check_train_task(cost, task, refuse)
+
     def report(self, plan: Plan, task: RoundTask, content: bytes, *, draw: Draw) -> Report:
-        """See Doing."""
+        """See TaskHandler."""
         try:
             model = read_model(content, task.training.parameters)
         except InputError as error:

@@ -14,34 +14,44 @@ from itertools import pairwise
 from typing import Any
 
 from tacit.design.from_record import matrix_kind, strategy_in_numbers
-from tacit.device.task_handler import Fetch
+from tacit.device.task_handler import OPERATOR, Refuse
 from tacit.errors import AccountingError, InputError, TaskRefused
+from tacit.federation.cost import ASK, ROUNDING, Cost, checked_claims
 from tacit.privacy import gaussian
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Matrix, Strategy
+from tacit.protocol.fields import MOST_WORDS
 from tacit.protocol.matrix_files import KINDS, check_affordable, matrix_in
-from tacit.protocol.messages import Plan, TrainingPrivacy
+from tacit.protocol.messages import EncodedSum, MatrixFile, Plan, RoundTask, TrainingPrivacy
+from tacit.protocol.report_shape import trained_words
 
 MOST_ROUNDS = 10_000  # of a plan: the sensitivity of every strategy is computed within seconds
-ROUNDING = 1e-9  # relative: figures that two machines computed from the same numbers
-ASK = "ask the operator for a plan in order"
+SMALLEST_CLIP_NORM = 1e-30  # of a task: smaller coordinates lose their digits
 
 
 @dataclass(frozen=True, kw_only=True)
-class Priced:
-    """A plan, and what follows from its numbers."""
+class TrainCost(Cost):
+    """Of a plan to train, and what its tasks are held against. Where only a timer bounds participations, zcdp is what
+    the plan claims and the device keeps.
+    """
 
     plan: Plan
     recipe: Mapping[str, Any]  # of its TOML
     strategy: Strategy
     inflation: float  # by which encoding may lengthen an update: a factor
-    zcdp: float  # of a whole run; where only a timer bounds participations, what the plan claims and the device keeps
 
-    @property
-    def epsilon(self) -> float:
-        """At the plan's delta."""
-        return gaussian.epsilon(self.zcdp, self.privacy.delta)
+    def spent(self, rounds: Sequence[int]) -> float:
+        """rho of one device's participations in these different rounds; 0 for none. Never falls with a round more."""
+        if not rounds:
+            return 0.0
+        came, privacy = sorted(rounds), promised(self.plan)
+        if isinstance(self.strategy, Matrix):  # of which a search would price all patterns like this one
+            length = self.inflation * math.sqrt(self.strategy.pattern_squared(came, privacy.rounds))
+            return gaussian.zcdp(length, privacy.noise_multiplier)
+        apart = min((late - early for early, late in pairwise(came)), default=privacy.rounds)
+        pattern = Participation(rounds=privacy.rounds, min_separation=apart, max_participations=len(came))
+        return _zcdp(privacy, self.strategy, pattern, self.inflation)
 
     @property
     def adapts(self) -> bool:
@@ -54,43 +64,97 @@ class Priced:
         said = self.recipe.get("training_loss")
         return None if said is None else _table(self.recipe, "training_loss").get("bound")
 
-    def spent(self, rounds: Sequence[int]) -> float:
-        """rho of one device's participations in these different rounds; 0 for none. Never falls with a round more."""
-        if not rounds:
-            return 0.0
-        came = sorted(rounds)
-        if isinstance(self.strategy, Matrix):  # of which a search would price all patterns like this one
-            length = self.inflation * math.sqrt(self.strategy.pattern_squared(came, self.rounds))
-            return gaussian.zcdp(length, self.privacy.noise_multiplier)
-        apart = min((late - early for early, late in pairwise(came)), default=self.rounds)
-        return self._zcdp(Participation(rounds=self.rounds, min_separation=apart, max_participations=len(came)))
 
-    @property
-    def privacy(self) -> TrainingPrivacy:
-        """What its plan claims."""
-        return promised(self.plan)
+def train_matrix(plan: Plan) -> MatrixFile | None:
+    """The file of the plan's matrix, once it is known to be one that can be reckoned with; None where it has none.
 
-    @property
-    def rounds(self) -> int:
-        """Of the whole run."""
-        return self.plan.privacy.rounds
+    Raises: TaskRefused, also for a plan that promises nothing or contradicts itself.
+    """
+    recipe = _coherent(plan)
+    said = promised(plan).matrix
+    if said is None:
+        return None
+    try:
+        _check_matrix(plan, said, _table(_table(recipe, "privacy"), "mechanism"))
+    except (InputError, AccountingError) as error:
+        raise _no_guarantee(plan, error) from error
+    return said
 
-    def _zcdp(self, participation: Participation) -> float:
-        privacy = self.privacy
-        return Guarantee(
-            participation=participation,
-            strategy=self.strategy,
+
+def train_cost(plan: Plan, matrix: bytes | None = None) -> TrainCost:
+    """What the plan's numbers promise. matrix: the content of `train_matrix`, whose SHA-256 was checked.
+
+    Raises: TaskRefused where that is nothing, or less than the plan claims.
+    """
+    privacy, recipe = promised(plan), _coherent(plan)
+    assert privacy.zcdp is not None  # it is coherent
+    said, mechanism = privacy.matrix, _table(_table(recipe, "privacy"), "mechanism")
+    participation, bounded = _participation(plan)
+    try:
+        if said is None:
+            strategy = strategy_in_numbers(mechanism, participation)
+        else:
+            assert matrix is not None  # the caller's to bring
+            strategy = matrix_in(said, matrix)
+        found = TrainCost(
+            zcdp=privacy.zcdp,
+            epsilon=gaussian.epsilon(privacy.zcdp, privacy.delta),
+            delta=privacy.delta,
             clip_norm=privacy.clip_norm,
             noise_multiplier=privacy.noise_multiplier,
-            clip_inflation=self.inflation,
-        ).zcdp
+            plan=plan,
+            recipe=recipe,
+            strategy=strategy,
+            inflation=_inflation(plan, recipe),
+        )
+        worst = participation if bounded else Participation.worst_case(privacy.rounds, privacy.rounds)
+        exact = _zcdp(privacy, strategy, worst, found.inflation)
+    except (InputError, AccountingError) as error:
+        raise _no_guarantee(plan, error) from error
+    checked_claims(f"the plan of run {plan.run!r}", found, zcdp=privacy.zcdp, epsilon=privacy.epsilon, exact=exact)
+    return found
 
 
-def priced(plan: Plan, fetch: Fetch) -> Priced:
-    """The plan and what its numbers promise. fetch: gets the file of a matrix, whose SHA-256 it has checked.
+def check_train_task(cost: TrainCost, task: RoundTask, refuse: Refuse) -> None:
+    """That an update is clipped, encoded and asked about as the plan reckons with. Raises: TaskRefused."""
+    asks = task.training
+    if asks.clip_norm > promised(cost.plan).clip_norm and not cost.adapts:
+        planned = promised(cost.plan).clip_norm
+        refuse(f"clips at {asks.clip_norm:g}, and its plan at {planned:g}", way_out=OPERATOR)
+    if (asks.clip_estimate is not None) != cost.adapts:
+        refuse("asks for a bit on the update's length, and its plan does not, or the other way", way_out=OPERATOR)
+    if (words := trained_words(asks.client)) > MOST_WORDS:
+        refuse(f"trains on {words:,} words, padding counted, above {MOST_WORDS:,}", way_out=OPERATOR)
+    if asks.clip_norm < SMALLEST_CLIP_NORM:
+        refuse(f"clips at {asks.clip_norm:g}, which float32 does not resolve", way_out=OPERATOR)
+    if (asks.loss_bound is not None) != ("training_loss" in cost.recipe):
+        refuse("asks for the training loss, and its plan does not, or the other way", way_out=OPERATOR)
+    if asks.loss_bound != cost.loss_bound:
+        refuse(f"clips the training loss at {asks.loss_bound}, and its plan at {cost.loss_bound}", way_out=OPERATOR)
+    if asks.encoded is not None:
+        _check_encoding(cost, asks.encoded, asks.clip_norm, refuse)
 
-    Raises: TaskRefused where that is nothing, or less than it claims; what `fetch` does.
-    """
+
+def _check_encoding(cost: TrainCost, encoded: EncodedSum, clip_norm: float, refuse: Refuse) -> None:
+    """That an encoded update goes into a sum as large as the plan's, lengthened by no more than was reckoned with."""
+    said = cost.plan.aggregation
+    if encoded.threshold < said.threshold:
+        refuse(f"opens sums of {encoded.threshold}, and its plan of {said.threshold}", way_out=OPERATOR)
+    if encoded.clip_norm != clip_norm:
+        refuse(f"clips at {clip_norm:g} and encodes for {encoded.clip_norm:g}", way_out=OPERATOR)
+    try:
+        inflation = encoded.encoding().inflation
+    except InputError as error:
+        refuse(f"has no encoding: {error}", way_out=OPERATOR)
+    if inflation > cost.inflation * (1 + ROUNDING):
+        refuse(
+            f"lengthens updates by the factor {inflation:.6g} where its plan reckons with {cost.inflation:.6g}",
+            way_out=OPERATOR,
+        )
+
+
+def _coherent(plan: Plan) -> Mapping[str, Any]:
+    """The recipe of a plan that promises something and agrees with itself. Raises: TaskRefused."""
     privacy, recipe = promised(plan), _recipe(plan)
     if privacy.zcdp is None or privacy.epsilon is None or not privacy.noise_multiplier:
         raise TaskRefused(f"the plan of run {plan.run!r} adds no noise and so promises nothing; {ASK}.")
@@ -102,30 +166,21 @@ def priced(plan: Plan, fetch: Fetch) -> Priced:
     if privacy.rounds > MOST_ROUNDS:
         raise TaskRefused(f"the plan has {privacy.rounds:,} rounds, and a device reckons with {MOST_ROUNDS:,}; {ASK}.")
     _agrees(plan, recipe)
-    participation, bounded = _participation(plan)
-    try:
-        strategy = _strategy(plan, _table(_table(recipe, "privacy"), "mechanism"), participation, bounded, fetch)
-        found = Priced(
-            plan=plan,
-            recipe=recipe,
-            strategy=strategy,
-            inflation=_inflation(plan, recipe),
-            zcdp=privacy.zcdp,
-        )
-        exact = found._zcdp(participation if bounded else Participation.worst_case(privacy.rounds, privacy.rounds))
-    except (InputError, AccountingError) as error:
-        raise TaskRefused(f"no guarantee follows from the numbers of the plan of run {plan.run!r}: {error}") from error
-    if not exact <= privacy.zcdp * (1 + ROUNDING):
-        raise TaskRefused(
-            f"the plan of run {plan.run!r} claims zCDP {privacy.zcdp:.6g}, and its own numbers give {exact:.6g}; "
-            "an operator who claims too much is not to be believed."
-        )
-    if found.epsilon > privacy.epsilon * (1 + ROUNDING):
-        raise TaskRefused(
-            f"the plan of run {plan.run!r} claims epsilon {privacy.epsilon:.6g} at delta {privacy.delta:g}, and its "
-            f"zCDP gives {found.epsilon:.6g}; an operator who claims too much is not to be believed."
-        )
-    return found
+    return recipe
+
+
+def _no_guarantee(plan: Plan, error: Exception) -> TaskRefused:
+    return TaskRefused(f"no guarantee follows from the numbers of the plan of run {plan.run!r}: {error}")
+
+
+def _zcdp(privacy: TrainingPrivacy, strategy: Strategy, participation: Participation, inflation: float) -> float:
+    return Guarantee(
+        participation=participation,
+        strategy=strategy,
+        clip_norm=privacy.clip_norm,
+        noise_multiplier=privacy.noise_multiplier,
+        clip_inflation=inflation,
+    ).zcdp
 
 
 def promised(plan: Plan) -> TrainingPrivacy:
@@ -137,25 +192,17 @@ def promised(plan: Plan) -> TrainingPrivacy:
     return plan.privacy
 
 
-def _strategy(
-    plan: Plan, mechanism: Mapping[str, Any], participation: Participation, bounded: bool, fetch: Fetch
-) -> Strategy:
-    """That of the recipe's numbers, or the matrix that the plan names, once it is known to be one that can be reckoned
-    with. Raises: InputError.
-    """
-    said = promised(plan).matrix
-    if said is None:
-        return strategy_in_numbers(mechanism, participation)
-    kind = matrix_kind(mechanism)
+def _check_matrix(plan: Plan, said: MatrixFile, mechanism: Mapping[str, Any]) -> None:
+    """That a matrix is the mechanism's, for the plan's rounds, and affordable. Raises: InputError."""
+    kind, rounds = matrix_kind(mechanism), plan.privacy.rounds
     if kind is not KINDS[said.kind]:
         asked = "needs none" if kind is None else f"is a {kind.kind} one"
         raise InputError(f"it names a {said.kind} matrix, and its mechanism {mechanism.get('name')!r} {asked}; {ASK}.")
-    rounds = plan.privacy.rounds
     if said.rounds != rounds:
         raise InputError(f"its matrix is for {said.rounds:,} rounds, and the plan has {rounds:,}; {ASK}.")
+    participation, bounded = _participation(plan)
     once = Participation.worst_case(rounds, rounds)  # by a timer alone, only a device's own rounds are priced
     check_affordable(kind, rounds, said.bands, participation if bounded else once)
-    return matrix_in(said, fetch(said))
 
 
 def _participation(plan: Plan) -> tuple[Participation, bool]:

@@ -23,6 +23,13 @@ def later(fruitless: int, told: float) -> tuple[float, float]:
     return LATER[0] * longer, LATER[1] * longer
 
 
+@dataclass(frozen=True)
+class Pause:
+    """What a session yields to be called again so many seconds later."""
+
+    seconds: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class Turn:
     """What happened, in a sentence and for programs."""

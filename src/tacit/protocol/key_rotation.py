@@ -6,15 +6,10 @@ key that it began with.
 """
 
 from pathlib import Path
-from typing import Protocol
 
-from tacit.errors import TaskRefused
 from tacit.files import write_whole
 from tacit.protocol.fields import Document, PublicKey, Signature
-from tacit.protocol.log_check import ReadableLog, logged
-from tacit.protocol.log_entries import hand_over_entry
-from tacit.protocol.messages import TreeHead
-from tacit.protocol.signing import OperatorKey, digest, is_signature
+from tacit.protocol.signing import OperatorKey
 
 PREVIOUS, SUFFIX = ".previous", ".hand-over"  # of files beside the operator's key: the one before it; what that signed
 
@@ -32,14 +27,6 @@ class SignedHandOver(Document):
     hand_over: HandOver
     by_old: Signature
     by_new: Signature
-
-
-class HandingOver(ReadableLog, Protocol):
-    """A server whose operator changed its key; raises ServerError."""
-
-    def hand_over(self) -> SignedHandOver:
-        """GET /v1/key/hand-over."""
-        ...
 
 
 def previous_key(path: Path) -> OperatorKey | None:
@@ -65,18 +52,3 @@ def kept(path: Path) -> str | None:
     """What `keep` wrote, JSON; None where the operator never changed its key."""
     file = path.with_suffix(SUFFIX)
     return file.read_text(encoding="ascii") if file.exists() else None
-
-
-def followed(pinned: str, server: HandingOver, *, seen: TreeHead | None) -> tuple[str, TreeHead]:
-    """(the key that the pinned one handed over to, the head of the log under which that stands).
-
-    Raises: TaskRefused where it did not, or the log does not show it; ServerError.
-    """
-    signed = server.hand_over()
-    said = signed.hand_over
-    if said.old != pinned or said.new == pinned:
-        raise TaskRefused(f"the operator whose key is pinned ({pinned[:16]}...) handed over to no other key.")
-    for key, signature in ((said.old, signed.by_old), (said.new, signed.by_new)):
-        if not is_signature("hand-over", said, signature, key):
-            raise TaskRefused(f"a hand-over of the operator's key is not signed by {key[:16]}...")
-    return said.new, logged(hand_over_entry(digest(said)), server, operator=said.new, seen=seen)

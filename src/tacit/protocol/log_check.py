@@ -1,36 +1,24 @@
-"""What a device asks of the transparency log before it believes a plan: that everybody else can see the plan too."""
+"""What a device asks of the transparency log before it believes a plan or another key: that all can see it too."""
 
-from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from tacit.errors import ServerError, TaskRefused
-from tacit.protocol.log_entries import leaf_of
+from tacit.protocol.log_entries import hand_over_entry, leaf_of
 from tacit.protocol.merkle import is_consistent, is_included
-from tacit.protocol.messages import ConsistencyProof, InclusionProof, TreeHead
-from tacit.protocol.signing import is_signed
+from tacit.protocol.messages import TreeHead
+from tacit.protocol.requests import Conversation, hand_over, log_consistency, log_proof
+from tacit.protocol.signing import digest, is_signature, is_signed
 
 T = TypeVar("T")
 
 
-class ReadableLog(Protocol):
-    """The server's answers; raises ServerError where there is none."""
-
-    def log_proof(self, leaf: str) -> InclusionProof:
-        """GET /v1/log/proof/{leaf}."""
-        ...
-
-    def log_consistency(self, first: int, second: int) -> ConsistencyProof:
-        """GET /v1/log/consistency."""
-        ...
-
-
-def logged(entry: str, server: ReadableLog, *, operator: str, seen: TreeHead | None) -> TreeHead:
+def logged(entry: str, *, operator: str, seen: TreeHead | None) -> Conversation[TreeHead]:
     """The head under which the entry is in the log, which begins with what was `seen` of it last.
 
     operator: the pinned key. Raises: TaskRefused where that is not shown; ServerError where no answer came.
     """
     leaf = leaf_of(entry)
-    proof = _asked(lambda: server.log_proof(leaf.hex()), f"the operator's log does not have '{entry[:21]}...'")
+    proof = yield from _asked(log_proof(leaf.hex()), f"the operator's log does not have '{entry[:21]}...'")
     head = proof.head.head
     if not is_signed(proof.head, operator):
         raise TaskRefused("the head of the log is not signed by the operator whose key is pinned.")
@@ -43,8 +31,8 @@ def logged(entry: str, server: ReadableLog, *, operator: str, seen: TreeHead | N
             f"the operator's log has {head.size} entries, and it had {seen.size} when it was seen last: it was written "
             "anew, or this is another one. This device believes it no more."
         )
-    joined = _asked(
-        lambda: server.log_consistency(seen.size, head.size), "nothing shows that the log only grew since it was seen"
+    joined = yield from _asked(
+        log_consistency(seen.size, head.size), "nothing shows that the log only grew since it was seen"
     )
     roots = bytes.fromhex(seen.root), bytes.fromhex(head.root)
     if not is_consistent(seen.size, head.size, _bytes(joined.path), *roots):
@@ -55,10 +43,25 @@ def logged(entry: str, server: ReadableLog, *, operator: str, seen: TreeHead | N
     return head
 
 
-def _asked(ask: Callable[[], T], why: str) -> T:
+def followed(pinned: str, *, seen: TreeHead | None) -> Conversation[tuple[str, TreeHead]]:
+    """(the key that the pinned one handed over to, the head of the log under which that stands).
+
+    Raises: TaskRefused where it did not, or the log does not show it; ServerError.
+    """
+    signed = yield from hand_over()
+    said = signed.hand_over
+    if said.old != pinned or said.new == pinned:
+        raise TaskRefused(f"the operator whose key is pinned ({pinned[:16]}...) handed over to no other key.")
+    for key, signature in ((said.old, signed.by_old), (said.new, signed.by_new)):
+        if not is_signature("hand-over", said, signature, key):
+            raise TaskRefused(f"a hand-over of the operator's key is not signed by {key[:16]}...")
+    return said.new, (yield from logged(hand_over_entry(digest(said)), operator=said.new, seen=seen))
+
+
+def _asked(asking: Conversation[T], why: str) -> Conversation[T]:
     """Raises: TaskRefused with why for an answer that is a refusal; ServerError for none."""
     try:
-        return ask()
+        return (yield from asking)
     except ServerError as error:
         if not error.final:
             raise

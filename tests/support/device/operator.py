@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from tests.support.training.tiny import tiny_cache, tiny_values
 
 from tacit.data import Cache
-from tacit.device.device import Device, Machine
+from tacit.device.device import Device
 from tacit.device.eligibility import Probe
 from tacit.device.own_text import OwnText
 from tacit.device.policy import Policy
 from tacit.device.record import opened
-from tacit.device.task_handlers import doings_of
-from tacit.device.transport import Server, connected
+from tacit.device.session import Machine, Session
+from tacit.device.task_handlers import task_handlers
 from tacit.device.turn import Turn
 from tacit.networks.cifg.network import Cifg
 from tacit.privacy import Guarantee
@@ -30,6 +30,7 @@ from tacit.privacy.encoding import Encoding
 from tacit.privacy.gaussian import epsilon
 from tacit.protocol.attestation import NOTHING, Attestation
 from tacit.protocol.bodies import Report, model_body
+from tacit.protocol.bounded_http import Server, connected
 from tacit.protocol.key_rotation import SignedHandOver
 from tacit.protocol.log_entries import leaf_of, plan_entry
 from tacit.protocol.merkle import Tree
@@ -307,16 +308,16 @@ def once(
         opened(state, now=clock(), first_time=first_time) as record,
     ):
         record.pin(key or operator.key.public)
-        return Device(
-            connection=connection,
+        session = Session(
             record=record,
             policy=policy,
-            doings=doings_of(text or OwnText(data, None, policy.temporal_split), trainer or Zeros()),
+            handlers=task_handlers(text or OwnText(data, None, policy.temporal_split), trainer or Zeros()),
             population=population,
             probes=probes,
             machine=Machine(clock=clock, sleep=clock.sleep, draw=draw),
             servers=servers,
-        ).turn()
+        )
+        return Device(session, connection).turn()
 
 
 SEED = bytes(range(32))

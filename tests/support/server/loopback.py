@@ -16,16 +16,19 @@ from tests.support.server.documents import a_plan
 from tests.support.server.fleet import KEY
 from tests.support.server.sealing import Here, sealed_plan
 from tests.support.waiting import PATIENCE, until
-from tests.swarm import Log, Part, Swarm, SwarmSettings
+from tests.swarm import Log as SwarmLog
+from tests.swarm import Part, Swarm, SwarmSettings
 
 from tacit.protocol.address import Address
 from tacit.protocol.bodies import Report
+from tacit.protocol.log_entries import plan_entry
 from tacit.protocol.messages import Plan, RoundTask, SignedTask
 from tacit.protocol.signing import digest
 from tacit.server.http.application import application
 from tacit.server.http.connections import Connection
 from tacit.server.http.services import Services
 from tacit.server.http.snapshot import Snapshot
+from tacit.server.log.transparency import Log
 from tacit.server.rounds.rounds import RoundTimes
 from tacit.server.store import round_states
 from tacit.server.store.blobs import Blobs
@@ -78,6 +81,7 @@ def loopback(
     plan = sealed_plan(keepers, threshold=2, **changed) if keepers else a_plan(**changed)
     said = {"population": plan.population, "kind": plan.kind, "plan": KEY.plan(plan).model_dump_json()}
     round_states.enter_run(store, plan.run, **said, plan_digest=digest(plan))
+    Log.beside(store, KEY, folder / "operator.key").append(plan_entry(digest(plan)))
     lease = round_states.take_lease(store, plan.run, seconds=300)
     assert lease is not None
     collector = ServedCollector(store, blobs, KEY, times=times, keepers=keepers)
@@ -114,7 +118,7 @@ def _worker(store: Store, blobs: Blobs, listener: Any, issuer: Issuer | None) ->
 
 
 @contextmanager
-def swarming(settings: SwarmSettings) -> Iterator[Log]:
+def swarming(settings: SwarmSettings) -> Iterator[SwarmLog]:
     """Devices in a thread, for as long as the block lasts; what one of them raises the block's end raises."""
     swarm, stop, raised = Swarm(settings), threading.Event(), list[BaseException]()
 

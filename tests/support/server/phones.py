@@ -11,14 +11,15 @@ from tests.support.device.operator import Clock, Wire, Zeros
 from tests.support.server.sealing import Here
 from tests.support.server.stores import sqlite_store
 
-from tacit.device.device import Device, Machine
+from tacit.device.device import Device
 from tacit.device.own_text import OwnText
 from tacit.device.policy import Policy
 from tacit.device.record import opened
-from tacit.device.task_handlers import doings_of
-from tacit.device.transport import Server, connected
+from tacit.device.session import Machine, Session
+from tacit.device.task_handlers import task_handlers
 from tacit.device.turn import Turn
 from tacit.progress import silent
+from tacit.protocol.bounded_http import Server, connected
 from tacit.protocol.log_entries import plan_entry
 from tacit.protocol.messages import Plan
 from tacit.protocol.signing import OperatorKey, digest
@@ -109,14 +110,14 @@ class Phones:
             opened(self.folder / f"device-{client}", now=self.clock(), first_time=True) as record,
         ):
             record.pin(self.key.public)
-            return Device(
-                connection=connection,
+            session = Session(
                 record=record,
                 policy=rules,
-                doings=doings_of(text, Zeros()),
+                handlers=task_handlers(text, Zeros()),
                 population="phones",
                 machine=Machine(clock=self.clock, sleep=self.clock.sleep),
-            ).turn()
+            )
+            return Device(session, connection).turn()
 
     def _worker(self, name: str) -> Services:
         sums = PartialSums(self.store, self.blobs, name, buried=lambda: None)

@@ -9,7 +9,7 @@ from tests.support.device.operator import Wire
 from tests.support.server.served import KEY, Served, check_in
 
 from tacit.device.record import DeviceRecord, opened
-from tacit.device.transport import Connection, Server, connected
+from tacit.protocol.bounded_http import Connection, Server, connected
 from tacit.protocol.messages import CheckIn
 
 CODE, OTHER = "correct-horse-battery-staple", "another-horse-another-staple"

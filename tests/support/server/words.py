@@ -15,7 +15,7 @@ from tests.support.server.stores import KEY, Clock, sqlite_store
 from tests.support.training.tiny import WORDS
 
 from tacit.data import Cache
-from tacit.device.discover import WordsDoing
+from tacit.device.discover import DiscoverHandler
 from tacit.device.own_text import OwnText
 from tacit.device.report_body import body_of
 from tacit.progress import silent
@@ -170,7 +170,7 @@ class WordsFleet:
         """What the device of this client sends."""
         assert self.plan is not None
         content = self.blobs.get(model_name(task.content.sha256), digest=task.content.sha256)
-        doing = WordsDoing(OwnText(self.cache.path, client, None))
+        doing = DiscoverHandler(OwnText(self.cache.path, client, None))
         report = doing.report(self.plan, task, content, draw=self.draws(task.round, client))
         assert report.values.dtype == np.uint32
         return body_of(self.plan, task, report, assignment, draw=os.urandom)

@@ -6,14 +6,15 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from tacit.device.transport import Server, connected
 from tacit.errors import InputError, of_type
 from tacit.files import PathLike, as_path
 from tacit.jobs.opening import opened
+from tacit.protocol.bounded_http import Server, connected
 from tacit.protocol.fields import Digest, Document, PublicKey
 from tacit.protocol.log_entries import leaf_of, plan_entry
 from tacit.protocol.merkle import Tree, is_included
 from tacit.protocol.messages import InclusionProof, SignedPlan
+from tacit.protocol.requests import log_entries
 from tacit.protocol.signing import OperatorKey, digest, is_signed
 from tacit.runs import Run
 from tacit.server.log.transparency import entries_of
@@ -100,7 +101,7 @@ def _entries(log: PathLike, certificates: Path | None) -> list[str]:
     """Raises: InputError; ServerError."""
     if "://" in str(log):
         with connected(Server.at(str(log)), certificates=certificates) as connection:
-            return entries_of(connection.log_entries(), log)
+            return entries_of(connection.held(log_entries()), log)
     try:
         return entries_of(as_path("log", log).read_bytes(), log)
     except OSError as error:

@@ -1,0 +1,333 @@
+"""A device's turn without I/O: it decides what is asked of a server, and what it believes of the answers.
+
+A turn is a generator. It yields each request as an `Ask`, and a `Pause` before it tries again; whoever drives it sends
+the `Answer`, or throws the ServerError of a request that got none. A phone drives one (`transport.py`), a test of a
+server thousands. Record, policy and task handlers are what it is made with: no rule of a device is anywhere else.
+
+It trusts nobody. Who operates the server is a key that its owner pinned; what a plan promises is computed anew; how
+often it takes part, and at what cost, stands in a record of its own, on disk before anything leaves. Private
+randomness is the operating system's.
+"""
+
+import hashlib
+import os
+import random
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from tacit.device.eligibility import Probe, first_obstacle
+from tacit.device.policy import FILE as POLICY_FILE
+from tacit.device.policy import Policy
+from tacit.device.record import DeviceRecord
+from tacit.device.report_body import body_of
+from tacit.device.separation import Apart, refuse_early
+from tacit.device.task_handler import TaskHandler
+from tacit.device.tokens import checked_in
+from tacit.device.turn import LATER, LONGEST, SOON, Pause, Turn, What, later
+from tacit.errors import InputError, NotTheOperator, ServerError, TaskRefused
+from tacit.federation.cost import ROUNDING, Cost
+from tacit.protocol import requests
+from tacit.protocol.attestation import NOTHING, Attestation
+from tacit.protocol.bodies import Report
+from tacit.protocol.log_check import followed, logged
+from tacit.protocol.log_entries import plan_entry
+from tacit.protocol.messages import (
+    VERSION,
+    Assignment,
+    CheckIn,
+    ComeBack,
+    MatrixFile,
+    Plan,
+    RoundTask,
+    SignedPlan,
+    SignedReceipt,
+)
+from tacit.protocol.requests import Ask, NamedFile
+from tacit.protocol.signing import digest, is_signed
+
+T = TypeVar("T")
+Steps: TypeAlias = Generator[Ask | Pause, Any, T]  # an Ask is sent its Answer, a Pause nothing
+
+MODELS, MATRICES = "models", "matrices"  # in the state folder: the last one of each
+TASK_VERSION = 1  # of every kind that it can do
+KNOWN = 4  # plans whose cost is in memory
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """What of its machine a device uses; tests have their own."""
+
+    clock: Callable[[], float] = time.time
+    sleep: Callable[[float], None] = time.sleep
+    draw: Callable[[int], bytes] = os.urandom
+
+
+THIS_MACHINE = Machine()
+
+
+class AcceptedPlan(NamedTuple):
+    """A plan that the policy accepts, and what it costs."""
+
+    plan: Plan
+    cost: Cost
+
+
+class Session:
+    """What one device is made of, and its turns."""
+
+    def __init__(
+        self,
+        *,
+        record: DeviceRecord,
+        policy: Policy,
+        handlers: Mapping[str, TaskHandler],
+        population: str,
+        probes: Sequence[Probe] = (),
+        machine: Machine = THIS_MACHINE,
+        code: str | None = None,
+        own: Attestation = NOTHING,
+        servers: Attestation = NOTHING,
+    ) -> None:
+        """handlers: by the kind of tasks. code: of its enrolment. own, servers: what attests this device, and the
+        server.
+        """
+        self.record, self._policy, self._handlers = record, policy, handlers
+        self._population, self._probes, self.machine = population, probes, machine
+        self._code, self._own, self._servers = code, own, servers
+        self._accepted: dict[str, AcceptedPlan] = {}
+        self._told = 0.0  # seconds in which the server asked for it last
+        self._fruitless = 0  # turns since the last report, those not counted when there was nothing to do
+
+    def turn(self) -> Steps[Turn]:
+        """Look once whether there is something to do, and do it. Raises: DeviceError, CacheError: nothing is lost."""
+        obstacle = first_obstacle(self._probes)
+        if obstacle is not None:
+            return self._turned("not eligible", obstacle)
+        try:
+            said = self._check_in()
+            answer = yield from checked_in(said, self.record, self._code, draw=self.machine.draw, attestation=self._own)
+        except ServerError as error:
+            return self._turned("unanswered", str(error))
+        except TaskRefused as refusal:
+            return self._turned("refused", (yield from self._said(refusal)))
+        if isinstance(answer, ComeBack):
+            return self._idle(answer)
+        return (yield from self.assigned(answer))
+
+    def _check_in(self) -> CheckIn:
+        return CheckIn(
+            version=VERSION,
+            population=self._population,
+            versions={kind: TASK_VERSION for kind in self._handlers if kind in self._policy.kinds},  # type: ignore[misc]
+            token=None,
+        )
+
+    def _idle(self, answer: ComeBack) -> Turn:
+        window = answer.after_s, max(answer.after_s, answer.before_s)
+        self._told = window[1]
+        says = f"there is nothing to do; the server asks to come back in {window[0]:.0f} to {window[1]:.0f} s."
+        return self._turned("idle", says, wait=window)
+
+    # -- a task --------------------------------------------------------------------------------------------------------
+
+    def assigned(self, assignment: Assignment) -> Steps[Turn]:
+        """Take part in a round, or give the place back and say why."""
+        task = assignment.signed_task.task
+        try:
+            accepted = yield from self._accepted_plan(assignment)
+            self._allowed(accepted, task)
+            body = yield from self._report(accepted.plan, task, assignment.assignment)
+            zcdp, now = self._allowed(accepted, task)  # time went by, and clocks are set
+            sent = hashlib.sha256(body).hexdigest()
+            self.record.take_part(task, assignment=assignment.assignment, at=now, zcdp=zcdp, body=sent)
+        except (TaskRefused, ServerError) as error:
+            yield from _given_back(assignment)
+            what: What = "refused" if isinstance(error, TaskRefused) else "unanswered"
+            return self._turned(what, (yield from self._said(error)), task)
+        return (yield from self._sent(task, assignment, body, sent, zcdp))
+
+    def _accepted_plan(self, assignment: Assignment) -> Steps[AcceptedPlan]:
+        """The plan of the task, both signed by the pinned operator, which the policy accepts.
+
+        Raises: TaskRefused; ServerError where a plan that it does not know yet is not to be had.
+        """
+        signed_task = assignment.signed_task
+        task, operator = signed_task.task, self.record.operator
+        if operator is None or not is_signed(signed_task, operator):
+            raise NotTheOperator(f"a task for run {task.run!r} is not signed by the operator whose key is pinned.")
+        signed = self.record.plan(task.plan) or (yield from requests.plan(task.plan))
+        if not is_signed(signed, operator):
+            raise TaskRefused(f"the plan of run {task.run!r} is not signed by the operator whose key is pinned.")
+        name = digest(signed.plan)
+        if name != task.plan:
+            raise TaskRefused(f"a task for run {task.run!r} belongs to another plan than the one that came for it.")
+        if signed.plan.population != self._population:
+            raise TaskRefused(
+                f"run {task.run!r} is for the population {signed.plan.population!r}, and this device is of "
+                f"{self._population!r}."
+            )
+        if name not in self._accepted:
+            self._attested(signed, name)
+            cost = yield from self._cost(signed.plan)
+            self._policy.check_plan(signed.plan, cost)
+            if len(self._accepted) >= KNOWN:  # matrices may be large
+                self._accepted.clear()
+            self._accepted[name] = AcceptedPlan(signed.plan, cost)
+        if self.record.plan(name) is None:  # one that it knows was seen in the log
+            seen = yield from logged(plan_entry(name), operator=operator, seen=self.record.log_head)
+            self.record.keep_log_head(seen)
+        self.record.keep_plan(name, signed)
+        return self._accepted[name]
+
+    def _cost(self, plan: Plan) -> Steps[Cost]:
+        """By the plan's own numbers, those in a file as well. Raises: TaskRefused; ServerError."""
+        handler = self._handler(plan)
+        said = handler.matrix(plan)
+        return handler.cost(plan, None if said is None else (yield from self._matrix(said)))
+
+    def _attested(self, signed: SignedPlan, name: str) -> None:
+        """Raises: TaskRefused where what attests the server, or has to attest this device, is not what it has here."""
+        said, what = signed.plan.attestation, f"the plan of run {signed.plan.run!r}"
+        for whose, asked, here in (("server", said.server, self._servers), ("devices", said.devices, self._own)):
+            if asked != here.name:
+                raise TaskRefused(
+                    f"{what} says that {asked!r} attests the {whose}, and here {here.name!r} would have to."
+                )
+        try:
+            evidence = None if signed.evidence is None else bytes.fromhex(signed.evidence)
+            self._servers.check(evidence, bytes.fromhex(name))
+        except InputError as error:
+            raise TaskRefused(f"{what} is of a server that is not attested: {error}") from error
+
+    def _handler(self, plan: Plan) -> TaskHandler:
+        """Raises: TaskRefused for a kind that it does not know."""
+        found = self._handlers.get(plan.kind)
+        if found is None:
+            raise TaskRefused(f"run {plan.run!r} is to {plan.kind}, which this device does not know.")
+        return found
+
+    def _said(self, error: Exception) -> Steps[str]:
+        """Why it did nothing; where somebody else signed, to whom the operator handed its key over, if it did."""
+        says, pinned = str(error), self.record.operator
+        if not isinstance(error, NotTheOperator) or pinned is None:
+            return says
+        try:
+            key, head = yield from followed(pinned, seen=self.record.log_head)
+            self.record.hand_over(key, head)
+        except ServerError:
+            return says
+        except TaskRefused as refusal:
+            return f"{says} And {refusal}"
+        return (
+            f"the operator changed its key from {pinned[:16]}... to {key[:16]}..., as the old one signed and the log "
+            "shows; this device believes the new one from now on."
+        )
+
+    def _matrix(self, said: MatrixFile) -> Steps[bytes]:
+        """The file of a strategy matrix. Raises: TaskRefused; ServerError."""
+        self._policy.check_matrix(said)
+        file = NamedFile(what="matrix", folder=MATRICES, sha256=said.sha256, size=said.bytes)
+        return (yield from requests.named_file(said.path, file))
+
+    def _allowed(self, accepted: AcceptedPlan, task: RoundTask) -> tuple[float, float]:
+        """(rho that the run will have cost with this round, the time), where everything allows it.
+
+        Raises: TaskRefused.
+        """
+        (plan, cost), policy, now = accepted, self._policy, self.machine.clock()
+        handler = self._handler(plan)
+        handler.check(plan)
+        policy.check_task(plan, task, now, partial(handler.check_task, plan, cost, task))
+        apart = Apart.of(plan, rounds_apart=policy.rounds_apart, hours_apart=policy.hours_apart)
+        longest = policy.longest_round_hours * 3600
+        refuse_early(plan, task, self.record.asked(task), apart, now=now, longest_round=longest)
+        zcdp = cost.spent([*self.record.rounds(task.plan), task.round])
+        what = f"round {task.round} of run {task.run!r}"
+        if not zcdp <= cost.zcdp * (1 + ROUNDING):
+            raise TaskRefused(
+                f"{what} would make the run cost zCDP {zcdp:.4g}, more than the {cost.zcdp:.4g} of its plan; "
+                "this device takes part in it no more."
+            )
+        elsewhere = self.record.spent(but=task.plan)
+        if not elsewhere + zcdp <= policy.budget_zcdp * (1 + ROUNDING):
+            raise TaskRefused(
+                f"{what} would bring everything to zCDP {elsewhere + zcdp:.4g}, and budget_zcdp={policy.budget_zcdp:g}"
+                f"; raise it in {POLICY_FILE}, or leave it."
+            )
+        return zcdp, now
+
+    def _report(self, plan: Plan, task: RoundTask, assignment: str) -> Steps[bytes]:
+        """The bytes that will leave. Raises: TaskRefused, ServerError."""
+        said = task.content
+        file = NamedFile(what="model", folder=MODELS, sha256=said.sha256, size=said.bytes)
+        content = yield from requests.named_file(said.path, file)
+        report = self._handler(plan).report(plan, task, content, draw=self.machine.draw)
+        return self.body(plan, task, report, assignment)
+
+    def body(self, plan: Plan, task: RoundTask, report: Report, assignment: str) -> bytes:
+        """The report as it leaves: see `body_of`."""
+        return body_of(plan, task, report, assignment, draw=self.machine.draw)
+
+    def _sent(self, task: RoundTask, assignment: Assignment, body: bytes, sha256: str, zcdp: float) -> Steps[Turn]:
+        """Send the report until a receipt comes, the same bytes each time. It is recorded, and so spent, already."""
+        wait, said = LATER[0], "the round ended before it was sent."
+        while self.machine.clock() < task.deadline:
+            try:
+                receipt = yield from requests.report(assignment.assignment, assignment.secret, body, sha256)
+                said = self._wrong(receipt, assignment, sha256)
+                if not said:
+                    self.record.received(task)
+                    says = f"took part in round {task.round} of run {task.run!r}, and the operator signed for it."
+                    self._fruitless = 0
+                    return self._turned("reported", says, task, zcdp=zcdp, wait=SOON)
+            except ServerError as error:
+                said = str(error)
+                if error.final:
+                    break
+            yield Pause(min(random.SystemRandom().uniform(wait / 2, wait), LONGEST))
+            wait *= 2
+        says = f"took part in round {task.round} of run {task.run!r}, and no receipt came: {said} It stays spent."
+        return self._turned("lost", says, task, zcdp=zcdp)
+
+    def _wrong(self, signed: SignedReceipt, assignment: Assignment, sha256: str) -> str:
+        """What is wrong with a receipt; nothing where it is ours."""
+        receipt, operator = signed.receipt, self.record.operator
+        if operator is None or not is_signed(signed, operator):
+            return "a receipt came that is not signed by the operator whose key is pinned."
+        if receipt.assignment != assignment.assignment or receipt.sha256 != sha256:
+            return "a receipt came that is for another report."
+        return ""
+
+    def _turned(
+        self,
+        what: What,
+        says: str,
+        task: RoundTask | None = None,
+        *,
+        zcdp: float | None = None,
+        wait: tuple[float, float] | None = None,
+    ) -> Turn:
+        if wait is None:
+            wait = later(self._fruitless, self._told)
+            self._fruitless = min(self._fruitless + 1, 30)
+        return Turn(
+            what=what,
+            says=says,
+            at=self.machine.clock(),
+            wait=wait,
+            run=None if task is None else task.run,
+            round=None if task is None else task.round,
+            zcdp=zcdp,
+            spent=self.record.spent(),
+            budget=self._policy.budget_zcdp,
+        )
+
+
+def _given_back(assignment: Assignment) -> Steps[None]:
+    """Another device gets the place; where no answer comes, it is kept for nothing."""
+    with suppress(ServerError):
+        yield from requests.give_back(assignment.assignment, assignment.secret)

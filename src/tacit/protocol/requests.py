@@ -1,0 +1,180 @@
+"""What a device asks a server, request by request, without I/O.
+
+Each function is a conversation: it yields an `Ask`, is sent the `Answer`, and returns the document that it brought.
+
+Whoever drives one of these sends what it asks over any network, and bounds what comes: an answer in JSON by
+MOST_CONTROL bytes and the seconds of the ask, a file by its size. Raises ServerError for what the protocol does not
+allow, and passes on the one that its driver throws where no answer came.
+"""
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from tacit.errors import ServerError
+from tacit.protocol import messages
+from tacit.protocol.key_rotation import SignedHandOver
+from tacit.protocol.messages import (
+    Assignment,
+    CheckIn,
+    ComeBack,
+    ConsistencyProof,
+    InclusionProof,
+    Problem,
+    SignedPlan,
+    SignedReceipt,
+)
+from tacit.protocol.token_messages import BlindSignatures, SignedTokenKey, TokenRequest
+
+T = TypeVar("T")
+MOST_CONTROL = 1 << 21  # bytes of an answer in JSON: a plan with its recipe, or a task with its settings
+SECONDS = 60.0  # for a whole answer in JSON
+BYTES_PER_SECOND = 10_000.0  # slower than that, a large body is given up for now
+AGAIN = (408, 425, 429)  # of the statuses below 500, those that another attempt may change
+JSON: Mapping[str, str] = {"Content-Type": "application/json"}
+_ANSWER: TypeAdapter[ComeBack | Assignment] = TypeAdapter(messages.Answer)
+_PROBLEM = TypeAdapter(Problem)
+_PLAN, _RECEIPT = TypeAdapter(SignedPlan), TypeAdapter(SignedReceipt)
+_HAND_OVER = TypeAdapter(SignedHandOver)
+_TOKEN_KEY, _TOKENS = TypeAdapter(SignedTokenKey), TypeAdapter(BlindSignatures)
+_INCLUSION, _CONSISTENCY = TypeAdapter(InclusionProof), TypeAdapter(ConsistencyProof)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedFile:
+    """A file by its digest, which whoever asks for it keeps for the next time."""
+
+    what: str  # in sentences: "model"
+    folder: str  # where such files are kept: the last one of each
+    sha256: str
+    size: int  # bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ask:
+    """One request. The answer to one that names a file is that file, whose SHA-256 the driver has checked."""
+
+    method: str
+    path: str
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    seconds: float = SECONDS  # for all of the answer
+    file: NamedFile | None = None  # what came of it before is gone on with
+    ends: bool = False  # no later request goes over the same connection: this one says who asks
+
+
+class Answer(NamedTuple):
+    """What a server answers."""
+
+    status: int
+    headers: Mapping[str, str]  # names in lower case
+    body: bytes
+
+
+Conversation: TypeAlias = Generator[Ask, Answer, T]
+
+
+def check_in(said: CheckIn) -> Conversation[ComeBack | Assignment]:
+    """What there is to do, or when to come back."""
+    answer = yield Ask(method="POST", path="/v1/check-in", body=said.model_dump_json().encode(), headers=JSON)
+    return _parsed(_ANSWER, answer, "the answer to a check-in")
+
+
+def plan(digest: str) -> Conversation[SignedPlan]:
+    """The plan that goes by this digest; whether it is that one, the caller sees."""
+    return _parsed(_PLAN, (yield Ask(method="GET", path=f"/v1/plans/{digest}")), "the plan")
+
+
+def named_file(path: str, file: NamedFile) -> Conversation[bytes]:
+    """The file with this digest."""
+    seconds = SECONDS + file.size / BYTES_PER_SECOND
+    answer = yield Ask(method="GET", path=path, seconds=seconds, file=file)
+    return answer.body
+
+
+def report(assignment: str, secret: str, body: bytes, sha256: str) -> Conversation[SignedReceipt]:
+    """Send a report with this digest; the same bytes may be sent again."""
+    headers = {
+        "Authorization": f"Bearer {secret}",
+        "Content-Type": "application/octet-stream",
+        "X-Content-SHA256": sha256,
+    }
+    seconds = SECONDS + len(body) / BYTES_PER_SECOND
+    path = f"/v1/reports/{assignment}"
+    return _parsed(
+        _RECEIPT,
+        (yield Ask(method="POST", path=path, body=body, headers=headers, seconds=seconds)),
+        "the receipt",
+    )
+
+
+def give_back(assignment: str, secret: str) -> Conversation[None]:
+    """Say that no report will come, so that another device gets the place."""
+    headers = {"Authorization": f"Bearer {secret}"}
+    checked((yield Ask(method="DELETE", path=f"/v1/reports/{assignment}", headers=headers)), 204)
+
+
+def hand_over() -> Conversation[SignedHandOver]:
+    """To which key the operator changed last; ServerError also where it never did."""
+    return _parsed(
+        _HAND_OVER, (yield Ask(method="GET", path="/v1/key/hand-over")), "the hand-over of the operator's key"
+    )
+
+
+def log_proof(leaf: str) -> Conversation[InclusionProof]:
+    """That a leaf is in the operator's log."""
+    return _parsed(_INCLUSION, (yield Ask(method="GET", path=f"/v1/log/proof/{leaf}")), "the proof that the log has it")
+
+
+def log_consistency(first: int, second: int) -> Conversation[ConsistencyProof]:
+    """That the log only grew between two sizes."""
+    path = f"/v1/log/consistency?first={first}&second={second}"
+    return _parsed(_CONSISTENCY, (yield Ask(method="GET", path=path)), "the proof that the log only grew")
+
+
+def log_entries() -> Conversation[bytes]:
+    """All entries of the operator's log, a line each."""
+    return checked((yield Ask(method="GET", path="/v1/log/entries")), 200)
+
+
+def token_key() -> Conversation[SignedTokenKey]:
+    """By which this epoch's tokens are signed."""
+    return _parsed(_TOKEN_KEY, (yield Ask(method="GET", path="/v1/tokens/key")), "the key of tokens")
+
+
+def blind_signatures(request: TokenRequest) -> Conversation[BlindSignatures]:
+    """The tokens of an epoch, blinded. The code in the request says who this is, so the connection ends."""
+    body = request.model_dump_json().encode()
+    answer = yield Ask(method="POST", path="/v1/tokens", body=body, headers=JSON, ends=True)
+    return _parsed(_TOKENS, answer, "the tokens")
+
+
+def checked(answer: Answer, *allowed: int) -> bytes:
+    """The body of an answer with an allowed status. Raises: ServerError with what the server says of itself, made
+    visible by whoever shows it.
+    """
+    if answer.status in allowed:
+        return answer.body
+    if 300 <= answer.status < 400:
+        raise ServerError(
+            f"the server sends on to another place ({answer.status}), where no device follows.", final=True
+        )
+    try:
+        problem = _PROBLEM.validate_json(answer.body)
+        said, kind = problem.detail, problem.type
+    except ValidationError:
+        said, kind = "no reason in the protocol's form", None
+    again = answer.status >= 500 or answer.status in AGAIN
+    raise ServerError(f"the server answers {answer.status}: {said}", final=not again, kind=kind)
+
+
+def _parsed(reader: TypeAdapter[T], answer: Answer, what: str) -> T:
+    """Raises: ServerError naming the first thing that is wrong."""
+    try:
+        return reader.validate_json(checked(answer, 200))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "it"
+        raise ServerError(f"{what} is none of the protocol's: {where}: {first['msg']}.") from None
