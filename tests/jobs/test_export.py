@@ -131,7 +131,7 @@ def test_a_network_that_does_not_say_how_it_trains_is_exported_without(cache: Ca
     network = GruWithCell()
     write_model(tmp_path / "gru", network, network.init(jax.random.key(0)), cache.vocabulary_json.encode())
     made = tacit.export(tmp_path / "gru", tmp_path / "phone")
-    assert "No train.onnx: a network of the kind tests.networks.test_onnx_step:GruWithCell" in to_text(made.blocks())
+    assert "No train.onnx: a network of the kind tests.support.networks.gru:GruWithCell" in to_text(made.blocks())
     with pytest.raises(InputError, match=r"has no train\.onnx"):
         OnnxTrainer.of(made.exported)
 

@@ -149,7 +149,8 @@ def recipes(draw: st.DrawFn) -> dict[str, Any]:
     adapting = draw(st.booleans()) and privacy["mechanism"]["name"] in ("none", "independent")
     clipping = {"initial": privacy["clip_norm"], "bit_stddev": 1e9} | section(quantile=st.floats(0.1, 0.9))
     losses = {"stddev": 1e9} | section(bound=st.floats(0.1, 20))
-    encoded = section(inflation=st.floats(1.001, 2), sigmas=st.floats(4, 20), threshold=st.integers(2, max(2, goal)))
+    threshold = {"threshold": st.integers(2, goal)} if goal > 1 else {}  # a sum is of two at least
+    encoded = section(inflation=st.floats(1.001, 2), sigmas=st.floats(4, 20), **threshold)
     rate, momentum = st.floats(1e-3, 10), st.just(0.0) | st.floats(1e-9, 0.99)
     method = st.sampled_from(get_args(Method))
     return (
