@@ -330,7 +330,7 @@ def test_a_matrix_is_designed_and_kept_once(
     assert all(line.holds for line in verify(json.loads(written)))
     kept = sorted(tmp_path.glob("run/**/*"))
     with_values = {each.name for each in kept if each.is_file() and values.encode() in each.read_bytes()}
-    assert with_values == {"strategy.json", "statement.json", "report.json"}
+    assert with_values == {"strategy.json", "statement.json", "report.json", "record.json"}
 
 
 @pytest.mark.parametrize("damage", ["lost", "another", "cut"])

@@ -115,7 +115,8 @@ def test_its_report_is_written_again_when_asked_for(finished: Path) -> None:
     before = {name: (finished / "simulation" / name).read_bytes() for name in names}
     (finished / "simulation" / "report.html").unlink()
     report(finished)
-    assert {path.name: path.read_bytes() for path in (finished / "simulation").iterdir()} == before
+    assert before == {name: (finished / "simulation" / name).read_bytes() for name in names}
+    assert {path.name for path in (finished / "simulation").iterdir()} == {*names, "record.json"}
     assert not list((finished / "report").iterdir()), "scores of validation clients are exact"
 
 

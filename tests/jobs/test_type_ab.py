@@ -284,7 +284,13 @@ class TestRelease:
         """A digest of a cache is an exact one of clients' text, against which guesses of it could be checked."""
         digests = [phone_model("b", each).digest for each in (world.bad, world.good)]
         pages = list((released.run.path / "report").iterdir())
-        assert {each.name for each in pages} == {"report.html", "report.json", "report.md", "statement.json"}
+        assert {each.name for each in pages} == {
+            "report.html",
+            "report.json",
+            "report.md",
+            "record.json",
+            "statement.json",
+        }
         for page in pages:
             text = page.read_text()
             assert not [each for each in (str(world.folder), *(digest[:16] for digest in digests)) if each in text], (

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from tests.support.statements.facts import DISCOVERY
 
-from tacit.reports.discover import MOST, page, released_page
+from tacit.records import json_ready
+from tacit.reports.discover import MOST, page, published, released_page
 from tacit.reports.page import to_html, to_markdown
 from tacit.statements.statement import statement
 
@@ -35,9 +36,17 @@ FIGURES: dict[str, Any] = {
 }
 
 
+def record(figures: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Of everything, as a run's file gives it back."""
+    found: dict[str, Any] = json_ready(
+        {"figures": figures, "found": rows, "statement": statement(DISCOVERY).to_record()}
+    )
+    return found
+
+
 def test_what_is_exact_is_in_the_report_and_not_in_what_is_released() -> None:
-    stated = statement(DISCOVERY)
-    whole, alone = page(FIGURES, ROWS, stated), released_page(FIGURES, ROWS, stated)
+    everything = record(FIGURES, ROWS)
+    whole, alone = page(everything), released_page(published(everything))
     for text in (to_html(whole), to_markdown(whole)):
         assert "SIMULATION ONLY" in text and "43.2%" in text and "word0" in text
     for text in (to_html(alone), to_markdown(alone)):
@@ -48,13 +57,13 @@ def test_what_is_exact_is_in_the_report_and_not_in_what_is_released() -> None:
 
 
 def test_the_page_has_the_most_frequent_words_and_says_how_many_more() -> None:
-    text = to_markdown(page(FIGURES, ROWS, statement(DISCOVERY)))
+    text = to_markdown(page(record(FIGURES, ROWS)))
     assert f"| word{MOST - 1} |" in text and f"| word{MOST} |" not in text
     assert "And 20 more, in words.csv." in text and "50.0%" in text
 
 
 @pytest.mark.parametrize("rows", [[], [{"word": "a", "pass": 1, "layer": 1, "votes": 9}]])
 def test_no_words_and_no_counts(rows: list[dict[str, Any]]) -> None:
-    shown = page({**FIGURES, "words": len(rows), "coverage": None, "confidence": None}, rows, statement(DISCOVERY))
+    shown = page(record({**FIGURES, "words": len(rows), "coverage": None, "confidence": None}, rows))
     text = to_markdown(shown)
     assert ("None was found." in text) == (not rows) == (not shown.figures)

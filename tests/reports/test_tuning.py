@@ -41,7 +41,8 @@ def record(chosen: Choice | None, failing: tuple[float, ...] = ()) -> dict[str, 
         }
         for rate in RATES
     ]
-    return {
+    tuning = {
+        "chosen_by": "accuracy",
         "trials": rows,
         "trial_report_goal": 6,
         "trial_noise_multiplier": 0.3,
@@ -50,6 +51,8 @@ def record(chosen: Choice | None, failing: tuple[float, ...] = ()) -> dict[str, 
         else {
             "server_learning_rate": chosen.setting.server_learning_rate,
             "quantile": chosen.setting.quantile,
+            "score": chosen.score,
+            "trials": chosen.trials,
             "clip_norm": chosen.clip_norm,
             "clip_norm_settled": False,
             "clip_norm_drift": 1.7,
@@ -58,13 +61,19 @@ def record(chosen: Choice | None, failing: tuple[float, ...] = ()) -> dict[str, 
         "production": None,
         "privacy_of_tuning": {"words": "The 3 trials cost zCDP 1.5 together."},
     }
+    tried = trials(failing)
+    return {
+        "tuning": tuning,
+        "clip_estimates": [list(each.clip_estimates) for each in tried],
+        "failures": [each.failure for each in tried],
+    }
 
 
 def test_the_page_says_what_was_chosen_and_what_it_cost() -> None:
     tried = trials()
     best = choose(tried, "accuracy")
     assert best is not None and best.setting.server_learning_rate == 2.0
-    text = to_markdown(page(record(best), tried, best, "accuracy"))
+    text = to_markdown(page(record(best)))
     for words in (
         "3 trials with 6 reports a round, noise multiplier 0.3.",
         "| lr2-q0.5-try1 | 2 | 0.5 | 12.00% | 5.000 | 0.17 | 0.5 | finished |",
@@ -86,6 +95,6 @@ def test_what_failed_is_named_and_drawn_as_failed(failing: tuple[float, ...]) ->
     assert crosses.x == failing and crosses.at_foot
     assert bool([mark for mark in drawn.panels[1].marks if isinstance(mark, Rule)]) == (best is not None)
     assert render(drawn, "png").startswith(b"\x89PNG")
-    text = to_markdown(page(record(best, failing), tried, best, "accuracy"))
+    text = to_markdown(page(record(best, failing)))
     assert f"lr{failing[-1]:g}-q0.5-try1 failed: no update was finite" in text
     assert ("Nothing: every trial failed." in text) == (best is None)

@@ -1,6 +1,8 @@
 """The first sentences of a training's page: what was learned, at what price, and whether that is good."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.made_runs import RUNS, note, write_run
@@ -11,6 +13,7 @@ from tacit.privacy import Tree
 from tacit.reports.blocks import Labels
 from tacit.reports.summary import RunSummary, summarise
 from tacit.reports.train import page
+from tacit.reports.train_record import records_of
 from tacit.reports.verdict import NO_BETTER, WORSE, judged, opening, price, verdict_labels
 from tacit.runs import Metric, Run
 
@@ -22,6 +25,13 @@ def summary_of(path: Path, **noted: float | bool) -> RunSummary:
         with run.locked():
             note(run, **noted)  # type: ignore[arg-type]
         return summarise(run)
+
+
+def record_of(summary: RunSummary) -> Mapping[str, Any]:
+    """What the page of everything is made from."""
+    found = records_of(summary).exact
+    assert found is not None
+    return found
 
 
 def test_one_sentence_says_what_was_learned_at_what_price_and_the_next_whether_that_is_good(tmp_path: Path) -> None:
@@ -47,7 +57,7 @@ def test_a_model_is_judged_by_the_interval_of_its_gain(
     summary = summary_of(tmp_path / "run", model=model, start=start)
     assert tuple(label.name for label in verdict_labels(summary)) == labels
     assert words in judged(summary)
-    shown = next(block for block in page(summary).blocks if isinstance(block, Labels))
+    shown = next(block for block in page(record_of(summary)).blocks if isinstance(block, Labels))
     assert tuple(label.name for label in shown.labels)[1 : 1 + len(labels)] == labels, "at the very top"
 
 
@@ -75,7 +85,7 @@ def test_every_page_opens_with_a_sentence(kind: str, tmp_path: Path, monkeypatch
 
 def test_without_public_text_the_page_says_why_there_is_no_trigram(tmp_path: Path) -> None:
     summary = summary_of(tmp_path / "run", trigram=False)
-    shown = page(summary)
+    shown = page(record_of(summary))
     text = repr(shown.blocks)
     assert "There is no trigram of public text beside it: the run began from no model of public text." in text
     assert "a trigram on the same public text" not in text and "trigram" not in shown.record["beside"]
@@ -83,13 +93,14 @@ def test_without_public_text_the_page_says_why_there_is_no_trigram(tmp_path: Pat
 
 def test_first_words_that_were_not_counted_are_not_spoken_of(tmp_path: Path) -> None:
     with_them, without = (
-        page(summary_of(tmp_path / str(counted), trigram=False, first_words=counted)) for counted in (True, False)
+        page(record_of(summary_of(tmp_path / str(counted), trigram=False, first_words=counted)))
+        for counted in (True, False)
     )
     assert "first words" in repr(with_them.blocks) and "first words" not in repr(without.blocks)
 
 
 def test_the_contenders_stand_in_the_record_with_their_intervals(tmp_path: Path) -> None:
-    beside = page(summary_of(tmp_path / "run")).record["beside"]
+    beside = page(record_of(summary_of(tmp_path / "run"))).record["beside"]
     assert set(beside) == {"public_text", "trigram", "model", "start", "first words"}
     value, low, high = beside["start"]["top1_accuracy"]
     assert low < value < high and value == pytest.approx(0.1 + 2 * 1.5 / 390)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +19,6 @@ from tacit.jobs.run_start import checked_cache
 from tacit.keyboard.model_folder import TrainedModel
 from tacit.networks.language_model import settings_of
 from tacit.progress import Progress
-from tacit.runs import Run
 from tacit.runs.metadata import DeploymentUsed
 
 NOBODY_ANSWERS = 1e-6  # a chance that nobody takes
@@ -31,8 +31,6 @@ class Simulated:
     cache: Cache
     split_name: str
     clients: NDArray[np.int64]  # their numbers, in the order of asking
-    deployment: ClassVar[None] = None
-    asked_by: ClassVar[None] = None
     more: ClassVar[str] = "import more clients"
 
     @property
@@ -51,6 +49,11 @@ class Simulated:
     def source(self) -> str:
         """Where their text comes from."""
         return self.cache.manifest.source
+
+    @property
+    def recorded(self) -> dict[str, Any]:
+        """As the metadata of a run has them."""
+        return {"source": self.source}
 
     def asked(self, split_name: str, models: Sequence[TrainedModel]) -> dict[str, Any]:
         """As the settings of a run name them."""
@@ -95,6 +98,11 @@ class Devices:
     def source(self) -> str:
         """Where their text comes from."""
         return f"what was typed on devices of the population '{self.real.deployment.population}'"
+
+    @property
+    def recorded(self) -> dict[str, Any]:
+        """As the metadata of a run has them."""
+        return {"source": self.source, "deployment": self.deployment, "asked_by": self.asked_by}
 
     def asked(self, split_name: str, models: Sequence[TrainedModel]) -> dict[str, Any]:
         """As the settings of a run name them, with what devices have to know of the models."""
@@ -177,21 +185,21 @@ def check_answered(task: HistogramTask) -> None:
 class AllReleased:
     """The devices of a run that released all it ever will: they are asked nothing more."""
 
-    def __init__(self, run: Run, devices: RealDevices) -> None:
+    def __init__(self, run: Path, devices: RealDevices) -> None:
         self._run, self.devices = run, devices
 
     def collect(self, task: HistogramTask) -> Counted:
         """Raises: RunError."""
         raise RunError(
-            f"step {task.step} of '{self._run.path}' is not released, and its devices are asked by the server; go on "
+            f"step {task.step} of '{self._run}' is not released, and its devices are asked by the server; go on "
             "with the `tacit serve` that began it."
         )
 
 
-def asked_again(run: Run, settings: Mapping[str, Any]) -> tuple[str | None, dict[str, Any], Collector | None]:
+def asked_again(run: Path, settings: Mapping[str, Any]) -> tuple[str | None, dict[str, Any], Collector | None]:
     """Whom a run asks, by its settings: (the cache, or None; the name of the split where there is one; the collector
     of devices that answered, or None).
     """
     if "deployment" in settings:
-        return None, {}, AllReleased(run, RealDevices.of(settings, where=f"the settings of '{run.path}'"))
+        return None, {}, AllReleased(run, RealDevices.of(settings, where=f"the settings of '{run}'"))
     return settings["data"]["path"], {"split_name": settings["data"]["split"]}, None

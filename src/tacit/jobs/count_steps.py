@@ -33,7 +33,6 @@ from tacit.records import from_plain, to_plain
 from tacit.runs import Run, Step
 from tacit.runs.budget_book import Cost
 from tacit.statements.ledger import Release, release_from
-from tacit.statements.run_facts import statement_of
 
 CENTRAL, LOCAL = "evaluation histogram", "local reports"  # what randomness of the noise key is drawn for
 
@@ -138,11 +137,6 @@ def released_step(run: Run, price: ReleasePrice, task: HistogramTask, collector:
     run.commit(Step(step=step, file=path.name, digest=digest, releases=to_plain(releases)), clients=counted.clients)
     tell_released(collector, step)
     return histograms
-
-
-def statement_file(run: Run) -> dict[str, bytes]:
-    """The statement of what was released, by the name of its file in RUN/report; nothing where nothing was."""
-    return {"statement.json": statement_of(run).to_json().encode()} if run.steps_done else {}
 
 
 def _release(

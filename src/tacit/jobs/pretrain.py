@@ -105,9 +105,11 @@ class PretrainingResult(Readable):
 
     def _repr_html_(self) -> str:
         from tacit.reports.page import to_html_fragment
-        from tacit.reports.pretrain import page
+        from tacit.reports.pretrain import records_of, released_page
 
-        return to_html_fragment(page(self.run).blocks)
+        released = records_of(self.run).released
+        assert released is not None  # public text: all of it may be published
+        return to_html_fragment(released_page(released).blocks)
 
 
 def pretrain(
@@ -189,6 +191,9 @@ def _train(run: Run, progress: Progress) -> None:
     from tacit.jobs.run_start import same_cache
     from tacit.keyboard.model_folder import write_model, write_origin
     from tacit.networks.language_model import Parameters, model_of, next_word_loss
+    from tacit.reports.page import PUBLISHED
+    from tacit.reports.pretrain import records_of
+    from tacit.reports.record_files import write_records
     from tacit.runs import Metric
     from tacit.training import generator_for
     from tacit.training.pretrain import Pretraining, best_of, pretrain
@@ -225,6 +230,8 @@ def _train(run: Run, progress: Progress) -> None:
     worth = metrics(trained.model)
     run.record_metrics([Metric(step=at, split="validation", name=name, value=value) for name, value in worth.items()])
     run.finish()
+    write_records(run.path, records_of(run))  # its page is drawn when it is asked for
+    run.keep_files(PUBLISHED)
 
 
 def _with_words(model: "LanguageModel | Mapping[str, Any]", cache: "Cache") -> "LanguageModel":

@@ -3,20 +3,17 @@
 Only folders are read, so both can be written again anywhere and at any time, while a run trains too.
 """
 
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 from tacit.errors import InputError
 from tacit.files import PathLike, as_path, check_folder
 from tacit.jobs.opening import opened
-from tacit.jobs.resume import resume
-from tacit.reports import discover as discovery
-from tacit.reports import pretrain as pretraining
-from tacit.reports import train as training
+from tacit.reports import pretrain, train_record
 from tacit.reports.comparison import MOST, Comparison, comparison
 from tacit.reports.drawing import render
-from tacit.reports.page import FOR_READERS, SIMULATION, ReportFiles, write_files
+from tacit.reports.page import SIMULATION, ReportFiles, write_files
+from tacit.reports.record_files import Records, read_records, understood, write_run
 from tacit.reports.summary import summarise
 from tacit.runs import Run, TrainingMetadata
 
@@ -25,10 +22,9 @@ def report(run: Run | PathLike, *, out: PathLike | None = None) -> ReportFiles:
     """Write the report of a run into its folder (or into `out`): HTML, Markdown, JSON, figures and the statement.
 
     `report` of that folder may be published; `simulation` has what is exact, and with it the page to look at.
-    Of a run of any kind: of training and pre-training in whatever state it is, of the others when they are finished.
-    Evaluations, personalizations and tunings need what they were made from, and have their report in the folder only.
-    Raises: InputError where there is no report to write; RunError where the folder is damaged; UnknownRelease where its
-    ledger cannot be accounted.
+    Of a run of any kind, from its folder alone: of training and pre-training in whatever state it is, of the others
+    when they are finished. Raises: InputError where there is no report to write; RunError where the folder is damaged,
+    a record of it was changed, or is of another format; UnknownRelease where its ledger cannot be accounted.
     """
     with opened(run) as found:
         folder = None if out is None else as_path("out", out)
@@ -36,42 +32,20 @@ def report(run: Run | PathLike, *, out: PathLike | None = None) -> ReportFiles:
             raise InputError(f"'{found.path}' cannot be written; say where else its report goes (--out FOLDER).")
         if folder is not None:
             check_folder("out", folder)
-        match found.kind:
-            case "train":
-                files = training.write_report(summarise(found), folder)
-            case "pretrain":
-                files = pretraining.write_report(found, folder)
-            case "discover":
-                files = discovery.write_report(found, folder)
-            case _:
-                return _written_again(found, folder)
+        records = RECORDS.get(found.kind, read_records)(found)
+        with understood(found):
+            files = write_run(found.path if folder is None else folder, found.kind, records)
         if folder is None:
-            found.keep_files(*FOR_READERS)
+            found.keep_files(*(path.relative_to(found.path).as_posix() for path in files.paths))
         return files
 
 
-def _written_again(run: Run, out: Path | None) -> ReportFiles:
-    """The report that the job of a finished run writes into the run's folder."""
-    if not run.finished:
-        raise InputError(
-            f"'{run.path}' is not finished, and `tacit {run.kind}` writes its report at the end; go on with `tacit "
-            f"resume {run.path}`."
-        )
-    if out is not None:
-        raise InputError(f"`tacit {run.kind}` keeps its report in '{run.path}'; leave out where else to write it.")
-    result = resume(run)
-    assert isinstance(result, HasReport)  # of these kinds every result has one
-    return result.report
+def _of_training(run: Run) -> Records:
+    return train_record.records_of(summarise(run))
 
 
-@runtime_checkable
-class HasReport(Protocol):
-    """A result that wrote a report."""
-
-    @property
-    def report(self) -> ReportFiles:
-        """Where it is."""
-        ...
+# What is made anew from the journal, for it may be under way; the records of all other kinds are read.
+RECORDS: Mapping[str, Callable[[Run], Records]] = {"train": _of_training, "pretrain": pretrain.records_of}
 
 
 def compare(*runs: Run | PathLike, out: PathLike | None = None) -> Comparison:

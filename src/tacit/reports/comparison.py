@@ -14,6 +14,7 @@ import numpy as np
 
 from tacit.evaluation.comparison_models import MODEL
 from tacit.networks.metrics import TOP1
+from tacit.privacy import gaussian
 from tacit.privacy.rounding import rounded_up
 from tacit.reports.blocks import Block, FigureOf, Heading, Labels, Paragraph, Table
 from tacit.reports.figure import HUES, Axis, Figure, Line, Panel
@@ -22,7 +23,6 @@ from tacit.reports.summary import RunSummary
 from tacit.reports.text import to_text
 from tacit.reports.train_published import setting_text
 from tacit.reports.verdict import TOP3, failures, points
-from tacit.statements.accounts import figures_of
 from tacit.statements.statement import Label
 
 if TYPE_CHECKING:  # Numba and SciPy would come with it
@@ -165,7 +165,7 @@ class Comparison:
 
 def comparison(summaries: Sequence[RunSummary]) -> Comparison:
     """The runs in their order, the first one to compare with."""
-    delta = min(each.accounts.delta for each in summaries)
+    delta = min(each.delta for each in summaries)
     return Comparison(
         runs=tuple(_compared(letter, each, summaries, delta) for letter, each in _lettered(summaries)),
         delta=delta,
@@ -179,7 +179,7 @@ def comparison(summaries: Sequence[RunSummary]) -> Comparison:
 def label_of(summary: RunSummary, beside: Sequence[RunSummary]) -> str:
     """The run's name; with its folder where another has the same."""
     same = sum(each.name == summary.name for each in beside) > 1
-    name = f"{summary.name} ({summary.path.name})" if same else summary.name
+    name = f"{summary.name} ({Path(summary.path).name})" if same else summary.name
     return name if summary.private else f"{name}, NON-PRIVATE"
 
 
@@ -228,16 +228,21 @@ def _compared(letter: str, summary: RunSummary, beside: Sequence[RunSummary], de
     return Compared(
         letter=letter,
         name=label_of(summary, beside),
-        path=str(summary.path),
+        path=summary.path,
         rounds=summary.released,
         clients_per_second=summary.rounds.totals.get("clients_per_second"),
         test=summary.test,
         interval=None if ours is None else ours.estimate(MODEL, TOP1),
         gain=gain,
         validation=dict(summary.curves.get(TOP1, {})),
-        planned=figures_of(summary.accounts.planned, delta),
-        realised=figures_of(summary.accounts.realised, delta),
+        planned=_at(delta, summary.planned),
+        realised=None if summary.realised is None else _at(delta, summary.realised),
     )
+
+
+def _at(delta: float, figures: Mapping[str, Any]) -> dict[str, Any]:
+    """A run's prices at another delta than its own."""
+    return {**figures, "epsilon": gaussian.epsilon(figures["zcdp"], delta), "delta": delta}
 
 
 def _same_text(one: RunSummary, other: RunSummary) -> bool:
@@ -250,7 +255,7 @@ def _warnings(summaries: Sequence[RunSummary], delta: float) -> list[str]:
     for letter, summary in _lettered(summaries):
         weak = [label.name for label in (*failures(summary), *summary.labels)]
         if weak:
-            found.append(f"{letter}, {summary.name} ({summary.path.name}): {', '.join(weak)}")
+            found.append(f"{letter}, {summary.name} ({Path(summary.path).name}): {', '.join(weak)}")
     metadata = [each.metadata for each in summaries]
     if len({each.data.cache_digest for each in metadata}) > 1:
         found.append("the runs read different caches, so their accuracies are on different text")
@@ -258,7 +263,7 @@ def _warnings(summaries: Sequence[RunSummary], delta: float) -> list[str]:
         found.append("the runs have different vocabularies, so their accuracies count different words")
     if any(each.evaluation != metadata[0].evaluation for each in metadata):
         found.append("the runs were evaluated on different numbers of clients or sentences")
-    others = {letter: each.accounts.delta for letter, each in _lettered(summaries) if each.accounts.delta != delta}
+    others = {letter: each.delta for letter, each in _lettered(summaries) if each.delta != delta}
     if others:
         own = ", ".join(f"{letter}'s {value:g}" for letter, value in others.items())
         found.append(f"every epsilon here is at delta {delta:g}; a report gives it at the run's own ({own})")

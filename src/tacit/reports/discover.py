@@ -4,19 +4,14 @@ Two parts that are never mixed: what randomized reports say, with the guarantee 
 simulation knows. The page that may be published has the first alone.
 """
 
-import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from tacit.errors import RunError
 from tacit.reports.blocks import Block, FigureOf, Heading, Paragraph, StatementOf, Table, Tiles
 from tacit.reports.figure import Axis, ErrorBars, Figure, Panel, Points
-from tacit.reports.page import Page, ReportFiles, write_both
+from tacit.reports.page import Page
+from tacit.reports.record_files import statement_file, statement_from
 from tacit.reports.release import simulation_blocks
-from tacit.runs import Run
-from tacit.statements import Statement
-from tacit.statements.run_facts import statement_of
 
 EXACT = (
     "SIMULATION ONLY: counted in the text of simulated users; no server would have these numbers, and nothing is "
@@ -37,59 +32,55 @@ KIND = "report of a discovery"
 MOST = 100  # words in the table of a page; words.csv has all
 
 
-def write_report(run: Run, out: Path | None = None) -> ReportFiles:
-    """Write the report of a finished run into the folders `report` and `simulation` of `out` (left out: of the run).
+def page(record: Mapping[str, Any]) -> Page:
+    """Everything, what only a simulation knows among it.
 
-    Raises: RunError where nothing was found yet, or the folder is damaged; UnknownRelease.
+    record: `figures` (those of result.json), `found` (the words in the order found, as in words.csv), `statement`.
     """
-    try:
-        figures = json.loads(run.kept(RESULT))
-        rows = figures.pop("found")
-    except FileNotFoundError:
-        raise RunError(
-            f"'{run.path}' has no {RESULT} yet, so there are no words to report; go on with `tacit resume {run.path}`."
-        ) from None
-    except (ValueError, KeyError) as error:
-        raise RunError(f"'{run.path / RESULT}' is damaged ({error}); restore it from a copy.") from error
-    delta = figures["guarantee"]["central_delta"]
-    return write_pages(run.path if out is None else out, figures, rows, statement_of(run, delta))
-
-
-def write_pages(
-    folder: Path, figures: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], statement: Statement
-) -> ReportFiles:
-    """Write what may be published, the statement with it, and everything where more is known, as in a simulation."""
-    return write_both(
-        folder,
-        published=released_page(figures, rows, statement),
-        whole=None if figures["simulation"] is None else page(figures, rows, statement),
-        files={"statement.json": statement.to_json().encode(), "statement.md": statement.markdown().encode()},
-    )
-
-
-def page(figures: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], statement: Statement) -> Page:
-    """Everything; `figures` are those of result.json, `rows` the words in the order found, as in words.csv."""
+    figures, found = record["figures"], record["found"]
     known = figures["simulation"]
     simulated = [] if known is None else [*simulation_blocks(EXACT), Table(_simulated(known))]
     return Page(
         kind=KIND,
-        title=f"{figures['words']:,} new words",
-        blocks=(*_shown(figures, rows), *simulated, StatementOf(statement)),
-        record={**figures, "found": rows},
+        title=_title(figures),
+        blocks=(*_shown(figures, found), *simulated, *_stated(record)),
+        record={**figures, "found": found},
         headline=figures,
     )
 
 
-def released_page(figures: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], statement: Statement) -> Page:
-    """The same with nothing exact in it, which may be published."""
-    public = {name: figures[name] for name in PUBLISHED_KEYS}
+def released_page(record: Mapping[str, Any]) -> Page:
+    """The same with nothing exact in it, which may be published; the record has nothing else."""
+    figures, found = record["figures"], record["found"]
     return Page(
         kind=f"{KIND}, released",
-        title=f"{figures['words']:,} new words",
-        blocks=(*_shown(figures, rows), StatementOf(statement)),
-        record={**public, "found": rows},
-        headline=public,
+        title=_title(figures),
+        blocks=(*_shown(figures, found), *_stated(record)),
+        record={**figures, "found": found},
+        headline=figures,
     )
+
+
+def published(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What of the record of everything may be published."""
+    return {**record, "figures": {name: record["figures"][name] for name in PUBLISHED_KEYS}}
+
+
+def released_files(record: Mapping[str, Any]) -> dict[str, bytes]:
+    """The statement in its two forms."""
+    stated = statement_from(record["statement"])
+    assert stated is not None  # every discovery has released something
+    return {**statement_file(record), "statement.md": stated.markdown().encode()}
+
+
+def _title(figures: Mapping[str, Any]) -> str:
+    return f"{figures['words']:,} new words"
+
+
+def _stated(record: Mapping[str, Any]) -> list[Block]:
+    stated = statement_from(record["statement"])
+    assert stated is not None  # every discovery has released something
+    return [StatementOf(stated)]
 
 
 def figure(figures: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> Figure | None:

@@ -15,6 +15,7 @@ from tacit.evaluation.intervals import NORMAL
 from tacit.reports.blocks import Block, FigureOf, Paragraph, Table
 from tacit.reports.figure import HUES, Axis, ErrorBars, Figure, Mark, Panel, Steps
 from tacit.reports.page import Page
+from tacit.reports.record_files import content_of
 from tacit.reports.release import asked_of, promise_blocks, said, simulation_blocks
 
 ACCURACY_CUTS = tuple(step / 100 for step in range(2, 61, 2))
@@ -30,31 +31,45 @@ PUBLISHED_KEYS = (
     "promise",
     "released",
 )
-SHOWN = {"5%": 0.05, "median": 0.5, "95%": 0.95}
+BESIDE = ("histograms", "statement")  # of a record, what report.json does not repeat
+SHOWN = {"5%": "0.05", "median": "0.5", "95%": "0.95"}
+TITLE = "How models do on clients' text"
 
 
-def pages(
-    record: Mapping[str, Any], exact: Mapping[str, Histogram] | None, released: Mapping[str, Histogram] | None
-) -> tuple[Page, Page | None]:
-    """What may be published, and the same with the exact numbers of the simulation; None where there was none.
+def page(record: Mapping[str, Any]) -> Page:
+    """Everything, with the exact numbers of the simulation.
 
-    record: what was found; `released` beside `simulation_only`, never mixed. exact, released: the histograms by
-    question, see `evaluation.fairness`.
+    record: what was found, `released` beside `simulation_only`, never mixed; `histograms` of both by query (see
+    `evaluation.fairness`), from which figures are drawn.
     """
-    names = record["models"]
-    shown: list[Block] = [Paragraph(_asked(record)), *promise_blocks(record["promise"])]
-    if released is not None:
-        shown += [*_tables(record["released"]), *map(FigureOf, figures(names, released, source="released"))]
-    title = "How models do on clients' text"
-    public = {name: record[name] for name in PUBLISHED_KEYS if name in record}
-    alone = Page(kind="report of an evaluation, released", title=title, blocks=tuple(shown), record=public)
-    if exact is None:
-        return alone, None
     simulated = record["simulation_only"]
-    shown += [*simulation_blocks(simulated["what"]), *_tables(simulated), Paragraph(by_word(record, simulated))]
-    shown += map(FigureOf, figures(names, exact, source="simulation"))
-    whole = Page(kind="report of an evaluation", title=title, blocks=tuple(shown), record=record)
-    return alone, whole
+    blocks: list[Block] = [*_released(record), *simulation_blocks(simulated["what"]), *_tables(simulated)]
+    blocks.append(Paragraph(by_word(record, simulated)))
+    blocks += map(FigureOf, figures(record["models"], record["histograms"]["exact"], source="simulation"))
+    said = content_of(record, *BESIDE)
+    return Page(kind="report of an evaluation", title=TITLE, blocks=tuple(blocks), record=said)
+
+
+def released_page(record: Mapping[str, Any]) -> Page:
+    """What may be published; the record has nothing else."""
+    said = content_of(record, *BESIDE)
+    return Page(kind="report of an evaluation, released", title=TITLE, blocks=tuple(_released(record)), record=said)
+
+
+def published(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What of the record of everything may be published."""
+    histograms = {"released": record["histograms"]["released"]}
+    public = {name: record[name] for name in PUBLISHED_KEYS if name in record}
+    return {**public, "histograms": histograms, "statement": record["statement"]}
+
+
+def _released(record: Mapping[str, Any]) -> list[Block]:
+    """The promise, and what was released under it."""
+    blocks: list[Block] = [Paragraph(_asked(record)), *promise_blocks(record["promise"])]
+    if record["released"] is not None:
+        blocks += _tables(record["released"])
+        blocks += map(FigureOf, figures(record["models"], record["histograms"]["released"], source="released"))
+    return blocks
 
 
 def shown(record: Mapping[str, Any]) -> list[Block]:
@@ -106,10 +121,11 @@ def _tables(found: Mapping[str, Any]) -> list[Table]:
     return tables
 
 
-def figures(names: Sequence[str], histograms: Mapping[str, Histogram], *, source: str) -> tuple[Figure, ...]:
+def figures(names: Sequence[str], histograms: Mapping[str, Any], *, source: str) -> tuple[Figure, ...]:
     """Accuracy of every model, and the change by each against the first; `source` is in names and titles."""
-    accuracy = {name: histograms[accuracy_query(at)].coarser(ACCURACY_CUTS) for at, name in enumerate(names)}
-    change = {name: histograms[change_query(at)].coarser(CHANGE_CUTS) for at, name in enumerate(names) if at}
+    found = {name: Histogram.from_record(each) for name, each in histograms.items()}
+    accuracy = {name: found[accuracy_query(at)].coarser(ACCURACY_CUTS) for at, name in enumerate(names)}
+    change = {name: found[change_query(at)].coarser(CHANGE_CUTS) for at, name in enumerate(names) if at}
     drawn = [
         Figure(
             name=f"accuracy-{source}",

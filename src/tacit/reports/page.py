@@ -72,6 +72,12 @@ class ReportFiles:
         """The page to look at: that of the simulation, where there is one."""
         return self.simulation or self
 
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Every file that was written."""
+        own = (self.html, self.markdown, self.json, *self.figures, *self.others)
+        return own if self.simulation is None else (*own, *self.simulation.paths)
+
     def where(self) -> list[Block]:
         """The page to read and the one that may be published, a word and a line each: a cut path cannot be clicked."""
         pages = {"report": self.html}
@@ -130,17 +136,23 @@ def write(folder: Path, page: Page, *, files: Mapping[str, bytes] | None = None)
 
 
 def write_both(
-    folder: Path, *, published: Page, whole: Page | None, files: Mapping[str, bytes] | None = None
+    folder: Path,
+    *,
+    published: Page | None,
+    whole: Page | None,
+    files: Mapping[str, bytes] | None = None,
+    exact: Mapping[str, bytes] | None = None,
 ) -> ReportFiles:
-    """Write a run's two pages into its folders `report` and `simulation`: what may be published, and everything.
+    """Write a run's pages into its folders `report` and `simulation`: what may be published, and everything.
 
-    whole: None where nothing else is known, of real devices. files: what else may be published, by name. Raises: as
-    `write`.
+    published: None where nothing may be. whole: None where nothing else is known, as of real devices. files: what else
+    may be published, by name. exact: what else stands beside everything. Raises: as `write`.
     """
-    if whole is None:
-        return write(folder / PUBLISHED, published, files=files)
-    everything = write(folder / SIMULATION, whole)
-    return replace(write(folder / PUBLISHED, published, files=files), simulation=everything)
+    everything = None if whole is None else write(folder / SIMULATION, whole, files=exact)
+    if published is not None:
+        return replace(write(folder / PUBLISHED, published, files=files), simulation=everything)
+    assert everything is not None  # every run has a page
+    return everything
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:

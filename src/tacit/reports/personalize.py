@@ -13,14 +13,15 @@ from numpy.typing import NDArray
 
 from tacit.evaluation.counts.histograms import UNCHANGED, Histogram, representatives
 from tacit.evaluation.counts.queries import Answers, Queries
-from tacit.evaluation.intervals import NORMAL, Estimate
+from tacit.evaluation.intervals import NORMAL
 from tacit.evaluation.personalize.fine_tuning import PAPER_TOKENS, FineTuning
-from tacit.evaluation.personalize.gate import OPEN, PolicyOutcome
+from tacit.evaluation.personalize.gate import OPEN
 from tacit.networks.metrics import METRICS
 from tacit.reports.blocks import Block, FigureOf, Paragraph, Table
 from tacit.reports.figure import HUES, MARKS, Axis, ErrorBars, Figure, Mark, Panel, Rule, Steps
 from tacit.reports.page import Page
-from tacit.reports.release import asked_of, promise_blocks, said, simulation_blocks
+from tacit.reports.record_files import content_of
+from tacit.reports.release import Interval, asked_of, promise_blocks, said, simulation_blocks
 
 PUBLISHED_KEYS = (
     "model",
@@ -35,6 +36,7 @@ PUBLISHED_KEYS = (
     "promise",
     "released",
 )
+BESIDE = ("drawn", "statement")  # of a record, what report.json does not repeat
 EXACT_POLICIES = (
     "policy",
     "rule",
@@ -48,47 +50,78 @@ EXACT_POLICIES = (
     "mean change less the first's",
 )
 GAIN = 0.02  # what paper 5 calls a significant improvement
+TITLE = "Does a model of one's own help?"
 WIDEST = 0.3  # of an interval that is drawn: as wide as the changes that histograms hold by default
 
 
-def pages(
-    record: Mapping[str, Any],
-    queries: Queries,
-    strategies: Sequence[FineTuning],
-    released: Answers | None,
-    exact: Answers | None = None,
-    outcomes: Sequence[PolicyOutcome] = (),
-) -> tuple[Page, Page | None]:
-    """What may be published, and the same with the exact numbers of the simulation; None where there was none.
+def page(record: Mapping[str, Any]) -> Page:
+    """Everything, with the exact numbers of the simulation.
 
-    record: what was found; `released` beside `simulation_only`, never mixed. outcomes: of the policies that the exact
-    answers chose.
+    record: what was found, `released` beside `simulation_only`, never mixed; `drawn` has what figures need besides (see
+    `drawn_from`).
     """
-    tokens, simulated, public = queries.tokens.labels(), record["simulation_only"], record["released"]
-    rule = Rules(strategies, tokens)
-    title = "Does a model of one's own help?"
-    shown: list[Block] = [Paragraph(_asked(record, strategies)), *promise_blocks(record["promise"])]
-    if released is not None:
-        shown += [
-            *_table_1({queries.metric: public["baseline_mean"]}, public["strategies"]),
-            *_released_policies(public["policies"], rule),
-        ]
-        shown += map(FigureOf, figures(released, strategies, public["by_slice"], source="released"))
-    published = {name: record[name] for name in PUBLISHED_KEYS if name in record}
-    alone = Page(kind="report of a personalization, released", title=title, blocks=tuple(shown), record=published)
-    if exact is None:
-        return alone, None
-    shown += [*simulation_blocks(simulated["what"]), Paragraph(_who(record))]
+    simulated, rule = record["simulation_only"], _rules(record)
+    blocks: list[Block] = [*_released(record), *simulation_blocks(simulated["what"]), Paragraph(_who(record))]
     before = {metric: row["mean"] for metric, row in simulated["baseline"].items()}
-    shown += _table_1(before, simulated["strategies"])
-    shown += [part for which in ("tokens", "baseline") for part in _slices(which, simulated["by_slice"].get(which))]
-    shown += _exact_policies("Policies on users that did not design them", simulated["policies"], rule)
+    blocks += _table_1(before, simulated["strategies"])
+    blocks += [part for which in ("tokens", "baseline") for part in _slices(which, simulated["by_slice"].get(which))]
+    blocks += _exact_policies("Policies on users that did not design them", simulated["policies"], rule)
     chosen = simulated.get("policies_chosen_from_the_release", [])
-    shown += _exact_policies("The policies that the released histograms chose, on the same users", chosen, rule)
-    shown += map(FigureOf, figures(exact, strategies, simulated["by_slice"], source="simulation"))
-    shown += [FigureOf(policies(outcomes))] if outcomes else []
-    whole = Page(kind="report of a personalization", title=title, blocks=tuple(shown), record=record)
-    return alone, whole
+    blocks += _exact_policies("The policies that the released histograms chose, on the same users", chosen, rule)
+    blocks += map(FigureOf, figures(record, "exact", simulated["by_slice"], source="simulation"))
+    blocks += [FigureOf(policies(simulated["policies"]))] if simulated["policies"] else []
+    said = content_of(record, *BESIDE)
+    return Page(kind="report of a personalization", title=TITLE, blocks=tuple(blocks), record=said)
+
+
+def released_page(record: Mapping[str, Any]) -> Page:
+    """What may be published; the record has nothing else."""
+    said = content_of(record, *BESIDE)
+    return Page(kind="report of a personalization, released", title=TITLE, blocks=tuple(_released(record)), record=said)
+
+
+def published(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What of the record of everything may be published."""
+    drawn = {name: value for name, value in record["drawn"].items() if name != "exact"}
+    public = {name: record[name] for name in PUBLISHED_KEYS if name in record}
+    return {**public, "drawn": drawn, "statement": record["statement"]}
+
+
+def drawn_from(queries: Queries, *, released: Answers | None, exact: Answers | None) -> dict[str, Any]:
+    """What figures are drawn from, beside the report's record: each strategy's histogram of changes, exact and
+    released, the metric that they count, and the buckets of train tokens that policies go by.
+    """
+
+    def changes(answers: Answers | None) -> dict[str, Any] | None:
+        if answers is None:
+            return None
+        return {name: answers.change_of_all(queries.metric, name).to_record() for name in queries.strategies}
+
+    return {
+        "metric": queries.metric,
+        "tokens": list(queries.tokens.labels()),
+        "released": changes(released),
+        "exact": changes(exact),
+    }
+
+
+def _released(record: Mapping[str, Any]) -> list[Block]:
+    """The promise, and what was released under it."""
+    found = record["released"]
+    blocks: list[Block] = [Paragraph(_asked(record)), *promise_blocks(record["promise"])]
+    if found is not None:
+        blocks += _table_1({record["drawn"]["metric"]: found["baseline_mean"]}, found["strategies"])
+        blocks += _released_policies(found["policies"], _rules(record))
+        blocks += map(FigureOf, figures(record, "released", found["by_slice"], source="released"))
+    return blocks
+
+
+def _rules(record: Mapping[str, Any]) -> "Rules":
+    return Rules(_strategies(record), record["drawn"]["tokens"])
+
+
+def _strategies(record: Mapping[str, Any]) -> tuple[FineTuning, ...]:
+    return tuple(FineTuning(**each) for each in record["strategies"])
 
 
 class Rules:
@@ -110,16 +143,17 @@ class Rules:
         return f"{self._strategies[rule['strategy']]}{gate}"
 
 
-def _asked(record: Mapping[str, Any], strategies: Sequence[FineTuning]) -> str:
+def _asked(record: Mapping[str, Any]) -> str:
     share = record["gate_share"]
     gate = f", of what comes before the latest {share:g} for the gate" if share else ""
     return (
         f"{asked_of(record)} were asked, each text cut by "
-        f"{record['split']}{gate}; personalised {len(strategies)} ways: B sentences a step, rate L, E epochs (1 where "
-        f"none is named) or T tokens ({PAPER_TOKENS:,}), whichever is first; a cache has its weight. Top-1 accuracy is "
-        "that of words of the vocabulary, which a keyboard can show; all-token accuracy counts ends of sentences and "
-        "unknown words, too, as paper 5 does. Gates and policies go by the former. Intervals are 95%: Student's t for "
-        "means, Wilson's for shares, order statistics for quantiles; released numbers' cover the noise too."
+        f"{record['split']}{gate}; personalised {len(record['strategies'])} ways: B sentences a step, rate L, E epochs "
+        f"(1 where none is named) or T tokens ({PAPER_TOKENS:,}), whichever is first; a cache has its weight. Top-1 "
+        "accuracy is that of words of the vocabulary, which a keyboard can show; all-token accuracy counts ends of "
+        "sentences and unknown words, too, as paper 5 does. Gates and policies go by the former. Intervals are 95%: "
+        "Student's t for means, Wilson's for shares, order statistics for quantiles; released numbers' cover the noise "
+        "too."
     )
 
 
@@ -131,7 +165,7 @@ def _who(record: Mapping[str, Any]) -> str:
     return f"{exact['evaluated']:,} of {record['asked']:,} clients could be evaluated; left out: {skipped}.{more}"
 
 
-def _table_1(baseline: Mapping[str, Estimate], strategies: Mapping[str, Mapping[str, Any]]) -> list[Block]:
+def _table_1(baseline: Mapping[str, Any], strategies: Mapping[str, Mapping[str, Any]]) -> list[Block]:
     """The paper's Table 1 with what its text adds; baseline: of each metric that is shown, the first in full."""
     first, *others = baseline
     head = (
@@ -146,9 +180,9 @@ def _table_1(baseline: Mapping[str, Estimate], strategies: Mapping[str, Mapping[
     rows = []
     for strategy, found in strategies.items():
         row = found[first]
-        shares = [row["gaining"].get(GAIN), row["losing"].get(GAIN), row["losing"].get(0.0)]
+        shares = [row["gaining"].get(str(GAIN)), row["losing"].get(str(GAIN)), row["losing"].get("0.0")]
         more = [_change(found[each]["mean"]) for each in others]
-        rows.append((strategy, _change(row["mean"]), *map(_share, shares), _change(row["quantiles"][0.5]), *more))
+        rows.append((strategy, _change(row["mean"]), *map(_share, shares), _change(row["quantiles"]["0.5"]), *more))
     before = "; ".join(f"{METRICS[metric].title} {said(mean)}" for metric, mean in baseline.items())
     return [Paragraph(f"Mean before: {before}"), Table(tuple(rows), head)]
 
@@ -180,8 +214,8 @@ def _exact_policies(title: str, found: Sequence[Mapping[str, Any]], rule: Rules)
             _share(each["deployed"]),
             _change(each["gain"]),
             *(_share(each[name]) for name in ("harmed", "harmed_much", "harmed_surely")),
-            f"{each['harm'].value:.4f}",
-            f"{each['regret_to_gate_oracle'].value:.4f}, {each['regret_to_grid_oracle'].value:.4f}",
+            _value(each["harm"]),
+            f"{_value(each['regret_to_gate_oracle'])}, {_value(each['regret_to_grid_oracle'])}",
             _change(each["gain_less_that_of_the_first"]),
         )
         for each in found
@@ -192,34 +226,39 @@ def _exact_policies(title: str, found: Sequence[Mapping[str, Any]], rule: Rules)
 def _released_policies(found: Sequence[Mapping[str, Any]], rule: Rules) -> list[Block]:
     if not found:
         return []
-    rows = [(each["name"], rule(each), _change(each["mean"]), _share(each["losing"].get(0.0))) for each in found]
+    rows = [(each["name"], rule(each), _change(each["mean"]), _share(each["losing"].get("0.0"))) for each in found]
     head = ("policy", "rule", "mean change", "accuracy fell")
     return [Paragraph("Policies on users that did not design them:"), Table(tuple(rows), head)]
 
 
-def _change(found: Estimate) -> str:
+def _change(found: Sequence[Any]) -> str:
     return said(found, form="+.4f")
 
 
-def _share(found: Estimate | None) -> str:
+def _share(found: Sequence[Any] | None) -> str:
     return said(found, form=".1%")
+
+
+def _value(found: Sequence[Any]) -> str:
+    return f"{Interval.from_plain(found).value:.4f}"
 
 
 # -- figures -----------------------------------------------------------------------------------------------------------
 
 
-def figures(
-    answers: Answers, strategies: Sequence[FineTuning], by_slice: Mapping[str, Any], *, source: str
-) -> tuple[Figure, ...]:
-    """Figures 2 and 3; `by_slice` is the report's. `source` (released, simulation) is in names and titles."""
-    metric = answers.queries.metric
+def figures(record: Mapping[str, Any], which: str, by_slice: Mapping[str, Any], *, source: str) -> tuple[Figure, ...]:
+    """Figures 2 and 3 of the histograms `which` ("exact", "released"); `by_slice` is the report's. `source` (released,
+    simulation) is in names and titles.
+    """
+    strategies, metric = _strategies(record), record["drawn"]["metric"]
+    changes = {name: Histogram.from_record(each) for name, each in record["drawn"][which].items()}
     drawn = [
         Figure(
             name=f"figure-2-{source}",
             title=f"Change of accuracy over users ({source})",
             alt=f"Histograms of the users' changes of {METRICS[metric].title}, one panel per batch size, one line per "
             "strategy.",
-            panels=tuple(_figure_2(name, answers, ways) for name, ways in _panels(strategies).items()),
+            panels=tuple(_figure_2(name, metric, changes, ways) for name, ways in _panels(strategies).items()),
             same_x=True,
             height=2.2,
         )
@@ -238,8 +277,8 @@ def figures(
     return tuple(drawn)
 
 
-def policies(outcomes: Sequence[PolicyOutcome]) -> Figure:
-    """Gain against harm, exact."""
+def policies(outcomes: Sequence[Mapping[str, Any]]) -> Figure:
+    """Gain against harm, exact; outcomes: rows of policies."""
     return Figure(
         name="gate-simulation",
         title="What each policy does to users that did not design it (simulation)",
@@ -255,13 +294,12 @@ def policies(outcomes: Sequence[PolicyOutcome]) -> Figure:
     )
 
 
-def _figure_2(name: str, answers: Answers, strategies: Sequence[FineTuning]) -> Panel:
+def _figure_2(name: str, metric: str, changes: Mapping[str, Histogram], strategies: Sequence[FineTuning]) -> Panel:
     """Share of users per bin as in the paper's Figure 2; open bins are drawn at the ends."""
-    metric = answers.queries.metric
     marks: list[Mark] = []
     lowest = 0.0
     for number, strategy in enumerate(strategies):
-        histogram = answers.change_of_all(metric, str(strategy))
+        histogram = changes[str(strategy)]
         clients = histogram.asked  # known; of a released histogram, how many reported is not
         counts, variance, centres = _even(histogram)
         shares, hue = counts / clients, number % HUES
@@ -293,7 +331,7 @@ def _figure_3(strategies: Sequence[FineTuning], table: Mapping[str, Any], metric
     marks: list[Mark] = [Rule(at=0.0)]
     for number, strategy in enumerate(strategies):
         together = panels[strategy.batches]
-        means = [part[metric] for part in table["strategies"][str(strategy)]]
+        means = [Interval.from_plain(part[metric]) for part in table["strategies"][str(strategy)]]
         shown = [at for at, each in enumerate(means) if each.high - each.low < WIDEST]  # not nan, not infinite
         marks.append(
             ErrorBars(
@@ -317,8 +355,8 @@ def _figure_3(strategies: Sequence[FineTuning], table: Mapping[str, Any], metric
     )
 
 
-def _policy(number: int, outcome: PolicyOutcome) -> ErrorBars:
-    gain, harmed = outcome.gain, outcome.harmed
+def _policy(number: int, outcome: Mapping[str, Any]) -> ErrorBars:
+    gain, harmed = (Interval.from_plain(outcome[name]) for name in ("gain", "harmed"))
     return ErrorBars(
         x=[harmed.value],
         y=[gain.value],
@@ -329,7 +367,7 @@ def _policy(number: int, outcome: PolicyOutcome) -> ErrorBars:
         mark=MARKS[number % len(MARKS)],
         hue=number % HUES,
         size=6,
-        label=outcome.name,
+        label=outcome["name"],
     )
 
 

@@ -1,11 +1,13 @@
 """The report of a pre-training: how held-out public text was predicted on the way, and how well at the end."""
 
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from tacit.reports.blocks import Block, FigureOf, Heading, Labels, Paragraph, Table, Tiles
 from tacit.reports.figure import BLUE, ORANGE, Axis, Figure, Line, Panel, Points
-from tacit.reports.page import PUBLISHED, Page, ReportFiles, write
+from tacit.reports.page import Page
+from tacit.reports.record_files import Records
+from tacit.reports.release import number_from
 from tacit.reports.summary import settings_of
 from tacit.reports.train import QUALITY, metric_text
 from tacit.reports.train_published import setting_text
@@ -15,58 +17,71 @@ from tacit.statements.accounts import reading
 from tacit.statements.run_facts import created, resume_command
 from tacit.statements.statement import Label
 
+HEADLINE = ("run", "finished", "source", "evaluations", "held_out")
 PUBLIC = "The text is public: nothing is private about this model, and nothing is promised to anybody."
 
 
-def write_report(run: Run, out: Path | None = None) -> ReportFiles:
-    """Write the report of a pre-training, finished or not, into the folder `report` of `out` (left out: of the run).
+def records_of(run: Run) -> Records:
+    """What the page of a pre-training is made from, finished or not; all of it may be published.
 
     Raises: RunError where the folder is damaged, InputError where it is a run of another kind.
     """
     with reading(run):
-        return write((run.path if out is None else out) / PUBLISHED, page(run))
+        return Records.from_values(run.kind, released=_values(run))
 
 
-def page(run: Run) -> Page:
-    """What the report shows of a pre-training, whatever state it is in."""
+def _values(run: Run) -> dict[str, Any]:
     metadata = run.of_kind(PretrainingMetadata, "`tacit report {run}` writes its report")
-    evaluations = [step.measures for step in run.steps()]
-    metrics = {metric.name: metric.value for metric in run.metrics()}
-    headline: dict[str, Any] = {
+    return {
         "run": str(run.path),
         "finished": run.finished,
         "source": metadata.data.source,
-        "evaluations": evaluations,
-        "held_out": metrics,
+        "evaluations": [step.measures for step in run.steps()],
+        "held_out": {metric.name: metric.value for metric in run.metrics()},
+        "title": run.path.resolve().name,
+        "created": created(run),
+        "resume": resume_command(run),
+        "settings": settings_of(run),
+        "vocabulary_size": metadata.data.vocabulary_size,
+        "parameters": metadata.parameters,
+        "cache_digest": metadata.data.cache_digest,
+        "versions": metadata.versions,
     }
-    unfinished = Label("UNFINISHED", f"go on with `{resume_command(run)}`.")
+
+
+def released_page(record: Mapping[str, Any]) -> Page:
+    """What the report shows of a pre-training, whatever state it is in."""
+    headline = {name: record[name] for name in HEADLINE}
+    evaluations = [{name: number_from(value) for name, value in each.items()} for each in record["evaluations"]]
+    metrics = {name: number_from(value) for name, value in record["held_out"].items()}
+    unfinished = Label("UNFINISHED", f"go on with `{record['resume']}`.")
     rows = tuple((shown, metric_text(name, metrics[name])) for name, shown in QUALITY.items() if name in metrics)
     blocks: list[Block] = [
-        *([] if run.finished else [Labels((unfinished,))]),
+        *([] if record["finished"] else [Labels((unfinished,))]),
         Tiles((("evaluations", f"{len(evaluations):,}"), *_best(evaluations))),
         *([FigureOf(figure(evaluations))] if evaluations else []),
         Paragraph(PUBLIC),
         Heading("How well it predicts"),
         Table(rows, ("", "held-out public text")) if rows else Paragraph("Not evaluated yet."),
         Heading("What was asked"),
-        Table(tuple((key, setting_text(value)) for key, value in settings_of(run).items()), ("setting", "value")),
+        Table(tuple((key, setting_text(value)) for key, value in record["settings"].items()), ("setting", "value")),
         Heading("Where it comes from"),
         Table(
             (
-                ("run folder", str(run.path)),
-                ("begun", created(run)),
-                ("public text", metadata.data.source),
-                ("vocabulary", f"{metadata.data.vocabulary_size:,} words"),
-                ("model parameters", f"{metadata.parameters:,}"),
-                ("cache digest", metadata.data.cache_digest),
-                ("versions", ", ".join(f"{name} {version}" for name, version in metadata.versions.items())),
+                ("run folder", record["run"]),
+                ("begun", record["created"]),
+                ("public text", record["source"]),
+                ("vocabulary", f"{record['vocabulary_size']:,} words"),
+                ("model parameters", f"{record['parameters']:,}"),
+                ("cache digest", record["cache_digest"]),
+                ("versions", ", ".join(f"{name} {version}" for name, version in record["versions"].items())),
             )
         ),
     ]
     return Page(
         kind="report of a pre-training",
-        title=run.path.resolve().name,
-        when=f"begun {created(run)}{', finished' if run.finished else ''}",
+        title=record["title"],
+        when=f"begun {record['created']}{', finished' if record['finished'] else ''}",
         blocks=tuple(blocks),
         record=headline,
         headline=headline,

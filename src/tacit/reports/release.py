@@ -1,16 +1,26 @@
 """What a page says of counts that devices released: the promise in words, numbers with their intervals, no more."""
 
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from tacit.privacy.guarantee import OPERATING_SYSTEM
 from tacit.privacy.rounding import rounded_up
 from tacit.reports.blocks import Block, Heading, Labels, Paragraph
 from tacit.statements.statement import Label
 
-if TYPE_CHECKING:  # numba would come with it
-    from tacit.evaluation.intervals import Estimate
+
+class Interval(NamedTuple):
+    """A number with the ends of its interval."""
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def from_plain(cls, found: Sequence[Any]) -> "Interval":
+        """As a record has it: null is not a number, and an infinite end is text."""
+        return cls(*map(number_from, found))
 
 
 def promise_blocks(promise: Mapping[str, Any]) -> list[Block]:
@@ -71,12 +81,20 @@ def simulation_blocks(what: str) -> list[Block]:
     return [Heading("SIMULATION ONLY"), Labels((Label(name, meaning),))]
 
 
-def said(found: "Estimate | None", *, form: str = ".4f") -> str:
+def number_from(found: Any) -> float:
+    """A number as a record has it: null is not a number, and an infinite one is text."""
+    return math.nan if found is None else float(found)
+
+
+def said(found: Sequence[Any] | None, *, form: str = ".4f") -> str:
     """A number and its interval; a dash where nothing is known."""
-    if found is None or math.isnan(found.value):
+    if found is None:
         return "–"
-    if math.isinf(found.low) or math.isinf(found.high):  # too few clients for one end, or for both
-        ends = [f"from {found.low:{form}}"] if math.isfinite(found.low) else []
-        ends += [f"up to {found.high:{form}}"] if math.isfinite(found.high) else []
-        return f"{found.value:{form}} ({' '.join(ends) or 'any'})"
-    return f"{found.value:{form}} ({found.low:{form}} to {found.high:{form}})"
+    value, low, high = Interval.from_plain(found)
+    if math.isnan(value):
+        return "–"
+    if math.isinf(low) or math.isinf(high):  # too few clients for one end, or for both
+        ends = [f"from {low:{form}}"] if math.isfinite(low) else []
+        ends += [f"up to {high:{form}}"] if math.isfinite(high) else []
+        return f"{value:{form}} ({' '.join(ends) or 'any'})"
+    return f"{value:{form}} ({low:{form}} to {high:{form}})"

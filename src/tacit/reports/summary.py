@@ -1,13 +1,13 @@
 """A training run's folder as people ask about it: what was asked, how far it came, how good it is, what it cost.
 
-Read once, then shown as a page by `training.py`, or laid beside another by `comparison.py`.
+Read once, then shown as a page by `train.py`, or laid beside another by `comparison.py`. `train_record.py` has it as
+plain values.
 """
 
 import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 from tacit.errors import RunError
 from tacit.evaluation.comparison_models import START, Contenders
+from tacit.privacy.strategy import Record
 from tacit.records import from_plain
 from tacit.runs import Run, TrainingMetadata
 from tacit.runs.diagnostics import clipping_failure, worse_than_start
 from tacit.runs.draft import SETTINGS
 from tacit.statements import Statement
-from tacit.statements.accounts import Accounts, Spent, accounts_of, reading, spent, trained
+from tacit.statements.accounts import Accounts, Spent, accounts_of, figures_of, reading, spent, trained
 from tacit.statements.ledger import MODEL_UPDATE
 from tacit.statements.run_facts import created, resume_command, training_facts
 from tacit.statements.statement import PLANNED, Label, statement
@@ -80,33 +81,34 @@ class Rounds:
 class RunSummary:
     """One run. `statement` is None while nothing is released; `labels` stand before everything else.
 
-    `failed` are labels too, but ones that exact losses speak: they are not for what may be published.
+    `failed` are labels too, but ones that exact losses speak. They and whatever has a default are not for what may be
+    published: a summary of what was published lacks them.
     """
 
-    path: Path
+    path: str
     name: str
     metadata: TrainingMetadata
     finished: bool
     settings: Mapping[str, Any]  # "section.key" of settings.toml
     created: str
     resume: str
-    accounts: Accounts
+    planned: Record  # prices at `delta`, see `statements.accounts.figures_of`
+    realised: Record | None  # None while nothing is released
+    delta: float
+    released: int  # rounds
+    private: bool
     statement: Statement | None
     labels: tuple[Label, ...]
-    failed: tuple[Label, ...]
     spent: tuple[Spent, ...]
     rounds: Rounds
-    curves: Mapping[str, Series]  # of the validation clients, by metric
-    test: Mapping[str, float]  # of the test clients; empty before the end
-    tested: Contenders | None  # the same client by client, and what the model is held against; None before the end
-    validated: Contenders | None  # what it is held against, on validation clients
-    trigram: bool  # whether a trigram of public text is among them
-    public_text: str  # which that is, or why there is none
     suggestions: Mapping[str, tuple[tuple[str, float], ...]]  # by prompt: (word, probability); empty before the end
-
-    @property
-    def released(self) -> int:
-        return self.accounts.released
+    failed: tuple[Label, ...] = ()
+    curves: Mapping[str, Series] = field(default_factory=dict)  # of the validation clients, by metric
+    test: Mapping[str, float] = field(default_factory=dict)  # of the test clients; empty before the end
+    tested: Contenders | None = None  # the same client by client, and what it is held against; None before the end
+    validated: Contenders | None = None  # what it is held against, on validation clients
+    trigram: bool = False  # whether a trigram of public text is among them
+    public_text: str = ""  # which that is, or why there is none
 
     @property
     def deployed(self) -> bool:
@@ -115,11 +117,7 @@ class RunSummary:
 
     @property
     def planned_rounds(self) -> int:
-        return self.accounts.participation.rounds
-
-    @property
-    def private(self) -> bool:
-        return self.accounts.planned.private
+        return int(self.planned["rounds"])
 
     @property
     def last_validation(self) -> dict[str, float]:
@@ -158,15 +156,21 @@ def _summarise(run: Run) -> RunSummary:
             test.setdefault(metric.step, {})[metric.name] = metric.value
     settings = settings_of(run)
     stated = statement(training_facts(run, accounts))  # of the plan alone, while nothing is released
+    planned = figures_of(accounts.planned, accounts.delta)
+    assert planned is not None  # a plan promises something, if only nothing
     return RunSummary(
-        path=run.path,
+        path=str(run.path),
         name=str(settings.get("name", run.path.name)),
         metadata=trained(run),
         finished=run.finished,
         settings=settings,
         created=created(run),
         resume=resume_command(run),
-        accounts=accounts,
+        planned=planned,
+        realised=figures_of(accounts.realised, accounts.delta),
+        delta=accounts.delta,
+        released=accounts.released,
+        private=accounts.planned.private,
         statement=stated if accounts.released else None,
         labels=(*_unfinished(run, accounts), *(each for each in stated.labels if each != PLANNED)),
         failed=_failed(run, curves.get("cross_entropy", {})),

@@ -12,7 +12,7 @@ from tacit.networks.metrics import ALL_TOKENS, METRICS
 from tacit.privacy.guarantee import OPERATING_SYSTEM
 from tacit.privacy.rounding import rounded_up
 from tacit.reports.blocks import Block, Labels, Paragraph, Table
-from tacit.reports.release import said
+from tacit.reports.release import Interval, said
 from tacit.reports.verdict import counted_how, failures, in_brief, points
 from tacit.statements.statement import SURPRISING
 
@@ -134,7 +134,7 @@ def _models(found: Mapping[str, Any]) -> list[Block]:
         for name, of_each in figures.items()
     )
     beside = [
-        f"{name} against {first}: accuracy {points(row['mean'])}; better for "
+        f"{name} against {first}: accuracy {points(Interval.from_plain(row['mean']))}; better for "
         f"{said(row['better'], form='.0%')} of clients, worse for {said(row['worse'], form='.0%')}"
         for name, row in found["against_the_first"].items()
     ]
@@ -150,23 +150,25 @@ def of_personalization(record: Mapping[str, Any]) -> list[Block]:
     found = released if exact is None else exact
     assert found is not None  # of real devices something was released
     metric = next(iter(next(iter(found["strategies"].values()))))  # of a release the first that was asked; else top-1
-    known = [name for name, each in found["strategies"].items() if not math.isnan(each[metric]["mean"].value)]
-    best = max(known, key=lambda name: found["strategies"][name][metric]["mean"].value, default=None)
+    means = {name: Interval.from_plain(each[metric]["mean"]).value for name, each in found["strategies"].items()}
+    best = max((name for name, mean in means.items() if not math.isnan(mean)), key=means.__getitem__, default=None)
     if exact is None:
         lines = _released_change(record, found, best, metric)
         return [*of_promise(record["promise"]), *map(Paragraph, lines)]
     assert best is not None  # of exact numbers none is unknown
     row, counting_all = (found["strategies"][best][name] for name in (metric, ALL_TOKENS))
-    relative = "unknown" if math.isnan(row["relative"].value) else f"{row['relative'].value:+.1%}"
+    mean, change = (Interval.from_plain(row[name]) for name in ("mean", "relative"))
+    gaining, losing = (Interval.from_plain(row[name][cut]) for name, cut in (("gaining", "0.02"), ("losing", "0.0")))
+    relative = "unknown" if math.isnan(change.value) else f"{change.value:+.1%}"
     lines = [
         f"{exact['evaluated']:,} of {record['asked']:,} clients evaluated",
-        f"best {best}: accuracy {row['mean'].value:+.4f} ({row['mean'].low:+.4f} to {row['mean'].high:+.4f}), "
-        f"{relative} relative; {row['gaining'][0.02].value:.0%} gain at least 0.02, "
-        f"{row['losing'][0.0].value:.0%} lose; of all tokens {said(counting_all['mean'], form='+.4f')}",
+        f"best {best}: accuracy {mean.value:+.4f} ({mean.low:+.4f} to {mean.high:+.4f}), {relative} relative; "
+        f"{gaining.value:.0%} gain at least 0.02, {losing.value:.0%} lose; of all tokens "
+        f"{said(counting_all['mean'], form='+.4f')}",
     ]
     lines += [
-        f"{each['name']}: accuracy {each['gain'].value:+.4f}, {each['harmed'].value:.0%} lose "
-        f"({each['users']:,} users that did not design it)"
+        f"{each['name']}: accuracy {Interval.from_plain(each['gain']).value:+.4f}, "
+        f"{Interval.from_plain(each['harmed']).value:.0%} lose ({each['users']:,} users that did not design it)"
         for each in exact["policies"]
     ]
     return [*(Paragraph(f"SIMULATION ONLY: {line}") for line in lines), *of_promise(record["promise"])]
@@ -180,11 +182,11 @@ def _released_change(record: Mapping[str, Any], found: Mapping[str, Any], best: 
     row = found["strategies"][best][metric]
     lines.append(
         f"best {best}: {METRICS[metric].title} {said(row['mean'], form='+.4f')}; "
-        f"{said(row['losing'].get(0.0), form='.0%')} lose"
+        f"{said(row['losing'].get('0.0'), form='.0%')} lose"
     )
     lines += [
-        f"{each['name']}: accuracy {said(each['mean'], form='+.4f')}, {said(each['losing'].get(0.0), form='.0%')} lose "
-        "(devices that did not design it)"
+        f"{each['name']}: accuracy {said(each['mean'], form='+.4f')}, "
+        f"{said(each['losing'].get('0.0'), form='.0%')} lose (devices that did not design it)"
         for each in found["policies"]
     ]
     return lines

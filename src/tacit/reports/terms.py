@@ -9,10 +9,10 @@ from tacit.reports.summary import RunSummary
 
 def terms(summary: RunSummary) -> list[Block]:
     """What epsilon, delta, zCDP, MinS and MaxP mean; nothing where nothing is promised."""
-    promised, delta = summary.accounts.realised or summary.accounts.planned, summary.accounts.delta
+    promised = summary.realised or summary.planned
     if not summary.private:
         return []
-    limits, epsilon = promised.sequences[0].guarantee.participation, promised.epsilon(delta)
+    epsilon = promised["epsilon"]
     rows = (
         (
             "epsilon",
@@ -22,20 +22,20 @@ def terms(summary: RunSummary) -> list[Block]:
         ),
         (
             "delta",
-            f"{delta:g}",
+            f"{summary.delta:g}",
             f"but for events of this probability; it should be far below one client in {summary.metadata.population:,}",
         ),
         (
             "zCDP",
-            rounded_up(promised.zcdp),
+            rounded_up(promised["zcdp"]),
             "the same price in a unit that adds up over rounds and runs; the epsilon of every delta follows from it",
         ),
         (
             "MinS",
-            f"{limits.rounds_between:,}",
+            f"{promised['rounds_between']:,}",
             "rounds between two participations of a client, at least; more cost less",
         ),
-        ("MaxP", f"{limits.max_participations:,}", "participations of a client, at most; fewer cost less"),
+        ("MaxP", f"{promised['max_participations']:,}", "participations of a client, at most; fewer cost less"),
     )
     return [Heading("What these words mean"), Table(rows, ("", "here", "meaning"))]
 

@@ -5,7 +5,7 @@ may be published is `training_published.py`. Only the run's folder is read, so b
 any time, while the run trains too.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,11 @@ from tacit.evaluation.comparison_models import FIRST_WORDS, START, TRIGRAM
 from tacit.networks.metrics import METRICS
 from tacit.privacy import gaussian
 from tacit.records import to_plain
-from tacit.reports import train_published
+from tacit.reports import train_published, train_record
 from tacit.reports.blocks import Block, FigureOf, Heading, Labels, Paragraph, Table, Tiles
 from tacit.reports.figure import BLUE, HUES, ORANGE, Above, Axis, Bars, Figure, Line, Mark, Panel, Points, Rule
-from tacit.reports.page import Page, ReportFiles, write_both
+from tacit.reports.page import Page, ReportFiles
+from tacit.reports.record_files import write_run
 from tacit.reports.summary import RunSummary
 from tacit.reports.verdict import beside, beside_record, counted_how, failures, opening
 from tacit.statements.statement import Label
@@ -43,8 +44,6 @@ EXACT = Label(
     "exact numbers of clients' text, which nothing here protects: keep this folder. What may be published is in the "
     "folder `report` beside it.",
 )
-
-
 EXACT_OF_DEVICES = Label(
     "EXACT NUMBERS",
     "accuracies on the server's own clients, counts and times of rounds, which nothing here protects: keep this "
@@ -53,19 +52,23 @@ EXACT_OF_DEVICES = Label(
 
 
 def write_report(summary: RunSummary, out: Path | None = None) -> ReportFiles:
-    """Write the reports of a run, whatever state it is in, into the folders `report` and `simulation` of `out`.
+    """Write the records and reports of a run, whatever state it is in, into the folders `report` and `simulation` of
+    `out`.
 
     out: left out, the run's folder.
     """
-    stated = summary.statement  # in a file of its own, because `tacit verify` reads nothing else
-    files = {} if stated is None else {"statement.json": stated.to_json().encode()}
-    return write_both(
-        summary.path if out is None else out, published=train_published.page(summary), whole=page(summary), files=files
-    )
+    folder = Path(summary.path) if out is None else out
+    return write_run(folder, summary.metadata.kind, train_record.records_of(summary))
 
 
-def page(summary: RunSummary) -> Page:
+def released_page(record: Mapping[str, Any]) -> Page:
+    """What may be published, by the record of `report/` alone."""
+    return train_published.page(train_record.summary_from(record))
+
+
+def page(record: Mapping[str, Any]) -> Page:
     """Everything that the simulation knows of a run, whatever state it is in."""
+    summary = train_record.summary_from(record)
     shown = figures(summary)
     return Page(
         kind=f"{train_published.KIND}, {'exact numbers' if summary.deployed else 'simulation only'}",
@@ -260,7 +263,7 @@ def _beside_curve(summary: RunSummary, metric: str, hue: int) -> tuple[Mark, ...
 
 
 def _accuracy_privacy(summary: RunSummary) -> Figure:
-    delta = summary.accounts.delta
+    delta = summary.delta
     return Figure(
         name="accuracy_privacy",
         title="Accuracy against privacy spent",

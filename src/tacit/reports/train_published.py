@@ -24,7 +24,6 @@ from tacit.reports.summary import RunSummary
 from tacit.reports.terms import terms
 from tacit.reports.verdict import price
 from tacit.runs.metadata import SecureSumUsed, TrainingMetadata
-from tacit.statements.accounts import figures_of
 
 KIND = "report of a training run"
 FIGURES = {
@@ -109,17 +108,16 @@ def when(summary: RunSummary) -> str:
 
 def headline(summary: RunSummary) -> dict[str, Any]:
     """What one wants to know first, as plain values; realised figures are None while nothing is released."""
-    accounts = summary.accounts
     return {
-        "run": str(summary.path),
+        "run": summary.path,
         "name": summary.name,
         "finished": summary.finished,
         "private": summary.private,
         "rounds": summary.released,
         "rounds_planned": summary.planned_rounds,
         "labels": [label.name for label in summary.labels],
-        "planned": figures_of(accounts.planned, accounts.delta),
-        "realised": figures_of(accounts.realised, accounts.delta),
+        "planned": summary.planned,
+        "realised": summary.realised,
         "extrapolated": summary.statement.figures.get("extrapolated") if summary.statement else None,
     }
 
@@ -127,10 +125,9 @@ def headline(summary: RunSummary) -> dict[str, Any]:
 def tiles(summary: RunSummary) -> dict[str, str]:
     """The headline for people: a name and a figure each. Privacy figures are rounded up."""
     shown = {"rounds": f"{summary.released:,} of {summary.planned_rounds:,}"}
-    realised, delta = summary.accounts.realised, summary.accounts.delta
-    if realised is not None:
-        shown["zCDP, realised"] = rounded_up(realised.zcdp)
-        shown[f"epsilon at delta {delta:g}, realised"] = rounded_up(realised.epsilon(delta))
+    if summary.realised is not None:
+        shown["zCDP, realised"] = rounded_up(summary.realised["zcdp"])
+        shown[f"epsilon at delta {summary.delta:g}, realised"] = rounded_up(summary.realised["epsilon"])
     return shown
 
 
@@ -163,9 +160,7 @@ def record(summary: RunSummary, shown: tuple[Figure, ...]) -> dict[str, Any]:
 
 def promised(summary: RunSummary) -> list[Block]:
     """Planned beside realised, then the statement."""
-    accounts = summary.accounts
-    planned = figures_of(accounts.planned, accounts.delta) or {}
-    realised = figures_of(accounts.realised, accounts.delta) or {}
+    planned, realised = summary.planned, summary.realised or {}
     rows = [
         (shown, figure_text(name, planned.get(name)), figure_text(name, realised.get(name)))
         for name, shown in FIGURES.items()
@@ -268,7 +263,7 @@ def _origin(summary: RunSummary) -> tuple[tuple[str, str], ...]:
     data, versions = training.data, training.versions
     chosen = () if training.why_mechanism is None else (("mechanism", training.why_mechanism),)
     return (
-        ("run folder", str(summary.path)),
+        ("run folder", summary.path),
         ("begun", summary.created),
         *_whose_text(training),
         ("vocabulary", f"{data.vocabulary_size:,} words ({training.vocabulary['kind']})"),
@@ -347,7 +342,7 @@ def _spent(summary: RunSummary) -> Figure:
         height=2,
         panels=(
             Panel(marks=(zcdp,), x=rounds, y=Axis("zCDP", low=0)),
-            Panel(marks=(epsilon,), x=rounds, y=Axis(f"epsilon, delta {summary.accounts.delta:g}", low=0)),
+            Panel(marks=(epsilon,), x=rounds, y=Axis(f"epsilon, delta {summary.delta:g}", low=0)),
         ),
     )
 

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from tacit.planning.tuning import Choice, Measured, Trial
+from tacit.planning.tuning import METRIC, Choice, Measured, Setting, Trial
 from tacit.privacy.rounding import rounded_up
 from tacit.reports.blocks import Block, FigureOf, Heading, Paragraph, Table
 from tacit.reports.figure import HUES, RED, Axis, Figure, Line, Mark, Panel, Points, Rule
 from tacit.reports.page import Page
+from tacit.reports.release import number_from
 from tacit.statements.markdown import one_line
 
 HEAD = ("trial", "server rate", "quantile", "accuracy", "cross-entropy", "clip estimate", "zCDP", "status")
@@ -18,25 +19,58 @@ ROOM = 10  # labels of an axis at most
 SHOWN: dict[Measured, str] = {"accuracy": "top-1 accuracy", "cross-entropy": "cross-entropy, nats"}
 
 
-def page(record: Mapping[str, Any], trials: Sequence[Trial], choice: Choice | None, by: Measured) -> Page:
-    """What a tuning found; `record` is that of tuning.json."""
+def page(record: Mapping[str, Any]) -> Page:
+    """What a tuning found; nothing of it may be published.
+
+    record: `tuning` is that of tuning.json; `clip_estimates` are those after each round of its trials, in their order;
+    `failures` say why a trial may not be chosen, or None.
+    """
+    tuning = record["tuning"]
+    trials, choice = _trials(record), _choice(tuning["chosen"])
     return Page(
         kind="report of a tuning",
         title="What the trials say",
         blocks=(
-            Paragraph(_tried(record)),
-            FigureOf(figure(trials, choice, by)),
-            Table(tuple(map(_row, record["trials"])), HEAD),
+            Paragraph(_tried(tuning)),
+            FigureOf(figure(trials, choice, tuning["chosen_by"])),
+            Table(tuple(map(_row, tuning["trials"])), HEAD),
             *(
                 Paragraph(one_line(f"{each['trial']} failed: {each['reason']}"))
-                for each in record["trials"]
+                for each in tuning["trials"]
                 if each["reason"]
             ),
-            *_chosen(record),
+            *_chosen(tuning),
             Heading("What the tuning cost in privacy"),
-            Paragraph(one_line(record["privacy_of_tuning"]["words"])),
+            Paragraph(one_line(tuning["privacy_of_tuning"]["words"])),
         ),
-        record=record,
+        record=tuning,
+    )
+
+
+def _trials(record: Mapping[str, Any]) -> list[Trial]:
+    """The trials as a choice sees them."""
+    tuning = record["tuning"]
+    measure = METRIC[tuning["chosen_by"]]
+    return [
+        Trial(
+            setting=Setting(server_learning_rate=row["server_learning_rate"], quantile=row["quantile"]),
+            score=number_from(row[measure]),
+            clip_estimates=tuple(map(number_from, estimates)),
+            failure=failure,
+        )
+        for row, estimates, failure in zip(tuning["trials"], record["clip_estimates"], record["failures"], strict=True)
+    ]
+
+
+def _choice(chosen: Mapping[str, Any] | None) -> Choice | None:
+    if chosen is None:
+        return None
+    return Choice(
+        setting=Setting(server_learning_rate=chosen["server_learning_rate"], quantile=chosen["quantile"]),
+        score=chosen["score"],
+        trials=chosen["trials"],
+        clip_norm=chosen["clip_norm"],
+        drift=chosen["clip_norm_drift"],
     )
 
 
@@ -54,9 +88,9 @@ def _row(trial: Mapping[str, Any]) -> tuple[str, ...]:
         f"{trial['server_learning_rate']:g}",
         f"{trial['quantile']:g}",
         "–" if accuracy is None else f"{accuracy:.2%}",
-        "–" if nats is None else _nats(nats),
-        "–" if estimate is None else f"{estimate:.3g}",
-        rounded_up(trial["zcdp"]),
+        "–" if nats is None else _nats(number_from(nats)),
+        "–" if estimate is None else f"{number_from(estimate):.3g}",
+        rounded_up(number_from(trial["zcdp"])),
         trial["status"],
     )
 

@@ -6,18 +6,18 @@ are of exact numbers, so they are in the second.
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tacit.reports.blocks import Block, FigureOf, Heading, Paragraph, Table, Tiles
 from tacit.reports.figure import BLUE, GREY, ORANGE, Axis, ErrorBars, Figure, Mark, Panel, Rule
 from tacit.reports.page import Page
-from tacit.reports.release import promise_blocks, simulation_blocks
+from tacit.reports.record_files import content_of
+from tacit.reports.release import Interval, number_from, promise_blocks, simulation_blocks
 from tacit.reports.summary_lines import of_promise
 
-if TYPE_CHECKING:  # numba comes with it
-    from tacit.evaluation.intervals import Estimate
-
 PRIVATE_KEYS = ("run", "simulation_only")  # of the record; all others may be published
+BESIDE = ("statement",)  # of a record, what report.json does not repeat
+TITLE = "What a model changes for somebody who types"
 UNKNOWN = "\N{EN DASH}"
 MINUS = "\N{MINUS SIGN}"
 
@@ -33,20 +33,15 @@ ROW = {
 DRAWN = ("words a minute", "words modified ratio")  # in the figure of sensitivity
 
 
-def pages(record: Mapping[str, Any]) -> tuple[Page, Page]:
-    """What may be published, and the same with the exact numbers of the simulation.
+def page(record: Mapping[str, Any]) -> Page:
+    """Everything, with the exact numbers of the simulation.
 
     record: what was found; `released` beside `simulation_only`, never mixed.
     """
-    title = "What a model changes for somebody who types"
-    shown: list[Block] = [Paragraph(_asked(record)), *promise_blocks(record["promise"])]
-    if record["released"] is not None:
-        shown += _released(record["released"])
-    public = {name: value for name, value in record.items() if name not in PRIVATE_KEYS}
-    alone = Page(kind="report of typing, released", title=title, blocks=tuple(shown), record=public)
     exact = record["simulation_only"]
     decision = exact["decision"]
-    shown += [
+    blocks = [
+        *_public(record),
         *simulation_blocks(exact["what"]),
         Tiles((("B against A", decision["verdict"]), *_tiles(exact["measures"]))),
         *_exact(record, exact),
@@ -54,8 +49,29 @@ def pages(record: Mapping[str, Any]) -> tuple[Page, Page]:
         *_sensitivity(exact["sensitivity"]),
     ]
     headline = {"verdict": decision["verdict"]}
-    whole = Page(kind="report of typing", title=title, blocks=tuple(shown), record=record, headline=headline)
-    return alone, whole
+    said = content_of(record, *BESIDE)
+    return Page(kind="report of typing", title=TITLE, blocks=tuple(blocks), record=said, headline=headline)
+
+
+def released_page(record: Mapping[str, Any]) -> Page:
+    """What may be published; the record has nothing else."""
+    return Page(
+        kind="report of typing, released",
+        title=TITLE,
+        blocks=tuple(_public(record)),
+        record=content_of(record, *BESIDE),
+    )
+
+
+def published(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What of the record of everything may be published."""
+    return {name: value for name, value in record.items() if name not in PRIVATE_KEYS}
+
+
+def _public(record: Mapping[str, Any]) -> list[Block]:
+    """The promise, and what was released under it."""
+    blocks: list[Block] = [Paragraph(_asked(record)), *promise_blocks(record["promise"])]
+    return blocks if record["released"] is None else [*blocks, *_released(record["released"])]
 
 
 def in_brief(record: Mapping[str, Any]) -> list[Block]:
@@ -167,7 +183,7 @@ def papers_row(measures: Mapping[str, Any]) -> tuple[str, ...]:
     """Relative changes in percent, in the order of ROW; a dash where A has nothing of which it would be a share."""
     found = []
     for name, sign in ROW.values():
-        a, b = measures[name]["a"], measures[name]["b"]
+        a, b = (number_from(measures[name][side]) for side in ("a", "b"))
         found.append(f"{100 * sign * (b / a - 1):.2f}".replace("-", MINUS) if a > 0 else UNKNOWN)
     return tuple(found)
 
@@ -195,7 +211,8 @@ def _tiles(measures: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(name, _change(measures[name], interval=False)) for name in DRAWN]
 
 
-def _number(value: float, unit: str) -> str:
+def _number(found: Any, unit: str) -> str:
+    value = number_from(found)
     if math.isnan(value):
         return UNKNOWN
     return (f"{value:.2%}" if unit == "%" else f"{value:.2f}").replace("-", MINUS)
@@ -205,16 +222,17 @@ def _change(row: Mapping[str, Any], *, interval: bool = True) -> str:
     """The relative change, or the difference where there is none."""
     relative, difference = row["relative"], row["difference"]
     found, unit = (relative, "relative") if relative is not None else (difference, row["unit"])
-    return _interval(found, unit) if interval else _signed(found.value, unit)
+    return _interval(found, unit) if interval else _signed(Interval.from_plain(found).value, unit)
 
 
-def _interval(found: "Estimate", unit: str) -> str:
-    if math.isnan(found.value):
+def _interval(found: Sequence[Any], unit: str) -> str:
+    value, low, high = Interval.from_plain(found)
+    if math.isnan(value):
         return UNKNOWN
     ends = "any"
-    if math.isfinite(found.low) and math.isfinite(found.high):
-        ends = f"{_signed(found.low, unit)} to {_signed(found.high, unit)}"
-    return f"{_signed(found.value, unit)}{' points' if unit == '%' else ''} ({ends})"
+    if math.isfinite(low) and math.isfinite(high):
+        ends = f"{_signed(low, unit)} to {_signed(high, unit)}"
+    return f"{_signed(value, unit)}{' points' if unit == '%' else ''} ({ends})"
 
 
 def _signed(value: float, unit: str) -> str:
@@ -296,7 +314,7 @@ def _varied(found: Mapping[str, Any], parameters: Sequence[str], name: str) -> P
         rows = [each for each in found["variants"] if each["factor"] == factor]
         places = [len(parameters) - parameters.index(each["parameter"]) + moved for each in rows]
         marks.append(_across([each["measures"][name]["difference"] for each in rows], places, hue, label))
-    as_it_is = found["as_it_is"]["measures"][name]["difference"].value
+    as_it_is = Interval.from_plain(found["as_it_is"]["measures"][name]["difference"]).value
     marks += [Rule(at=0.0, along="x"), Rule(at=as_it_is, along="x", label="as it is", hue=GREY, stroke=1)]
     ticks = tuple((len(parameters) - at, parameter) for at, parameter in enumerate(parameters))
     return Panel(
@@ -306,15 +324,16 @@ def _varied(found: Mapping[str, Any], parameters: Sequence[str], name: str) -> P
     )
 
 
-def _across(found: "Sequence[Estimate]", places: Sequence[float], hue: int, label: str = "") -> ErrorBars:
+def _across(found: Sequence[Sequence[Any]], places: Sequence[float], hue: int, label: str = "") -> ErrorBars:
     """Estimates beside each other as intervals along x."""
+    intervals = [Interval.from_plain(each) for each in found]
     return ErrorBars(
-        x=[each.value for each in found],
+        x=[each.value for each in intervals],
         y=places,
         low=places,
         high=places,
-        x_low=[each.low for each in found],
-        x_high=[each.high for each in found],
+        x_low=[each.low for each in intervals],
+        x_high=[each.high for each in intervals],
         hue=hue,
         label=label,
         mark="o",

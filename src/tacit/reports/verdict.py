@@ -17,6 +17,7 @@ from tacit.text.vocabulary import SPECIALS
 
 if TYPE_CHECKING:  # Numba and SciPy would come with it
     from tacit.evaluation.intervals import Estimate
+    from tacit.reports.release import Interval
 
 TOP3 = "top3_accuracy"
 WORSE, NO_BETTER = "WORSE THAN ITS START", "NO BETTER THAN ITS START"
@@ -60,10 +61,10 @@ def price(summary: RunSummary) -> str:
 
 
 def _promise(summary: RunSummary) -> str:
-    realised, delta = summary.accounts.realised, summary.accounts.delta
+    realised, delta = summary.realised, summary.delta
     if not summary.private or realised is None:
         return "no noise was added, so nothing is promised to anybody"
-    epsilon = realised.epsilon(delta)
+    epsilon = realised["epsilon"]
     tier = next((said for most, said in TIERS if epsilon <= most), WEAK)
     return f"the price is epsilon {rounded_up(epsilon)} at delta {delta:g} for all that one client typed, {tier}"
 
@@ -223,7 +224,7 @@ def _row(*cells: str) -> tuple[str, ...]:
     return cells
 
 
-def points(gain: "Estimate") -> str:
+def points(gain: "Estimate | Interval") -> str:
     """A difference of accuracies in percentage points, with its interval."""
     value, low, high = (f"{100 * each:+.1f}".replace("-", "\N{MINUS SIGN}") for each in gain)
     return f"{value} points, {low} to {high}"

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-# Every value that report.json and statement.json of a training may hold, and why: "setting" (what was asked, before any
-# text was read), "plan" (follows from settings), "log" (who took part when, the same for zero-out neighbours: limits
-# and their price, no more), "noised" (computed from noised sums), "asked of the model" (what the released model answers
-# to sentences that are the same for every run), "sealed" (hidden by a salt that nobody knows). A field that is in none
-# of them does not pass.
+# Every value that report.json, record.json and statement.json of a training may hold, and why: "setting" (what was
+# asked, before any text was read), "plan" (follows from settings), "log" (who took part when, the same for zero-out
+# neighbours: limits and their price, no more), "noised" (computed from noised sums), "asked of the model" (what the
+# released model answers to sentences that are the same for every run), "sealed" (hidden by a salt that nobody knows). A
+# field that is in none of them does not pass.
 PUBLISHABLE: dict[str, str] = {
     r"run|name|finished|private|rounds|rounds_planned|labels\.\*|figures\.\*": "plan",
     r"warnings\.\*\.(name|meaning)": "log",
@@ -22,6 +22,11 @@ PUBLISHABLE: dict[str, str] = {
     r"spent\.\*\.(rounds|zcdp|epsilon)": "log",
     r"per_round\.(clip_norm|clip_estimate|private_loss)\.\*": "noised",
     r"settings\..*": "setting",
+    r"schema|version|path|created|resume|metadata\.deployment(\..*)?": "setting",  # of record.json, as all below
+    r"delta": "plan",
+    r"released|labels\.\*\.(name|meaning)": "log",
+    r"rounds\.(clip_norm|clip_estimate|private_loss)(\.\*)?": "noised",
+    r"suggestions\.[^.]+\.\*\.\*": "asked of the model",
     r"metadata\.(versions\..*|created|key_source|asked|recipe|vocabulary\..*|population|report_goal|delta)": "setting",
     r"metadata\.(participation|guarantee|also_released|evaluation|hooks|first_model|simulated)(\..*)?": "setting",
     r"metadata\.(parameters|stands_in_for|secure(\..*)?)": "setting",
@@ -53,7 +58,7 @@ PUBLISHABLE: dict[str, str] = {
 }
 
 FIELD = re.compile("|".join(f"(?:{pattern})" for pattern in PUBLISHABLE))
-FILES = {"report.html", "report.md", "report.json", "statement.json"}
+FILES = {"report.html", "report.md", "report.json", "record.json", "statement.json"}
 DRAWN = {"privacy_spent.png", "clip_norm.png", "training_loss.png"}
 
 
@@ -69,7 +74,7 @@ def leaves(value: Any, name: str = "") -> Iterator[str]:
 def slipped_into(folder: Path) -> set[str]:
     """Files and fields of the `report` of a training that are not listed."""
     found = {file.name for file in folder.iterdir()} - FILES - DRAWN
-    for name, prefix in (("report.json", ""), ("statement.json", "statement.")):
+    for name, prefix in (("report.json", ""), ("record.json", ""), ("statement.json", "statement.")):
         if (folder / name).exists():
             names = (f"{prefix}{leaf}" for leaf in leaves(json.loads((folder / name).read_text())))
             found |= {name for name in names if not FIELD.fullmatch(name)}

@@ -8,7 +8,7 @@ The same functions read an exact histogram (variance 0) and a released one, whos
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -177,8 +177,24 @@ class Histogram:
             asked=self.asked + other.asked,
         )
 
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> "Histogram":
+        """What `to_record` wrote, to the bit."""
+        cells = Cells(slices=Buckets(tuple(record["slices"])), bins=Buckets(tuple(record["bins"])))
+        return cls.of(cells, record["counts"], record["variance"], record["asked"])
+
+    def to_record(self) -> dict[str, Any]:
+        """Plain values from which it can be made again; those of "no report" stand last."""
+        return {
+            "slices": list(self.cells.slices.cuts),
+            "bins": list(self.cells.bins.cuts),
+            "counts": [*self.counts.ravel().tolist(), self.silent],
+            "variance": [*self.variance.ravel().tolist(), self.silent_variance],
+            "asked": self.asked,
+        }
+
     def as_row(self) -> dict[str, Any]:
-        """For JSON."""
+        """What a report says of it."""
         return {
             "slices": list(self.cells.slices.cuts),
             "bins": list(self.cells.bins.cuts),

@@ -27,14 +27,18 @@ def queries_about(a: Sequence[Tally], b: Sequence[Tally]) -> list[HistogramQuery
     no report.
     """
     found = []
-    for name in DECIDING:
+    for name, cells in histograms_about().items():
         measure = MEASURES[name]
-        cells = Cells(slices=Buckets(), bins=cuts_of(measure))
         change = np.array([measure.of(after) - measure.of(before) for before, after in zip(a, b, strict=True)])
         chosen, there = np.full(len(change), cells.size - 1, np.int64), ~np.isnan(change)
         chosen[there] = cells.of(np.zeros(int(there.sum())), change[there])
         found.append(HistogramQuery(name=name, cells=cells, chosen=chosen))
     return found
+
+
+def histograms_about() -> dict[str, Cells]:
+    """The histograms of `queries_about`, in their order."""
+    return {name: Cells(slices=Buckets(), bins=cuts_of(MEASURES[name])) for name in DECIDING}
 
 
 def cuts_of(measure: Measure) -> Buckets:

@@ -34,8 +34,9 @@ from tacit.jobs.discover.warnings import discovery_warnings
 from tacit.privacy.delta import default_delta
 from tacit.progress import Progress, silent
 from tacit.records import from_plain, to_plain
-from tacit.reports.discover import RESULT, write_pages
+from tacit.reports.discover import RESULT
 from tacit.reports.page import FOR_READERS, ReportFiles, to_json
+from tacit.reports.record_files import Records, write_run
 from tacit.runs import Run, Step
 from tacit.runs.budget import PopulationBudget
 from tacit.runs.budget_book import Cost
@@ -244,10 +245,10 @@ def _to_the_end(
     found = ask_all(settings, asking, journal, known=frozenset(known.words), progress=progress)
     budget.settle(run)
     result = DiscoveryResult.of(Run.open(run.path), settings, found, people.typed, statement_of(run, delta))
-    report = _write(run.path, result)
+    files = _write(run.path, result)
     run.keep_files(*FOR_READERS, WORDS, RESULT)
     run.finish()
-    return replace(result, report=report)
+    return replace(result, report=files)
 
 
 def _simulated(
@@ -272,9 +273,10 @@ def _write(folder: Path, result: DiscoveryResult) -> ReportFiles:
     writer.writeheader()
     writer.writerows(result.rows())
     write_whole(folder / WORDS, text.getvalue().encode())
-    record, rows, statement = result.to_record(), result.rows(), result.statement
-    write_whole(folder / RESULT, to_json({**record, "found": rows}))
-    return write_pages(folder, record, rows, statement)
+    found = result.found()
+    write_whole(folder / RESULT, to_json({**found["figures"], "found": found["found"]}))
+    kind = result.run.kind
+    return write_run(folder, kind, Records.from_everything(kind, found, simulated=result.simulation is not None))
 
 
 # -- before it begins --------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from tacit.discovery.settings import DiscoverySettings
 from tacit.jobs.account.run import RunAccount, account_run
 from tacit.jobs.result import Readable
 from tacit.randomizers import Estimate
-from tacit.records import to_plain
+from tacit.records import json_ready, to_plain
 from tacit.reports import summary_lines
 from tacit.reports.blocks import Block
 from tacit.reports.discover import page
@@ -159,6 +159,10 @@ class DiscoveryResult(Readable):
             "simulation": None if self.simulation is None else to_plain(self.simulation),
         }
 
+    def found(self) -> dict[str, Any]:
+        """What its pages are made from: see `reports.discover.page`."""
+        return {"figures": self.to_record(), "found": self.rows(), "statement": self.statement.to_record()}
+
     def blocks(self) -> list[Block]:
         """What people read of it in a few lines."""
         return summary_lines.of_discovery(self.to_record())
@@ -177,4 +181,4 @@ class DiscoveryResult(Readable):
 
     def _repr_html_(self) -> str:
         """The report as a notebook shows it."""
-        return to_html_fragment(page(self.to_record(), self.rows(), self.statement).blocks)
+        return to_html_fragment(page(json_ready(self.found())).blocks)

@@ -1,6 +1,5 @@
 """How one or several models do on clients' text, client by client; exact, and released at a price."""
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import NoneType
@@ -61,14 +60,14 @@ class EvaluationResult(Readable):
         from tacit.reports import summary_lines
 
         where = [] if self.report is None else self.report.where()
-        return [*summary_lines.of_evaluation(self.found), *where]
+        return [*summary_lines.of_evaluation(json_ready(self.found)), *where]
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the promise, then the tables."""
         from tacit.reports.evaluate import shown
         from tacit.reports.page import to_html_fragment
 
-        return to_html_fragment(shown(self.found))
+        return to_html_fragment(shown(json_ready(self.found)))
 
 
 def evaluate(
@@ -125,29 +124,19 @@ def resume_evaluation(
 ) -> EvaluationResult:
     """Go on with a run of `evaluate`, or write the report of a finished one again. Raises: as `evaluate`."""
     from tacit.evaluation.settings import EvaluationSettings
-    from tacit.jobs.clients_or_devices import asked_again
-    from tacit.jobs.count_steps import price_of
+    from tacit.jobs.asked_run import begun_with
 
-    if not isinstance(run, Run):
-        with Run.open(as_path("run", run)) as opened:
-            return resume_evaluation(opened, hardware=hardware, progress=progress)
-    run.of_kind(EvaluationMetadata, "go on with it by `{command}`")
-    asked = tomllib.loads(run.settings)
-    data, split, collector = asked_again(run, asked)
+    begun = begun_with(run, EvaluationMetadata)
+    (data, split, collector), asked = begun.whom(), begun.settings
     return evaluate(
         [each["path"] for each in asked["models"]],
         data,
         settings=EvaluationSettings(
-            **split,
-            clients=asked["clients"],
-            sentences=asked["sentences"],
-            words=asked["words"],
+            **split, clients=asked["clients"], sentences=asked["sentences"], words=asked["words"]
         ),
-        release=price_of(asked),
-        out=run.path,
-        population=None if run.metadata.budget is None else run.metadata.budget.path,
         seed=asked.get("seed"),
         collector=collector,
         hardware=hardware,
         progress=progress,
+        **begun.given,
     )

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tomli_w
 
 from tacit.compute import Hardware
 from tacit.compute.cores import Cores
@@ -39,18 +38,15 @@ from tacit.evaluation.intervals import as_share, complement
 from tacit.evaluation.on_device import ModelsAsked, Network
 from tacit.evaluation.settings import EvaluationSettings, ReleasePrice
 from tacit.files import PathLike, as_path
-from tacit.jobs.account import budget
+from tacit.jobs.asked_run import Ask, AskedRun, carry_out, open_folder
 from tacit.jobs.clients_or_devices import Devices, Simulated, asked_whom, check_answered
-from tacit.jobs.count_steps import Lines, delta_of, model_asked, planned_cost, released_step, simulated, statement_file
-from tacit.jobs.run_start import begin, key_for, of_this_process
+from tacit.jobs.count_steps import Lines, model_asked, simulated
 from tacit.keyboard.model_folder import TrainedModel, load_model
 from tacit.networks.metrics import Counts
 from tacit.progress import Advanced, Progress, StageBegan, StageEnded, compiling, silent
-from tacit.reports import evaluate as report
-from tacit.reports.page import FOR_READERS, ReportFiles, write_both
+from tacit.reports.page import ReportFiles
 from tacit.runs import Run
 from tacit.runs.metadata import EvaluationMetadata
-from tacit.statements.run_facts import promise_of
 
 AT_ONCE = 64  # clients whose sentences are in memory together
 COUNTS = Path("simulation") / "counts.jsonl"
@@ -59,13 +55,37 @@ Counted = dict[str, list[Counts]]  # by model, then by client in the order of as
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class Known:
+    """What a simulation knows: what its clients' counts say, and their answers."""
+
+    exact: dict[str, Any]
+    queries: list[HistogramQuery]
+
+    @classmethod
+    def from_counts(cls, counted: Counted) -> "Known":
+        """Raises: InputError where too few clients have a known word."""
+        return cls(exact=_exact(counted), queries=queries_about(list(counted.values())))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation(AskedRun[Known, Mapping[str, Histogram]]):
     """What is asked, opened: models of one vocabulary, and who is asked."""
 
+    metadata = EvaluationMetadata
     models: tuple[TrainedModel, ...]
-    settings: EvaluationSettings
+    asked: EvaluationSettings
     release: ReleasePrice | None
     whom: Simulated | Devices
+
+    @property
+    def lines(self) -> tuple[Path, ...]:
+        """See AskedRun."""
+        return (COUNTS,)
+
+    @property
+    def count(self) -> int:
+        """See AskedRun."""
+        return self.whom.count
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -78,8 +98,8 @@ class Asked:
         assert self.release is not None  # the caller's to know
         asks = ModelsAsked(
             models=tuple(Network(each.network, each.parameters) for each in self.models),
-            sentences=self.settings.sentences,
-            words=self.settings.words,
+            sentences=self.asked.sentences,
+            words=self.asked.words,
         )
         return HistogramTask(
             step=0,
@@ -89,6 +109,62 @@ class Asked:
             asks=asks,
             local_epsilon=self.release.local_epsilon,
         )
+
+    def settings(self, seed: int | None) -> dict[str, Any]:
+        """See AskedRun."""
+        return {
+            "models": [model_asked(model) for model in self.models],
+            **self.whom.asked(self.asked.split_name, self.models),
+            "clients": self.asked.clients,
+            "sentences": self.asked.sentences,
+            "words": self.asked.words,
+            **({} if self.release is None else {"release": self.release.to_plain()}),
+            **({} if seed is None else {"seed": seed}),
+        }
+
+    def about_clients(self) -> dict[str, Any]:
+        """See AskedRun."""
+        return self.whom.recorded
+
+    def every_client(self, run: Run, hardware: Hardware, progress: Progress) -> Known:
+        """See AskedRun."""
+        return Known.from_counts(_count_clients(self, hardware, progress, kept=Lines(run.path / COUNTS)))
+
+    def simulated(self, run: Run, known: Known) -> Collector:
+        """See AskedRun."""
+        assert self.release is not None and isinstance(self.whom, Simulated)  # or nobody would be asked
+        queries, clients = known.queries, self.whom.clients
+        return simulated(run, self.release, lambda task: queries, lambda task: clients)
+
+    def answers(self, ask: Ask) -> Mapping[str, Histogram]:
+        """See AskedRun."""
+        return ask(self.task)
+
+    def record(
+        self, promise: Mapping[str, Any], known: Known | None, released: Mapping[str, Histogram] | None
+    ) -> dict[str, Any]:
+        """See AskedRun."""
+        return {
+            "models": list(self.names),
+            **self.whom.about(self.asked.split_name),
+            "sentences": self.asked.sentences,
+            "words": self.asked.words,
+            "asked": self.whom.count,
+            "promise": promise,
+            "released": None if released is None else _released(self.names, released),
+            "simulation_only": None if known is None else known.exact,
+        }
+
+    def drawn(self, known: Known | None, released: Mapping[str, Histogram] | None) -> dict[str, Any]:
+        """See AskedRun."""
+        exact = None if known is None else exactly(known.queries)
+        found = {"released": released, "exact": exact}
+        return {
+            "histograms": {
+                which: None if each is None else {name: histogram.to_record() for name, histogram in each.items()}
+                for which, each in found.items()
+            }
+        }
 
 
 def evaluated(
@@ -108,23 +184,14 @@ def evaluated(
     if out is None and (price is not None or population is not None or collector is not None):
         raise InputError("a release is kept in a run folder with its ledger row, or not made; name one with --out.")
     hardware.apply(processor_only=True)
-    asked = _open(models, data, settings, price, collector, progress)
+    asked = open_evaluation(models, data, settings, price, collector, progress)
     if out is None:
-        counted = _count_clients(asked, hardware, progress)
-        nothing = {"promise": {"kind": "nothing"}, "released": None, "simulation_only": _exact(counted)}
-        return {**_about(asked), **nothing}, None
-    with _begin(asked, out, population, seed) as run, run.locked():
-        if collector is not None:
-            found = _release_and_report(asked, run, None, collector)
-        else:
-            if run.finished:
-                run.kept(str(COUNTS))
-            counted = _count_clients(asked, hardware, progress, kept=Lines(run.path / COUNTS))
-            found = _release_and_report(asked, run, counted, None)
-        run.keep_files(*FOR_READERS)
-        run.finish()
-        run.tidy()
-    return found
+        known = Known.from_counts(_count_clients(asked, hardware, progress))
+        return asked.record({"kind": "nothing"}, known, None), None
+    found = carry_out(
+        asked, out, population=population, seed=seed, collector=collector, hardware=hardware, progress=progress
+    )
+    return found.record, found.report
 
 
 def begun(
@@ -135,17 +202,17 @@ def begun(
     collector: Collector,
 ) -> Run:
     """The open run folder of real devices, new or gone on with; nobody is asked yet. Raises: as `tacit.evaluate`."""
-    return _begin(_open(models, None, settings, price, collector, silent), out, None, None)
+    return open_folder(open_evaluation(models, None, settings, price, collector, silent), out, None, None)
 
 
-def _open(
+def open_evaluation(
     models: Sequence[TrainedModel | PathLike],
     data: Cache | PathLike | None,
     settings: EvaluationSettings,
     price: ReleasePrice | None,
     collector: Collector | None,
     progress: Progress,
-) -> Asked:
+) -> Evaluation:
     """Raises: InputError for models and a cache of different vocabularies, or fewer than two clients."""
     whom = asked_whom(data, settings.split_name, settings.clients, price, collector, progress)
     loaded = [each if isinstance(each, TrainedModel) else load_model(as_path("models", each)) for each in models]
@@ -156,37 +223,13 @@ def _open(
     if whom.count < 2:
         raise InputError(f"{whom.count} {whom} say nothing about many; {whom.more}.")
     release = None if price is None else price.asking(whom.members)
-    asked = Asked(models=tuple(loaded), settings=settings, release=release, whom=whom)
+    asked = Evaluation(models=tuple(loaded), asked=settings, release=release, whom=whom)
     if collector is not None:
         check_answered(asked.task)
     return asked
 
 
-def _begin(asked: Asked, out: Path, population: PathLike | None, seed: int | None) -> Run:
-    """A new run folder, or the one at `out`; RunError where that was begun with other settings."""
-    settings = {
-        "models": [model_asked(model) for model in asked.models],
-        **asked.whom.asked(asked.settings.split_name, asked.models),
-        "clients": asked.settings.clients,
-        "sentences": asked.settings.sentences,
-        "words": asked.settings.words,
-        **({} if asked.release is None else {"release": asked.release.to_plain()}),
-        **({} if seed is None else {"seed": seed}),
-    }
-    key = key_for(seed)
-    metadata = EvaluationMetadata(
-        **of_this_process(seed),
-        source=asked.whom.source,
-        asked=asked.whom.count,
-        delta=delta_of(asked.release),
-        deployment=asked.whom.deployment,
-        asked_by=asked.whom.asked_by,
-    )
-    taken = budget.Asked.of(population, asked.whom.count, planned_cost(asked.release))
-    return begin(out, tomli_w.dumps(settings), metadata, key, asked=taken)
-
-
-def _count_clients(asked: Asked, hardware: Hardware, progress: Progress, *, kept: Lines | None = None) -> Counted:
+def _count_clients(asked: Evaluation, hardware: Hardware, progress: Progress, *, kept: Lines | None = None) -> Counted:
     """Each model's counts of each client, a group at a time.
 
     kept: where finished groups are added and none is counted that is there already; hold the run's lock.
@@ -199,13 +242,13 @@ def _count_clients(asked: Asked, hardware: Hardware, progress: Progress, *, kept
         found = {row["client"]: [Counts.from_row(each) for each in row["counts"]] for row in kept.rows()}
     networks = dict.fromkeys(model.network for model in asked.models)
     missing = len(found) < len(clients)
-    opening = compiling("evaluation", asked.settings.sentences, asked.settings.words, *networks) if missing else ""
+    opening = compiling("evaluation", asked.asked.sentences, asked.asked.words, *networks) if missing else ""
     progress(StageBegan("clients", len(clients), len(found), opening=opening))
     for start in range(0, len(clients), AT_ONCE):
         group = [int(client) for client in clients[start : start + AT_ONCE] if int(client) not in found]
         if not group:
             continue
-        held_out = HeldOut.read(cache, np.array(group), sentences=asked.settings.sentences, words=asked.settings.words)
+        held_out = HeldOut.read(cache, np.array(group), sentences=asked.asked.sentences, words=asked.asked.words)
         each = [evaluate(model.network, model.parameters, held_out, cores=cores).clients for model in asked.models]
         new = {client: [of_model[at] for of_model in each] for at, client in enumerate(group)}
         found.update(new)
@@ -216,48 +259,6 @@ def _count_clients(asked: Asked, hardware: Hardware, progress: Progress, *, kept
         progress(Advanced("clients", len(found)))
     progress(StageEnded("clients"))
     return {name: [found[int(client)][at] for client in clients] for at, name in enumerate(asked.names)}
-
-
-def _release_and_report(
-    asked: Asked, run: Run, counted: Counted | None, collector: Collector | None
-) -> tuple[dict[str, Any], ReportFiles]:
-    """Release at the price what is not released yet, and write the pages; the record of them.
-
-    counted: of simulated clients; None: the collector asks real devices. Hold the run's lock. Raises: InputError before
-    anything is released where too few clients can be counted.
-    """
-    exact, queries = None, list[HistogramQuery]()
-    if counted is not None:
-        exact, queries = _exact(counted), queries_about(list(counted.values()))
-    released: Mapping[str, Histogram] | None = None
-    if asked.release is not None:
-        budget.confirm(run)
-        whom, price = asked.whom, asked.release
-        if collector is None:
-            assert isinstance(whom, Simulated)  # real devices have a collector
-            clients = whom.clients
-            collector = simulated(run, price, lambda task: queries, lambda task: clients)
-        released = released_step(run, price, asked.task, collector)
-        budget.settle(run)
-    record = {
-        "run": str(run.path),
-        **_about(asked),
-        "promise": promise_of(run),
-        "released": None if released is None else _released(asked.names, released),
-        "simulation_only": exact,
-    }
-    published, whole = report.pages(record, exactly(queries) if exact else None, released)
-    return record, write_both(run.path, published=published, whole=whole, files=statement_file(run))
-
-
-def _about(asked: Asked) -> dict[str, Any]:
-    return {
-        "models": list(asked.names),
-        **asked.whom.about(asked.settings.split_name),
-        "sentences": asked.settings.sentences,
-        "words": asked.settings.words,
-        "asked": asked.whom.count,
-    }
 
 
 def _exact(counted: Counted) -> dict[str, Any]:

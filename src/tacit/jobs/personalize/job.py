@@ -11,6 +11,7 @@ from tacit.errors import of_type
 from tacit.files import PathLike, as_path
 from tacit.jobs.exact_and_released import ExactAndReleased
 from tacit.progress import Progress, silent
+from tacit.records import json_ready
 from tacit.runs import Run
 from tacit.runs.metadata import PersonalizationMetadata
 
@@ -58,7 +59,7 @@ class PersonalizationResult(ExactAndReleased):
         """What people read of it in a few lines."""
         from tacit.reports import summary_lines
 
-        return [*summary_lines.of_personalization(self.record), *self.report.where()]
+        return [*summary_lines.of_personalization(json_ready(self.record)), *self.report.where()]
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the promise, then the tables."""
@@ -116,9 +117,13 @@ def personalize(
 
 def settings_of(run: Run) -> "PersonalizationSettings":
     """What a run was asked to do, but for whose text it is."""
+    return settings_from(tomllib.loads(run.settings))
+
+
+def settings_from(asked: Mapping[str, Any]) -> "PersonalizationSettings":
+    """The same from what settings.toml says."""
     from tacit.evaluation.settings import PersonalizationSettings
 
-    asked = tomllib.loads(run.settings)
     return PersonalizationSettings.from_plain({name: asked[name] for name in asked if name not in NOT_SETTINGS})
 
 
@@ -129,24 +134,17 @@ def resume_personalization(
     progress: Progress = silent,
 ) -> PersonalizationResult:
     """Go on with a run of `personalize`, or write the report of a finished one again. Raises: as `personalize`."""
-    from tacit.jobs.clients_or_devices import asked_again
-    from tacit.jobs.count_steps import price_of
+    from tacit.jobs.asked_run import begun_with
 
-    if not isinstance(run, Run):
-        with Run.open(as_path("run", run)) as opened:
-            return resume_personalization(opened, hardware=hardware, progress=progress)
-    run.of_kind(PersonalizationMetadata, "go on with it by `{command}`")
-    asked = tomllib.loads(run.settings)
-    data, split, collector = asked_again(run, asked)
+    begun = begun_with(run, PersonalizationMetadata)
+    (data, split, collector), asked = begun.whom(), begun.settings
     return personalize(
         asked["model"]["path"],
         data,
-        run.path,
-        settings=replace(settings_of(run), **split),
-        release=price_of(asked),
-        population=None if run.metadata.budget is None else run.metadata.budget.path,
+        settings=replace(settings_from(asked), **split),
         seed=asked.get("seed"),
         collector=collector,
         hardware=hardware,
         progress=progress,
+        **begun.given,
     )

@@ -3,13 +3,12 @@
 Where real devices are asked, nobody has a client's outcome: the run has what was released, and nothing exact.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tomli_w
 from numpy.typing import NDArray
 
 from tacit.compute import Hardware
@@ -17,7 +16,6 @@ from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.errors import InputError, RunError
 from tacit.evaluation.counts.collect import Collector, HistogramTask
-from tacit.evaluation.counts.histograms import Histogram
 from tacit.evaluation.counts.queries import Answers
 from tacit.evaluation.counts.release import HistogramQuery, exactly
 from tacit.evaluation.fairness import shared_vocabulary
@@ -27,43 +25,61 @@ from tacit.evaluation.personalize.gate import Policy
 from tacit.evaluation.personalize.outcomes import ClientOutcome, SkippedClient, personalize_clients
 from tacit.evaluation.settings import PersonalizationSettings, ReleasePrice
 from tacit.files import PathLike, as_path
-from tacit.jobs.account import budget
+from tacit.jobs.asked_run import Ask, AskedRun, carry_out, open_folder
 from tacit.jobs.clients_or_devices import Devices, Simulated, asked_whom, check_answered
-from tacit.jobs.count_steps import Lines, delta_of, model_asked, planned_cost, released_step, simulated, statement_file
+from tacit.jobs.count_steps import Lines, model_asked, simulated
 from tacit.jobs.personalize.record import Found, FoundExactly, exact_record, released_record
-from tacit.jobs.run_start import begin, key_for, of_this_process
 from tacit.keyboard.model_folder import TrainedModel, load_model
 from tacit.networks.metrics import METRICS
 from tacit.progress import Advanced, Progress, StageBegan, StageEnded, compiling, silent
-from tacit.reports import personalize as report
-from tacit.reports.page import FOR_READERS, ReportFiles, write_both
+from tacit.reports.page import ReportFiles
+from tacit.reports.personalize import drawn_from
 from tacit.runs import Run
 from tacit.runs.metadata import PersonalizationMetadata
-from tacit.statements.run_facts import promise_of
 
 FEWEST = 2  # clients of a group that have a spread, hence an interval
 OUTCOMES = Path("simulation") / "outcomes.jsonl"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class Known:
+    """What a simulation knows of its clients: their answers group by group, and what follows from them."""
+
+    parts: tuple[Deltas, ...]
+    silent: tuple[int, ...]
+    found: FoundExactly
+
+
+@dataclass(frozen=True, kw_only=True)
+class Personalization(AskedRun[Known, Answers]):
     """What is asked, opened: a model, and who is asked."""
 
+    metadata = PersonalizationMetadata
     model: TrainedModel
-    settings: PersonalizationSettings
+    asked: PersonalizationSettings
     release: ReleasePrice | None
     whom: Simulated | Devices
+
+    @property
+    def lines(self) -> tuple[Path, ...]:
+        """See AskedRun."""
+        return (OUTCOMES,)
+
+    @property
+    def count(self) -> int:
+        """See AskedRun."""
+        return self.whom.count
 
     @property
     def groups(self) -> list[NDArray[np.int64]]:
         """Places of those that are asked together: with a gate the first half designs it, the other judges it."""
         places = np.arange(self.whom.count)
-        return np.array_split(places, 2) if self.settings.queries.gated else [places]
+        return np.array_split(places, 2) if self.asked.queries.gated else [places]
 
     def task(self, step: int, policies: tuple[Policy, ...] | None) -> HistogramTask:
         """What the group of a step is asked: to design policies (None), or to judge these."""
         network = Network(self.model.network, self.model.parameters)
-        asks = StrategiesAsked(model=network, settings=self.settings, policies=policies)
+        asks = StrategiesAsked(model=network, settings=self.asked, policies=policies)
         return HistogramTask(
             step=step,
             steps=len(self.groups),
@@ -72,6 +88,69 @@ class Asked:
             asks=asks,
             local_epsilon=None if self.release is None else self.release.local_epsilon,
         )
+
+    def settings(self, seed: int | None) -> dict[str, Any]:
+        """See AskedRun."""
+        plain = self.asked.to_plain()
+        return {
+            "model": model_asked(self.model),
+            **self.whom.asked(plain.pop("split_name"), [self.model]),
+            **plain,
+            **({} if self.release is None else {"release": self.release.to_plain()}),
+            **({} if seed is None else {"seed": seed}),
+        }
+
+    def about_clients(self) -> dict[str, Any]:
+        """See AskedRun."""
+        return self.whom.recorded
+
+    def every_client(self, run: Run, hardware: Hardware, progress: Progress) -> Known:
+        """See AskedRun. Raises: InputError where too few clients of a group could be evaluated."""
+        assert isinstance(self.whom, Simulated)  # real devices keep their lines
+        _every_client(self, self.whom, run, hardware, progress)
+        return _known(self, self.whom, run)
+
+    def simulated(self, run: Run, known: Known) -> Collector:
+        """See AskedRun."""
+        assert self.release is not None  # or nobody would be asked
+        clients, groups = known.found.asked, self.groups
+        return simulated(
+            run,
+            self.release,
+            lambda task: _queries(task, known.parts[task.step], known.silent[task.step]),
+            lambda task: clients[groups[task.step]],
+        )
+
+    def answers(self, ask: Ask) -> Answers:
+        """Ask the first group, choose policies by what it answered, ask the second group about them."""
+        queries = self.asked.queries
+        designed = ask(self.task(0, None))
+        if not queries.gated:
+            return Answers(queries=queries, steps=(designed,), policies=())
+        policies = queries.policies(designed, self.asked.harm_weight)
+        judged = ask(self.task(1, policies))
+        return Answers(queries=queries, steps=(designed, judged), policies=policies)
+
+    def record(self, promise: Mapping[str, Any], known: Known | None, released: Answers | None) -> dict[str, Any]:
+        """See AskedRun."""
+        settings = self.asked
+        return {
+            "model": self.whom.named([self.model])[0],
+            **self.whom.about(settings.split_name),
+            "split": str(settings.split),
+            "gate_share": settings.split.gate,
+            "asked": self.whom.count,
+            "strategies": [asdict(each) for each in settings.strategies],
+            "harm_weight": settings.harm_weight,
+            "promise": promise,
+            "simulation_only": None if known is None else exact_record(known.found, released, settings),
+            "released": None if released is None else released_record(released, settings, self.whom.count),
+        }
+
+    def drawn(self, known: Known | None, released: Answers | None) -> dict[str, Any]:
+        """See AskedRun."""
+        exact = None if known is None else known.found.answers
+        return {"drawn": drawn_from(self.asked.queries, released=released, exact=exact)}
 
 
 def personalized(
@@ -89,20 +168,12 @@ def personalized(
 ) -> tuple[Found, dict[str, Any], ReportFiles]:
     """See `tacit.personalize`: what was found, the record of the report, and where it was written."""
     hardware.apply(processor_only=True)
-    asked = _open(model, data, settings, price, collector, progress)
-    with _begin(asked, out, population, seed) as run, run.locked():
-        if isinstance(asked.whom, Simulated):
-            if run.finished:
-                run.kept(str(OUTCOMES))
-            _every_client(asked, asked.whom, run, hardware, progress)
-        budget.confirm(run)
-        found = _findings(asked, run, collector)
-        budget.settle(run)
-        record, files = _report(asked, run, found)
-        run.keep_files(*FOR_READERS)
-        run.finish()
-        run.tidy()
-    return found, record, files
+    asked = open_personalization(model, data, settings, price, collector, progress)
+    found = carry_out(
+        asked, out, population=population, seed=seed, collector=collector, hardware=hardware, progress=progress
+    )
+    exact = None if found.known is None else found.known.found
+    return Found(exact=exact, released=found.released), found.record, found.report
 
 
 def begun(
@@ -113,17 +184,17 @@ def begun(
     collector: Collector,
 ) -> Run:
     """The open run folder of real devices, new or gone on with; nobody is asked yet. Raises: as `tacit.personalize`."""
-    return _begin(_open(model, None, settings, price, collector, silent), out, None, None)
+    return open_folder(open_personalization(model, None, settings, price, collector, silent), out, None, None)
 
 
-def _open(
+def open_personalization(
     model: TrainedModel | PathLike,
     data: Cache | PathLike | None,
     settings: PersonalizationSettings,
     price: ReleasePrice | None,
     collector: Collector | None,
     progress: Progress,
-) -> Asked:
+) -> Personalization:
     """Raises: InputError for a model and a cache of different vocabularies, parameters that the network does not have,
     a split without clients, or too few for a gate.
     """
@@ -140,37 +211,14 @@ def _open(
             f"{', or import more clients' if collector is None else ' (clients)'}."
         )
     release = None if price is None else price.asking(whom.members)
-    asked = Asked(model=loaded, settings=settings, release=release, whom=whom)
+    asked = Personalization(model=loaded, asked=settings, release=release, whom=whom)
     if collector is not None:
         for step in range(len(asked.groups)):
             check_answered(asked.task(step, None))  # judging asks for fewer
     return asked
 
 
-def _begin(asked: Asked, out: Path, population: PathLike | None, seed: int | None) -> Run:
-    """A new run folder, or the one at `out`; RunError where that was begun with other settings."""
-    plain, whom = asked.settings.to_plain(), asked.whom
-    settings = {
-        "model": model_asked(asked.model),
-        **whom.asked(plain.pop("split_name"), [asked.model]),
-        **plain,
-        **({} if asked.release is None else {"release": asked.release.to_plain()}),
-        **({} if seed is None else {"seed": seed}),
-    }
-    key = key_for(seed)
-    metadata = PersonalizationMetadata(
-        **of_this_process(seed),
-        source=whom.source,
-        asked=whom.count,
-        delta=delta_of(asked.release),
-        deployment=whom.deployment,
-        asked_by=whom.asked_by,
-    )
-    taken = budget.Asked.of(population, whom.count, planned_cost(asked.release))
-    return begin(out, tomli_w.dumps(settings), metadata, key, asked=taken)
-
-
-def _every_client(asked: Asked, whom: Simulated, run: Run, hardware: Hardware, progress: Progress) -> None:
+def _every_client(asked: Personalization, whom: Simulated, run: Run, hardware: Hardware, progress: Progress) -> None:
     """Every asked client that has no line in the run folder yet.
 
     Hold the run's lock. What is written is the same whoever was interrupted when.
@@ -179,7 +227,7 @@ def _every_client(asked: Asked, whom: Simulated, run: Run, hardware: Hardware, p
     lines.drop_torn_line()
     done = {row["client"] for row in lines.rows()}
     missing = [int(client) for client in whom.clients if int(client) not in done]
-    opening = compiling("personalization", asked.model.network, asked.settings.strategies) if missing else ""
+    opening = compiling("personalization", asked.model.network, asked.asked.strategies) if missing else ""
     progress(StageBegan("clients", whom.count, len(done), opening=opening))
 
     def keep(each: ClientOutcome | SkippedClient) -> None:
@@ -193,43 +241,17 @@ def _every_client(asked: Asked, whom: Simulated, run: Run, hardware: Hardware, p
             asked.model.parameters,
             whom.cache,
             missing,
-            asked.settings.strategies,
-            asked.settings.split,
+            asked.asked.strategies,
+            asked.asked.split,
             cores=Cores(hardware),
             progress=keep,
         )
     progress(StageEnded("clients"))
 
 
-def _findings(asked: Asked, run: Run, collector: Collector | None) -> Found:
-    """What the devices' reports say, exactly where they are simulated, and released as promised; releases what is not
-    released yet.
-
-    Hold the run's lock while the run is not finished.
-    """
-    price, known, released = asked.release, None, None
-    if collector is None:
-        known = _exactly(asked, run)
-    if price is not None:
-        asking = _simulated(asked, run, price, known) if known is not None else collector
-        assert asking is not None  # where nothing is known exactly, a collector was given
-        released = _answers(asked, lambda task: released_step(run, price, task, asking))
-    return Found(exact=None if known is None else known.found, released=released)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Known:
-    """What a simulation knows of its clients: their answers group by group, and what follows from them."""
-
-    parts: tuple[Deltas, ...]
-    silent: tuple[int, ...]
-    found: FoundExactly
-
-
-def _exactly(asked: Asked, run: Run) -> _Known:
+def _known(asked: Personalization, whom: Simulated, run: Run) -> Known:
     """Of the run's lines. Raises: InputError where too few clients of a group could be evaluated."""
-    assert isinstance(asked.whom, Simulated)  # real devices keep their lines
-    clients = asked.whom.clients
+    clients = whom.clients
     rows = {row["client"]: row for row in Lines(run.path / OUTCOMES).rows()}
     reports = [rows[int(client)] for client in clients]
     skipped: dict[str, int] = {}
@@ -254,20 +276,9 @@ def _exactly(asked: Asked, run: Run) -> _Known:
         fresh=parts[-1],
         skipped=dict(sorted(skipped.items())),
         undated=sum(row["undated"] for row in reports if "skipped" not in row),
-        answers=_answers(asked, lambda task: exactly(_queries(task, parts[task.step], silent[task.step]))),
+        answers=asked.answers(lambda task: exactly(_queries(task, parts[task.step], silent[task.step]))),
     )
-    return _Known(parts=tuple(parts), silent=tuple(silent), found=found)
-
-
-def _simulated(asked: Asked, run: Run, price: ReleasePrice, known: _Known) -> Collector:
-    """The same clients as devices."""
-    clients, groups = known.found.asked, asked.groups
-    return simulated(
-        run,
-        price,
-        lambda task: _queries(task, known.parts[task.step], known.silent[task.step]),
-        lambda task: clients[groups[task.step]],
-    )
+    return Known(parts=tuple(parts), silent=tuple(silent), found=found)
 
 
 def _queries(task: HistogramTask, part: Deltas, silent: int) -> list[HistogramQuery]:
@@ -279,47 +290,9 @@ def _queries(task: HistogramTask, part: Deltas, silent: int) -> list[HistogramQu
     return [*asked.about_strategies(part, silent), *asked.about_policies(policies, part, silent)]
 
 
-def _answers(asked: Asked, answer: Callable[[HistogramTask], Mapping[str, Histogram]]) -> Answers:
-    """Ask the first group, choose policies by what it answered, ask the second group about them."""
-    queries = asked.settings.queries
-    designed = answer(asked.task(0, None))
-    if not queries.gated:
-        return Answers(queries=queries, steps=(designed,), policies=())
-    policies = queries.policies(designed, asked.settings.harm_weight)
-    judged = answer(asked.task(1, policies))
-    return Answers(queries=queries, steps=(designed, judged), policies=policies)
-
-
 def _measured(reports: list[dict[str, Any]]) -> Deltas:
     """Raises: RunError for clients that were counted by fewer metrics, as earlier versions of tacit had them."""
     outcomes = [ClientOutcome.from_row(row) for row in reports if "skipped" not in row]
     if missing := [name for name in METRICS if any(name not in each.test.baseline.sums for each in outcomes)]:
         raise RunError(f"these clients were counted without {missing[0]}, by an earlier version; ask in a new folder.")
     return Deltas.of(outcomes)
-
-
-def _report(asked: Asked, run: Run, found: Found) -> tuple[dict[str, Any], ReportFiles]:
-    """Write the page that may be published with the statement, and the one with everything; the record, and where."""
-    settings, exact, released = asked.settings, found.exact, found.released
-    record = {
-        "run": str(run.path),
-        "model": asked.whom.named([asked.model])[0],
-        **asked.whom.about(settings.split_name),
-        "split": str(settings.split),
-        "gate_share": settings.split.gate,
-        "asked": asked.whom.count,
-        "strategies": [asdict(each) for each in settings.strategies],
-        "harm_weight": settings.harm_weight,
-        "promise": promise_of(run),
-        "simulation_only": None if exact is None else exact_record(exact, released, settings),
-        "released": None if released is None else released_record(released, settings, asked.whom.count),
-    }
-    published, whole = report.pages(
-        record,
-        settings.queries,
-        settings.strategies,
-        released,
-        None if exact is None else exact.answers,
-        () if exact is None else exact.outcomes,
-    )
-    return record, write_both(run.path, published=published, whole=whole, files=statement_file(run))

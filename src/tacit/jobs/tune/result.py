@@ -18,10 +18,12 @@ from tacit.privacy import gaussian
 from tacit.privacy.rounding import rounded_up
 from tacit.privacy.strategy import Record
 from tacit.recipe import Recipe
+from tacit.records import json_ready
 from tacit.reports.blocks import Block, Paragraph
 from tacit.reports.drawing import render
 from tacit.reports.figure import Figure
-from tacit.reports.page import SIMULATION, Page, ReportFiles, to_json, write
+from tacit.reports.page import SIMULATION, Page, ReportFiles, to_json
+from tacit.reports.record_files import Records, write_run
 from tacit.reports.tune import page
 from tacit.runs import Run
 
@@ -169,9 +171,17 @@ class TuningResult(Readable):
         """A column for each figure of the trials, for a data frame."""
         return columns_of([each.to_record() for each in self.trials])
 
+    def found(self) -> Record:
+        """What its page is made from: see `reports.tune.page`."""
+        return {
+            "tuning": self.to_record(),
+            "clip_estimates": [list(each.clip_estimates) for each in self.trials],
+            "failures": [each.failure for each in self.trials],
+        }
+
     def page(self) -> Page:
         """The report."""
-        return page(self.to_record(), [each.trial(self.by) for each in self.trials], self.choice, self.by)
+        return page(json_ready(self.found()))
 
     def blocks(self) -> tuple[Block, ...]:
         """What people read of it, and where the recipe and the report are."""
@@ -208,8 +218,7 @@ def write_tuning(tuning: TuningResult) -> TuningResult:
     rows = csv.DictWriter(table, list(records[0]), lineterminator="\n")
     rows.writeheader()
     rows.writerows(records)
-    report = tuning.page()
-    (drawn,) = report.figures
+    drawn = tuning.figure()
     written = {
         "trials.csv": table.getvalue().encode(),
         "tuning.png": render(drawn, "png"),
@@ -222,7 +231,8 @@ def write_tuning(tuning: TuningResult) -> TuningResult:
         write_whole(out / name, content)
     if tuning.production is None:
         (out / "production.toml").unlink(missing_ok=True)  # of an earlier choice, which no longer holds
-    return replace(tuning, report=write(out / SIMULATION, report))
+    kind = tuning.run.kind
+    return replace(tuning, report=write_run(out, kind, Records.from_values(kind, exact=tuning.found())))
 
 
 def production_text(tuning: TuningResult) -> str:

@@ -1,6 +1,5 @@
 """What a model changes for somebody who types: two keyboards, the same simulated users and the same slips."""
 
-import tomllib
 from dataclasses import dataclass
 from types import NoneType
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from tacit.files import PathLike, as_path
 from tacit.jobs.exact_and_released import ExactAndReleased
 from tacit.jobs.run_start import check_place
 from tacit.progress import Progress, silent
+from tacit.records import json_ready
 from tacit.runs import Run
 from tacit.runs.metadata import TypingMetadata
 
@@ -49,7 +49,7 @@ class TypingResult(ExactAndReleased):
         """What people read of it: what was released, then the papers' row, every measure, and the verdict."""
         from tacit.reports.type_ab import in_brief
 
-        return [*in_brief(self.record), *self.report.where()]
+        return [*in_brief(json_ready(self.record)), *self.report.where()]
 
 
 def type_ab(
@@ -116,29 +116,26 @@ def resume_typing(
 ) -> TypingResult:
     """Go on with a run of `type_ab`, or write the report of a finished one again. Raises: as `type_ab`."""
     from tacit.evaluation.type_ab.settings import TypingSettings
-    from tacit.jobs.count_steps import price_of
+    from tacit.jobs.asked_run import begun_with
 
-    if not isinstance(run, Run):
-        with Run.open(as_path("run", run)) as opened:
-            return resume_typing(opened, hardware=hardware, progress=progress)
-    metadata = run.of_kind(TypingMetadata, "go on with it by `{command}`")
-    if metadata.data is None:
+    begun = begun_with(run, TypingMetadata)
+    assert isinstance(begun.metadata, TypingMetadata)  # as it was asked for
+    data = begun.metadata.data
+    if data is None:
         raise InputError(
-            f"'{run.path}' was begun with text that stood in memory; go on with tacit.type_ab and the same arguments."
+            f"'{begun.path}' was begun with text that stood in memory; go on with tacit.type_ab and the same arguments."
         )
-    asked = tomllib.loads(run.settings)
+    asked = begun.settings
     own = {name: value for name, value in asked.items() if name not in NOT_SETTINGS}
     a, b = (each["path"] for each in asked["models"])
     return type_ab(
         a,
         b,
-        metadata.data,
-        run.path,
+        data,
         settings=TypingSettings.from_plain(own),
-        release=price_of(asked),
-        population=None if metadata.budget is None else metadata.budget.path,
         seed=asked["seed"],
         noise_seed=asked.get("noise_seed"),
         hardware=hardware,
         progress=progress,
+        **begun.given,
     )

@@ -2,39 +2,132 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import tomli_w
 from numpy.typing import NDArray
 
 from tacit.compute import Hardware
 from tacit.errors import RunError
-from tacit.evaluation.counts.collect import HistogramTask
+from tacit.evaluation.counts.collect import Collector, HistogramTask
+from tacit.evaluation.counts.histograms import Histogram
 from tacit.evaluation.settings import ReleasePrice
 from tacit.evaluation.type_ab.measures import Tally
-from tacit.evaluation.type_ab.release import queries_about
+from tacit.evaluation.type_ab.release import histograms_about, queries_about
 from tacit.evaluation.type_ab.settings import Variant, variants
 from tacit.files import PathLike
-from tacit.jobs.account import budget
-from tacit.jobs.count_steps import Lines, delta_of, planned_cost, released_step, simulated, statement_file
-from tacit.jobs.run_start import begin, key_for, of_this_process
+from tacit.jobs.asked_run import Ask, AskedRun, carry_out
+from tacit.jobs.count_steps import Lines, simulated
 from tacit.jobs.type_ab.record import Typed, about, exact_record, released_record
 from tacit.jobs.type_ab.setup import TypingTest, asked_of
 from tacit.jobs.type_ab.workers import Typing, typing_workers
 from tacit.progress import DECODER, Advanced, Progress, StageBegan, StageEnded
-from tacit.reports import type_ab as report
-from tacit.reports.page import FOR_READERS, ReportFiles, write_both
+from tacit.reports.page import ReportFiles
 from tacit.runs import Run
 from tacit.runs.metadata import TypingMetadata
-from tacit.statements.run_facts import promise_of
 
 T = TypeVar("T")
 TALLIES = Path("simulation") / "tallies.jsonl"
 VARIED = Path("simulation") / "sensitivity.jsonl"
 READY = "getting the keyboards ready"
 TYPING, VARYING = "typing", "typing with each parameter changed"  # stages: a step a user, a step a variant
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """What a simulation knows: what its users did, and did again with the typist changed."""
+
+    typed: Typed
+    varied: Mapping[Variant, Typed]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TypingRun(AskedRun[Known, Mapping[str, Histogram]]):
+    """What is typed, opened: two keyboards, whose text, and the price of a release."""
+
+    metadata = TypingMetadata
+    test: TypingTest
+    release: ReleasePrice | None
+    seed: int  # of users and their slips
+
+    @property
+    def varied(self) -> list[Variant]:
+        """Typists with one parameter changed; none where no user types again."""
+        return list(variants(self.test.settings.typist)) if self.test.settings.sensitivity else []
+
+    @property
+    def lines(self) -> tuple[Path, ...]:
+        """See AskedRun."""
+        return (TALLIES, VARIED) if self.varied else (TALLIES,)
+
+    @property
+    def count(self) -> int:
+        """See AskedRun."""
+        return len(self.test.typed.users)
+
+    def settings(self, seed: int | None) -> dict[str, Any]:
+        """See AskedRun."""
+        test = self.test
+        plain = test.settings.to_plain()
+        return {
+            "models": [asked_of(test.a.model), asked_of(test.b.model)],
+            **plain,
+            "data": {"split": plain["share"]["split"]},
+            "typed_sha256": test.typed.sha256,
+            **({} if test.search is None else {"searched_with": asked_of(test.search)}),
+            **({} if test.more is None else {"more_words_sha256": test.more.sha256}),
+            **({} if self.release is None else {"release": self.release.to_plain()}),
+            "seed": self.seed,
+            **({} if seed is None else {"noise_seed": seed}),
+        }
+
+    def about_clients(self) -> dict[str, Any]:
+        """See AskedRun."""
+        return {"source": self.test.typed.description, "data": self.test.place}
+
+    def every_client(self, run: Run, hardware: Hardware, progress: Progress) -> Known:
+        """See AskedRun."""
+        progress(StageBegan(READY, opening=DECODER))
+        with typing_workers(self.test, self.seed, hardware) as typing:
+            progress(StageEnded(READY))
+            typed = _every_user(self.test, run, typing, progress)
+            varied = _every_variant(self.test, run, self.varied, typing, progress) if self.varied else {}
+        return Known(typed=typed, varied=varied)
+
+    def simulated(self, run: Run, known: Known) -> Collector:
+        """See AskedRun."""
+        assert self.release is not None  # or nobody would be asked
+        queries = queries_about(known.typed.a, known.typed.b)
+        numbers: NDArray[np.int64] = np.array([user.number for user in self.test.typed.users], np.int64)
+        return simulated(run, self.release, lambda task: queries, lambda task: numbers)
+
+    def answers(self, ask: Ask) -> Mapping[str, Histogram]:
+        """See AskedRun."""
+        assert self.release is not None  # or nobody would be asked
+        return ask(
+            HistogramTask(
+                step=0,
+                steps=1,
+                devices=self.count,
+                histograms=histograms_about(),
+                asks=None,
+                local_epsilon=self.release.local_epsilon,
+            )
+        )
+
+    def record(
+        self, promise: Mapping[str, Any], known: Known | None, released: Mapping[str, Histogram] | None
+    ) -> dict[str, Any]:
+        """See AskedRun."""
+        assert known is not None  # users are simulated
+        return {
+            **about(self.test, self.seed),
+            "promise": promise,
+            "released": None if released is None else released_record(released),
+            "simulation_only": exact_record(self.test, known.typed, known.varied),
+        }
 
 
 def typed_both(
@@ -50,53 +143,16 @@ def typed_both(
 ) -> tuple[dict[str, Any], ReportFiles]:
     """See `tacit.type_ab`: the record of the report, and where it was written."""
     release = None if price is None else price.asking(len(test.typed.users))
-    varied = list(variants(test.settings.typist)) if test.settings.sensitivity else []
-    with _begin(test, release, out, population, seed, noise_seed) as run, run.locked():
-        if run.finished:
-            for place in (str(TALLIES), *([str(VARIED)] if varied else [])):
-                run.kept(place)
-        progress(StageBegan(READY, opening=DECODER))
-        with typing_workers(test, seed, hardware) as typing:
-            progress(StageEnded(READY))
-            typed = _every_user(test, run, typing, progress)
-            changed = _every_variant(test, run, varied, typing, progress) if varied else {}
-        record, files = _release_and_report(test, run, release, typed, changed, seed)
-        run.keep_files(*FOR_READERS)
-        run.finish()
-        run.tidy()
-    return record, files
-
-
-def _begin(
-    test: TypingTest,
-    release: ReleasePrice | None,
-    out: Path,
-    population: PathLike | None,
-    seed: int,
-    noise_seed: int | None,
-) -> Run:
-    """A new run folder, or the one at `out`; RunError where that was begun with other settings."""
-    plain = test.settings.to_plain()
-    settings = {
-        "models": [asked_of(test.a.model), asked_of(test.b.model)],
-        **plain,
-        "data": {"split": plain["share"]["split"]},
-        "typed_sha256": test.typed.sha256,
-        **({} if test.search is None else {"searched_with": asked_of(test.search)}),
-        **({} if test.more is None else {"more_words_sha256": test.more.sha256}),
-        **({} if release is None else {"release": release.to_plain()}),
-        "seed": seed,
-        **({} if noise_seed is None else {"noise_seed": noise_seed}),
-    }
-    metadata = TypingMetadata(
-        **of_this_process(noise_seed),
-        source=test.typed.description,
-        asked=len(test.typed.users),
-        delta=delta_of(release),
-        data=test.place,
+    found = carry_out(
+        TypingRun(test=test, release=release, seed=seed),
+        out,
+        population=population,
+        seed=noise_seed,
+        collector=None,
+        hardware=hardware,
+        progress=progress,
     )
-    taken = budget.Asked.of(population, len(test.typed.users), planned_cost(release))
-    return begin(out, tomli_w.dumps(settings), metadata, key_for(noise_seed), asked=taken)
+    return found.record, found.report
 
 
 # -- typing ------------------------------------------------------------------------------------------------------------
@@ -170,44 +226,3 @@ def _tally(row: dict[str, Any]) -> Tally:
     if not all(isinstance(value, int | float) and math.isfinite(value) for value in row.values()):
         raise ValueError("a count is no number")
     return Tally(**row)
-
-
-# -- releases ----------------------------------------------------------------------------------------------------------
-
-
-def _release_and_report(
-    test: TypingTest,
-    run: Run,
-    price: ReleasePrice | None,
-    typed: Typed,
-    varied: Mapping[Variant, Typed],
-    seed: int,
-) -> tuple[dict[str, Any], ReportFiles]:
-    """Release at the price what is not released yet, and write the pages of both; the record of them.
-
-    Hold the run's lock.
-    """
-    released = None
-    if price is not None:
-        budget.confirm(run)
-        numbers: NDArray[np.int64] = np.array([user.number for user in test.typed.users], np.int64)
-        queries = queries_about(typed.a, typed.b)
-        task = HistogramTask(
-            step=0,
-            steps=1,
-            devices=len(numbers),
-            histograms={each.name: each.cells for each in queries},
-            asks=None,
-            local_epsilon=price.local_epsilon,
-        )
-        released = released_step(run, price, task, simulated(run, price, lambda task: queries, lambda task: numbers))
-        budget.settle(run)
-    record = {
-        "run": str(run.path),
-        **about(test, seed),
-        "promise": promise_of(run),
-        "released": None if released is None else released_record(released),
-        "simulation_only": exact_record(test, typed, varied),
-    }
-    published, whole = report.pages(record)
-    return record, write_both(run.path, published=published, whole=whole, files=statement_file(run))

@@ -1,0 +1,179 @@
+"""A run that asks devices about models, from its folder to its pages; simulated clients and real devices alike.
+
+    open or begin the folder -> every client's line -> confirm the budget -> release step by step -> records -> pages
+
+Each kind (`evaluate`, `personalize`, `type_ab`) brings what is its own as an `AskedRun`. Whatever was done before a
+process was killed is on disk and is not done again. Where real devices are asked nobody has a client's line: the run
+has what was released, and nothing exact.
+"""
+
+import tomllib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
+
+import tomli_w
+
+from tacit.compute import Hardware
+from tacit.evaluation.counts.collect import Collector, HistogramTask
+from tacit.evaluation.counts.histograms import Histogram
+from tacit.evaluation.settings import ReleasePrice
+from tacit.files import PathLike, as_path
+from tacit.jobs.account import budget
+from tacit.jobs.clients_or_devices import asked_again
+from tacit.jobs.count_steps import delta_of, planned_cost, price_of, released_step
+from tacit.jobs.run_start import begin, key_for, of_this_process
+from tacit.progress import Progress
+from tacit.reports.page import FOR_READERS, ReportFiles
+from tacit.reports.record_files import Records, write_run
+from tacit.runs import Run
+from tacit.runs.metadata import AskingMetadata
+from tacit.statements.run_facts import promise_of, statement_of
+
+Known = TypeVar("Known")  # what a simulation knows of its clients
+Released = TypeVar("Released")  # what follows from released histograms
+Ask: TypeAlias = Callable[[HistogramTask], Mapping[str, Histogram]]
+
+
+class AskedRun(ABC, Generic[Known, Released]):
+    """What one kind of run has of its own: opened and checked, before anything is written."""
+
+    metadata: ClassVar[type[AskingMetadata]]
+    release: ReleasePrice | None  # None: nothing is released
+
+    @property
+    @abstractmethod
+    def lines(self) -> tuple[Path, ...]:
+        """The files of simulated clients' lines, in the folder."""
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """How many are asked."""
+
+    @abstractmethod
+    def settings(self, seed: int | None) -> dict[str, Any]:
+        """What the folder's settings.toml says. seed: of the noise."""
+
+    @abstractmethod
+    def about_clients(self) -> dict[str, Any]:
+        """Of whose text it is, for the metadata: `source`, and whatever else this kind records."""
+
+    @abstractmethod
+    def every_client(self, run: Run, hardware: Hardware, progress: Progress) -> Known:
+        """Every simulated client's line that the folder lacks, then what all of them say. Hold the run's lock."""
+
+    @abstractmethod
+    def simulated(self, run: Run, known: Known) -> Collector:
+        """The same clients as devices that answer."""
+
+    @abstractmethod
+    def answers(self, ask: Ask) -> Released:
+        """Ask step by step; what the histograms say together."""
+
+    @abstractmethod
+    def record(self, promise: Mapping[str, Any], known: Known | None, released: Released | None) -> dict[str, Any]:
+        """The record of the report: `released` beside `simulation_only`, never mixed."""
+
+    def drawn(self, known: Known | None, released: Released | None) -> dict[str, Any]:
+        """What figures are drawn from, beside the record; nothing where that has it."""
+        return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome(Generic[Known, Released]):
+    """What came of a run: what is known exactly, what was released, the report's record, and where it was written."""
+
+    known: Known | None
+    released: Released | None
+    record: dict[str, Any]
+    report: ReportFiles
+
+
+def open_folder(asked: AskedRun[Any, Any], out: Path, population: PathLike | None, seed: int | None) -> Run:
+    """A new run folder, or the one at `out`; RunError where that was begun with other settings."""
+    key = key_for(seed)
+    metadata = asked.metadata(
+        **of_this_process(seed), **asked.about_clients(), asked=asked.count, delta=delta_of(asked.release)
+    )
+    taken = budget.Asked.of(population, asked.count, planned_cost(asked.release))
+    return begin(out, tomli_w.dumps(asked.settings(seed)), metadata, key, asked=taken)
+
+
+def carry_out(
+    asked: AskedRun[Known, Released],
+    out: Path,
+    *,
+    population: PathLike | None,
+    seed: int | None,
+    collector: Collector | None,
+    hardware: Hardware,
+    progress: Progress,
+) -> Outcome[Known, Released]:
+    """From the folder to its pages. collector: of real devices; None: clients are simulated.
+
+    Raises: RunError where `out` is another run or was changed; InputError where too few clients can be measured, before
+    anything is released; BudgetError; what the collector does.
+    """
+    with open_folder(asked, out, population, seed) as run, run.locked():
+        known: Known | None = None
+        released: Released | None = None
+        if collector is None:
+            if run.finished:
+                for place in asked.lines:
+                    run.kept(str(place))
+            known = asked.every_client(run, hardware, progress)
+        budget.confirm(run)
+        if (price := asked.release) is not None:
+            asking = collector
+            if asking is None:
+                assert known is not None  # of simulated clients everything is
+                asking = asked.simulated(run, known)
+            released = asked.answers(lambda task: released_step(run, price, task, asking))
+        budget.settle(run)
+        record = {"run": str(run.path), **asked.record(promise_of(run), known, released)}
+        stated = statement_of(run).to_record() if run.steps_done else None
+        everything = {**record, **asked.drawn(known, released), "statement": stated}
+        records = Records.from_everything(run.kind, everything, simulated=known is not None)
+        report = write_run(run.path, run.kind, records)
+        run.keep_files(*FOR_READERS)
+        run.finish()
+        run.tidy()
+    return Outcome(known=known, released=released, record=record, report=report)
+
+
+# -- going on ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class BegunWith:
+    """What a run was asked when it began, by its folder."""
+
+    path: Path
+    metadata: AskingMetadata
+    settings: Mapping[str, Any]
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The arguments of every such job that a folder has: where it is, its price, its population."""
+        used = self.metadata.budget
+        return {
+            "out": self.path,
+            "release": price_of(self.settings),
+            "population": None if used is None else used.path,
+        }
+
+    def whom(self) -> tuple[str | None, dict[str, Any], Collector | None]:
+        """See `clients_or_devices.asked_again`."""
+        return asked_again(self.path, self.settings)
+
+
+def begun_with(run: Run | PathLike, kind: type[AskingMetadata]) -> BegunWith:
+    """What a run of one kind was begun with. Raises: InputError where it is of another; RunError (damaged)."""
+    if not isinstance(run, Run):
+        with Run.open(as_path("run", run)) as opened:
+            return begun_with(opened, kind)
+    metadata = run.of_kind(kind, "go on with it by `{command}`")
+    return BegunWith(path=run.path, metadata=metadata, settings=tomllib.loads(run.settings))
