@@ -4,17 +4,21 @@ import ast
 import importlib
 import re
 from collections.abc import Iterator
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 
 from tests.conftest import REPOSITORY
+
+from tacit.federation.kinds import KINDS, loaded
 
 PACKAGE = REPOSITORY / "src" / "tacit"
 # docs/architecture.md shows the same table. A room may always import itself, and what is in OPEN.
 OPEN = {"errors", "progress", "records", "files", "compiled", "extras", "version"}
 MAY_IMPORT: dict[str, set[str]] = {
     "privacy": set(),
-    "runs": set(),
+    "federation": {"aggregation", "privacy"},
+    "runs": {"federation"},
     "compute": set(),
     "aggregation": set(),
     "text": set(),
@@ -25,9 +29,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "design": {"privacy"},
     "population": {"privacy"},
     "randomizers": {"privacy"},
-    "statements": {"privacy", "runs"},
+    "statements": {"privacy", "federation", "runs"},
     "training": {
         "privacy",
+        "federation",
         "statements",
         "runs",
         "mechanisms",
@@ -37,11 +42,32 @@ MAY_IMPORT: dict[str, set[str]] = {
         "population",
         "compute",
     },
-    "discovery": {"privacy", "statements", "data", "randomizers", "aggregation", "secure_aggregation"},
-    "evaluation": {"privacy", "statements", "text", "networks", "keyboard", "data", "randomizers", "compute", "secure_aggregation"},
+    "discovery": {"privacy", "federation", "statements", "data", "randomizers", "aggregation", "secure_aggregation"},
+    "evaluation": {
+        "privacy",
+        "federation",
+        "statements",
+        "text",
+        "networks",
+        "keyboard",
+        "data",
+        "randomizers",
+        "compute",
+        "secure_aggregation",
+    },
     "recipe": {"privacy", "design", "networks", "population", "training", "compute", "secure_aggregation"},
     "planning": {"privacy", "design", "population", "recipe"},
-    "reports": {"privacy", "statements", "runs", "text", "networks", "keyboard", "evaluation", "planning", "population"},
+    "reports": {
+        "privacy",
+        "statements",
+        "runs",
+        "text",
+        "networks",
+        "keyboard",
+        "evaluation",
+        "planning",
+        "population",
+    },
     "secure_aggregation": {"privacy", "aggregation"},
     "audit": {"privacy", "statements", "mechanisms", "training", "data", "networks", "keyboard"},
     "integrations": set(),
@@ -51,6 +77,7 @@ MAY_IMPORT["protocol"] = {
     "aggregation",
     "discovery",
     "evaluation",
+    "federation",
     "networks",
     "privacy",
     "secure_aggregation",
@@ -59,6 +86,7 @@ MAY_IMPORT["device"] = {
     "data",
     "discovery",
     "evaluation",
+    "federation",
     "jobs",
     "keyboard",
     "networks",
@@ -74,6 +102,7 @@ MAY_IMPORT["server"] = {
     "device",
     "discovery",
     "evaluation",
+    "federation",
     "jobs",
     "networks",
     "privacy",
@@ -346,6 +375,15 @@ def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     docstring = ast.get_docstring(function, clean=False)
     documented = docstring.count("\n") + 1 if docstring else 0
     return (function.end_lineno or function.lineno) - function.lineno + 1 - documented
+
+
+def test_every_part_of_every_kind_is_there() -> None:
+    for name, kind in KINDS.items():
+        assert kind.name == name and loaded(kind.metadata).kind == name
+        parts = {field.name: getattr(kind, field.name) for field in fields(kind)}
+        for field, part in parts.items():
+            if isinstance(part, str) and ":" in part:
+                assert callable(loaded(part)), f"{field} of {name}"
 
 
 def test_names_tell_a_story() -> None:

@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from tacit.errors import InputError
+from tacit.federation.kinds import KINDS, loaded
 from tacit.files import PathLike, as_path, check_folder
 from tacit.jobs.opening import opened
 from tacit.jobs.resume import resume
-from tacit.reports import discover as discovery
-from tacit.reports import pretrain as pretraining
-from tacit.reports import train as training
 from tacit.reports.comparison import MOST, Comparison, comparison
 from tacit.reports.drawing import render
 from tacit.reports.page import FOR_READERS, SIMULATION, ReportFiles, write_files
@@ -36,15 +34,10 @@ def report(run: Run | PathLike, *, out: PathLike | None = None) -> ReportFiles:
             raise InputError(f"'{found.path}' cannot be written; say where else its report goes (--out FOLDER).")
         if folder is not None:
             check_folder("out", folder)
-        match found.kind:
-            case "train":
-                files = training.write_report(summarise(found), folder)
-            case "pretrain":
-                files = pretraining.write_report(found, folder)
-            case "discover":
-                files = discovery.write_report(found, folder)
-            case _:
-                return _written_again(found, folder)
+        written_by = KINDS[found.kind].report
+        if written_by is None:
+            return _written_again(found, folder)
+        files: ReportFiles = loaded(written_by)(found, folder)
         if folder is None:
             found.keep_files(*FOR_READERS)
         return files

@@ -17,8 +17,9 @@ from tacit.reports import train_published
 from tacit.reports.blocks import Block, FigureOf, Heading, Labels, Paragraph, Table, Tiles
 from tacit.reports.figure import BLUE, HUES, ORANGE, Above, Axis, Bars, Figure, Line, Mark, Panel, Points, Rule
 from tacit.reports.page import Page, ReportFiles, write_both
-from tacit.reports.summary import RunSummary
+from tacit.reports.summary import RunSummary, summarise
 from tacit.reports.verdict import beside, beside_record, counted_how, failures, opening
+from tacit.runs import Run
 from tacit.statements.statement import Label
 
 QUALITY = {
@@ -52,11 +53,12 @@ EXACT_OF_DEVICES = Label(
 )
 
 
-def write_report(summary: RunSummary, out: Path | None = None) -> ReportFiles:
+def write_report(run: Run, out: Path | None = None) -> ReportFiles:
     """Write the reports of a run, whatever state it is in, into the folders `report` and `simulation` of `out`.
 
-    out: left out, the run's folder.
+    out: left out, the run's folder. Raises: RunError where the folder is damaged; UnknownRelease.
     """
+    summary = summarise(run)
     stated = summary.statement  # in a file of its own, because `tacit verify` reads nothing else
     files = {} if stated is None else {"statement.json": stated.to_json().encode()}
     return write_both(
