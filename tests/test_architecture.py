@@ -42,7 +42,16 @@ MAY_IMPORT: dict[str, set[str]] = {
         "population",
         "compute",
     },
-    "discovery": {"privacy", "federation", "statements", "data", "randomizers", "aggregation", "secure_aggregation"},
+    "discovery": {
+        "privacy",
+        "federation",
+        "statements",
+        "data",
+        "randomizers",
+        "aggregation",
+        "secure_aggregation",
+        "text",
+    },
     "evaluation": {
         "privacy",
         "federation",
@@ -73,15 +82,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "integrations": set(),
 }
 MAY_IMPORT["jobs"] = set(MAY_IMPORT)  # every room above, and no front
-MAY_IMPORT["protocol"] = {
-    "aggregation",
-    "discovery",
-    "evaluation",
-    "federation",
-    "networks",
-    "privacy",
-    "secure_aggregation",
-}
+MAY_IMPORT["protocol"] = {"aggregation", "federation", "privacy", "randomizers", "secure_aggregation", "text"}
 MAY_IMPORT["device"] = {
     "data",
     "discovery",

@@ -29,7 +29,6 @@ import tacit
 from tacit.compute import Hardware
 from tacit.data import Cache, TextsOf
 from tacit.data.typed_sentences import Share
-from tacit.discovery.alphabet import Alphabet
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.errors import RunError, TacitError
 from tacit.evaluation.personalize.fine_tuning import FineTuning
@@ -46,6 +45,7 @@ from tacit.population.settings import SimulationSettings
 from tacit.privacy import Participation
 from tacit.progress import Event, Progress, silent
 from tacit.runs import Run
+from tacit.text.alphabet import Alphabet
 from tacit.text.vocabulary import Provenance, Vocabulary
 from tacit.training.central import CentralTraining
 from tacit.training.pretrain import Pretraining

@@ -21,7 +21,6 @@ from tests.journals import rewrite_each
 from tests.made_runs import write_run
 
 from tacit.data import TextsOf, VocabularyChoice
-from tacit.discovery.alphabet import Alphabet
 from tacit.discovery.collect import AtOnce, OneByOne
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.errors import InputError, ParticipationError, RunError, SourceError, UnknownRelease
@@ -39,6 +38,7 @@ from tacit.runs import Run
 from tacit.secure_aggregation.counts import SimulatedProtocol
 from tacit.statements import DiscoveryFacts
 from tacit.statements.run_facts import facts_of
+from tacit.text.alphabet import Alphabet
 from tacit.text.vocabulary import Provenance, Vocabulary
 
 KNOWN = Vocabulary(words=("the", "of"), provenance=Provenance(kind="public", description="two words"))

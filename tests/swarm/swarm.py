@@ -20,6 +20,7 @@ from tacit.errors import InputError, ServerError
 from tacit.extras import of_extra
 from tacit.protocol.bodies import Report, read_model, report_body
 from tacit.protocol.messages import RoundTask
+from tacit.protocol.train import TrainingAsked
 
 LOOK_S = 0.05  # between two looks whether it is to end
 NOBODY = "0" * 32  # in an assignment's place
@@ -115,7 +116,7 @@ class Swarm:
         if body != self._model[0]:
             if hashlib.sha256(body).hexdigest() != task.content.sha256:
                 raise ServerError("the model that came has another SHA-256.")
-            self._model = body, read_model(body, task.training.parameters)
+            self._model = body, read_model(body, task.asking(TrainingAsked).parameters)
             self._model_digest = task.content.sha256
         elif task.content.sha256 != self._model_digest:
             raise ServerError("the model that came has another SHA-256.")

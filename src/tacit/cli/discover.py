@@ -58,8 +58,9 @@ class DiscoveryOptions:
 
     def settings(self, secure_sum: "SimulatedProtocol | None" = None) -> "DiscoverySettings":
         """What was asked for. InputError names what cannot be."""
-        from tacit.discovery.alphabet import Alphabet
-        from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
+        from tacit.discovery.settings import DiscoverySettings
+        from tacit.randomizers.local_reports import LocalReportSettings
+        from tacit.text.alphabet import Alphabet
 
         alphabet = Alphabet() if self.alphabet == PRINTABLE else Alphabet(self.alphabet)
         k, delta = (None, 0.0) if self.k_anonymity is None else k_and_delta(self.k_anonymity, "k-anonymity")

@@ -33,6 +33,7 @@ from tacit.device.train import ByJax
 from tacit.device.transport import Connection, Server, connected
 from tacit.device.turn import LATER, LONGEST, SOON, Turn, What, later
 from tacit.errors import DeviceError, InputError, NotTheOperator, ServerError, TaskRefused, of_type
+from tacit.federation.kinds import FEDERATED
 from tacit.files import PathLike, as_path
 from tacit.protocol.attestation import NOTHING, Attestation
 from tacit.protocol.key_rotation import followed
@@ -53,7 +54,6 @@ from tacit.protocol.signing import digest, is_signed
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # `messages.Name`
 MODELS, MATRICES = "models", "matrices"  # in the state folder: the last one of each
-TASK_VERSION = 1  # of every kind that it can do
 PRICED = 4  # plans whose price is in memory
 
 
@@ -125,7 +125,7 @@ class Device:
         return CheckIn(
             version=VERSION,
             population=self._population,
-            versions={kind: TASK_VERSION for kind in self._doings if kind in self._policy.kinds},  # type: ignore[misc]
+            versions={kind: FEDERATED[kind].version for kind in self._doings if kind in self._policy.kinds},
             token=None,
         )
 

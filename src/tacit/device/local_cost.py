@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tacit.discovery.settings import LocalReportSettings
 from tacit.errors import InputError, TaskRefused
 from tacit.protocol.messages import LocalPrivacy, Plan
+from tacit.randomizers.local_reports import LocalReportSettings
 from tacit.records import from_plain
 
 ROUNDING = 1e-9  # relative: figures that two machines computed from the same numbers

@@ -7,15 +7,16 @@ import dataclasses
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, Protocol, get_args
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from tacit.device.eligibility import Eligibility
 from tacit.device.task_handler import Price
 from tacit.errors import InputError, TaskRefused, of_type
 from tacit.evaluation.personalize.splits import TemporalSplit
-from tacit.protocol.fields import MOST_WORDS, Kind
-from tacit.protocol.messages import EncodedSum, HistogramPrivacy, LocalPrivacy, MatrixFile, Plan, RoundTask
-from tacit.protocol.report_shape import ITEM_BYTES, Expected, trained_words
+from tacit.federation.kinds import FEDERATED
+from tacit.protocol.fields import MOST_WORDS
+from tacit.protocol.messages import HistogramPrivacy, LocalPrivacy, MatrixFile, Plan, RoundTask
+from tacit.protocol.train import EncodedSum, TrainingAsked, trained_words
 from tacit.records import from_plain
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Refuse(Protocol):
 class Policy:
     """The rules of a device's owner."""
 
-    kinds: tuple[str, ...] = get_args(Kind)  # of tasks
+    kinds: tuple[str, ...] = tuple(FEDERATED)  # of tasks
     aggregation: tuple[str, ...] = SUMS  # plain: the operator sees each report, inside TLS
     keepers: tuple[str, ...] = ()  # of sealed sums, Ed25519 keys in hexadecimal digits; empty: any that a plan names
     corrupt_keepers: int = 1  # of a sealed sum: so many that work with the operator must learn nothing
@@ -62,7 +63,7 @@ class Policy:
     eligibility: Eligibility = field(default_factory=Eligibility)
 
     def __post_init__(self) -> None:
-        _check_names("kinds", self.kinds, get_args(Kind))
+        _check_names("kinds", self.kinds, tuple(FEDERATED))
         _check_names("aggregation", self.aggregation, SUMS)
         if strange := next((key for key in self.keepers if len(key) != 64 or set(key) - set("0123456789abcdef")), None):
             raise InputError(
@@ -185,7 +186,7 @@ class Policy:
             refuse(f"is for another run ({plan.run!r}) or kind ({plan.kind}) than its plan", way_out=OPERATOR)
         if task.round >= plan.privacy.rounds:
             refuse(f"is beyond the {plan.privacy.rounds} rounds that its plan promises for", way_out=OPERATOR)
-        encoded = task.training.encoded if task.kind == "train" else None
+        encoded = task.asks.encoded if isinstance(task.asks, TrainingAsked) else None
         kind = "sealed" if task.sealed is not None else "plain" if encoded is None else "encoded"
         if kind != plan.aggregation.kind:
             refuse(f"wants a {kind} report, and its plan {plan.aggregation.kind} ones", way_out=OPERATOR)
@@ -195,7 +196,7 @@ class Policy:
             megabytes = task.content.bytes / MEGABYTE
             refuse(f"has a model of {megabytes:.1f} MB, above largest_model_mb={self.largest_model_mb:g}")
         try:
-            report = ITEM_BYTES * Expected.by(task).length
+            report = task.asks.shape().bytes
         except InputError as error:
             refuse(f"asks nothing that can be answered: {error}", way_out=OPERATOR)
         if report > self.largest_report_mb * MEGABYTE:
@@ -204,7 +205,7 @@ class Policy:
 
     def _check_training(self, priced: "Priced", task: RoundTask, refuse: Refuse) -> None:
         """That the update is clipped, encoded and asked about as the plan reckons with."""
-        asks = task.training
+        asks = task.asking(TrainingAsked)
         if asks.clip_norm > priced.privacy.clip_norm and not priced.adapts:
             refuse(f"clips at {asks.clip_norm:g}, and its plan at {priced.privacy.clip_norm:g}", way_out=OPERATOR)
         if asks.clip_norm > self.largest_clip_norm:

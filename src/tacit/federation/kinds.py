@@ -24,6 +24,9 @@ class Kind:
 class FederatedKind(Kind):
     """A kind of run that asks real devices; its name is on the wire, too."""
 
+    version: int = 1  # of what a device computes
+    question: str  # the document that a round's task carries: a `protocol.fields.QuestionDocument`
+
 
 KINDS: Mapping[str, Kind] = {
     each.name: each
@@ -33,22 +36,26 @@ KINDS: Mapping[str, Kind] = {
             metadata="tacit.runs.metadata:TrainingMetadata",
             resume="tacit.jobs.train.job:resume_training",
             report="tacit.reports.train:write_report",
+            question="tacit.protocol.train:TrainingAsked",
         ),
         FederatedKind(
             name="discover",
             metadata="tacit.runs.metadata:DiscoveryMetadata",
             resume="tacit.jobs.discover.job:resume",
             report="tacit.reports.discover:write_report",
+            question="tacit.protocol.discover:WordsAsked",
         ),
         FederatedKind(
             name="evaluate",
             metadata="tacit.runs.metadata:EvaluationMetadata",
             resume="tacit.jobs.evaluate.job:resume_evaluation",
+            question="tacit.protocol.count:EvaluateAsked",
         ),
         FederatedKind(
             name="personalize",
             metadata="tacit.runs.metadata:PersonalizationMetadata",
             resume="tacit.jobs.personalize.job:resume_personalization",
+            question="tacit.protocol.count:PersonalizeAsked",
         ),
         Kind(
             name="type",
